@@ -1,0 +1,14 @@
+//! The words of Wirecost as types: the effective plan, the cells it expands to, the
+//! sample record and what is derived from it, and units.
+//!
+//! Not here: reading a plan's text (room `plan`), I/O of any kind, statistics.
+
+pub mod cell;
+pub mod effect;
+pub mod metric;
+pub mod offload;
+pub mod plan;
+pub mod record;
+pub mod sample;
+pub mod units;
+pub mod usage;

@@ -1,0 +1,216 @@
+//! Offload profiles: named tables of ethtool features, the same on every device of the path.
+//!
+//! | profile | what it stands for |
+//! |---|---|
+//! | `none` | every frame handled alone, everywhere: no TSO, GSO, GRO on underlay, tunnel and guest |
+//! | `plain` | a NIC that offloads untunnelled traffic only: on a tunnelled path the guest still hands over super-packets, which are segmented in software before the underlay; nothing is aggregated on receipt |
+//! | `tunnel` | everything on: super-packets cross the tunnel whole |
+//!
+//! On an untunnelled path `plain` and `tunnel` are the same thing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A named set of offloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Nothing is segmented or aggregated by anybody but the guest's TCP.
+    None,
+    /// As a NIC that knows no tunnels.
+    Plain,
+    /// Everything, tunnel segmentation included.
+    Tunnel,
+}
+
+/// One switch a plan can set beside the profile. Each stands for a group of ethtool features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Feature {
+    /// TCP segmentation offload (`tx-tcp-*segmentation`).
+    Tso,
+    /// Generic segmentation offload (`tx-generic-segmentation`, `tx-udp-segmentation`).
+    Gso,
+    /// Generic receive offload (`rx-gro`).
+    Gro,
+    /// Segmentation of UDP-encapsulated super-packets (`tx-udp_tnl-*segmentation`).
+    TunnelSegmentation,
+    /// Transmit and receive checksum offload; off is `checksum: software`.
+    Checksum,
+}
+
+impl Feature {
+    /// All switches, in the order in which they are set: checksum last switched on, first off,
+    /// because the kernel refuses segmentation without it.
+    pub const ALL: [Self; 5] = [
+        Self::Checksum,
+        Self::Gso,
+        Self::Tso,
+        Self::TunnelSegmentation,
+        Self::Gro,
+    ];
+
+    /// The plan's key for this switch.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Tso => "tso",
+            Self::Gso => "gso",
+            Self::Gro => "gro",
+            Self::TunnelSegmentation => "tunnel_segmentation",
+            Self::Checksum => "checksum",
+        }
+    }
+
+    /// The features of `ethtool -k` that belong to this switch (net/ethtool/common.c,
+    /// `netdev_features_strings`). A device that lacks one is not an error: the read-back says so.
+    pub const fn ethtool(self) -> &'static [&'static str] {
+        match self {
+            Self::Tso => &[
+                "tx-tcp-segmentation",
+                "tx-tcp-ecn-segmentation",
+                "tx-tcp-mangleid-segmentation",
+                "tx-tcp6-segmentation",
+                "tx-tcp-accecn-segmentation",
+            ],
+            Self::Gso => &["tx-generic-segmentation", "tx-udp-segmentation"],
+            Self::Gro => &["rx-gro"],
+            Self::TunnelSegmentation => {
+                &["tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation"]
+            }
+            Self::Checksum => &["tx-checksum-ip-generic", "rx-checksum"],
+        }
+    }
+}
+
+/// What a device is on the path: the profile decides per role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The host's device towards the other host.
+    Underlay,
+    /// The tunnel device (VXLAN ...).
+    Tunnel,
+    /// The guest's own device.
+    Guest,
+    /// The host's end of the guest's device, a bridge port.
+    GuestPort,
+    /// The host's bridge.
+    Bridge,
+}
+
+/// A level of the factor `offload`: a profile with single switches changed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Offload {
+    /// The table to start from.
+    pub profile: Profile,
+    /// Switches that differ from the table, on every device of the path.
+    #[serde(default)]
+    pub set: BTreeMap<Feature, bool>,
+}
+
+impl Offload {
+    /// A profile as it stands.
+    pub const fn profile(profile: Profile) -> Self {
+        Self {
+            profile,
+            set: BTreeMap::new(),
+        }
+    }
+
+    /// The wanted state of every switch on a device of `role`, on a path that is or is not tunnelled.
+    ///
+    /// The bridge is left alone (`None`): a forwarded frame never meets its features.
+    pub fn wanted(&self, role: Role, tunnelled: bool) -> Option<BTreeMap<Feature, bool>> {
+        if role == Role::Bridge {
+            return None;
+        }
+        let mut wanted: BTreeMap<Feature, bool> = match (self.profile, tunnelled) {
+            (Profile::None, _) => Feature::ALL.map(|f| (f, f == Feature::Checksum)).into(),
+            (Profile::Plain, true) => Feature::ALL
+                .map(|f| (f, !matches!(f, Feature::Gro | Feature::TunnelSegmentation)))
+                .into(),
+            (Profile::Plain, false) | (Profile::Tunnel, _) => {
+                Feature::ALL.map(|f| (f, true)).into()
+            }
+        };
+        wanted.extend(&self.set);
+        Some(wanted)
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Plain => "plain",
+            Self::Tunnel => "tunnel",
+        })
+    }
+}
+
+/// The level's label: `none`, `tunnel gro=off`, `none checksum=software`.
+impl fmt::Display for Offload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.profile)?;
+        for (feature, on) in &self.set {
+            let value = match (feature, on) {
+                (Feature::Checksum, true) => "hardware",
+                (Feature::Checksum, false) => "software",
+                (_, true) => "on",
+                (_, false) => "off",
+            };
+            write!(f, " {}={value}", feature.key())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn none_leaves_nothing_aggregated_on_any_device_of_the_path() {
+        let none = Offload::profile(Profile::None);
+        for role in [Role::Underlay, Role::Tunnel, Role::Guest, Role::GuestPort] {
+            let wanted = none.wanted(role, true).expect("a device of the path");
+            for feature in [
+                Feature::Tso,
+                Feature::Gso,
+                Feature::Gro,
+                Feature::TunnelSegmentation,
+            ] {
+                assert!(!wanted[&feature], "{feature:?} on {role:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn plain_differs_from_tunnel_on_a_tunnelled_path_only() {
+        let (plain, tunnel) = (
+            Offload::profile(Profile::Plain),
+            Offload::profile(Profile::Tunnel),
+        );
+        assert_eq!(
+            plain.wanted(Role::Underlay, false),
+            tunnel.wanted(Role::Underlay, false)
+        );
+        assert_ne!(
+            plain.wanted(Role::Underlay, true),
+            tunnel.wanted(Role::Underlay, true)
+        );
+    }
+
+    #[test]
+    fn a_single_switch_overrides_the_profile_everywhere() {
+        let level = Offload {
+            profile: Profile::Tunnel,
+            set: [(Feature::Gro, false)].into(),
+        };
+        assert!(!level.wanted(Role::Guest, true).expect("guest")[&Feature::Gro]);
+        assert!(!level.wanted(Role::Tunnel, true).expect("tunnel")[&Feature::Gro]);
+        assert_eq!(level.to_string(), "tunnel gro=off");
+    }
+}

@@ -1,0 +1,238 @@
+//! The effective plan: every key resolved, defaults filled in. It travels with every result.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::offload::Offload;
+
+/// What to vary, what to load, how often, how long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The plan's name: letters, digits, `-`, `_`, `.`; it names the run directory.
+    pub name: String,
+    /// One paragraph for the reader of a report.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Where the hosts come from.
+    pub hosts: Hosts,
+    /// How the hosts share this machine's cores.
+    pub cores: Cores,
+    /// The network between the hosts; each of its lists is a factor.
+    pub underlay: Underlay,
+    /// The MTU of the guests' devices, levels of one factor.
+    pub guest_mtu: Vec<GuestMtu>,
+    /// How guest frames cross the underlay, levels of one factor.
+    pub encapsulation: Vec<Encapsulation>,
+    /// Offload profiles, levels of one factor.
+    pub offload: Vec<Offload>,
+    /// What is sent.
+    pub load: TcpStreamPlan,
+    /// How often and how long.
+    pub repeat: Repeat,
+    /// Combinations to leave out: a cell that matches every level of an entry is dropped.
+    #[serde(default)]
+    pub exclude: Vec<Levels>,
+    /// Figures somebody else published for some of these cells.
+    #[serde(default)]
+    pub published: Option<Published>,
+    /// Seed of the random order; chosen at the start of the run where the plan names none.
+    #[serde(default)]
+    pub seed: Option<u64>,
+}
+
+/// Levels by factor key, as labels: `{guest_mtu: 1500, encapsulation: vxlan}`.
+pub type Levels = BTreeMap<String, String>;
+
+/// Where the hosts of a run come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hosts {
+    /// Two hosts made of network namespaces on this machine.
+    Lab,
+}
+
+/// How the lab's hosts share this machine's cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cores {
+    /// Host a on one half of the cores, host b on the other: sender and receiver CPU can be told apart.
+    Split,
+    /// Both hosts on all cores: CPU is known for the machine as a whole only.
+    Shared,
+}
+
+/// The network between the hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Underlay {
+    /// MTU of the underlay devices in bytes, 576 to 65535.
+    pub mtu: Vec<u32>,
+    /// Line rate in bits per second; `None` is an unlimited veth.
+    pub rate: Vec<Option<u64>>,
+}
+
+/// A level of the guests' MTU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestMtu {
+    /// That many bytes, 576 to 65535.
+    Bytes(u32),
+    /// The underlay's MTU less the encapsulation's overhead.
+    Max,
+}
+
+/// How a guest's frames cross the underlay.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encapsulation {
+    /// Bridged onto the underlay as they are.
+    None,
+    /// RFC 7348, by the kernel's device.
+    Vxlan(Vxlan),
+}
+
+/// Options of a VXLAN tunnel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Vxlan {
+    /// VXLAN network identifier, 0 to 2^24 - 1.
+    pub vni: u32,
+    /// UDP destination port; IANA's is 4789.
+    pub port: u16,
+    /// The outer header's don't-fragment bit.
+    pub df: OuterDf,
+    /// Whether the outer UDP checksum is computed.
+    pub udp_checksum: bool,
+}
+
+impl Default for Vxlan {
+    fn default() -> Self {
+        Self {
+            vni: 42,
+            port: 4789,
+            df: OuterDf::Unset,
+            udp_checksum: false,
+        }
+    }
+}
+
+/// The outer header's don't-fragment bit (`IFLA_VXLAN_DF`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OuterDf {
+    /// Never set: the kernel's default.
+    Unset,
+    /// Always set.
+    Set,
+    /// Copied from the inner header.
+    Inherit,
+}
+
+impl OuterDf {
+    /// The plan's word.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Unset => "unset",
+            Self::Set => "set",
+            Self::Inherit => "inherit",
+        }
+    }
+}
+
+impl Encapsulation {
+    /// Whether the path is tunnelled.
+    pub const fn is_tunnel(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Bytes that this encapsulation takes from the underlay's IP MTU over IPv4:
+    /// inner Ethernet 14, VXLAN 8, UDP 8, IPv4 20 (RFC 7348, section 5).
+    pub const fn overhead_bytes(&self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Vxlan(_) => 14 + 8 + 8 + 20,
+        }
+    }
+}
+
+/// The level's label: `none`, `vxlan`, `vxlan udp_checksum=on`.
+impl fmt::Display for Encapsulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Vxlan(vxlan) => {
+                let default = Vxlan::default();
+                f.write_str("vxlan")?;
+                if vxlan.vni != default.vni {
+                    write!(f, " vni={}", vxlan.vni)?;
+                }
+                if vxlan.port != default.port {
+                    write!(f, " port={}", vxlan.port)?;
+                }
+                if vxlan.df != default.df {
+                    write!(f, " df={}", vxlan.df.key())?;
+                }
+                if vxlan.udp_checksum {
+                    f.write_str(" udp_checksum=on")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for GuestMtu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{bytes}"),
+            Self::Max => f.write_str("max"),
+        }
+    }
+}
+
+/// `tcp-stream`: bulk TCP from host a's guest to host b's. Lists are factors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TcpStreamPlan {
+    /// Connections at once, 1 to 1024 each.
+    pub streams: Vec<u32>,
+    /// Bytes handed over per write, 1 to 1 MiB.
+    pub message: Vec<u32>,
+    /// Congestion control by the kernel's name.
+    pub congestion: Vec<String>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes on both ends; `None` leaves the kernel's autotuning.
+    pub socket_buffer: Vec<Option<u32>>,
+}
+
+/// How often and how long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Repeat {
+    /// Rounds: every cell is measured once in each. At least 1; intervals need 2.
+    pub rounds: u32,
+    /// Measured window of one sample in seconds.
+    pub seconds: f64,
+    /// Load before the window in seconds, not measured.
+    pub warmup: f64,
+    /// The smallest change worth having, as a fraction (0.05 is 5 %).
+    pub worth: f64,
+}
+
+/// Figures somebody else published.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// Who, what, on which hardware.
+    pub source: String,
+    /// The figures, each for the cells that match its levels.
+    pub figures: Vec<PublishedFigure>,
+}
+
+/// One published figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedFigure {
+    /// Which cells it stands beside.
+    pub levels: Levels,
+    /// Throughput in Gbit/s.
+    pub gbps: f64,
+    /// How the published configuration differs from the cell, where it does.
+    #[serde(default)]
+    pub note: Option<String>,
+}

@@ -1,0 +1,110 @@
+//! The run directory: what is written where, and its version.
+//!
+//! `run.json` is written before the first sample, `samples.jsonl` grows by a line per sample,
+//! `end.json` is written last. A directory without `end.json` is a run that was killed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cell::Experiment;
+
+/// Version of the record that this program writes. Readers refuse a newer one.
+pub const VERSION: u32 = 1;
+
+/// File names within a run directory.
+pub mod file {
+    /// [`super::RunHead`].
+    pub const RUN: &str = "run.json";
+    /// One [`crate::sample::Sample`] a line.
+    pub const SAMPLES: &str = "samples.jsonl";
+    /// [`super::RunEnd`].
+    pub const END: &str = "end.json";
+    /// The plan's text as the user wrote it.
+    pub const PLAN: &str = "plan.yaml";
+}
+
+/// `run.json`: everything that was known before the first sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHead {
+    /// [`VERSION`].
+    pub record_version: u32,
+    /// Version of the program.
+    pub program_version: String,
+    /// Start in UTC, RFC 3339.
+    pub started: String,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// The plan, expanded.
+    pub experiment: Experiment,
+    /// Where it ran.
+    pub environment: Environment,
+}
+
+/// What may make two runs differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// `uname -r`.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Cores this run may use.
+    pub cpus: Vec<u32>,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Clock source of the kernel.
+    pub clock_source: String,
+    /// Whether a hypervisor is beneath (the `hypervisor` CPU flag).
+    pub virtual_machine: bool,
+    /// `root`, or `user namespace`.
+    pub privilege: String,
+    /// Sysctls that matter to a network measurement, by dotted name, as read in the guests' namespace.
+    pub sysctls: BTreeMap<String, String>,
+    /// The hosts by name.
+    pub hosts: BTreeMap<String, HostEnvironment>,
+}
+
+/// One host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostEnvironment {
+    /// Cores its threads are pinned to.
+    pub cpus: Vec<u32>,
+    /// `split` (cores of its own) or `shared`.
+    pub cores: String,
+}
+
+/// `end.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What ended it early.
+    pub reason: Option<String>,
+    /// Wall-clock seconds from start to end, building included.
+    pub seconds: f64,
+    /// Of these, within measured windows.
+    pub measured_s: f64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Every round was measured.
+    Complete,
+    /// Ctrl-C or another signal.
+    Interrupted,
+    /// It could not go on.
+    Failed,
+}
+
+/// A run as read back from its directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// `run.json`.
+    pub head: RunHead,
+    /// The samples, in the order in which they were taken.
+    pub samples: Vec<crate::sample::Sample>,
+    /// `end.json`; `None` after a kill.
+    pub end: Option<RunEnd>,
+}

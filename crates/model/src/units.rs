@@ -1,0 +1,168 @@
+//! Units as people write them: `10gbit`, `128KiB`, `5%`.
+
+use std::fmt;
+
+/// Why a quantity could not be read. The text says what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitError(String);
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnitError {}
+
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    number.is_finite().then(|| (number, text[end..].trim()))
+}
+
+/// Reads a bit rate in decimal units, as `tc` writes them: `10gbit`, `2.5Gbit`, `800mbit`, `64kbit`.
+///
+/// Returns bits per second, at least 1. A bare number is refused: it would be ambiguous.
+pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
+    let hint = || {
+        UnitError(format!(
+            "`{text}` is not a rate: write a number and kbit, mbit or gbit, such as 10gbit"
+        ))
+    };
+    let (number, unit) = split(text).ok_or_else(hint)?;
+    let scale = match unit.to_ascii_lowercase().trim_end_matches("/s") {
+        "bit" => 1.0,
+        "kbit" => 1e3,
+        "mbit" => 1e6,
+        "gbit" => 1e9,
+        _ => return Err(hint()),
+    };
+    let bits = number * scale;
+    if !(1.0..=1e13).contains(&bits) {
+        return Err(UnitError(format!(
+            "`{text}` is out of range: a rate lies between 1bit and 10000gbit"
+        )));
+    }
+    Ok(bits.round() as u64)
+}
+
+/// A bit rate as `tc` would write it: the largest unit that leaves no long fraction.
+pub fn format_rate(bits_per_second: u64) -> String {
+    let value = bits_per_second as f64;
+    for (scale, unit) in [(1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit")] {
+        let scaled = value / scale;
+        if scaled >= 1.0 && ((scaled * 1000.0).round() - scaled * 1000.0).abs() < 1e-6 {
+            return format!("{scaled}{unit}");
+        }
+    }
+    format!("{bits_per_second}bit")
+}
+
+/// Reads a size in bytes: a bare number, or one with `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`.
+pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    let hint = || {
+        UnitError(format!(
+            "`{text}` is not a size: write bytes, such as 131072 or 128KiB"
+        ))
+    };
+    let (number, unit) = split(text).ok_or_else(hint)?;
+    let scale: f64 = match unit {
+        "" | "B" => 1.0,
+        "KiB" | "K" => 1024.0,
+        "MiB" | "M" => 1_048_576.0,
+        "GiB" | "G" => 1_073_741_824.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => return Err(hint()),
+    };
+    let bytes = number * scale;
+    if bytes.fract() != 0.0 || bytes > 1e15 {
+        return Err(hint());
+    }
+    Ok(bytes as u64)
+}
+
+/// A size with a binary unit where it divides evenly: `128KiB`, `1500B`.
+pub fn format_bytes(bytes: u64) -> String {
+    for (scale, unit) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+        if bytes >= scale && bytes % scale == 0 {
+            return format!("{}{unit}", bytes / scale);
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// Reads a share: `5%` or `0.05`. Returns the fraction.
+pub fn parse_fraction(text: &str) -> Result<f64, UnitError> {
+    let hint = || UnitError(format!("`{text}` is not a share: write 5% or 0.05"));
+    let (number, unit) = split(text).ok_or_else(hint)?;
+    match unit {
+        "%" => Ok(number / 100.0),
+        "" => Ok(number),
+        _ => Err(hint()),
+    }
+}
+
+/// A fraction as a percentage: `5%`, `2.5%`.
+pub fn format_fraction(fraction: f64) -> String {
+    format!("{}%", (fraction * 1e6).round() / 1e4)
+}
+
+/// Reads a duration: `1.5`, `1.5s`, `200ms`, `2min`. Returns seconds.
+pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
+    let hint = || {
+        UnitError(format!(
+            "`{text}` is not a duration: write 1.5, 200ms or 2min"
+        ))
+    };
+    let (number, unit) = split(text).ok_or_else(hint)?;
+    match unit {
+        "" | "s" => Ok(number),
+        "ms" => Ok(number / 1e3),
+        "min" => Ok(number * 60.0),
+        _ => Err(hint()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rates_read_as_tc_writes_them() {
+        assert_eq!(parse_rate("10gbit"), Ok(10_000_000_000));
+        assert_eq!(parse_rate("2.5Gbit/s"), Ok(2_500_000_000));
+        assert_eq!(parse_rate("800 mbit"), Ok(800_000_000));
+    }
+
+    #[test]
+    fn a_rate_without_a_unit_says_what_to_write() {
+        let text = parse_rate("10").expect_err("ambiguous").to_string();
+        assert!(text.contains("such as 10gbit"), "{text}");
+        assert!(parse_rate("0gbit").is_err());
+        assert!(parse_rate("fast").is_err());
+    }
+
+    #[test]
+    fn sizes_shares_and_durations_read() {
+        assert_eq!(parse_bytes("128KiB"), Ok(131_072));
+        assert_eq!(parse_bytes("1500"), Ok(1500));
+        assert!(parse_bytes("1.5").is_err());
+        assert_eq!(parse_fraction("5%"), Ok(0.05));
+        assert_eq!(parse_seconds("200ms"), Ok(0.2));
+        assert_eq!(format_fraction(0.05), "5%");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(rate in 1u64..1_000_000_000_000, bytes in 0u64..1 << 40) {
+            prop_assert_eq!(parse_rate(&format_rate(rate)), Ok(rate));
+            prop_assert_eq!(parse_bytes(&format_bytes(bytes)), Ok(bytes));
+        }
+    }
+}

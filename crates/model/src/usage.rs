@@ -1,0 +1,100 @@
+//! What a host did during one window: processors, links, protocol counters.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One host over one measured window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostUsage {
+    /// Length of the window in seconds, by this host's monotonic clock.
+    pub window_s: f64,
+    /// The cores this host runs on, in ascending order.
+    pub cores: Vec<CoreUsage>,
+    /// CPU time of tasks that are not of this run, in cores (1.0 is one core busy all the time),
+    /// over the whole machine; `None` where this host was not asked to look.
+    pub foreign_cores: Option<f64>,
+    /// Packets dropped because the per-core backlog was full (`softnet_stat`, second column).
+    pub backlog_drops: u64,
+    /// Times a core's receive budget ran out (`softnet_stat`, third column).
+    pub budget_exhausted: u64,
+    /// Devices by name: what the link's counters gained.
+    pub links: BTreeMap<String, LinkDelta>,
+    /// TCP/IP counters of the guest's namespace.
+    pub guest: ProtocolDelta,
+}
+
+/// One core over one window. `busy_s + idle_s + iowait_s + steal_s` is the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CoreUsage {
+    /// The kernel's number.
+    pub cpu: u32,
+    /// Not idle, not waiting for I/O, not stolen: seconds. From /proc/stat, in steps of 10 ms.
+    pub busy_s: f64,
+    /// Idle, seconds.
+    pub idle_s: f64,
+    /// Idle with I/O outstanding, seconds.
+    pub iowait_s: f64,
+    /// Taken by the hypervisor, seconds.
+    pub steal_s: f64,
+    /// How the ticks that were classified fell: shares of the sum of these four, not of the window.
+    pub shares: ClassShares,
+}
+
+/// Tick-sampled classes: only ever shares of the busy time, biased (see docs/how-it-measures.md).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClassShares {
+    /// user + nice.
+    pub user: f64,
+    /// system.
+    pub system: f64,
+    /// softirq.
+    pub softirq: f64,
+    /// irq.
+    pub irq: f64,
+}
+
+/// What a link's counters gained. On a device that aggregates these are super-packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LinkDelta {
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes received, Ethernet header included, FCS not.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Received and dropped.
+    pub rx_dropped: u64,
+    /// Dropped while sending.
+    pub tx_dropped: u64,
+}
+
+/// What /proc/net/snmp's counters gained in one namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProtocolDelta {
+    /// `Tcp: InSegs`: super-packets that TCP handled on receipt.
+    pub tcp_in: u64,
+    /// `Tcp: OutSegs`: segments sent, as the wire will see them.
+    pub tcp_out: u64,
+    /// `Tcp: RetransSegs`.
+    pub tcp_retransmitted: u64,
+    /// `Udp: OutDatagrams`.
+    pub udp_out: u64,
+    /// `Icmp: OutMsgs` and `Icmp6OutMsgs` of /proc/net/snmp6.
+    pub icmp_out: u64,
+}
+
+impl HostUsage {
+    /// Cores that were busy, as a number of cores: 1.0 is one core busy for the whole window.
+    pub fn busy_cores(&self) -> f64 {
+        self.cores.iter().map(|core| core.busy_s).sum::<f64>() / self.window_s
+    }
+
+    /// Share of this host's core time that the hypervisor took.
+    pub fn steal_fraction(&self) -> f64 {
+        let steal: f64 = self.cores.iter().map(|core| core.steal_s).sum();
+        steal / (self.window_s * self.cores.len().max(1) as f64)
+    }
+}
