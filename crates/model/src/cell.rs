@@ -1,5 +1,7 @@
 //! Cells: the combinations that a plan expands to.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::offload::Offload;
@@ -61,6 +63,17 @@ pub struct Network {
     pub encapsulation: Encapsulation,
     /// How the hosts share the cores.
     pub cores: Cores,
+}
+
+/// In words: `vxlan over an underlay of MTU 9000 at 10gbit`.
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} over an underlay of MTU {}", self.encapsulation, self.underlay_mtu)?;
+        match self.rate {
+            Some(rate) => write!(f, " at {}", crate::units::format_rate(rate)),
+            None => f.write_str(" without a rate limit"),
+        }
+    }
 }
 
 /// One bulk TCP load, every option resolved.

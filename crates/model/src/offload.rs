@@ -37,7 +37,7 @@ pub enum Feature {
     Gro,
     /// Segmentation of UDP-encapsulated super-packets (`tx-udp_tnl-*segmentation`).
     TunnelSegmentation,
-    /// Transmit and receive checksum offload; off is `checksum: software`.
+    /// Transmit and receive checksum offload; off is `checksum: software`, which rules out all segmentation.
     Checksum,
 }
 
@@ -136,6 +136,10 @@ impl Offload {
             }
         };
         wanted.extend(&self.set);
+        if !wanted[&Feature::Checksum] {
+            // The kernel lets nobody segment who cannot checksum (netdev_fix_features).
+            wanted.extend([Feature::Gso, Feature::Tso, Feature::TunnelSegmentation].map(|f| (f, false)));
+        }
         Some(wanted)
     }
 }

@@ -89,7 +89,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
 /// A size with a binary unit where it divides evenly: `128KiB`, `1500B`.
 pub fn format_bytes(bytes: u64) -> String {
     for (scale, unit) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
-        if bytes >= scale && bytes % scale == 0 {
+        if bytes >= scale && bytes.is_multiple_of(scale) {
             return format!("{}{unit}", bytes / scale);
         }
     }

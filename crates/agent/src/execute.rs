@@ -1,0 +1,169 @@
+//! Requests to deeds.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use wirecost_meter::{Meter, Scope};
+use wirecost_model::plan::Encapsulation;
+use wirecost_model::record::Environment;
+use wirecost_model::sample::SeenFrame;
+use wirecost_netbuild::LabHost;
+use wirecost_sys::socket::PacketCapture;
+use wirecost_wire::frame::{VxlanId, innermost_udp};
+
+use crate::load::{self, Load};
+use crate::probe;
+use crate::protocol::{Reply, Request, Token, VERSION};
+use crate::respond::{self, Header, Kind};
+
+/// Enough of a frame for every header and a probe's own.
+const SNAP_BYTES: usize = 256;
+
+/// What an agent has made so far.
+#[derive(Debug, Default)]
+pub(crate) struct Agent {
+    host: Option<LabHost>,
+    meter: Option<Meter>,
+    watch: Option<(PacketCapture, Token)>,
+    load: Option<Load>,
+}
+
+/// The error is in words, for the user.
+type Answer = Result<Reply, String>;
+
+impl Agent {
+    pub(crate) fn execute(&mut self, request: Request) -> Answer {
+        match request {
+            Request::Hello { .. } => Ok(Reply::Hello { version: VERSION, pid: std::process::id() }),
+            Request::Prepare(spec) => {
+                self.host = Some(LabHost::prepare(spec).map_err(words)?);
+                Ok(Reply::Done)
+            }
+            Request::Wire { peer } => {
+                self.host()?.wire(peer).map_err(words)?;
+                Ok(Reply::Done)
+            }
+            Request::Build => self.build(),
+            Request::Adapt { guest_mtu, offload } => {
+                self.host()?.adapt(guest_mtu, &offload).map(Reply::Devices).map_err(words)
+            }
+            Request::Watch(token) => {
+                let index = self.host()?.underlay_index().map_err(words)?;
+                let capture = PacketCapture::open(index, SNAP_BYTES)
+                    .map_err(|error| format!("watching the underlay: {error}"))?;
+                self.watch = Some((capture, token));
+                Ok(Reply::Done)
+            }
+            Request::Watched { size } => self.watched(size).map(Reply::Seen),
+            Request::Prove { target, size, token } => {
+                let host = self.host()?;
+                let bind = SocketAddr::new(host.spec().guest_address, 0);
+                probe::prove(host.guest(), bind, target, size, token).map(Reply::Proof)
+            }
+            Request::OpenSink(options) => {
+                let host = self.host()?;
+                let bind = SocketAddr::new(host.spec().guest_address, 0);
+                let (sink, address) = Load::sink(host.guest(), bind, &options)?;
+                self.load = Some(sink);
+                Ok(Reply::Listening(address))
+            }
+            Request::OpenSource { target, options } => {
+                self.load = Some(Load::source(self.host()?.guest(), target, &options)?);
+                Ok(Reply::Done)
+            }
+            Request::Start => {
+                self.load.as_ref().ok_or("there is no load to start")?.start()?;
+                Ok(Reply::Done)
+            }
+            Request::Measure(window) => {
+                let meter = self.meter.as_mut().ok_or("the host is not built yet")?;
+                let measured = load::measure(meter, self.load.as_ref(), &window)?;
+                Ok(Reply::Measured(Box::new(measured)))
+            }
+            Request::CloseLoad => {
+                self.load.take().ok_or("there is no load to close")?.close()?;
+                Ok(Reply::Done)
+            }
+            Request::Describe => self.describe(),
+        }
+    }
+
+    fn host(&mut self) -> Result<&mut LabHost, String> {
+        self.host.as_mut().ok_or_else(|| "the host is not prepared yet".to_owned())
+    }
+
+    fn build(&mut self) -> Answer {
+        let host = self.host()?;
+        host.build().map_err(words)?;
+        let responder = respond::start(host.guest(), host.spec().guest_address)
+            .map_err(|error| format!("starting the responder in the guest: {error}"))?;
+        let guest_tid = host.guest_tid();
+        let pid = std::process::id();
+        let cpus = wirecost_sys::process::allowed_cpus().map_err(words)?;
+        let scope = Scope { cpus, pid, host_task: pid, guest_task: guest_tid };
+        self.meter = Some(Meter::open(scope).map_err(words)?);
+        Ok(Reply::Built { responder, guest_tid })
+    }
+
+    /// Looks through what was captured for a full-size probe with the token.
+    fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>, String> {
+        let (capture, token) = self.watch.take().ok_or("the underlay is not being watched")?;
+        let encapsulation = self.host()?.spec().network.encapsulation.clone();
+        let tunnel = match &encapsulation {
+            Encapsulation::None => None,
+            Encapsulation::Vxlan(vxlan) => Some(VxlanId { port: vxlan.port, vni: vxlan.vni }),
+        };
+        let mut buffer = [0; SNAP_BYTES];
+        let failed = |error| format!("reading what the underlay showed: {error}");
+        while let Some((captured, original)) = capture.recv(&mut buffer).map_err(failed)? {
+            let Ok(seen) = innermost_udp(&buffer[..captured], original as u32, tunnel) else {
+                continue;
+            };
+            let wanted = Header::parse(seen.payload).is_some_and(|header| {
+                header.token == token && header.kind == Kind::Probe && header.size == size
+            });
+            if wanted {
+                return Ok(Some(SeenFrame {
+                    outer_ip_bytes: seen.outer_ip_bytes,
+                    frame_bytes: seen.frame_bytes,
+                    expected_outer_ip_bytes: size + encapsulation.overhead_bytes(),
+                    fragment: seen.fragment,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The machine, and the settings of the guest's namespace.
+    fn describe(&mut self) -> Answer {
+        let guest = self.host()?.guest();
+        let sysctls = guest
+            .within(|| wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS))
+            .map_err(|error| format!("entering the guest's namespace: {error}"))?;
+        let machine = wirecost_meter::environment().map_err(words)?;
+        Ok(Reply::Description(Box::new(Environment {
+            kernel: machine.kernel,
+            cpu_model: machine.cpu_model,
+            cpus: wirecost_sys::process::allowed_cpus().map_err(words)?,
+            memory_bytes: machine.memory_bytes,
+            clock_source: machine.clock_source,
+            virtual_machine: machine.virtual_machine,
+            privilege: privilege().to_owned(),
+            sysctls,
+            hosts: BTreeMap::new(),
+        })))
+    }
+}
+
+/// Whether this process is root on the machine, or in a user namespace only (user_namespaces(7)).
+fn privilege() -> &'static str {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    match map.split_whitespace().collect::<Vec<_>>()[..] {
+        ["0", "0", "4294967295"] => "root",
+        _ => "user namespace",
+    }
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,65 @@
+//! Frames on a byte stream: a length of four bytes, big-endian, then that many bytes of postcard.
+
+use std::io::{self, Read, Write};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// No message comes near this; a longer one is something else on the stream.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Writes one message and flushes.
+pub(crate) fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
+    let body = postcard::to_stdvec(message).map_err(invalid)?;
+    let mut bytes = Vec::with_capacity(4 + body.len());
+    bytes.extend((body.len() as u32).to_be_bytes());
+    bytes.extend(body);
+    stream.write_all(&bytes)?;
+    stream.flush()
+}
+
+/// Reads one message; `None` where the stream ended between two.
+pub(crate) fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    let mut filled = 0;
+    while filled < length.len() {
+        match stream.read(&mut length[filled..]) {
+            Ok(0) if filled == 0 => return Ok(None),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MAX_BYTES {
+        return Err(invalid(format!("a frame of {length} bytes: this is not our protocol")));
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    postcard::from_bytes(&body).map(Some).map_err(invalid)
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_comes_back_as_it_was_and_the_end_is_seen() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &("hello".to_owned(), 7u32)).expect("to memory");
+        let mut stream = bytes.as_slice();
+        assert_eq!(read(&mut stream).expect("frame"), Some(("hello".to_owned(), 7u32)));
+        assert_eq!(read::<u32>(&mut stream).expect("end"), None);
+    }
+
+    #[test]
+    fn a_cut_frame_and_a_foreign_stream_are_errors() {
+        assert!(read::<u32>(&mut [0u8, 0, 0].as_slice()).is_err());
+        assert!(read::<u32>(&mut b"Last login: Mon".as_slice()).is_err());
+    }
+}

@@ -1,0 +1,41 @@
+//! Becoming a lab host: cores, namespaces, and the promise to die with the controller.
+
+use std::io;
+use std::os::unix::process::parent_id;
+
+use wirecost_sys::namespace::{self, UserNamespace};
+use wirecost_sys::process;
+
+/// Turns the calling process, which must have one thread, into a lab host.
+///
+/// With [`UserNamespace::Keep`] and too little privilege it makes a user namespace instead.
+///
+/// # Errors
+/// In words for the user: what the kernel refused and which setting to change.
+pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<(), String> {
+    let parent = parent_id();
+    process::pin_to(cpus)
+        .map_err(|error| format!("pinning a lab host to cores {cpus:?}: {error}"))?;
+    isolate(user)?;
+    // A container may forbid it; then steering masks are not read back and the record says so.
+    let _ = namespace::mount_own_sysfs();
+    process::die_with_parent(parent).map_err(|error| format!("tying a lab host to its run: {error}"))
+}
+
+fn isolate(user: UserNamespace) -> Result<(), String> {
+    let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let tried = match (user, namespace::isolate(user)) {
+        (UserNamespace::Keep, Err(error)) if denied(&error) => namespace::isolate(UserNamespace::New),
+        (_, result) => result,
+    };
+    tried.map_err(|error| {
+        let advice = namespace::forbidding_setting()
+            .unwrap_or_else(|| "run as root, or in a container that may create namespaces".into());
+        format!("the kernel does not let this user make a network namespace: {error}; {advice}")
+    })
+}
+
+/// The cores that the calling process may use, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    process::allowed_cpus()
+}

@@ -1,0 +1,18 @@
+//! The protocol (versioned), the agent that executes it, and the links to hosts.
+//!
+//! An agent is a process on a host, spoken to over its standard input and output. It does what it
+//! is asked, one request at a time, and ends itself, with all it made, when its input closes.
+//! Not here: which cell is measured when (`run`), what follows from it (`stats`).
+
+mod execute;
+mod frame;
+pub mod lab;
+pub mod link;
+mod load;
+mod probe;
+pub mod protocol;
+mod respond;
+mod serve;
+pub mod stray;
+
+pub use serve::serve;

@@ -1,0 +1,246 @@
+//! A controller's end of the line to one agent: a child process and its standard input and output.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::frame;
+use crate::protocol::{Reply, Request, VERSION};
+use crate::stray::Owner;
+
+/// How often a wait looks at the interrupt flag.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long an agent may take to end by itself.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// What is wrong with an agent or its line.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// It could not be started.
+    #[error("starting the agent of host {host}: {source}")]
+    Start {
+        /// Which host.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It ended, or its line closed.
+    #[error("the agent of host {host} ended during {during}: {how}")]
+    Ended {
+        /// Which host.
+        host: String,
+        /// Name of the request.
+        during: String,
+        /// Exit status or signal.
+        how: String,
+    },
+    /// It did not answer in time.
+    #[error("the agent of host {host} did not answer {during} within {seconds:.1} s")]
+    Silent {
+        /// Which host.
+        host: String,
+        /// Name of the request.
+        during: String,
+        /// The limit.
+        seconds: f64,
+    },
+    /// It answered that it could not do what was asked. The agent goes on.
+    #[error("host {host}: {message}")]
+    Refused {
+        /// Which host.
+        host: String,
+        /// The agent's words.
+        message: String,
+    },
+    /// It answered something else than this request has for an answer.
+    #[error("the agent of host {host} answered {during} with something else: not the same wirecost?")]
+    Confused {
+        /// Which host.
+        host: String,
+        /// Name of the request.
+        during: String,
+    },
+    /// The user interrupted the wait.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How to start a lab host's agent.
+#[derive(Debug, Clone)]
+pub struct LabAgent {
+    /// The `wirecost` program.
+    pub program: PathBuf,
+    /// The host's name.
+    pub host: String,
+    /// Who starts it.
+    pub owner: Owner,
+    /// The process whose user namespace it joins; `None` makes its own where it has to.
+    pub user_namespace_of: Option<u32>,
+    /// Cores it is pinned to.
+    pub cpus: Vec<u32>,
+}
+
+/// A running agent. Dropping it ends the agent, and with it a lab host's network.
+#[derive(Debug)]
+pub struct Link {
+    host: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    awaited: Vec<String>,
+    agent_pid: u32,
+}
+
+impl Link {
+    /// Starts a lab host's agent and greets it.
+    pub fn start(agent: &LabAgent, interrupt: &AtomicBool) -> Result<Self, LinkError> {
+        let cpus: Vec<String> = agent.cpus.iter().map(u32::to_string).collect();
+        let mut command = Command::new(&agent.program);
+        command
+            .args(["agent", "--host", &agent.host, "--owner", &agent.owner.argument()])
+            .args(["--cpus", &cpus.join(",")]);
+        if let Some(pid) = agent.user_namespace_of {
+            command.args(["--user-namespace-of", &pid.to_string()]);
+        }
+        // A group of its own: the terminal's Ctrl-C is for the controller to handle.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let start = |source| LinkError::Start { host: agent.host.clone(), source };
+        let mut child = command.spawn().map_err(start)?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(start(io::Error::other("no pipes")));
+        };
+        let mut link = Self {
+            host: agent.host.clone(),
+            child,
+            input: Some(input),
+            output,
+            awaited: Vec::new(),
+            agent_pid: 0,
+        };
+        match link.call(&Request::Hello { version: VERSION }, Duration::from_secs(5), interrupt)? {
+            Reply::Hello { version: VERSION, pid } => link.agent_pid = pid,
+            _ => return Err(link.confused("Hello")),
+        }
+        Ok(link)
+    }
+
+    /// Sends a request without waiting, so that several hosts can work at the same time.
+    pub fn send(&mut self, request: &Request) -> Result<(), LinkError> {
+        let name = name_of(request);
+        let sent = match &mut self.input {
+            Some(input) => frame::write(input, request),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        if sent.is_err() {
+            return Err(self.ended(&name));
+        }
+        self.awaited.push(name);
+        Ok(())
+    }
+
+    /// Waits for the answer to the oldest request that has none yet.
+    ///
+    /// # Errors
+    /// All of [`LinkError`]; only after `Refused` is the line still good.
+    pub fn receive(
+        &mut self,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Reply, LinkError> {
+        let during = if self.awaited.is_empty() { "nothing".into() } else { self.awaited.remove(0) };
+        let deadline = Instant::now() + within;
+        while !self.readable(GLANCE.min(deadline.saturating_duration_since(Instant::now()))) {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(LinkError::Interrupted);
+            }
+            if Instant::now() >= deadline {
+                let seconds = within.as_secs_f64();
+                return Err(LinkError::Silent { host: self.host.clone(), during, seconds });
+            }
+        }
+        match frame::read(&mut self.output) {
+            Ok(Some(Reply::Failed { message })) => {
+                Err(LinkError::Refused { host: self.host.clone(), message })
+            }
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) | Err(_) => Err(self.ended(&during)),
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn call(
+        &mut self,
+        request: &Request,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Reply, LinkError> {
+        self.send(request)?;
+        self.receive(within, interrupt)
+    }
+
+    /// The agent's process id.
+    pub fn pid(&self) -> u32 {
+        self.agent_pid
+    }
+
+    /// The host's name.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// For an answer that does not belong to the request.
+    pub fn confused(&self, during: &str) -> LinkError {
+        LinkError::Confused { host: self.host.clone(), during: during.to_owned() }
+    }
+
+    fn readable(&self, within: Duration) -> bool {
+        let mut fds = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
+        poll(&mut fds, timeout).is_ok_and(|ready| ready > 0)
+    }
+
+    fn ended(&mut self, during: &str) -> LinkError {
+        drop(self.input.take());
+        let how = match self.wait(FAREWELL) {
+            Some(status) => status.to_string(),
+            None => "its line closed".to_owned(),
+        };
+        LinkError::Ended { host: self.host.clone(), during: during.to_owned(), how }
+    }
+
+    fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + within;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Closing its input ends it; a stopped one has to be killed.
+        drop(self.input.take());
+        if self.wait(FAREWELL).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn name_of(request: &Request) -> String {
+    let text = format!("{request:?}");
+    let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    text[..end].to_owned()
+}

@@ -1,0 +1,140 @@
+//! Drives the pure prober of room `pmtu` over a real socket in the guest.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use wirecost_pmtu::{Config, Prober, Source, TooBig, likely_sizes};
+use wirecost_sys::namespace::Netns;
+use wirecost_sys::socket::{
+    ErrorOrigin, enable_recverr, poll_readable, read_error_queue, set_mtu_discover_probe,
+};
+
+use crate::protocol::{ProofResult, Token};
+use crate::respond::{HEADER_BYTES, Header, Kind, headers_bytes};
+
+/// Whatever happens, a proof ends; well within the controller's patience.
+const LIMIT: Duration = Duration::from_secs(8);
+/// Where a failed proof begins to look for what the path does carry (RFC 791: every host takes 576).
+const SEARCH_FROM: u32 = 576;
+const EMSGSIZE: i32 = 90;
+
+/// Proves from inside `guest` that datagrams of exactly `size` bytes arrive at `target` whole, and
+/// where they do not, searches what does.
+pub(crate) fn prove(
+    guest: &Netns,
+    bind: SocketAddr,
+    target: SocketAddr,
+    size: u32,
+    token: Token,
+) -> Result<ProofResult, String> {
+    let began = Instant::now();
+    let socket = guest
+        .within(|| open(bind, target))
+        .and_then(|opened| opened)
+        .map_err(|error| format!("opening the prober in the guest: {error}"))?;
+    let overhead = headers_bytes(target.ip());
+    let control_size = overhead + HEADER_BYTES as u32;
+    let config = Config { control_size, ..Config::default() };
+    let prober = Prober::verify(size, config).or_search(SEARCH_FROM, likely_sizes());
+    let mut probing = Probing { socket, prober, began, token, overhead };
+    probing.to_the_end().map_err(|error| format!("probing the path: {error}"))?;
+    let prober = &probing.prober;
+    let (proven, reason) = match prober.outcome() {
+        Some(outcome) if outcome.is_proven() => (true, None),
+        Some(outcome) => (false, Some(outcome.to_string())),
+        None => (false, Some(format!("undecided after {} s", LIMIT.as_secs()))),
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    Ok(ProofResult { proven, reason, probes: prober.probes(), seconds })
+}
+
+fn open(bind: SocketAddr, target: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(bind)?;
+    set_mtu_discover_probe(&socket)?;
+    enable_recverr(&socket)?;
+    socket.connect(target)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+struct Probing {
+    socket: UdpSocket,
+    prober: Prober,
+    began: Instant,
+    token: Token,
+    /// IP and UDP headers, bytes.
+    overhead: u32,
+}
+
+impl Probing {
+    fn to_the_end(&mut self) -> io::Result<()> {
+        let mut payload = vec![0; 1 << 16];
+        while self.prober.outcome().is_none() && self.began.elapsed() < LIMIT {
+            while let Some(probe) = self.prober.poll_transmit(self.began.elapsed()) {
+                let kind = if probe.control { Kind::Control } else { Kind::Probe };
+                let header = Header { kind, token: self.token, id: probe.id, size: probe.size };
+                payload[..HEADER_BYTES].copy_from_slice(&header.bytes());
+                let length = probe.size.saturating_sub(self.overhead) as usize;
+                match self.socket.send(&payload[..length.clamp(HEADER_BYTES, 65_507)]) {
+                    Ok(_) => {}
+                    Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
+                        let mtu = self.errors()?;
+                        self.prober.on_send_refused(probe.id, mtu);
+                    }
+                    // Full queues and queued ICMP errors: the probe counts as lost.
+                    Err(_) => {}
+                }
+                self.answers()?;
+            }
+            if self.prober.outcome().is_some() {
+                break;
+            }
+            let until = self.prober.next_timeout().unwrap_or_default();
+            let wait = until.saturating_sub(self.began.elapsed()).min(LIMIT);
+            poll_readable(&[self.socket.as_fd()], wait)?;
+            self.errors()?;
+            self.answers()?;
+        }
+        Ok(())
+    }
+
+    fn answers(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 2 * HEADER_BYTES];
+        loop {
+            match self.socket.recv(&mut buffer) {
+                Ok(length) => {
+                    let answer = Header::parse(&buffer[..length]).filter(|header| {
+                        header.kind == Kind::Acknowledgement && header.token == self.token
+                    });
+                    if let Some(answer) = answer {
+                        self.prober.on_acked(answer.id, self.began.elapsed());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // An ICMP message's error, reported once; the queue has the details.
+                Err(error) if error.raw_os_error().is_some() => {
+                    self.errors()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads the error queue; returns the local device's MTU where this host itself refused.
+    fn errors(&mut self) -> io::Result<Option<u32>> {
+        let mut local = None;
+        while let Some(error) = read_error_queue(&self.socket)? {
+            let (EMSGSIZE, Some(mtu)) = (error.errno, error.mtu) else { continue };
+            match (error.origin, error.offender) {
+                (ErrorOrigin::Local, _) => local = Some(mtu),
+                (ErrorOrigin::Icmp | ErrorOrigin::Icmp6, Some(router)) => {
+                    self.prober.on_too_big(TooBig { mtu, source: Source::Router(router) });
+                }
+                _ => {}
+            }
+        }
+        Ok(local)
+    }
+}

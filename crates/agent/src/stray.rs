@@ -1,0 +1,125 @@
+//! Agents that outlived their run: stopped ones, or ones whose end was not seen.
+//!
+//! Every agent is started with `--owner PID:START`, the controller's process id and its start time
+//! (field 22 of /proc/PID/stat), which together never come to mean another process.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+use wirecost_sys::process::PidFd;
+
+/// A process that started an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    pid: u32,
+    start_ticks: u64,
+}
+
+impl Owner {
+    /// The calling process.
+    pub fn this() -> io::Result<Self> {
+        let pid = std::process::id();
+        let start_ticks = start_ticks(pid).ok_or_else(|| io::Error::other("unreadable /proc"))?;
+        Ok(Self { pid, start_ticks })
+    }
+
+    /// As the agent's argument.
+    pub fn argument(self) -> String {
+        format!("{}:{}", self.pid, self.start_ticks)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (pid, start) = text.split_once(':')?;
+        Some(Self { pid: pid.parse().ok()?, start_ticks: start.parse().ok()? })
+    }
+
+    fn is_alive(self) -> bool {
+        start_ticks(self.pid) == Some(self.start_ticks)
+            && state(self.pid).is_some_and(|state| state != 'Z' && state != 'X')
+    }
+}
+
+/// An agent whose controller is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stray {
+    /// Its process id.
+    pub pid: u32,
+    /// Process id of the controller that had started it.
+    pub controller: u32,
+    /// Whether it was stopped (SIGSTOP, or a debugger).
+    pub stopped: bool,
+}
+
+/// Ends every agent on this machine whose controller is gone, and returns those it ended, and those
+/// it was not allowed to end with the reason.
+///
+/// Agents of living runs are left alone, and so is every process that is not an agent.
+pub fn end_all() -> io::Result<(Vec<Stray>, Vec<(Stray, io::Error)>)> {
+    let (mut ended, mut refused) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // The handle first: what is read afterwards is then about the process it holds, or nothing.
+        let Ok(handle) = PidFd::open(pid) else { continue };
+        let Some(owner) = owner_of(pid).filter(|owner| !owner.is_alive()) else { continue };
+        let stopped = state(pid).is_some_and(|state| state == 'T' || state == 't');
+        let stray = Stray { pid, controller: owner.pid, stopped };
+        match handle.kill() {
+            Ok(()) => ended.push(stray),
+            Err(error) => refused.push((stray, error)),
+        }
+    }
+    Ok((ended, refused))
+}
+
+/// The owner, if the process is one of our agents: argv is `wirecost agent ... --owner PID:START`.
+fn owner_of(pid: u32) -> Option<Owner> {
+    if state(pid)? == 'Z' {
+        return None;
+    }
+    let raw = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let text = String::from_utf8(raw).ok()?;
+    let mut words = text.split('\0');
+    let program = Path::new(words.next()?).file_name()?.to_str()?;
+    if program != "wirecost" || words.next()? != "agent" {
+        return None;
+    }
+    words.by_ref().find(|word| *word == "--owner")?;
+    Owner::parse(words.next()?)
+}
+
+/// Fields of /proc/PID/stat after the command's name, which may hold anything.
+fn stat(pid: u32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(text.rsplit_once(')')?.1.to_owned())
+}
+
+fn state(pid: u32) -> Option<char> {
+    stat(pid)?.split_whitespace().next()?.chars().next()
+}
+
+fn start_ticks(pid: u32) -> Option<u64> {
+    // Field 22; the first after the name is field 3.
+    stat(pid)?.split_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_one_with_another_start_is_not() {
+        let this = Owner::this().expect("proc");
+        assert!(this.is_alive());
+        assert!(!Owner { start_ticks: this.start_ticks + 1, ..this }.is_alive());
+        assert_eq!(Owner::parse(&this.argument()), Some(this));
+    }
+
+    #[test]
+    fn a_process_that_is_no_agent_has_no_owner() {
+        assert_eq!(owner_of(std::process::id()), None);
+    }
+}

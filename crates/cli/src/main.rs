@@ -1,0 +1,47 @@
+//! The `wirecost` command: arguments -> one call into the rooms.
+
+mod agent;
+mod arguments;
+mod clean;
+mod progress;
+mod report;
+mod run;
+mod screen;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+
+/// Exit codes are part of the contract (docs/commands.md).
+mod exit {
+    use std::process::ExitCode;
+
+    /// Nothing to complain about.
+    pub(crate) const FINE: ExitCode = ExitCode::SUCCESS;
+
+    /// The command line, a plan or a record cannot be used as it is.
+    pub(crate) fn usage() -> ExitCode {
+        ExitCode::from(2)
+    }
+
+    /// The work could not be completed.
+    pub(crate) fn incomplete() -> ExitCode {
+        ExitCode::from(3)
+    }
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Clean(arguments) => clean::clean(&arguments),
+        Command::Agent(arguments) => agent::agent(&arguments),
+    }
+}
+
+/// Prints an error for people, on standard error.
+fn complain(error: &dyn std::error::Error) {
+    eprintln!("wirecost: {error}");
+}

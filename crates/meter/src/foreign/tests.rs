@@ -1,0 +1,158 @@
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const S: u64 = 1_000_000_000;
+
+/// Number, start tick, run times by task, inherited time.
+type MadeUp<'a> = (u32, u64, &'a [(u32, u64)], u64);
+
+/// A made-up scan, `at_s` seconds after `origin`.
+fn scan(origin: Instant, at_s: u64, processes: &[MadeUp<'_>]) -> ForeignSnapshot {
+    ForeignSnapshot {
+        at: origin + Duration::from_secs(at_s),
+        uptime: 1000 + at_s * 100,
+        processes: processes
+            .iter()
+            .map(|&(pid, start, tasks, reaped_ns)| {
+                let process = Process {
+                    ours: false,
+                    tasks: tasks.iter().copied().collect(),
+                    reaped_ns,
+                };
+                (Identity { pid, start }, process)
+            })
+            .collect(),
+    }
+}
+
+fn assert_cores(before: &ForeignSnapshot, after: &ForeignSnapshot, expected: f64) {
+    let cores = foreign_cores(before, after);
+    assert!((cores - expected).abs() < 1e-9, "{cores} is not {expected}");
+}
+
+#[test]
+fn tasks_in_both_scans_count_what_they_gained() {
+    let origin = Instant::now();
+    let before = scan(origin, 0, &[(1, 5, &[(1, S), (2, 5 * S)], 0)]);
+    let after = scan(origin, 2, &[(1, 5, &[(1, 2 * S), (2, 6 * S)], 0)]);
+    assert_cores(&before, &after, 1.0);
+    assert_cores(&after, &before, 0.0);
+}
+
+#[test]
+fn a_process_counts_whole_only_if_it_began_after_the_first_scan() {
+    let origin = Instant::now();
+    let before = scan(origin, 0, &[]);
+    let began = scan(origin, 1, &[(9, 1050, &[(9, S / 2)], 0)]);
+    assert_cores(&before, &began, 0.5);
+    let was_hidden = scan(origin, 1, &[(9, 900, &[(9, 70 * S)], 30 * S)]);
+    assert_cores(&before, &was_hidden, 0.0);
+}
+
+#[test]
+fn a_new_thread_of_a_known_process_counts_whole() {
+    let origin = Instant::now();
+    let before = scan(origin, 0, &[(1, 5, &[(1, S)], 0)]);
+    let after = scan(origin, 1, &[(1, 5, &[(1, S), (7, S / 4)], 0)]);
+    assert_cores(&before, &after, 0.25);
+}
+
+#[test]
+fn a_number_given_to_another_process_is_another_process() {
+    let origin = Instant::now();
+    let before = scan(origin, 0, &[(9, 5, &[(9, 100 * S)], 0)]);
+    let after = scan(origin, 1, &[(9, 1010, &[(9, S / 2)], 0)]);
+    assert_cores(&before, &after, 0.5);
+}
+
+#[test]
+fn what_a_process_did_before_it_ended_is_seen_through_its_parent() {
+    let origin = Instant::now();
+    let child: MadeUp<'_> = (9, 50, &[(9, 100 * S)], 0);
+    let before = scan(origin, 0, &[(1, 5, &[(1, S)], 0), child]);
+    // The child went on for 0.3 s, and a short-lived one that no scan saw took 0.1 s.
+    let after = scan(origin, 1, &[(1, 5, &[(1, S)], 100 * S + 4 * S / 10)]);
+    assert_cores(&before, &after, 0.4);
+    let unreaped = scan(origin, 1, &[(1, 5, &[(1, S)], 0)]);
+    assert_cores(&before, &unreaped, 0.0);
+}
+
+#[test]
+fn our_own_processes_are_not_foreign() {
+    let origin = Instant::now();
+    let mut before = scan(origin, 0, &[(1, 5, &[(1, S)], 0)]);
+    let mut after = scan(origin, 1, &[(1, 5, &[(1, 2 * S)], S)]);
+    for scan in [&mut before, &mut after] {
+        for process in scan.processes.values_mut() {
+            process.ours = true;
+        }
+    }
+    assert_cores(&before, &after, 0.0);
+}
+
+proptest! {
+    #[test]
+    fn foreign_load_is_never_negative(
+        before in prop::collection::vec((1u32..6, 900u64..1100, 0u64..S, 0u64..S), 0..6),
+        after in prop::collection::vec((1u32..6, 900u64..1100, 0u64..S, 0u64..S), 0..6),
+    ) {
+        let origin = Instant::now();
+        let of = |at_s, list: &[(u32, u64, u64, u64)]| {
+            let tasks: Vec<_> = list.iter().map(|p| [(p.0, p.2)]).collect();
+            let list: Vec<_> = list
+                .iter()
+                .zip(&tasks)
+                .map(|(p, tasks)| (p.0, p.1, tasks.as_slice(), p.3))
+                .collect();
+            scan(origin, at_s, &list)
+        };
+        let cores = foreign_cores(&of(0, &before), &of(1, &after));
+        prop_assert!((0.0..=12.0).contains(&cores));
+    }
+}
+
+struct Spinner(Child);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_spinning_child_is_seen_and_our_own_spinning_is_not() {
+    let child = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn();
+    let spinner = Spinner(child.expect("sh"));
+    let ours = [std::process::id()];
+    let before = foreign_snapshot(&ours).expect("before");
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(300) {
+        std::hint::spin_loop();
+    }
+    let after = foreign_snapshot(&ours).expect("after");
+
+    let by_process: HashMap<u32, u64> = run_time(&before, &after).collect();
+    assert!(by_process[&spinner.0.id()] > 0, "{by_process:?}");
+    assert!(!by_process.contains_key(&ours[0]));
+    assert!(foreign_cores(&before, &after) > 0.0);
+}
+
+#[test]
+fn kernel_threads_are_left_out() {
+    let scan = foreign_snapshot(&[]).expect("scan");
+    let is_kernel_thread = |identity: &Identity| {
+        read_once(format!("/proc/{}/stat", identity.pid))
+            .ok()
+            .and_then(|text| parse_stat(&text).ok())
+            .is_some_and(|stat| stat.kernel_thread)
+    };
+    assert!(!scan.processes.keys().any(is_kernel_thread));
+    assert!(!scan.processes.is_empty());
+}

@@ -1,0 +1,205 @@
+//! Devices as netlink messages, and as they are read back.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use netlink_packet_route::address::{AddressAttribute, AddressMessage, AddressScope};
+use netlink_packet_route::link::{
+    BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, InfoVxlan, LinkAttribute, LinkFlags,
+    LinkInfo, LinkMessage, VxlanDf,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use wirecost_model::plan::{OuterDf, Vxlan};
+
+use crate::netlink::{Intent, Netlink};
+
+/// Where the other end of a veth is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PeerNamespace<'a> {
+    Process(u32),
+    Fd(BorrowedFd<'a>),
+}
+
+/// A device as the kernel describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Device {
+    pub(crate) index: u32,
+    pub(crate) mtu: u32,
+    pub(crate) up: bool,
+    pub(crate) controller: Option<u32>,
+}
+
+fn named(name: &str) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    message
+}
+
+fn create(
+    netlink: &mut Netlink,
+    mut message: LinkMessage,
+    kind: InfoKind,
+    data: InfoData,
+) -> io::Result<()> {
+    message
+        .attributes
+        .push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind), LinkInfo::Data(data)]));
+    netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Create)
+}
+
+/// A veth whose other end comes into being inside the other namespace: made there, not moved
+/// there, so that it takes that namespace's `rps_default_mask` (net/core/net-sysfs.c).
+pub(crate) fn create_veth(
+    netlink: &mut Netlink,
+    name: &str,
+    peer_name: &str,
+    peer_namespace: PeerNamespace<'_>,
+    mtu: u32,
+) -> io::Result<()> {
+    let with_queues = |mut message: LinkMessage| {
+        // One queue: with more, the kernel spreads flows over them by a hash we do not control.
+        message.attributes.extend([
+            LinkAttribute::Mtu(mtu),
+            LinkAttribute::NumTxQueues(1),
+            LinkAttribute::NumRxQueues(1),
+        ]);
+        message
+    };
+    let mut peer = with_queues(named(peer_name));
+    peer.attributes.push(match peer_namespace {
+        PeerNamespace::Process(pid) => LinkAttribute::NetNsPid(pid),
+        PeerNamespace::Fd(fd) => LinkAttribute::NetNsFd(fd.as_raw_fd()),
+    });
+    let data = InfoData::Veth(InfoVeth::Peer(peer));
+    create(netlink, with_queues(named(name)), InfoKind::Veth, data)
+}
+
+/// A bridge without spanning tree: ports forward at once.
+pub(crate) fn create_bridge(netlink: &mut Netlink, name: &str) -> io::Result<()> {
+    let data = InfoData::Bridge(vec![
+        InfoBridge::StpState(BridgeStpState::Disabled),
+        InfoBridge::ForwardDelay(0),
+    ]);
+    create(netlink, named(name), InfoKind::Bridge, data)
+}
+
+/// A unicast VXLAN tunnel (drivers/net/vxlan): one remote, no multicast.
+pub(crate) fn create_vxlan(
+    netlink: &mut Netlink,
+    name: &str,
+    vxlan: &Vxlan,
+    (local, remote): (IpAddr, IpAddr),
+    underlay: u32,
+    mtu: u32,
+) -> io::Result<()> {
+    let mut data = vec![
+        InfoVxlan::Id(vxlan.vni),
+        InfoVxlan::Link(underlay),
+        InfoVxlan::Port(vxlan.port),
+        InfoVxlan::Learning(true),
+        InfoVxlan::UDPCsum(vxlan.udp_checksum),
+        InfoVxlan::UDPZeroCsumTX(!vxlan.udp_checksum),
+        InfoVxlan::UDPZeroCsumRX(!vxlan.udp_checksum),
+        InfoVxlan::Df(match vxlan.df {
+            OuterDf::Unset => VxlanDf::Unset,
+            OuterDf::Set => VxlanDf::Set,
+            OuterDf::Inherit => VxlanDf::Inherit,
+        }),
+    ];
+    data.push(match local {
+        IpAddr::V4(address) => InfoVxlan::Local(address),
+        IpAddr::V6(address) => InfoVxlan::Local6(address),
+    });
+    data.push(match remote {
+        IpAddr::V4(address) => InfoVxlan::Group(address),
+        IpAddr::V6(address) => InfoVxlan::Group6(address),
+    });
+    let mut message = named(name);
+    message.attributes.push(LinkAttribute::Mtu(mtu));
+    create(netlink, message, InfoKind::Vxlan, InfoData::Vxlan(data))
+}
+
+/// The VXLAN options of a device as the kernel has them: VNI, port, DF, checksum.
+pub(crate) fn read_vxlan(netlink: &mut Netlink, name: &str) -> io::Result<Vxlan> {
+    let message = read_message(netlink, name)?;
+    let mut vxlan = Vxlan { vni: u32::MAX, port: 0, ..Vxlan::default() };
+    let info = message.attributes.iter().filter_map(|attribute| match attribute {
+        LinkAttribute::LinkInfo(info) => Some(info),
+        _ => None,
+    });
+    let data = info.flatten().filter_map(|info| match info {
+        LinkInfo::Data(InfoData::Vxlan(data)) => Some(data),
+        _ => None,
+    });
+    for attribute in data.flatten() {
+        match *attribute {
+            InfoVxlan::Id(vni) => vxlan.vni = vni,
+            InfoVxlan::Port(port) => vxlan.port = port,
+            InfoVxlan::UDPCsum(on) => vxlan.udp_checksum = on,
+            InfoVxlan::Df(VxlanDf::Set) => vxlan.df = OuterDf::Set,
+            InfoVxlan::Df(VxlanDf::Inherit) => vxlan.df = OuterDf::Inherit,
+            _ => {}
+        }
+    }
+    Ok(vxlan)
+}
+
+/// Changes MTU, controlling bridge and state of an existing device, whichever are given.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub(crate) mtu: Option<u32>,
+    pub(crate) controller: Option<u32>,
+    pub(crate) up: bool,
+}
+
+impl Change {
+    pub(crate) fn apply(self, netlink: &mut Netlink, name: &str) -> io::Result<()> {
+        let mut message = named(name);
+        if self.up {
+            message.header.flags = LinkFlags::Up;
+            message.header.change_mask = LinkFlags::Up;
+        }
+        message.attributes.extend(self.mtu.map(LinkAttribute::Mtu));
+        message.attributes.extend(self.controller.map(LinkAttribute::Controller));
+        netlink.apply(RouteNetlinkMessage::SetLink(message), Intent::Change)
+    }
+}
+
+/// Gives a device an address.
+pub(crate) fn add_address(
+    netlink: &mut Netlink,
+    index: u32,
+    address: IpAddr,
+    prefix: u8,
+) -> io::Result<()> {
+    let mut message = AddressMessage::default();
+    message.header.family = match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    };
+    message.header.prefix_len = prefix;
+    message.header.scope = AddressScope::Universe;
+    message.header.index = index;
+    message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+    netlink.apply(RouteNetlinkMessage::NewAddress(message), Intent::Create)
+}
+
+/// Reads a device back.
+pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
+    let message = read_message(netlink, name)?;
+    let find = |pick: fn(&LinkAttribute) -> Option<u32>| message.attributes.iter().find_map(pick);
+    Ok(Device {
+        index: message.header.index,
+        mtu: find(|a| if let LinkAttribute::Mtu(mtu) = a { Some(*mtu) } else { None }).unwrap_or(0),
+        up: message.header.flags.contains(LinkFlags::Up),
+        controller: find(|a| if let LinkAttribute::Controller(i) = a { Some(*i) } else { None }),
+    })
+}
+
+fn read_message(netlink: &mut Netlink, name: &str) -> io::Result<LinkMessage> {
+    match netlink.get(RouteNetlinkMessage::GetLink(named(name)))? {
+        Some(RouteNetlinkMessage::NewLink(message)) => Ok(message),
+        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+    }
+}

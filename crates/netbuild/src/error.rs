@@ -1,0 +1,74 @@
+//! What went wrong while building, with the step and what to do about it.
+
+use std::io;
+
+/// A step of building a network that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The kernel refused.
+    #[error("{step}: {source}{}", hint.as_deref().map(|h| format!(" ({h})")).unwrap_or_default())]
+    Refused {
+        /// What was being done, with the device's name.
+        step: String,
+        /// What to do, where it is known.
+        hint: Option<String>,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The kernel accepted, and what was read back is something else.
+    #[error("{step}: asked for {wanted}, read back {found}")]
+    ReadBack {
+        /// What was being done, with the device's name.
+        step: String,
+        /// What was asked for.
+        wanted: String,
+        /// What is there.
+        found: String,
+    },
+}
+
+/// Names the step of a failed call.
+pub(crate) trait Step<T> {
+    fn step(self, step: impl FnOnce() -> String) -> Result<T, BuildError>;
+}
+
+impl<T> Step<T> for io::Result<T> {
+    fn step(self, step: impl FnOnce() -> String) -> Result<T, BuildError> {
+        self.map_err(|source| {
+            let step = step();
+            let hint = hint(&step, &source);
+            BuildError::Refused { step, hint, source }
+        })
+    }
+}
+
+fn hint(step: &str, error: &io::Error) -> Option<String> {
+    match crate::netlink::code(error) {
+        // EOPNOTSUPP: no rtnl_link_ops of that kind; ENOENT: no such qdisc (net/sched/sch_api.c).
+        Some(95) if step.contains("vxlan") => {
+            Some("this kernel has no vxlan device: CONFIG_VXLAN, `modprobe vxlan` as root".into())
+        }
+        Some(95) => Some("this kernel has no such device: see its configuration".into()),
+        Some(2) if step.contains("tbf") => {
+            Some("this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into())
+        }
+        Some(1 | 13) => Some("this needs CAP_NET_ADMIN in the network namespace".into()),
+        _ => None,
+    }
+}
+
+/// Fails unless what was read back is what was wanted.
+pub(crate) fn same<T: PartialEq + std::fmt::Display>(
+    step: impl FnOnce() -> String,
+    wanted: &T,
+    found: &T,
+) -> Result<(), BuildError> {
+    if wanted == found {
+        return Ok(());
+    }
+    Err(BuildError::ReadBack {
+        step: step(),
+        wanted: wanted.to_string(),
+        found: found.to_string(),
+    })
+}

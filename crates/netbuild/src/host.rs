@@ -1,0 +1,238 @@
+//! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+
+use wirecost_model::plan::Encapsulation;
+use wirecost_sys::ethtool::Ethtool;
+use wirecost_sys::namespace::{HeldNetns, Netns};
+
+use crate::device::{self, Change, PeerNamespace};
+use crate::error::{BuildError, Step, same};
+use crate::netlink::Netlink;
+use crate::spec::{BRIDGE, GUEST_DEVICE, GUEST_PORT, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE};
+
+const RPS_DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
+
+/// A lab host under construction or in use. The calling thread's network namespace is the host's.
+#[derive(Debug)]
+pub struct LabHost {
+    pub(crate) spec: HostSpec,
+    pub(crate) netlink: Netlink,
+    pub(crate) ethtool: Ethtool,
+    pub(crate) guest: HeldNetns,
+    pub(crate) guest_netlink: Netlink,
+    pub(crate) guest_ethtool: Ethtool,
+}
+
+impl LabHost {
+    /// First step, on both hosts: the guest's namespace and the settings that devices take up when
+    /// they are made. The calling thread's namespace must be a fresh one of the host's own.
+    pub fn prepare(spec: HostSpec) -> Result<Self, BuildError> {
+        let guest = HeldNetns::create("guest").step(|| "making the guest's namespace".into())?;
+        let quiet = || quiet_ipv6(&spec);
+        quiet()?;
+        let inside = |netns: &Netns| -> Result<_, BuildError> {
+            netns
+                .within(|| {
+                    quiet()?;
+                    let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+                    let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+                    Ok((netlink, ethtool))
+                })
+                .step(|| "entering the guest's namespace".into())?
+        };
+        let (mut guest_netlink, guest_ethtool) = inside(guest.netns())?;
+        let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+        for netlink in [&mut netlink, &mut guest_netlink] {
+            up(netlink, "lo")?;
+        }
+        if let Some(cpus) = &spec.receive_cpus {
+            let mask = cpu_mask(cpus);
+            fs::write(RPS_DEFAULT_MASK, &mask)
+                .step(|| format!("setting net.core.rps_default_mask to {mask}"))?;
+        }
+        let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+        Ok(Self { spec, netlink, ethtool, guest, guest_netlink, guest_ethtool })
+    }
+
+    /// Second step, on host a only, when both are prepared: the underlay, one veth whose other end
+    /// is made inside the namespace of process `peer`.
+    pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
+        device::create_veth(
+            &mut self.netlink,
+            UNDERLAY_DEVICE,
+            UNDERLAY_DEVICE,
+            PeerNamespace::Process(peer),
+            self.spec.network.underlay_mtu,
+        )
+        .step(|| format!("making the veth `{UNDERLAY_DEVICE}` towards process {peer}"))
+    }
+
+    /// Third step, on both: bridge, guest, tunnel, addresses. Offloads, the guest's MTU and the
+    /// rate limit come with [`LabHost::adapt`].
+    pub fn build(&mut self) -> Result<(), BuildError> {
+        // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
+        if self.spec.receive_cpus.is_some() {
+            fs::write(RPS_DEFAULT_MASK, "0")
+                .step(|| "resetting net.core.rps_default_mask".into())?;
+            self.check_steering()?;
+        }
+        let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
+        let underlay = device::read(&mut self.netlink, name)
+            .step(|| format!("reading `{name}` back"))?;
+        same(|| format!("MTU of `{name}`"), &mtu, &underlay.mtu)?;
+
+        device::create_bridge(&mut self.netlink, BRIDGE)
+            .step(|| format!("making the bridge `{BRIDGE}`"))?;
+        let bridge = device::read(&mut self.netlink, BRIDGE)
+            .step(|| format!("reading `{BRIDGE}` back"))?
+            .index;
+        up(&mut self.netlink, BRIDGE)?;
+
+        device::create_veth(
+            &mut self.netlink,
+            GUEST_PORT,
+            GUEST_DEVICE,
+            PeerNamespace::Fd(self.guest.netns().as_fd()),
+            mtu,
+        )
+        .step(|| format!("making the veth `{GUEST_PORT}` towards the guest"))?;
+        enslave(&mut self.netlink, GUEST_PORT, bridge)?;
+
+        match &self.spec.network.encapsulation {
+            Encapsulation::None => enslave(&mut self.netlink, UNDERLAY_DEVICE, bridge)?,
+            Encapsulation::Vxlan(_) => self.build_vxlan(underlay.index, bridge)?,
+        }
+
+        let guest = device::read(&mut self.guest_netlink, GUEST_DEVICE)
+            .step(|| format!("reading the guest's `{GUEST_DEVICE}` back"))?;
+        let (address, prefix) = (self.spec.guest_address, self.spec.prefix);
+        device::add_address(&mut self.guest_netlink, guest.index, address, prefix)
+            .step(|| format!("giving the guest's `{GUEST_DEVICE}` the address {address}"))?;
+        up(&mut self.guest_netlink, GUEST_DEVICE)
+    }
+
+    fn build_vxlan(&mut self, underlay: u32, bridge: u32) -> Result<(), BuildError> {
+        let network = &self.spec.network;
+        let Encapsulation::Vxlan(vxlan) = &network.encapsulation else { return Ok(()) };
+        let address = self.spec.underlay_address;
+        device::add_address(&mut self.netlink, underlay, address, self.spec.prefix)
+            .step(|| format!("giving `{UNDERLAY_DEVICE}` the address {address}"))?;
+        up(&mut self.netlink, UNDERLAY_DEVICE)?;
+        let mtu = network.underlay_mtu - network.encapsulation.overhead_bytes();
+        let ends = (address, self.spec.underlay_peer);
+        device::create_vxlan(&mut self.netlink, TUNNEL, vxlan, ends, underlay, mtu)
+            .step(|| format!("making the vxlan device `{TUNNEL}`"))?;
+        let found = device::read_vxlan(&mut self.netlink, TUNNEL)
+            .step(|| format!("reading the vxlan device `{TUNNEL}` back"))?;
+        if found != *vxlan {
+            return Err(BuildError::ReadBack {
+                step: format!("options of the vxlan device `{TUNNEL}`"),
+                wanted: format!("{vxlan:?}"),
+                found: format!("{found:?}"),
+            });
+        }
+        enslave(&mut self.netlink, TUNNEL, bridge)
+    }
+
+    fn check_steering(&self) -> Result<(), BuildError> {
+        let Some(cpus) = &self.spec.receive_cpus else { return Ok(()) };
+        // Not readable where the container forbids a sysfs of our own; the record then says so.
+        let Some(found) = receive_mask(UNDERLAY_DEVICE) else { return Ok(()) };
+        let (wanted, found) = (mask_value(&cpu_mask(cpus)), mask_value(&found));
+        same(|| format!("receive steering of `{UNDERLAY_DEVICE}`"), &wanted, &found)
+    }
+
+    /// Which of the two hosts this is.
+    pub fn side(&self) -> Side {
+        self.spec.side
+    }
+
+    /// What it was built from.
+    pub fn spec(&self) -> &HostSpec {
+        &self.spec
+    }
+
+    /// The guest's namespace.
+    pub fn guest(&self) -> &Netns {
+        self.guest.netns()
+    }
+
+    /// Thread id of a thread inside the guest's namespace.
+    pub fn guest_tid(&self) -> u32 {
+        self.guest.tid()
+    }
+
+    /// Interface index of the underlay device.
+    pub fn underlay_index(&mut self) -> Result<u32, BuildError> {
+        let device = device::read(&mut self.netlink, UNDERLAY_DEVICE)
+            .step(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
+        Ok(device.index)
+    }
+}
+
+fn up(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
+    Change { up: true, ..Change::default() }
+        .apply(netlink, name)
+        .step(|| format!("setting `{name}` up"))?;
+    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    same(|| format!("state of `{name}`"), &true, &device.up)
+}
+
+fn enslave(netlink: &mut Netlink, name: &str, bridge: u32) -> Result<(), BuildError> {
+    Change { controller: Some(bridge), up: true, ..Change::default() }
+        .apply(netlink, name)
+        .step(|| format!("making `{name}` a port of the bridge"))?;
+    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    same(|| format!("bridge of `{name}`"), &bridge, &device.controller.unwrap_or(0))
+}
+
+/// Neighbour discovery and duplicate address detection would add frames nobody asked for.
+fn quiet_ipv6(spec: &HostSpec) -> Result<(), BuildError> {
+    let uses_ipv6 = [spec.underlay_address, spec.guest_address].iter().any(IpAddr::is_ipv6);
+    for scope in ["all", "default"] {
+        let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
+        // Absent: the kernel has no IPv6, which is as quiet.
+        if !uses_ipv6 && fs::exists(&path).unwrap_or(false) {
+            fs::write(&path, "1").step(|| format!("writing {path}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A bitmap of CPUs as /proc and /sys write it: 32-bit words in hex, the highest first.
+fn cpu_mask(cpus: &[u32]) -> String {
+    let words = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
+    let word = |index: u32| {
+        let bits = cpus.iter().filter(|&&cpu| cpu / 32 == index);
+        format!("{:08x}", bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32)))
+    };
+    (0..words).rev().map(word).collect::<Vec<_>>().join(",")
+}
+
+/// Drops the leading zeros and commas that two spellings of one mask may differ in.
+fn mask_value(mask: &str) -> String {
+    let digits: String = mask.trim().chars().filter(|c| *c != ',').collect();
+    digits.trim_start_matches('0').to_owned()
+}
+
+/// The steering mask of a device's first queue, where this namespace's sysfs is mounted.
+pub(crate) fn receive_mask(device: &str) -> Option<String> {
+    let path = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_written_as_the_kernel_reads_them() {
+        assert_eq!(cpu_mask(&[0, 1]), "00000003");
+        assert_eq!(cpu_mask(&[1, 33]), "00000002,00000002");
+        assert_eq!(mask_value("00000000,00000002"), mask_value("2"));
+        assert_ne!(mask_value("00000002,00000000"), mask_value("2"));
+    }
+}

@@ -1,0 +1,17 @@
+//! Wanted network -> netlink changes, each read back.
+//!
+//! Not here: which network is wanted (the plan), namespaces and features as such (`sys`).
+//! A lab host's changes all lie in namespaces that only its agent holds, so the undo is the
+//! kernel's: they go with the last holder.
+
+mod adapt;
+mod device;
+mod error;
+mod host;
+mod netlink;
+mod spec;
+pub mod tbf;
+
+pub use error::BuildError;
+pub use host::LabHost;
+pub use spec::{GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};

@@ -1,0 +1,158 @@
+//! A blocking rtnetlink connection to one namespace: one request, one answer.
+
+use std::io;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// Whether a request makes something new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// It must not exist yet.
+    Create,
+    /// Made, or put in place of what is there.
+    Replace,
+    /// It must exist.
+    Change,
+}
+
+/// A connection to the namespace it was opened in, for which it stays good.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        // The kernel's own words for a refusal, and not our whole request back (netlink(7)).
+        socket.set_ext_ack(true)?;
+        socket.set_cap_ack(true)?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Sends a change and waits for the kernel's verdict.
+    pub(crate) fn apply(&mut self, message: RouteNetlinkMessage, intent: Intent) -> io::Result<()> {
+        let flags = NLM_F_REQUEST
+            | NLM_F_ACK
+            | match intent {
+                Intent::Create => NLM_F_CREATE | NLM_F_EXCL,
+                Intent::Replace => NLM_F_CREATE | NLM_F_REPLACE,
+                Intent::Change => 0,
+            };
+        self.send(message, flags)?;
+        self.receive(|_| ())
+    }
+
+    /// Asks for one object.
+    pub(crate) fn get(
+        &mut self,
+        message: RouteNetlinkMessage,
+    ) -> io::Result<Option<RouteNetlinkMessage>> {
+        self.send(message, NLM_F_REQUEST | NLM_F_ACK)?;
+        let mut found = None;
+        self.receive(|answer| found = Some(answer))?;
+        Ok(found)
+    }
+
+    /// Asks for all objects of a kind.
+    pub(crate) fn dump(
+        &mut self,
+        message: RouteNetlinkMessage,
+    ) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.send(message, NLM_F_REQUEST | NLM_F_DUMP)?;
+        let mut found = Vec::new();
+        self.receive(|answer| found.push(answer))?;
+        Ok(found)
+    }
+
+    fn send(&mut self, message: impl NetlinkSerializable, flags: u16) -> io::Result<()> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        Ok(())
+    }
+
+    /// Reads until the acknowledgement, the refusal or the end of the dump of the last request.
+    fn receive(&mut self, mut each: impl FnMut(RouteNetlinkMessage)) -> io::Result<()> {
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            let mut rest = datagram.as_slice();
+            while rest.len() >= 16 {
+                let message = parse(rest)?;
+                let length = (message.header.length as usize).next_multiple_of(4);
+                let ours = message.header.sequence_number == self.sequence;
+                match message.payload {
+                    _ if !ours => {}
+                    NetlinkPayload::Error(error) => {
+                        return match error.code {
+                            None => Ok(()),
+                            Some(_) => Err(with_words(error.to_io(), &error.header)),
+                        };
+                    }
+                    NetlinkPayload::Done(_) => return Ok(()),
+                    NetlinkPayload::InnerMessage(inner) => each(inner),
+                    _ => {}
+                }
+                if length == 0 || length >= rest.len() {
+                    break;
+                }
+                rest = &rest[length..];
+            }
+        }
+    }
+}
+
+fn parse<T: NetlinkDeserializable>(bytes: &[u8]) -> io::Result<NetlinkMessage<T>> {
+    NetlinkMessage::<T>::deserialize(bytes)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+}
+
+/// Adds the extended acknowledgement's text (NLMSGERR_ATTR_MSG), keeping the error number.
+fn with_words(error: io::Error, payload: &[u8]) -> io::Error {
+    const ATTR_MSG: u16 = 1;
+    // The request's header comes first, then the attributes.
+    let mut rest = payload.get(16..).unwrap_or_default();
+    while let [l0, l1, k0, k1, ..] = *rest {
+        let length = u16::from_ne_bytes([l0, l1]) as usize;
+        if length < 4 || length > rest.len() {
+            break;
+        }
+        if u16::from_ne_bytes([k0, k1]) == ATTR_MSG {
+            let text = String::from_utf8_lossy(&rest[4..length]);
+            return io::Error::new(
+                error.kind(),
+                Refusal { code: error, words: text.trim_end_matches('\0').to_owned() },
+            );
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    error
+}
+
+/// The error number of a refusal, with or without words.
+pub(crate) fn code(error: &io::Error) -> Option<i32> {
+    let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>());
+    refusal.map_or_else(|| error.raw_os_error(), |refusal| refusal.code.raw_os_error())
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{words}: {code}")]
+struct Refusal {
+    #[source]
+    code: io::Error,
+    words: String,
+}

@@ -1,0 +1,203 @@
+//! The tree of a plan's text to a plan: one function per section.
+
+use wirecost_model::cell::{Experiment, Factor};
+use wirecost_model::plan::{
+    Cores, Hosts, Levels, Plan, Published, PublishedFigure, Repeat, TcpStreamPlan, Underlay,
+};
+
+use crate::expand;
+use crate::factors::{self, Axis, Factors};
+use crate::keys::{self, Key};
+use crate::read::{Entry, Fields, Reader};
+use crate::select;
+use crate::values::{as_word, name, number, text, whole, whole32, word};
+use crate::yaml::{Node, Value};
+
+/// Reads a whole plan. What it returns is meant only where the reader has no faults.
+pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
+    let Some(root) = Fields::open(reader, "", "", node) else {
+        not_a_plan(reader, node);
+        return None;
+    };
+    let plan_name = value(reader, &root, &keys::NAME, name);
+    let description = value(reader, &root, &keys::DESCRIPTION, text);
+    hosts(reader, &root);
+    let cores = value(reader, &root, &keys::CORES, word).map(|word| match word {
+        "shared" => Cores::Shared,
+        _ => Cores::Split,
+    });
+    let seed = value(reader, &root, &keys::SEED, whole);
+    let underlay = root.section(reader, &keys::UNDERLAY);
+    let load = load(reader, &root);
+    let underlay = fields(reader, underlay.as_ref());
+    let load = fields(reader, load.as_ref());
+    let factors = factors::read(reader, &root, &underlay, &load);
+    let repeat = root.section(reader, &keys::REPEAT);
+    let repeat = fields(reader, repeat.as_ref());
+    let repeat = read_repeat(reader, &repeat);
+
+    let axes = factors.axes();
+    let exclude = root.get(reader, &keys::EXCLUDE);
+    let exclusions = exclude
+        .as_ref()
+        .map(|entry| select::exclusions(reader, entry, &axes))
+        .unwrap_or_default();
+    let published = root
+        .section(reader, &keys::PUBLISHED)
+        .and_then(|entry| read_published(reader, &entry, &axes));
+    let cores = cores.unwrap_or(Cores::Split);
+    let cells = expand::cells(
+        reader,
+        &factors,
+        &axes,
+        &exclusions,
+        exclude.as_ref(),
+        cores,
+    );
+
+    let plan = Plan {
+        name: plan_name?,
+        description,
+        hosts: Hosts::Lab,
+        cores,
+        underlay: Underlay {
+            mtu: factors.underlay_mtu.values(),
+            rate: factors.rate.values(),
+        },
+        guest_mtu: factors.guest_mtu.values(),
+        encapsulation: factors.encapsulation.values(),
+        offload: factors.offload.values(),
+        load: tcp_stream(&factors),
+        repeat: repeat?,
+        exclude: exclusions
+            .iter()
+            .flat_map(|one| one.levels(&axes))
+            .collect(),
+        published,
+        seed,
+    };
+    let factors = axes.into_iter().map(|axis| Factor {
+        key: axis.name.to_owned(),
+        levels: axis.labels,
+    });
+    Some(Experiment {
+        plan,
+        factors: factors.collect(),
+        cells,
+    })
+}
+
+fn not_a_plan(reader: &mut Reader, node: &Node) {
+    if node.value != Value::Refused {
+        let message = "a plan is a mapping of keys to values";
+        let help = "write one key per line, beginning with `name: my-plan`";
+        reader.fault(node.span.clone(), "", message, "not a mapping", help);
+    }
+}
+
+fn value<T>(
+    reader: &mut Reader,
+    fields: &Fields<'_>,
+    key: &'static Key,
+    read: fn(&mut Reader, &Entry<'_>) -> Option<T>,
+) -> Option<T> {
+    let entry = fields.get(reader, key)?;
+    read(reader, &entry)
+}
+
+/// The keys of a section; all absent where the section is.
+fn fields<'a>(reader: &mut Reader, section: Option<&'a Entry<'_>>) -> Fields<'a> {
+    section
+        .and_then(|entry| Fields::open(reader, entry.key.path, &entry.path, &entry.node))
+        .unwrap_or(Fields::absent())
+}
+
+fn hosts(reader: &mut Reader, root: &Fields<'_>) {
+    let Some(entry) = root.get(reader, &keys::HOSTS) else {
+        return;
+    };
+    if as_word(&entry).is_none() && entry.node.value != Value::Refused {
+        let message = "this version runs in the lab only";
+        let help = "write `hosts: lab`, or leave the key out";
+        reader.fault(
+            entry.node.span.clone(),
+            &entry.path,
+            message,
+            "not `lab`",
+            help,
+        );
+    }
+}
+
+/// The options of the one load, written as `load: tcp-stream` or `load: { tcp-stream: { ... } }`.
+fn load<'a>(reader: &mut Reader, root: &Fields<'a>) -> Option<Entry<'a>> {
+    let entry = root.get(reader, &keys::LOAD)?;
+    let Value::Map(pairs) = &entry.node.value else {
+        word(reader, &entry);
+        return None;
+    };
+    if pairs.is_empty() {
+        reader.wrong(&entry, "names no load");
+    }
+    Fields::open(reader, entry.key.path, &entry.path, &entry.node)?
+        .section(reader, &keys::TCP_STREAM)
+        .map(Entry::into_owned)
+}
+
+fn tcp_stream(factors: &Factors) -> TcpStreamPlan {
+    TcpStreamPlan {
+        streams: factors.streams.values(),
+        message: factors.message.values(),
+        congestion: factors.congestion.values(),
+        socket_buffer: factors.socket_buffer.values(),
+    }
+}
+
+fn read_repeat(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
+    let rounds = value(reader, fields, &keys::ROUNDS, whole32);
+    let seconds = value(reader, fields, &keys::SECONDS, number);
+    let warmup = value(reader, fields, &keys::WARMUP, number);
+    let worth = value(reader, fields, &keys::WORTH, number);
+    Some(Repeat {
+        rounds: rounds?,
+        seconds: seconds?,
+        warmup: warmup?,
+        worth: worth?,
+    })
+}
+
+fn read_published(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Published> {
+    let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
+    let source = value(reader, &fields, &keys::SOURCE, text);
+    let list = fields.get(reader, &keys::FIGURES)?;
+    if !matches!(list.node.value, Value::List(_)) {
+        reader.wrong(&list, "not a list");
+        return None;
+    }
+    let items = list.items(reader);
+    let figures = items.iter().filter_map(|item| {
+        let Some(fields) = Fields::open(reader, item.key.path, &item.path, &item.node) else {
+            reader.wrong(item, "not a mapping");
+            return None;
+        };
+        figure(reader, &fields, axes)
+    });
+    let figures = figures.collect();
+    Some(Published {
+        source: source?,
+        figures,
+    })
+}
+
+fn figure(reader: &mut Reader, fields: &Fields<'_>, axes: &[Axis]) -> Option<PublishedFigure> {
+    let levels: Option<Levels> = fields
+        .get(reader, &keys::WHERE)
+        .and_then(|entry| select::levels(reader, &entry, axes));
+    let gbps = value(reader, fields, &keys::GBPS, number);
+    let note = value(reader, fields, &keys::NOTE, text);
+    Some(PublishedFigure {
+        levels: levels?,
+        gbps: gbps?,
+        note,
+    })
+}

@@ -1,0 +1,127 @@
+//! What is wrong with a plan: every error with its place and what to write instead.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+
+/// An error before it knows the text around it: what the decoder collects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) span: Range<usize>,
+    pub(crate) path: String,
+    pub(crate) message: String,
+    pub(crate) label: String,
+    pub(crate) help: String,
+}
+
+/// One error in a plan. Renders by itself, with its line of the text and a caret.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct PlanError {
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+    /// What stands beside the caret.
+    pub label: String,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// The place in the text, in bytes; within one line.
+    pub span: Range<usize>,
+    /// The key's path, such as `repeat.rounds` or `guest_mtu[1]`; empty for the text as a whole.
+    pub path: String,
+    source_code: Arc<NamedSource<String>>,
+}
+
+/// Every error in a plan, in the order of their places; never empty.
+#[derive(Debug, Clone)]
+pub struct PlanErrors {
+    source_name: String,
+    errors: Vec<PlanError>,
+}
+
+impl PlanErrors {
+    pub(crate) fn new(source_name: &str, text: &str, mut faults: Vec<Fault>) -> Self {
+        faults.sort_by_key(|fault| fault.span.start);
+        let source_code = Arc::new(NamedSource::new(source_name, text.to_owned()));
+        let errors = faults
+            .into_iter()
+            .map(|fault| PlanError::new(fault, text, &source_code))
+            .collect();
+        Self {
+            source_name: source_name.to_owned(),
+            errors,
+        }
+    }
+
+    /// The errors, by place.
+    pub fn errors(&self) -> &[PlanError] {
+        &self.errors
+    }
+}
+
+impl PlanError {
+    fn new(fault: Fault, text: &str, source_code: &Arc<NamedSource<String>>) -> Self {
+        let span = within_line(text, fault.span);
+        let before = &text[..span.start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            message: fault.message,
+            help: fault.help,
+            label: fault.label,
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            span,
+            path: fault.path,
+            source_code: Arc::clone(source_code),
+        }
+    }
+}
+
+/// Cuts a span to what its first line holds, so that a caret never runs over half the plan.
+fn within_line(text: &str, span: Range<usize>) -> Range<usize> {
+    let start = text.floor_char_boundary(span.start);
+    let end = text.floor_char_boundary(span.end).max(start);
+    let first = text[start..end].lines().next().unwrap_or_default();
+    start..start + first.trim_end().len()
+}
+
+impl fmt::Display for PlanErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.source_name;
+        match self.errors.len() {
+            1 => write!(f, "1 error in {name}"),
+            count => write!(f, "{count} errors in {name}"),
+        }
+    }
+}
+
+impl std::error::Error for PlanErrors {}
+
+impl Diagnostic for PlanError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(&self.help))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source_code)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let label = LabeledSpan::new_with_span(Some(self.label.clone()), self.span.clone());
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+impl Diagnostic for PlanErrors {
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        Some(Box::new(
+            self.errors.iter().map(|error| error as &dyn Diagnostic),
+        ))
+    }
+}

@@ -1,0 +1,349 @@
+//! The nine factors of an experiment: how a level of each is read and labelled.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::offload::{Feature, Offload, Profile, Role};
+use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf, Vxlan};
+use wirecost_model::units::{format_bytes, format_rate};
+
+use crate::keys::{self, Key};
+use crate::read::{Entry, Fields, Level, Levels, Reader};
+use crate::values::{as_word, congestion, rate, size, switch, whole, whole32, word};
+use crate::yaml::Value;
+
+/// The levels of every factor, those that could not be read left out.
+#[derive(Debug)]
+pub(crate) struct Factors {
+    pub(crate) underlay_mtu: Levels<u32>,
+    pub(crate) rate: Levels<Option<u64>>,
+    pub(crate) encapsulation: Levels<Encapsulation>,
+    pub(crate) guest_mtu: Levels<GuestMtu>,
+    pub(crate) offload: Levels<Offload>,
+    pub(crate) streams: Levels<u32>,
+    pub(crate) message: Levels<u32>,
+    pub(crate) congestion: Levels<String>,
+    pub(crate) socket_buffer: Levels<Option<u32>>,
+}
+
+/// A factor without the type of its levels: what selections match by.
+#[derive(Debug)]
+pub(crate) struct Axis {
+    /// The factor's key in records: `underlay.mtu`, `streams`.
+    pub(crate) name: &'static str,
+    pub(crate) key: &'static Key,
+    pub(crate) labels: Vec<String>,
+    /// Whether `labels` are all that the plan wrote.
+    pub(crate) sound: bool,
+    /// Reads a level and labels it as the factor does.
+    pub(crate) read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
+}
+
+/// Number of factors.
+pub(crate) const COUNT: usize = 9;
+
+impl Factors {
+    /// The factors in the order of the cross product: the last varies fastest.
+    pub(crate) fn axes(&self) -> [Axis; COUNT] {
+        [
+            axis(&keys::UNDERLAY_MTU, &self.underlay_mtu, |r, e| {
+                whole32(r, e).map(|mtu| mtu.to_string())
+            }),
+            axis(&keys::UNDERLAY_RATE, &self.rate, |r, e| {
+                rate_or_none(r, e).map(|rate| rate_label(&rate))
+            }),
+            axis(&keys::ENCAPSULATION, &self.encapsulation, |r, e| {
+                encapsulation(r, e).map(|level| level.to_string())
+            }),
+            axis(&keys::GUEST_MTU, &self.guest_mtu, |r, e| {
+                guest_mtu(r, e).map(|mtu| mtu.to_string())
+            }),
+            axis(&keys::OFFLOAD, &self.offload, |r, e| {
+                offload(r, e).map(|level| level.to_string())
+            }),
+            axis(&keys::STREAMS, &self.streams, |r, e| {
+                whole32(r, e).map(|streams| streams.to_string())
+            }),
+            axis(&keys::MESSAGE, &self.message, |r, e| {
+                size(r, e).map(|bytes| bytes_label(&bytes))
+            }),
+            axis(&keys::CONGESTION, &self.congestion, congestion),
+            axis(&keys::SOCKET_BUFFER, &self.socket_buffer, |r, e| {
+                size_or_auto(r, e).map(|size| buffer_label(&size))
+            }),
+        ]
+    }
+}
+
+fn axis<T>(
+    key: &'static Key,
+    levels: &Levels<T>,
+    read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
+) -> Axis {
+    Axis {
+        name: key
+            .path
+            .strip_prefix("load.tcp-stream.")
+            .unwrap_or(key.path),
+        key,
+        labels: levels.levels.iter().map(|l| l.label.clone()).collect(),
+        sound: levels.sound,
+        read,
+    }
+}
+
+/// Reads the factors that stand in the plan itself, in its underlay and in its load.
+pub(crate) fn read(
+    reader: &mut Reader,
+    root: &Fields<'_>,
+    underlay: &Fields<'_>,
+    load: &Fields<'_>,
+) -> Factors {
+    Factors {
+        underlay_mtu: levels(reader, underlay, &keys::UNDERLAY_MTU, whole32, |mtu| {
+            mtu.to_string()
+        }),
+        rate: levels(
+            reader,
+            underlay,
+            &keys::UNDERLAY_RATE,
+            rate_or_none,
+            rate_label,
+        ),
+        encapsulation: levels(
+            reader,
+            root,
+            &keys::ENCAPSULATION,
+            encapsulation,
+            Encapsulation::to_string,
+        ),
+        guest_mtu: levels(
+            reader,
+            root,
+            &keys::GUEST_MTU,
+            guest_mtu,
+            GuestMtu::to_string,
+        ),
+        offload: offload_levels(reader, root),
+        streams: levels(reader, load, &keys::STREAMS, whole32, |streams| {
+            streams.to_string()
+        }),
+        message: levels(reader, load, &keys::MESSAGE, size, bytes_label),
+        congestion: levels(reader, load, &keys::CONGESTION, congestion, String::clone),
+        socket_buffer: levels(
+            reader,
+            load,
+            &keys::SOCKET_BUFFER,
+            size_or_auto,
+            buffer_label,
+        ),
+    }
+}
+
+fn levels<T>(
+    reader: &mut Reader,
+    fields: &Fields<'_>,
+    key: &'static Key,
+    read: fn(&mut Reader, &Entry<'_>) -> Option<T>,
+    label: fn(&T) -> String,
+) -> Levels<T> {
+    match fields.get(reader, key) {
+        Some(entry) => entry.levels(reader, read, label),
+        None => Levels {
+            levels: Vec::new(),
+            sound: false,
+        },
+    }
+}
+
+/// Offloads that switch the same things everywhere are the same level, however they are written.
+fn offload_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Offload> {
+    let mut read = levels(reader, root, &keys::OFFLOAD, offload, Offload::to_string);
+    let mut kept = Vec::<Level<Offload>>::new();
+    for level in read.levels {
+        let same = kept.iter().find(|kept| same(&kept.value, &level.value));
+        if let Some(first) = same {
+            let message = format!(
+                "the level `{}` of `offload` switches the same things as `{}`",
+                level.label, first.label
+            );
+            let help = "remove one of them: a level is one side of a comparison";
+            reader.fault(level.span, &level.path, message, "second time", help);
+            read.sound = false;
+        } else {
+            kept.push(level);
+        }
+    }
+    read.levels = kept;
+    read
+}
+
+fn same(one: &Offload, other: &Offload) -> bool {
+    [
+        Role::Underlay,
+        Role::Tunnel,
+        Role::Guest,
+        Role::GuestPort,
+        Role::Bridge,
+    ]
+    .into_iter()
+    .all(|role| {
+        [false, true]
+            .into_iter()
+            .all(|tunnelled| one.wanted(role, tunnelled) == other.wanted(role, tunnelled))
+    })
+}
+
+fn rate_label(rate: &Option<u64>) -> String {
+    rate.map_or_else(|| "none".to_owned(), format_rate)
+}
+
+fn bytes_label(bytes: &u32) -> String {
+    format_bytes(u64::from(*bytes))
+}
+
+fn buffer_label(bytes: &Option<u32>) -> String {
+    bytes
+        .as_ref()
+        .map_or_else(|| "auto".to_owned(), bytes_label)
+}
+
+fn rate_or_none(reader: &mut Reader, entry: &Entry<'_>) -> Option<Option<u64>> {
+    match as_word(entry) {
+        Some(_) => Some(None),
+        None => rate(reader, entry).map(Some),
+    }
+}
+
+fn size_or_auto(reader: &mut Reader, entry: &Entry<'_>) -> Option<Option<u32>> {
+    match as_word(entry) {
+        Some(_) => Some(None),
+        None => size(reader, entry).map(Some),
+    }
+}
+
+fn guest_mtu(reader: &mut Reader, entry: &Entry<'_>) -> Option<GuestMtu> {
+    match as_word(entry) {
+        Some(_) => Some(GuestMtu::Max),
+        None => whole32(reader, entry).map(GuestMtu::Bytes),
+    }
+}
+
+fn encapsulation(reader: &mut Reader, entry: &Entry<'_>) -> Option<Encapsulation> {
+    let Value::Map(pairs) = &entry.node.value else {
+        return match word(reader, entry)? {
+            "none" => Some(Encapsulation::None),
+            _ => Some(Encapsulation::Vxlan(Vxlan::default())),
+        };
+    };
+    let faults = reader.faults.len();
+    let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
+    if pairs.is_empty() {
+        reader.wrong(entry, "names no encapsulation");
+    }
+    let options = fields.section(reader, &keys::VXLAN)?;
+    let fields = Fields::open(reader, options.key.path, &options.path, &options.node)?;
+    let vxlan = vxlan(reader, &fields)?;
+    (reader.faults.len() == faults).then_some(Encapsulation::Vxlan(vxlan))
+}
+
+fn vxlan(reader: &mut Reader, fields: &Fields<'_>) -> Option<Vxlan> {
+    // Every option is read before the first `?`, so that each gets to say what is wrong with it.
+    let vni = fields
+        .get(reader, &keys::VXLAN_VNI)
+        .and_then(|entry| whole32(reader, &entry));
+    let port = fields
+        .get(reader, &keys::VXLAN_PORT)
+        .and_then(|entry| whole(reader, &entry));
+    let df = fields
+        .get(reader, &keys::VXLAN_DF)
+        .and_then(|entry| word(reader, &entry));
+    let checksum = fields
+        .get(reader, &keys::VXLAN_CHECKSUM)
+        .and_then(|entry| switch(reader, &entry));
+    Some(Vxlan {
+        vni: vni?,
+        port: port?.try_into().ok()?,
+        df: match df? {
+            "set" => OuterDf::Set,
+            "inherit" => OuterDf::Inherit,
+            _ => OuterDf::Unset,
+        },
+        udp_checksum: checksum?,
+    })
+}
+
+fn profile(word: &str) -> Profile {
+    match word {
+        "none" => Profile::None,
+        "plain" => Profile::Plain,
+        _ => Profile::Tunnel,
+    }
+}
+
+/// The plan's key of every switch.
+const SWITCHES: [(&Key, Feature); 5] = [
+    (&keys::OFFLOAD_TSO, Feature::Tso),
+    (&keys::OFFLOAD_GSO, Feature::Gso),
+    (&keys::OFFLOAD_GRO, Feature::Gro),
+    (&keys::OFFLOAD_TUNNEL, Feature::TunnelSegmentation),
+    (&keys::OFFLOAD_CHECKSUM, Feature::Checksum),
+];
+
+fn offload(reader: &mut Reader, entry: &Entry<'_>) -> Option<Offload> {
+    if !matches!(entry.node.value, Value::Map(_)) {
+        return word(reader, entry).map(|word| Offload::profile(profile(word)));
+    }
+    let faults = reader.faults.len();
+    let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
+    let from = fields
+        .get(reader, &keys::OFFLOAD_PROFILE)
+        .and_then(|entry| word(reader, &entry));
+    let mut set = BTreeMap::new();
+    for (key, feature) in SWITCHES {
+        let Some(entry) = fields.get(reader, key) else {
+            continue;
+        };
+        let on = match feature {
+            Feature::Checksum => word(reader, &entry).map(|word| word == "hardware"),
+            _ => switch(reader, &entry),
+        };
+        set.extend(on.map(|on| (feature, on)));
+    }
+    let profile = profile(from?);
+    (reader.faults.len() == faults).then_some(Offload { profile, set })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_reads_as_its_own_key_does() {
+        let mut reader = Reader::default();
+        let absent = Fields::absent();
+        let factors = read(&mut reader, &absent, &absent, &absent);
+        assert_eq!(reader.faults, []);
+        let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
+        let expected = [
+            "1500", "none", "none", "max", "tunnel", "1", "128KiB", "cubic", "auto",
+        ];
+        assert_eq!(labels, expected);
+    }
+
+    #[test]
+    fn every_switch_has_its_key_in_the_table() {
+        for (key, feature) in SWITCHES {
+            assert_eq!(key.name(), feature.key());
+        }
+        for feature in Feature::ALL {
+            assert!(SWITCHES.iter().any(|(_, known)| *known == feature));
+        }
+    }
+
+    #[test]
+    fn the_options_of_vxlan_default_to_the_models() {
+        let mut reader = Reader::default();
+        let read = vxlan(&mut reader, &Fields::absent());
+        assert_eq!(read, Some(Vxlan::default()));
+    }
+}

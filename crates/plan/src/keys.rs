@@ -1,0 +1,335 @@
+//! The keys of a plan, declared once: what each takes, its range, its default, what it means.
+//! The decoder reads by this table, and a schema or a reference page can be made from it.
+
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
+
+use wirecost_model::units::{format_bytes, format_fraction, format_rate};
+
+use crate::suggest::joined;
+
+/// One key of a plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Key {
+    /// Where it stands: `repeat.rounds`. Keys of the mappings in a list have the list's path.
+    pub path: &'static str,
+    /// What a value is, beside the words.
+    pub kind: Kind,
+    /// Words it takes.
+    pub words: &'static [&'static str],
+    /// Smallest and largest number it takes, in the kind's unit.
+    pub range: (Bound<f64>, Bound<f64>),
+    /// What its absence means.
+    pub presence: Presence,
+    /// Whether a list makes it a factor.
+    pub factor: bool,
+    /// A value, as YAML.
+    pub example: &'static str,
+    /// What it means, in a sentence, with its unit.
+    pub doc: &'static str,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// One of the words only; `on` and `off` may be written `true` and `false`.
+    Word,
+    /// Any text.
+    Text,
+    /// Letters, digits, `.`, `_` and `-`, at most 64.
+    Name,
+    /// A congestion control's name, at most 15 characters (`TCP_CA_NAME_MAX`, include/net/tcp.h).
+    Congestion,
+    /// A whole number.
+    Whole,
+    /// Bytes, with or without a unit.
+    Size,
+    /// Bits per second with a unit.
+    Rate,
+    /// Seconds, or with a unit.
+    Seconds,
+    /// A percentage or a fraction.
+    Share,
+    /// Gbit/s as a bare number.
+    Gbps,
+    /// A mapping of the keys below it.
+    Map,
+    /// A list of mappings of the keys below it.
+    Maps,
+    /// A mapping of factors to one level each.
+    Levels,
+    /// A list of mappings of factors to one or several levels each.
+    LevelSets,
+}
+
+/// What the absence of a key means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// An error.
+    Required,
+    /// Nothing.
+    Optional,
+    /// As if this had been written.
+    Default(&'static str),
+}
+
+/// Every key of a plan, outer before inner, in the order of the documentation.
+pub fn keys() -> &'static [&'static Key] {
+    KEYS
+}
+
+impl Key {
+    /// The last part of its path: the key as it is written.
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit('.').next().unwrap_or(self.path)
+    }
+
+    /// The path of the mapping that it stands in; empty for the plan itself.
+    pub fn parent(&self) -> &'static str {
+        self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
+    }
+
+    /// What to write, in words: ``a rate from 64kbit to 10000gbit, or `none` ``.
+    pub fn expects(&self) -> String {
+        let range = self.range_words();
+        let quantity = match self.kind {
+            Kind::Word => None,
+            Kind::Text => Some("text".to_owned()),
+            Kind::Name => Some("letters, digits, `.`, `_` and `-`, at most 64".to_owned()),
+            Kind::Congestion => Some("the kernel's name of a congestion control".to_owned()),
+            Kind::Whole => Some(format!("a whole number{range}")),
+            Kind::Size => Some(format!("a size{range}")),
+            Kind::Rate => Some(format!("a rate{range}")),
+            Kind::Seconds => Some(format!("a duration{range}")),
+            Kind::Share => Some(format!("a share{range}")),
+            Kind::Gbps => Some(format!("a number of Gbit/s{range}")),
+            Kind::Map => Some("a mapping".to_owned()),
+            Kind::Maps | Kind::LevelSets => Some("a list of mappings".to_owned()),
+            Kind::Levels => Some("a mapping of factors to levels".to_owned()),
+        };
+        let words = self.words.iter().map(|word| format!("`{word}`"));
+        let phrases: Vec<String> = words.chain(quantity).collect();
+        joined(&phrases, "or")
+    }
+
+    /// A bound of its range in its unit.
+    pub(crate) fn amount(&self, number: f64) -> String {
+        match self.kind {
+            Kind::Size => format_bytes(number as u64),
+            Kind::Rate => format_rate(number as u64),
+            Kind::Seconds => format!("{number} s"),
+            Kind::Share => format_fraction(number),
+            _ => number.to_string(),
+        }
+    }
+
+    fn range_words(&self) -> String {
+        match self.range {
+            (Included(low), Included(high)) => {
+                format!(" from {} to {}", self.amount(low), self.amount(high))
+            }
+            (Excluded(low), Included(high)) => {
+                let (low, high) = (self.amount(low), self.amount(high));
+                format!(" above {low} and at most {high}")
+            }
+            (Included(low), _) => format!(" of at least {}", self.amount(low)),
+            _ => String::new(),
+        }
+    }
+}
+
+const fn from_to(low: f64, high: f64) -> (Bound<f64>, Bound<f64>) {
+    (Included(low), Included(high))
+}
+
+const fn above_to(low: f64, high: f64) -> (Bound<f64>, Bound<f64>) {
+    (Excluded(low), Included(high))
+}
+
+const BASE: Key = Key {
+    path: "",
+    kind: Kind::Word,
+    words: &[],
+    range: (Unbounded, Unbounded),
+    presence: Presence::Optional,
+    factor: false,
+    example: "",
+    doc: "",
+};
+
+/// Smallest MTU in bytes: what every IPv4 host must take (RFC 791, section 3.1).
+pub(crate) const MIN_MTU: u32 = 576;
+
+const MTU: (Bound<f64>, Bound<f64>) = from_to(MIN_MTU as f64, 65535.0);
+const ON_OFF: &[&str] = &["on", "off"];
+
+macro_rules! keys {
+    ($($name:ident $path:literal $kind:ident { $($field:ident: $value:expr),* $(,)? } $doc:literal;)*) => {
+        $(pub(crate) static $name: Key = Key {
+            path: $path,
+            kind: Kind::$kind,
+            doc: $doc,
+            $($field: $value,)*
+            ..BASE
+        };)*
+        static KEYS: &[&Key] = &[$(&$name),*];
+    };
+}
+
+use Presence::{Default, Required};
+
+keys! {
+    NAME "name" Name { presence: Required, example: "jumbo-or-not" }
+        "The plan's name; it names the run directory.";
+    DESCRIPTION "description" Text { example: "What jumbo frames are worth here." }
+        "A paragraph for the reader of a report.";
+    HOSTS "hosts" Word { words: &["lab"], presence: Default("lab"), example: "lab" }
+        "Where the hosts come from: `lab` is two network namespaces on this machine.";
+    CORES "cores" Word { words: &["split", "shared"], presence: Default("split"), example: "split" }
+        "Whether each host has half of the cores, so that sender and receiver CPU can be told apart, or both share all.";
+    SEED "seed" Whole { range: (Included(0.0), Unbounded), example: "1" }
+        "Seed of the random order; drawn at the start of a run where it is absent.";
+
+    UNDERLAY "underlay" Map { example: "{ mtu: 9000, rate: 10gbit }" }
+        "The network between the hosts.";
+    UNDERLAY_MTU "underlay.mtu" Whole { range: MTU, presence: Default("1500"), factor: true, example: "9000" }
+        "MTU of the underlay's devices in bytes.";
+    UNDERLAY_RATE "underlay.rate" Rate {
+        words: &["none"], range: from_to(64e3, 1e13), presence: Default("none"), factor: true, example: "10gbit",
+    }
+        "Line rate, counted with the framing of 38 bytes a frame; `none` sets no limit.";
+
+    ENCAPSULATION "encapsulation" Map {
+        words: &["none", "vxlan"], presence: Default("none"), factor: true, example: "{ vxlan: { udp_checksum: on } }",
+    }
+        "How guest frames cross the underlay: bridged as they are, or in a tunnel.";
+    VXLAN "encapsulation.vxlan" Map { example: "{ udp_checksum: on }" }
+        "Options of a VXLAN tunnel (RFC 7348).";
+    VXLAN_VNI "encapsulation.vxlan.vni" Whole {
+        range: from_to(0.0, 16_777_215.0), presence: Default("42"), example: "42",
+    }
+        "VXLAN network identifier.";
+    VXLAN_PORT "encapsulation.vxlan.port" Whole {
+        range: from_to(1.0, 65535.0), presence: Default("4789"), example: "4789",
+    }
+        "UDP destination port.";
+    VXLAN_DF "encapsulation.vxlan.df" Word {
+        words: &["unset", "set", "inherit"], presence: Default("unset"), example: "set",
+    }
+        "The outer header's don't-fragment bit.";
+    VXLAN_CHECKSUM "encapsulation.vxlan.udp_checksum" Word { words: ON_OFF, presence: Default("off"), example: "on" }
+        "Whether the outer UDP checksum is computed.";
+
+    GUEST_MTU "guest_mtu" Whole {
+        words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "[1500, max]",
+    }
+        "MTU of the guests' devices in bytes; `max` is the underlay's less the encapsulation's overhead.";
+
+    OFFLOAD "offload" Map {
+        words: &["none", "plain", "tunnel"], presence: Default("tunnel"), factor: true,
+        example: "{ profile: tunnel, gro: off }",
+    }
+        "Offloads, the same on every device of the path: a profile, or one with single switches changed.";
+    OFFLOAD_PROFILE "offload.profile" Word {
+        words: &["none", "plain", "tunnel"], presence: Default("tunnel"), example: "none",
+    }
+        "The profile to start from.";
+    OFFLOAD_TSO "offload.tso" Word { words: ON_OFF, example: "off" }
+        "TCP segmentation offload.";
+    OFFLOAD_GSO "offload.gso" Word { words: ON_OFF, example: "off" }
+        "Generic segmentation offload.";
+    OFFLOAD_GRO "offload.gro" Word { words: ON_OFF, example: "off" }
+        "Generic receive offload.";
+    OFFLOAD_TUNNEL "offload.tunnel_segmentation" Word { words: ON_OFF, example: "off" }
+        "Segmentation of super-packets inside a tunnel.";
+    OFFLOAD_CHECKSUM "offload.checksum" Word { words: &["software", "hardware"], example: "software" }
+        "Where checksums are computed and verified.";
+
+    LOAD "load" Map { words: &["tcp-stream"], presence: Default("tcp-stream"), example: "{ tcp-stream: { streams: 4 } }" }
+        "What is sent.";
+    TCP_STREAM "load.tcp-stream" Map { example: "{ streams: 4 }" }
+        "Bulk TCP from host a's guest to host b's.";
+    STREAMS "load.tcp-stream.streams" Whole {
+        range: from_to(1.0, 1024.0), presence: Default("1"), factor: true, example: "4",
+    }
+        "Connections at once.";
+    MESSAGE "load.tcp-stream.message" Size {
+        range: from_to(1.0, 1_048_576.0), presence: Default("128KiB"), factor: true, example: "128KiB",
+    }
+        "Bytes handed over per write.";
+    CONGESTION "load.tcp-stream.congestion" Congestion { presence: Default("cubic"), factor: true, example: "cubic" }
+        "Congestion control, set on each socket.";
+    SOCKET_BUFFER "load.tcp-stream.socket_buffer" Size {
+        words: &["auto"], range: from_to(4096.0, 1_073_741_824.0), presence: Default("auto"), factor: true, example: "4MiB",
+    }
+        "`SO_SNDBUF` and `SO_RCVBUF` on both ends; `auto` leaves the kernel's autotuning.";
+
+    REPEAT "repeat" Map { example: "{ rounds: 8, seconds: 1.0 }" }
+        "How often and how long.";
+    ROUNDS "repeat.rounds" Whole { range: from_to(1.0, 1000.0), presence: Default("8"), example: "8" }
+        "Rounds: every cell is measured once in each; an interval needs two.";
+    SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }
+        "Measured window of one sample.";
+    WARMUP "repeat.warmup" Seconds { range: from_to(0.0, 60.0), presence: Default("0.2"), example: "200ms" }
+        "Load before the window, not measured.";
+    WORTH "repeat.worth" Share { range: above_to(0.0, 1.0), presence: Default("5%"), example: "5%" }
+        "The smallest change worth having: the margin of the verdicts.";
+
+    EXCLUDE "exclude" LevelSets { example: "[{ encapsulation: none, offload: plain }]" }
+        "Combinations to leave out: a cell that matches every level of an entry is dropped.";
+
+    PUBLISHED "published" Map { example: "{ source: ..., figures: [...] }" }
+        "Figures somebody else published for some of these cells.";
+    SOURCE "published.source" Text { presence: Required, example: "who, what, on which hardware" }
+        "Who published them, and what was measured on which hardware.";
+    FIGURES "published.figures" Maps { presence: Required, example: "[{ where: { guest_mtu: 1500 }, gbps: 7.4 }]" }
+        "The figures, each for the cells that match its levels.";
+    WHERE "published.figures.where" Levels { presence: Required, example: "{ guest_mtu: 1500 }" }
+        "Which cells a figure stands beside.";
+    GBPS "published.figures.gbps" Gbps { range: above_to(0.0, 1e5), presence: Required, example: "7.4" }
+        "Throughput in Gbit/s.";
+    NOTE "published.figures.note" Text { example: "measured with a VLAN" }
+        "How the published configuration differs from the cell.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_sentence_an_example_and_something_to_write() {
+        for key in keys() {
+            assert!(key.doc.ends_with('.'), "{}", key.path);
+            assert!(!key.example.is_empty(), "{}", key.path);
+            assert!(!key.expects().is_empty(), "{}", key.path);
+        }
+    }
+
+    #[test]
+    fn every_key_stands_in_a_mapping_of_the_table() {
+        for key in keys().iter().filter(|key| !key.parent().is_empty()) {
+            let parent = keys().iter().find(|other| other.path == key.parent());
+            let parent = parent.unwrap_or_else(|| panic!("{} has no parent", key.path));
+            assert!(
+                matches!(parent.kind, Kind::Map | Kind::Maps),
+                "{}",
+                key.path
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_key_expects_reads_as_words() {
+        assert_eq!(
+            GUEST_MTU.expects(),
+            "`max` or a whole number from 576 to 65535"
+        );
+        assert_eq!(
+            UNDERLAY_RATE.expects(),
+            "`none` or a rate from 64kbit to 10000gbit"
+        );
+        assert_eq!(WORTH.expects(), "a share above 0% and at most 100%");
+        assert_eq!(CORES.expects(), "`split` or `shared`");
+    }
+}

@@ -1,0 +1,53 @@
+//! A plan's text to an experiment, or every error in it with its place.
+//!
+//! A pure room: text in, [`Experiment`] or [`PlanErrors`] out. It reads no files, looks at no
+//! devices and does not know whether this machine can run what the plan asks for.
+//!
+//! The text becomes a tree of nodes with byte positions ([`yaml`], the only module that knows the
+//! YAML parser), and a decoder driven by one table of [`keys`] reads the tree. The decoder is our
+//! own because serde stops at the first error, and a plan's errors are wanted all at once, those
+//! that take two keys to see (a guest MTU that does not fit its tunnel) included.
+//!
+//! ```
+//! let experiment = wirecost_plan::load(
+//!     "lan.yaml",
+//!     "name: lan\nunderlay: { mtu: 9000 }\nguest_mtu: [1500, max]\nencapsulation: [none, vxlan]\n",
+//! )?;
+//! assert_eq!(experiment.cells.len(), 4);
+//! assert_eq!(experiment.cells[3].guest_mtu, 8950);
+//! # Ok::<(), wirecost_plan::PlanErrors>(())
+//! ```
+
+mod builtin;
+mod decode;
+mod error;
+mod expand;
+mod factors;
+mod keys;
+mod read;
+mod select;
+mod suggest;
+mod values;
+mod yaml;
+
+use wirecost_model::cell::Experiment;
+
+pub use builtin::{BUILTIN, builtin};
+pub use error::{PlanError, PlanErrors};
+pub use expand::MAX_CELLS;
+pub use keys::{Key, Kind, Presence, keys};
+
+/// Reads a plan and expands it into cells.
+///
+/// `source_name` is what the errors call the text: the file's name as the user gave it.
+///
+/// # Errors
+///
+/// Every error of the text, in the order of their places. A syntax error hides those behind it.
+pub fn load(source_name: &str, text: &str) -> Result<Experiment, PlanErrors> {
+    let mut reader = read::Reader::default();
+    let experiment = yaml::parse(text, &mut reader)
+        .and_then(|root| decode::root(&mut reader, &root))
+        .filter(|_| reader.faults.is_empty());
+    experiment.ok_or_else(|| PlanErrors::new(source_name, text, reader.faults))
+}

@@ -1,0 +1,344 @@
+//! The decoder's machinery: mappings opened by the table of keys, values as one or as a list of
+//! levels, and every fault collected on the way. A fault never stops the reading of anything else.
+
+use std::borrow::Cow;
+
+use crate::error::Fault;
+use crate::keys::{Key, Presence, keys};
+use crate::suggest::{listed, nearest};
+use crate::yaml::{Node, Span, Value};
+
+/// Collects what is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl Reader {
+    pub(crate) fn fault(
+        &mut self,
+        span: Span,
+        path: &str,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.faults.push(Fault {
+            span,
+            path: path.to_owned(),
+            message: message.into(),
+            label: label.into(),
+            help: help.into(),
+        });
+    }
+
+    /// A value that its key does not take.
+    pub(crate) fn wrong(&mut self, entry: &Entry<'_>, label: impl Into<String>) {
+        let value = &entry.node.value;
+        if *value == Value::Refused {
+            return;
+        }
+        let mut help = entry.advice();
+        if let Value::Scalar(text) = value
+            && let Some(word) = nearest(text, entry.key.words.iter().copied())
+        {
+            help = format!("did you mean `{word}`? {help}");
+        }
+        let message = match value {
+            Value::Null => format!("`{}` has no value", entry.path),
+            _ => format!("`{}` cannot be {}", entry.path, describe(value)),
+        };
+        self.fault(entry.node.span.clone(), &entry.path, message, label, help);
+    }
+}
+
+/// A value in words, for a sentence.
+pub(crate) fn describe(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Refused => "empty".to_owned(),
+        Value::Scalar(text) => quoted(text),
+        Value::List(_) => "a list".to_owned(),
+        Value::Map(_) => "a mapping".to_owned(),
+    }
+}
+
+/// Text of the plan as it stands in a message: one line, not too long.
+pub(crate) fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(40).collect();
+    let more = if short.len() < text.len() { "..." } else { "" };
+    format!("`{}{more}`", short.escape_debug())
+}
+
+/// The value of one key, or the default that stands for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry<'a> {
+    pub(crate) key: &'static Key,
+    /// The key's path with the numbers of list items: `published.figures[0].gbps`.
+    pub(crate) path: String,
+    pub(crate) node: Cow<'a, Node>,
+    /// Whether the plan says it, or the default does.
+    pub(crate) written: bool,
+}
+
+impl<'a> Entry<'a> {
+    /// A value found at `node`.
+    pub(crate) fn at(key: &'static Key, path: impl Into<String>, node: &'a Node) -> Self {
+        Self {
+            key,
+            path: path.into(),
+            node: Cow::Borrowed(node),
+            written: true,
+        }
+    }
+
+    /// The default of a key that has one.
+    pub(crate) fn default(key: &'static Key, at: &Span) -> Option<Self> {
+        let Presence::Default(text) = key.presence else {
+            return None;
+        };
+        Some(Self {
+            key,
+            path: key.path.to_owned(),
+            node: Cow::Owned(Node {
+                span: at.clone(),
+                value: Value::Scalar(text.to_owned()),
+            }),
+            written: false,
+        })
+    }
+
+    /// The same without borrowing from the tree.
+    pub(crate) fn into_owned(self) -> Entry<'static> {
+        Entry {
+            node: Cow::Owned(self.node.into_owned()),
+            ..self
+        }
+    }
+
+    /// What to write here.
+    pub(crate) fn advice(&self) -> String {
+        let Key { example, .. } = self.key;
+        let expects = self.key.expects();
+        if self.key.kind == crate::keys::Kind::Word {
+            format!("write {expects}")
+        } else {
+            format!("write {expects}, such as `{example}`")
+        }
+    }
+
+    /// The items of a list, each with its own path; a value that is none is a list of itself.
+    /// An empty list is a fault.
+    pub(crate) fn items<'s>(&'s self, reader: &mut Reader) -> Vec<Entry<'s>> {
+        let Value::List(items) = &self.node.value else {
+            return vec![Entry {
+                node: Cow::Borrowed(&self.node),
+                ..self.clone()
+            }];
+        };
+        if items.is_empty() {
+            let help = format!("{}, or leave the key out", self.advice());
+            let message = format!("`{}` is an empty list", self.path);
+            reader.fault(self.node.span.clone(), &self.path, message, "empty", help);
+        }
+        let item = |(index, node)| Entry::at(self.key, format!("{}[{index}]", self.path), node);
+        items.iter().enumerate().map(item).collect()
+    }
+
+    /// The levels of a factor: one value or a list of them, none twice.
+    pub(crate) fn levels<T>(
+        &self,
+        reader: &mut Reader,
+        read: fn(&mut Reader, &Entry<'_>) -> Option<T>,
+        label: fn(&T) -> String,
+    ) -> Levels<T> {
+        let faults = reader.faults.len();
+        let mut levels = Vec::<Level<T>>::new();
+        for entry in self.items(reader) {
+            let Some(value) = read(reader, &entry) else {
+                continue;
+            };
+            let label = label(&value);
+            if levels.iter().any(|level| level.label == label) {
+                let message = format!("the level `{label}` of `{}` stands twice", self.path);
+                let help = "remove one of them: a level is one side of a comparison";
+                let span = entry.node.span.clone();
+                reader.fault(span, &entry.path, message, "second time", help);
+                continue;
+            }
+            levels.push(Level {
+                value,
+                label,
+                span: entry.node.span.clone(),
+                path: entry.path.clone(),
+                written: entry.written,
+            });
+        }
+        Levels {
+            levels,
+            sound: reader.faults.len() == faults,
+        }
+    }
+}
+
+/// One level of a factor and where it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct Level<T> {
+    pub(crate) value: T,
+    pub(crate) label: String,
+    pub(crate) span: Span,
+    pub(crate) path: String,
+    pub(crate) written: bool,
+}
+
+/// The levels of a factor that could be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Levels<T> {
+    pub(crate) levels: Vec<Level<T>>,
+    /// Whether that is all of them.
+    pub(crate) sound: bool,
+}
+
+impl<T> Levels<T> {
+    /// The level of that number.
+    pub(crate) fn get(&self, index: usize) -> Option<&Level<T>> {
+        self.levels.get(index)
+    }
+}
+
+impl<T: Clone> Levels<T> {
+    /// The values alone.
+    pub(crate) fn values(&self) -> Vec<T> {
+        self.levels
+            .iter()
+            .map(|level| level.value.clone())
+            .collect()
+    }
+}
+
+/// A mapping whose keys are in the table.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    /// Its path as written, with list numbers.
+    path: String,
+    /// Where to point for what is missing.
+    at: Span,
+    pairs: &'a [(Node, Node)],
+}
+
+impl<'a> Fields<'a> {
+    /// Opens the mapping at `node`, whose keys are those with the parent `parent` in the table;
+    /// unknown keys are faults. `None` where it is no mapping, which the caller reports.
+    pub(crate) fn open(
+        reader: &mut Reader,
+        parent: &str,
+        path: &str,
+        node: &'a Node,
+    ) -> Option<Self> {
+        let Value::Map(pairs) = &node.value else {
+            return None;
+        };
+        let at = node.span.clone();
+        let path = path.to_owned();
+        let known: Vec<&str> = keys()
+            .iter()
+            .filter(|key| key.parent() == parent)
+            .map(|key| key.name())
+            .collect();
+        for (key, _) in pairs {
+            if let Some(name) = key.text()
+                && !known.contains(&name)
+            {
+                unknown_key(reader, &path, parent, &known, name, &key.span);
+            }
+        }
+        Some(Self { path, at, pairs })
+    }
+
+    /// A mapping that the plan does not have: every key has its default.
+    pub(crate) const fn absent() -> Self {
+        Self {
+            path: String::new(),
+            at: 0..0,
+            pairs: &[],
+        }
+    }
+
+    /// The value of `key`, its default, or `None`; a required key that is missing is a fault.
+    pub(crate) fn get(&self, reader: &mut Reader, key: &'static Key) -> Option<Entry<'a>> {
+        let path = join(&self.path, key.name());
+        let written = |(name, _): &&(Node, Node)| name.text() == Some(key.name());
+        if let Some((name, node)) = self.pairs.iter().find(written) {
+            let mut entry = Entry::at(key, path, node);
+            if node.value == Value::Null {
+                // An empty value has no place of its own: point at the key.
+                entry.node.to_mut().span = name.span.clone();
+            }
+            return Some(entry);
+        }
+        if key.presence == Presence::Required {
+            let message = format!("`{path}` is missing");
+            let label = format!("no `{}` here", key.name());
+            let help = format!(
+                "write `{}: ...`: {}, such as `{}`",
+                key.name(),
+                key.expects(),
+                key.example
+            );
+            reader.fault(self.at.clone(), &path, message, label, help);
+        }
+        Entry::default(key, &self.at)
+    }
+
+    /// The mapping below `key`, empty where the plan has none; anything else is a fault.
+    pub(crate) fn section(&self, reader: &mut Reader, key: &'static Key) -> Option<Entry<'a>> {
+        let entry = self.get(reader, key)?;
+        if matches!(entry.node.value, Value::Map(_)) {
+            return Some(entry);
+        }
+        reader.wrong(&entry, "not a mapping");
+        None
+    }
+}
+
+fn unknown_key(
+    reader: &mut Reader,
+    path: &str,
+    parent: &str,
+    known: &[&str],
+    name: &str,
+    span: &Span,
+) {
+    let place = if path.is_empty() {
+        "a plan".to_owned()
+    } else {
+        format!("`{path}`")
+    };
+    let elsewhere = keys()
+        .iter()
+        .find(|key| key.name() == name && key.parent() != parent)
+        .map(|key| match key.parent() {
+            "" => format!("`{name}` stands outside of `{parent}`. "),
+            other => format!("`{name}` stands under `{other}`. "),
+        });
+    let hint = elsewhere
+        .or_else(|| {
+            let word = nearest(name, known.iter().copied())?;
+            Some(format!("did you mean `{word}`? "))
+        })
+        .unwrap_or_default();
+    let allowed = listed(known.iter().copied(), "and");
+    let name = quoted(name);
+    let help = format!("{hint}{place} may have {allowed}");
+    let path = join(path, name.trim_matches('`'));
+    let message = format!("{place} has no key {name}");
+    reader.fault(span.clone(), &path, message, "unknown key", help);
+}
+
+/// A path one key longer.
+pub(crate) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}

@@ -1,0 +1,162 @@
+//! Selections of cells by level: `exclude` and the `where` of published figures.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::plan::Levels;
+
+use crate::factors::Axis;
+use crate::read::{Entry, Reader, describe, join, quoted};
+use crate::suggest::{listed, nearest};
+use crate::yaml::{Node, Value};
+
+/// One entry of `exclude`: every factor named must have one of its labels.
+#[derive(Debug, Default)]
+pub(crate) struct Exclusion {
+    /// By the number of the factor, the numbers of the levels.
+    sets: BTreeMap<usize, Vec<usize>>,
+}
+
+impl Exclusion {
+    /// Whether a cell, given by the numbers of its levels, is dropped.
+    pub(crate) fn matches(&self, cell: &[usize]) -> bool {
+        !self.sets.is_empty()
+            && self
+                .sets
+                .iter()
+                .all(|(axis, levels)| levels.contains(&cell[*axis]))
+    }
+
+    /// The same as single combinations.
+    pub(crate) fn levels(&self, axes: &[Axis]) -> Vec<Levels> {
+        let mut combinations = vec![Levels::new()];
+        for (axis, levels) in &self.sets {
+            let axis = &axes[*axis];
+            combinations = combinations
+                .iter()
+                .flat_map(|known| {
+                    levels.iter().map(|level| {
+                        let mut longer = known.clone();
+                        longer.insert(axis.name.to_owned(), axis.labels[*level].clone());
+                        longer
+                    })
+                })
+                .collect();
+        }
+        combinations
+    }
+}
+
+/// Reads `exclude`. An entry with a fault keeps what could be read of it, so that it still covers
+/// the cells it was meant to cover and their faults are not reported beside its own.
+pub(crate) fn exclusions(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Vec<Exclusion> {
+    if !matches!(entry.node.value, Value::List(_)) {
+        reader.wrong(entry, "not a list");
+        return Vec::new();
+    }
+    let items = entry.items(reader);
+    let read = items.iter().map(|item| {
+        let mut exclusion = Exclusion::default();
+        for (index, path, node) in pairs(reader, item, axes, "would drop every cell") {
+            let at = Entry::at(axes[index].key, path, node);
+            let mut levels = Vec::new();
+            for value in at.items(reader) {
+                if let Some(level) = level(reader, &axes[index], &value)
+                    && !levels.contains(&level)
+                {
+                    levels.push(level);
+                }
+            }
+            if !levels.is_empty() {
+                exclusion.sets.insert(index, levels);
+            }
+        }
+        exclusion
+    });
+    read.collect()
+}
+
+/// Reads one level each of the factors named.
+pub(crate) fn levels(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Levels> {
+    let mut levels = Levels::new();
+    for (index, path, node) in pairs(reader, entry, axes, "would match every cell") {
+        let axis = &axes[index];
+        let at = Entry::at(axis.key, path, node);
+        if let Some(level) = level(reader, axis, &at) {
+            levels.insert(axis.name.to_owned(), axis.labels[level].clone());
+        }
+    }
+    (!levels.is_empty()).then_some(levels)
+}
+
+/// The factors that a mapping names: number, path and value of each.
+fn pairs<'n>(
+    reader: &mut Reader,
+    entry: &'n Entry<'_>,
+    axes: &[Axis],
+    if_empty: &str,
+) -> Vec<(usize, String, &'n Node)> {
+    let Value::Map(pairs) = &entry.node.value else {
+        if entry.node.value != Value::Refused {
+            let message = format!("`{}` cannot be {}", entry.path, describe(&entry.node.value));
+            let help = "write factors and their levels, such as \
+                        `{ encapsulation: none, offload: plain }`";
+            let span = entry.node.span.clone();
+            reader.fault(span, &entry.path, message, "not a mapping", help);
+        }
+        return Vec::new();
+    };
+    if pairs.is_empty() {
+        let message = format!("`{}` names no factor", entry.path);
+        let help = "name at least one factor and its level, such as `{ encapsulation: none }`";
+        let span = entry.node.span.clone();
+        reader.fault(span, &entry.path, message, if_empty, help);
+    }
+    let mut found = Vec::new();
+    for (key, value) in pairs {
+        let Some(name) = key.text() else { continue };
+        let path = join(&entry.path, name);
+        match axes.iter().position(|axis| axis.name == name) {
+            Some(index) => found.push((index, path, value)),
+            None => unknown_factor(reader, key, name, &path, axes),
+        }
+    }
+    found
+}
+
+fn unknown_factor(reader: &mut Reader, key: &Node, name: &str, path: &str, axes: &[Axis]) {
+    let names = || axes.iter().map(|axis| axis.name);
+    // `mtu` and `tcp-stream.streams` are how the keys look where they stand in the plan.
+    let same_end = names().find(|known| known.rsplit('.').next() == name.rsplit('.').next());
+    let hint = same_end
+        .or_else(|| nearest(name, names()))
+        .map(|word| format!("did you mean `{word}`? "))
+        .unwrap_or_default();
+    let help = format!("{hint}the factors are {}", listed(names(), "and"));
+    let message = format!("{} is not a factor", quoted(name));
+    reader.fault(key.span.clone(), path, message, "unknown factor", help);
+}
+
+/// The number of the level that a value names: by its label, or written as in the factor's list.
+fn level(reader: &mut Reader, axis: &Axis, entry: &Entry<'_>) -> Option<usize> {
+    let number = |label: &str| axis.labels.iter().position(|known| known == label);
+    if let Some(level) = entry.node.text().and_then(number) {
+        return Some(level);
+    }
+    let read = (axis.read)(&mut Reader::default(), entry);
+    if let Some(level) = read.as_deref().and_then(number) {
+        return Some(level);
+    }
+    // A level that could not be read may be the one that is meant: its own fault is enough.
+    if axis.sound && entry.node.value != Value::Refused {
+        let value = read.map_or_else(|| describe(&entry.node.value), |label| quoted(&label));
+        let message = format!("`{}` has no level {value}", axis.name);
+        let labels = axis.labels.iter().map(String::as_str);
+        let help = match axis.labels.len() {
+            1 => format!("its only level is {}", listed(labels, "and")),
+            _ => format!("its levels are {}", listed(labels, "and")),
+        };
+        let span = entry.node.span.clone();
+        reader.fault(span, &entry.path, message, "not a level", help);
+    }
+    None
+}

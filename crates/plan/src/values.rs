@@ -1,0 +1,175 @@
+//! Scalars: text to words, numbers and quantities, held against their key's range.
+
+use std::ops::{Bound, RangeBounds};
+
+use wirecost_model::units::{parse_bytes, parse_fraction, parse_rate, parse_seconds};
+
+use crate::keys::Kind;
+use crate::read::{Entry, Reader};
+use crate::yaml::Value;
+
+/// The text of a scalar; anything else is a fault.
+fn scalar<'e>(reader: &mut Reader, entry: &'e Entry<'_>) -> Option<&'e str> {
+    match &entry.node.value {
+        Value::Scalar(text) => return Some(text),
+        Value::Null | Value::Refused => reader.wrong(entry, "no value"),
+        Value::List(_) => reader.wrong(entry, "one value is wanted"),
+        Value::Map(_) => reader.wrong(entry, "a mapping"),
+    }
+    None
+}
+
+/// One of the key's words, if the value is one.
+pub(crate) fn as_word(entry: &Entry<'_>) -> Option<&'static str> {
+    let text = entry.node.text()?;
+    entry.key.words.iter().find(|word| **word == text).copied()
+}
+
+/// One of the key's words; anything else is a fault.
+pub(crate) fn word(reader: &mut Reader, entry: &Entry<'_>) -> Option<&'static str> {
+    scalar(reader, entry)?;
+    let found = as_word(entry);
+    if found.is_none() {
+        reader.wrong(entry, "unknown word");
+    }
+    found
+}
+
+/// `on` or `off`, `true` or `false`.
+pub(crate) fn switch(reader: &mut Reader, entry: &Entry<'_>) -> Option<bool> {
+    match entry.node.text() {
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        _ => word(reader, entry).map(|word| word == "on"),
+    }
+}
+
+/// Text that is not blank.
+pub(crate) fn text(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
+    let text = scalar(reader, entry)?.trim();
+    if text.is_empty() {
+        reader.wrong(entry, "blank");
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// A name that can be a directory's.
+pub(crate) fn name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
+    let text = scalar(reader, entry)?;
+    let stray = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+    if let Some(stray) = text.chars().find(stray) {
+        reader.wrong(entry, format!("has {stray:?}"));
+    } else if text.is_empty() || text.len() > 64 {
+        reader.wrong(entry, "1 to 64 characters");
+    } else if text.chars().all(|c| c == '.') {
+        reader.wrong(entry, "dots only");
+    } else {
+        return Some(text.to_owned());
+    }
+    None
+}
+
+/// The name of a congestion control, as `TCP_CONGESTION` takes it. Whether the kernel has it is
+/// not known here.
+pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
+    let text = scalar(reader, entry)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if (1..=15).contains(&text.len()) && text.chars().all(fits) {
+        return Some(text.to_owned());
+    }
+    reader.wrong(entry, "not such a name");
+    None
+}
+
+/// A whole number in the key's range.
+pub(crate) fn whole(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
+    let number: i128 = match scalar(reader, entry)?.parse() {
+        Ok(number) => number,
+        Err(_) => {
+            reader.wrong(entry, "not a whole number");
+            return None;
+        }
+    };
+    in_range(reader, entry, number as f64)?;
+    let fits = u64::try_from(number).ok();
+    if fits.is_none() {
+        reader.wrong(entry, "does not fit in 64 bits");
+    }
+    fits
+}
+
+/// A whole number whose range lies within 32 bits.
+pub(crate) fn whole32(reader: &mut Reader, entry: &Entry<'_>) -> Option<u32> {
+    whole(reader, entry)?.try_into().ok()
+}
+
+/// A size in bytes.
+pub(crate) fn size(reader: &mut Reader, entry: &Entry<'_>) -> Option<u32> {
+    let bytes = quantity(reader, entry, "not a size", |text| {
+        Some(parse_bytes(text).ok()? as f64)
+    })?;
+    Some(bytes as u32)
+}
+
+/// A rate in bits per second.
+pub(crate) fn rate(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
+    let label = match entry.node.text() {
+        Some(text) if text.parse::<f64>().is_ok() => "a rate needs its unit",
+        _ => "not a rate",
+    };
+    let bits = quantity(reader, entry, label, |text| {
+        Some(parse_rate(text).ok()? as f64)
+    })?;
+    Some(bits as u64)
+}
+
+/// Seconds, a fraction or Gbit/s, by the key's kind.
+pub(crate) fn number(reader: &mut Reader, entry: &Entry<'_>) -> Option<f64> {
+    match entry.key.kind {
+        Kind::Seconds => quantity(reader, entry, "not a duration", |text| {
+            parse_seconds(text).ok()
+        }),
+        Kind::Share => quantity(reader, entry, "not a share", |text| {
+            parse_fraction(text).ok()
+        }),
+        _ => quantity(reader, entry, "not a number", |text| text.parse().ok()),
+    }
+}
+
+fn quantity(
+    reader: &mut Reader,
+    entry: &Entry<'_>,
+    otherwise: &str,
+    parse: impl Fn(&str) -> Option<f64>,
+) -> Option<f64> {
+    let text = scalar(reader, entry)?;
+    // The units know no sign: read the number behind it, so that the fault is the range.
+    let value = match text.strip_prefix('-') {
+        Some(rest) => parse(rest).map(|number| -number),
+        None => parse(text),
+    };
+    match value {
+        Some(number) => in_range(reader, entry, number),
+        None => {
+            reader.wrong(entry, otherwise);
+            None
+        }
+    }
+}
+
+/// `number`, if it is in the key's range; else a fault that names the end it is beyond.
+fn in_range(reader: &mut Reader, entry: &Entry<'_>, number: f64) -> Option<f64> {
+    let key = entry.key;
+    if key.range.contains(&number) {
+        return Some(number);
+    }
+    let label = match key.range {
+        (Bound::Included(low), _) if number < low => format!("below {}", key.amount(low)),
+        (Bound::Excluded(low), _) if number <= low => format!("not above {}", key.amount(low)),
+        (_, Bound::Included(high)) if number > high => format!("above {}", key.amount(high)),
+        _ => "out of range".to_owned(),
+    };
+    reader.wrong(entry, label);
+    None
+}

@@ -1,0 +1,215 @@
+//! The record of probes, and what may be concluded from their loss.
+
+use std::time::Duration;
+
+/// The largest chance that a size is called too big although it passes.
+pub(crate) const ERROR: f64 = 1e-4;
+/// Of that, what one of the sizes a search meets may use up: it looks at several before it ends, and at those that bad
+/// luck has already picked out (in the manner of Bonferroni's correction).
+pub(crate) const ERROR_IN_SEARCH: f64 = ERROR / 5.0;
+
+/// Every probe handed out, in the order of their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    probes: Vec<Entry>,
+    /// By round: whether anything sent in it was answered. Silent rounds are no evidence.
+    live: Vec<bool>,
+    largest_answered: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    size: u32,
+    round: usize,
+    at: Duration,
+    fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Unanswered,
+    Answered,
+    /// Never left this host: neither passed nor lost.
+    Refused,
+}
+
+/// Probes of one kind: how many, and how many of them were lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) sent: u32,
+    pub(crate) lost: u32,
+}
+
+impl Log {
+    pub(crate) fn start_round(&mut self) {
+        self.live.push(false);
+    }
+
+    pub(crate) fn rounds(&self) -> u32 {
+        self.live.len() as u32
+    }
+
+    pub(crate) fn probes(&self) -> u32 {
+        self.probes.len() as u32
+    }
+
+    /// Records a probe of the current round; its id.
+    pub(crate) fn sent(&mut self, size: u32, at: Duration) -> u64 {
+        let id = self.probes.len() as u64;
+        let round = self.live.len().saturating_sub(1);
+        self.probes.push(Entry {
+            size,
+            round,
+            at,
+            fate: Fate::Unanswered,
+        });
+        id
+    }
+
+    /// Records the first answer to a probe; when it was sent.
+    pub(crate) fn answered(&mut self, id: u64) -> Option<Duration> {
+        let entry = self.open(id)?;
+        entry.fate = Fate::Answered;
+        let (size, round, at) = (entry.size, entry.round, entry.at);
+        self.live[round] = true;
+        self.largest_answered = self.largest_answered.max(Some(size));
+        Some(at)
+    }
+
+    /// Records that a probe did not leave this host; its size.
+    pub(crate) fn refused(&mut self, id: u64) -> Option<u32> {
+        let entry = self.open(id)?;
+        entry.fate = Fate::Refused;
+        Some(entry.size)
+    }
+
+    fn open(&mut self, id: u64) -> Option<&mut Entry> {
+        let entry = self.probes.get_mut(usize::try_from(id).ok()?)?;
+        (entry.fate == Fate::Unanswered).then_some(entry)
+    }
+
+    pub(crate) fn largest_answered(&self) -> Option<u32> {
+        self.largest_answered
+    }
+
+    /// The smallest size that may be too big: larger than any answered, and lost while others were answered.
+    pub(crate) fn smallest_lost(&self) -> Option<u32> {
+        let lost = |entry: &&Entry| entry.fate == Fate::Unanswered && self.live[entry.round];
+        let sizes = self.probes.iter().filter(lost).map(|entry| entry.size);
+        sizes
+            .filter(|&size| Some(size) > self.largest_answered)
+            .min()
+    }
+
+    pub(crate) fn current_round_is_answered(&self) -> bool {
+        let current = self.live.len().saturating_sub(1);
+        self.probes
+            .iter()
+            .rev()
+            .take_while(|entry| entry.round == current)
+            .all(|entry| entry.fate != Fate::Unanswered)
+    }
+
+    /// How many rounds there have been since the last answered one.
+    pub(crate) fn silent_rounds(&self) -> usize {
+        self.live.iter().rev().take_while(|live| !**live).count()
+    }
+
+    /// The probes of sizes that are known to pass.
+    pub(crate) fn passing(&self) -> Tally {
+        self.tally(|entry| Some(entry.size) <= self.largest_answered)
+    }
+
+    /// Whether the losses of `size` are more than bad luck, from the rounds it was probed in, and the chance that they
+    /// are not is at most `error`.
+    pub(crate) fn is_too_big(&self, size: u32, error: f64) -> bool {
+        let mut probed = self.live.clone();
+        probed.fill(false);
+        for entry in self.probes.iter().filter(|entry| entry.size == size) {
+            probed[entry.round] = self.live[entry.round];
+        }
+        let big = self.tally(|entry| entry.size == size && probed[entry.round]);
+        let passing =
+            self.tally(|entry| Some(entry.size) <= self.largest_answered && probed[entry.round]);
+        big.lost == big.sent && chance_that_only_luck_lost(big.sent, passing) <= error
+    }
+
+    fn tally(&self, counts: impl Fn(&Entry) -> bool) -> Tally {
+        let mut tally = Tally::default();
+        for entry in self.probes.iter().filter(|entry| counts(entry)) {
+            tally.sent += u32::from(entry.fate != Fate::Refused);
+            tally.lost += u32::from(entry.fate == Fate::Unanswered);
+        }
+        tally
+    }
+}
+
+/// Fisher's exact test, one-sided: if all probes were equally likely to be lost, the chance that the losses include
+/// all `big` ones, given how many losses there were. It needs no estimate of the loss rate.
+pub(crate) fn chance_that_only_luck_lost(big: u32, passing: Tally) -> f64 {
+    (1..=big)
+        .map(|i| f64::from(passing.lost + i) / f64::from(passing.sent + i))
+        .product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chance_is_that_of_drawing_the_big_ones() {
+        let clean = Tally { sent: 12, lost: 0 };
+        // 1 in 18 over 6.
+        assert!((chance_that_only_luck_lost(6, clean) - 1.0 / 18_564.0).abs() < 1e-12);
+        let all_lost = Tally { sent: 12, lost: 12 };
+        assert!(chance_that_only_luck_lost(6, all_lost) >= 1.0);
+    }
+
+    /// The probability that looking after each round ever finds a passing size too big, at a rate of random loss:
+    /// exact, over the number of controls lost while all copies were.
+    fn wrong_at(loss: f64, copies: u32, rounds: u32) -> f64 {
+        let controls = 2 * copies;
+        let binomial = |k: u32| {
+            let ways: f64 = (1..=k)
+                .map(|i| f64::from(controls - k + i) / f64::from(i))
+                .product();
+            ways * loss.powi(k as i32) * (1.0 - loss).powi((controls - k) as i32)
+        };
+        let (mut undecided, mut wrong) = (vec![1.0], 0.0);
+        for round in 1..=rounds {
+            let mut next = vec![0.0; undecided.len() + controls as usize];
+            for (lost, weight) in undecided.iter().enumerate() {
+                for k in 0..=controls {
+                    next[lost + k as usize] += weight * binomial(k) * loss.powi(copies as i32);
+                }
+            }
+            for (lost, weight) in next.iter_mut().enumerate() {
+                let passing = Tally {
+                    sent: round * controls,
+                    lost: lost as u32,
+                };
+                if chance_that_only_luck_lost(round * copies, passing) <= ERROR {
+                    wrong += std::mem::take(weight);
+                }
+            }
+            undecided = next;
+        }
+        wrong
+    }
+
+    #[test]
+    fn at_any_rate_of_loss_fewer_than_1_in_10_000_verdicts_are_wrong() {
+        for percent in 1..=90 {
+            for copies in 1..=4 {
+                let wrong = wrong_at(f64::from(percent) / 100.0, copies, 24);
+                assert!(wrong < ERROR, "{percent} %, {copies} copies: {wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn at_20_percent_loss_each_way_about_1_in_50_000_is_wrong() {
+        let wrong = wrong_at(1.0 - 0.8 * 0.8, 3, 24);
+        assert!((1.5e-5..2.5e-5).contains(&wrong), "{wrong}");
+    }
+}

@@ -1,0 +1,304 @@
+//! The result of a run as one document: the `--json` contract. Its names are stable; what is
+//! added later is added beside them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::effect::Effect;
+use wirecost_model::metric::{
+    Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+};
+use wirecost_model::plan::{Cores, Levels, Repeat};
+use wirecost_model::record::{Environment, Outcome, Run};
+use wirecost_model::sample::{Mark, Sample};
+use wirecost_stats::{Summary, effects, summary};
+use wirecost_wire::line::tcp_goodput_bps;
+
+use crate::published::{self, PublishedNote, PublishedRatio};
+
+/// Everything that a run has to say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Document {
+    /// Version of the record that it was worked out from.
+    pub record_version: u32,
+    /// Version of the program that made the run.
+    pub program_version: String,
+    /// The run directory.
+    pub run_dir: String,
+    /// The plan's name.
+    pub name: String,
+    /// The plan's description.
+    pub description: Option<String>,
+    /// Start in UTC, RFC 3339.
+    pub started: String,
+    /// How it ended.
+    pub outcome: Ending,
+    /// What ended it early.
+    pub reason: Option<String>,
+    /// Rounds in which every cell has its sample, valid or not.
+    pub rounds_done: u32,
+    /// Rounds that the plan asked for.
+    pub rounds_planned: u32,
+    /// Rounds, window and warm-up in seconds, and the margin called worth it (a fraction).
+    pub repeat: Repeat,
+    /// Samples taken, invalid ones included.
+    pub samples: u32,
+    /// The samples that enter no verdict, in the order in which they were taken.
+    pub invalid: Vec<InvalidSample>,
+    /// How many samples were marked as perhaps disturbed, by kind. They count.
+    pub marks: Vec<MarkCount>,
+    /// The factors that were varied; the first level of each is the reference.
+    pub factors: Vec<Factor>,
+    /// The cells in the experiment's order.
+    pub cells: Vec<CellResult>,
+    /// Every effect, for every metric.
+    pub effects: Vec<Effect>,
+    /// Figures of others beside these.
+    pub published: Option<PublishedResult>,
+    /// Share of the run's time that lay within measured windows; absent where it has no end.
+    pub measured_share: Option<f64>,
+    /// Wall-clock seconds of the run; absent where it has no end.
+    pub seconds: Option<f64>,
+    /// Whether the hosts had cores of their own.
+    pub cores: Cores,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Where it ran.
+    pub environment: Environment,
+    /// What was odd about the record.
+    pub warnings: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Every round was measured.
+    Complete,
+    /// Ctrl-C or another signal.
+    Interrupted,
+    /// It could not go on.
+    Failed,
+    /// The record has no end: the run was killed, or is still going.
+    NoEnd,
+}
+
+/// A sample that enters no verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InvalidSample {
+    /// Round, from 0.
+    pub round: u32,
+    /// The cell's number.
+    pub cell: u32,
+    /// Why.
+    pub reason: String,
+}
+
+/// How often a mark was set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MarkCount {
+    /// `foreign-load`, `steal`, `backlog-drops`.
+    pub kind: String,
+    /// Samples that carry it.
+    pub samples: u32,
+}
+
+/// Published figures beside measured ones.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PublishedResult {
+    /// Who, what, on which hardware.
+    pub source: String,
+    /// Published ratios and those measured here.
+    pub ratios: Vec<PublishedRatio>,
+    /// Where a published configuration differs from the cell.
+    pub notes: Vec<PublishedNote>,
+}
+
+/// One cell: summaries over its valid samples; `null` where there are none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CellResult {
+    /// Its number.
+    pub cell: u32,
+    /// Its levels of the varied factors.
+    pub levels: Levels,
+    /// Its levels of all factors.
+    pub all_levels: Levels,
+    /// The guest's MTU in bytes, resolved where the plan said `max`.
+    pub guest_mtu: u32,
+    /// Samples taken.
+    pub samples: u32,
+    /// Of these, valid.
+    pub valid: u32,
+    /// Of these, marked as perhaps disturbed.
+    pub marked: u32,
+    /// Gbit/s that the receiving application read.
+    pub throughput_gbps: Option<Summary>,
+    /// Percent of one core of the sending host per Gbit/s; `null` where the cores are shared.
+    pub sender_cpu_percent_per_gbps: Option<Summary>,
+    /// Percent of one core of the receiving host per Gbit/s; `null` where the cores are shared.
+    pub receiver_cpu_percent_per_gbps: Option<Summary>,
+    /// Percent of one core of the machine per Gbit/s; `null` where each host has its own cores.
+    pub cpu_percent_per_gbps: Option<Summary>,
+    /// Frames on the wire per second, both directions.
+    pub wire_frames_per_s: Option<Summary>,
+    /// Packets per second as the receiving guest's TCP handled them.
+    pub stack_packets_per_s: Option<Summary>,
+    /// Segments on the wire per packet that the receiving guest's TCP handled.
+    pub segments_per_packet: Option<Summary>,
+    /// Segments retransmitted within a window.
+    pub retransmits: Option<Summary>,
+    /// The most TCP payload that the line carries in this cell's frames, Gbit/s (TCP with
+    /// timestamps over IPv4); `null` without a rate.
+    pub line_limit_gbps: Option<f64>,
+    /// The published throughput, Gbit/s.
+    pub published_gbps: Option<f64>,
+}
+
+/// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
+pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
+    let head = &run.head;
+    let experiment = &head.experiment;
+    let plan = &experiment.plan;
+    let effects = effects(experiment, &run.samples);
+    let end = run.end.as_ref();
+    Document {
+        record_version: head.record_version,
+        program_version: head.program_version.clone(),
+        run_dir: run_dir.display().to_string(),
+        name: plan.name.clone(),
+        description: plan.description.clone(),
+        started: head.started.clone(),
+        outcome: end.map_or(Ending::NoEnd, |end| match end.outcome {
+            Outcome::Complete => Ending::Complete,
+            Outcome::Interrupted => Ending::Interrupted,
+            Outcome::Failed => Ending::Failed,
+        }),
+        reason: end.and_then(|end| end.reason.clone()),
+        rounds_done: rounds_done(run),
+        rounds_planned: plan.repeat.rounds,
+        repeat: plan.repeat.clone(),
+        samples: run.samples.len() as u32,
+        invalid: run.samples.iter().filter_map(invalid).collect(),
+        marks: marks(&run.samples),
+        factors: experiment.varied().cloned().collect(),
+        cells: experiment
+            .cells
+            .iter()
+            .map(|cell| cell_result(experiment, cell, &run.samples))
+            .collect(),
+        published: plan.published.as_ref().map(|published| PublishedResult {
+            source: published.source.clone(),
+            ratios: published::ratios(experiment, &effects),
+            notes: published
+                .figures
+                .iter()
+                .filter_map(|figure| {
+                    Some(PublishedNote {
+                        levels: figure.levels.clone(),
+                        note: figure.note.clone()?,
+                    })
+                })
+                .collect(),
+        }),
+        effects,
+        measured_share: end
+            .filter(|end| end.seconds > 0.0)
+            .map(|end| end.measured_s / end.seconds),
+        seconds: end.map(|end| end.seconds),
+        cores: plan.cores,
+        seed: head.seed,
+        environment: head.environment.clone(),
+        warnings,
+    }
+}
+
+fn rounds_done(run: &Run) -> u32 {
+    let mut cells_in: BTreeMap<u32, usize> = BTreeMap::new();
+    for sample in &run.samples {
+        *cells_in.entry(sample.round).or_default() += 1;
+    }
+    let all = run.head.experiment.cells.len();
+    cells_in.values().filter(|&&cells| cells == all).count() as u32
+}
+
+fn invalid(sample: &Sample) -> Option<InvalidSample> {
+    Some(InvalidSample {
+        round: sample.round,
+        cell: sample.cell,
+        reason: sample.invalid.as_ref()?.reason().into(),
+    })
+}
+
+fn marks(samples: &[Sample]) -> Vec<MarkCount> {
+    let kind = |mark: &Mark| match mark {
+        Mark::ForeignLoad { .. } => "foreign-load",
+        Mark::Steal { .. } => "steal",
+        Mark::BacklogDrops { .. } => "backlog-drops",
+    };
+    ["foreign-load", "steal", "backlog-drops"]
+        .into_iter()
+        .filter_map(|wanted| {
+            let carries = |sample: &&Sample| sample.marks.iter().any(|mark| kind(mark) == wanted);
+            let samples = samples.iter().filter(carries).count() as u32;
+            (samples > 0).then(|| MarkCount {
+                kind: wanted.into(),
+                samples,
+            })
+        })
+        .collect()
+}
+
+fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> CellResult {
+    let mine: Vec<&Sample> = samples.iter().filter(|s| s.cell == cell.index).collect();
+    let valid: Vec<&Sample> = mine
+        .iter()
+        .copied()
+        .filter(|s| s.invalid.is_none())
+        .collect();
+    let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
+        summary(valid.iter().filter_map(|sample| figure(sample)))
+    };
+    let metrics = Metric::of(experiment.plan.cores);
+    let cpu = |metric: Metric| {
+        metrics
+            .contains(&metric)
+            .then(|| over(&|sample| metric.value(sample)))
+            .flatten()
+    };
+    let varied = |(key, _): &(&String, &String)| experiment.varied().any(|f| f.key == **key);
+    let network = &cell.network;
+    CellResult {
+        cell: cell.index,
+        levels: cell
+            .levels
+            .iter()
+            .filter(varied)
+            .map(|(key, level)| (key.clone(), level.clone()))
+            .collect(),
+        all_levels: cell.levels.clone(),
+        guest_mtu: cell.guest_mtu,
+        samples: mine.len() as u32,
+        valid: valid.len() as u32,
+        marked: mine.iter().filter(|s| !s.marks.is_empty()).count() as u32,
+        throughput_gbps: over(&|sample| Some(Metric::Throughput.value(sample)? / 1e9)),
+        sender_cpu_percent_per_gbps: cpu(Metric::SenderCpu),
+        receiver_cpu_percent_per_gbps: cpu(Metric::ReceiverCpu),
+        cpu_percent_per_gbps: cpu(Metric::Cpu),
+        wire_frames_per_s: over(&wire_frames_per_second),
+        stack_packets_per_s: over(&stack_packets_per_second),
+        segments_per_packet: over(&segments_per_packet),
+        retransmits: over(&retransmits),
+        line_limit_gbps: network.rate.map(|rate| {
+            tcp_goodput_bps(rate, cell.guest_mtu, network.encapsulation.overhead_bytes()) / 1e9
+        }),
+        published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
+    }
+}
+
+fn retransmits(sample: &Sample) -> Option<f64> {
+    let flows = &sample.stream.as_ref()?.flows;
+    let segments: u64 = flows.iter().map(|flow| flow.sender.retransmits).sum();
+    Some(segments as f64)
+}

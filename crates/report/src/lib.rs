@@ -1,0 +1,17 @@
+//! Records to what people read: a run directory is [`read`], worked out into one [`Document`]
+//! (the `--json` contract), and printed for the [`terminal`].
+//!
+//! The record is the only source: an old run renders again, and nothing here depends on how a run
+//! is made. What a verdict follows from is room `stats`; here it gets its words.
+
+mod document;
+mod published;
+mod read;
+mod terminal;
+
+pub use document::{
+    CellResult, Document, Ending, InvalidSample, MarkCount, PublishedResult, document,
+};
+pub use published::{PublishedNote, PublishedRatio};
+pub use read::{ReadError, Reading, read};
+pub use terminal::{Terminal, terminal};

@@ -1,0 +1,81 @@
+//! Published figures beside what was measured here.
+
+use serde::Serialize;
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::effect::Effect;
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::{Levels, PublishedFigure};
+
+/// A published ratio between two cells that differ in one factor, and the ratio measured here.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PublishedRatio {
+    /// The factor's key.
+    pub factor: String,
+    /// The level compared with.
+    pub from: String,
+    /// The level compared.
+    pub to: String,
+    /// The levels of the other varied factors.
+    #[serde(rename = "where")]
+    pub where_: Levels,
+    /// Published throughput of `to` over that of `from`.
+    pub published: f64,
+    /// The ratio measured here; absent without a pair.
+    pub here: Option<f64>,
+    /// Lower end of its 95 % interval.
+    pub low: Option<f64>,
+    /// Upper end of its 95 % interval.
+    pub high: Option<f64>,
+}
+
+/// How a published configuration differs from the cell beside which it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PublishedNote {
+    /// Which cells.
+    pub levels: Levels,
+    /// How it differs.
+    pub note: String,
+}
+
+/// The first figure of the plan whose levels are all the cell's.
+pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a PublishedFigure> {
+    let published = experiment.plan.published.as_ref()?;
+    published.figures.iter().find(|figure| {
+        figure
+            .levels
+            .iter()
+            .all(|(key, level)| cell.levels.get(key) == Some(level))
+    })
+}
+
+/// A published ratio for every effect on throughput of which both cells have a figure of their own.
+pub(crate) fn ratios(experiment: &Experiment, effects: &[Effect]) -> Vec<PublishedRatio> {
+    let gbps = |effect: &Effect, level: &String| {
+        let cell = experiment.cells.iter().find(|cell| {
+            cell.levels.get(&effect.factor) == Some(level)
+                && effect
+                    .where_
+                    .iter()
+                    .all(|(key, level)| cell.levels.get(key) == Some(level))
+        })?;
+        figure(experiment, cell)
+    };
+    effects
+        .iter()
+        .filter(|effect| effect.metric == Metric::Throughput)
+        .filter_map(|effect| {
+            let (from, to) = (gbps(effect, &effect.from)?, gbps(effect, &effect.to)?);
+            // One figure for both levels does not know the factor.
+            (from.levels != to.levels && from.gbps > 0.0).then(|| PublishedRatio {
+                factor: effect.factor.clone(),
+                from: effect.from.clone(),
+                to: effect.to.clone(),
+                where_: effect.where_.clone(),
+                published: to.gbps / from.gbps,
+                here: effect.ratio,
+                low: effect.low,
+                high: effect.high,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,217 @@
+//! A run directory, read back and checked.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde::Deserialize;
+use thiserror::Error;
+use wirecost_model::cell::Experiment;
+use wirecost_model::record::{Run, RunEnd, RunHead, VERSION, file};
+use wirecost_model::sample::Sample;
+
+/// A run and what was odd about its record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The run.
+    pub run: Run,
+    /// What a kill left behind, in words. The run can be used all the same.
+    pub warnings: Vec<String>,
+}
+
+/// Why a run directory cannot be used. The text says what to do.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// No such directory.
+    #[error("there is no directory {}: give the run directory that `wirecost run` named at its end", .0.display())]
+    NoDirectory(PathBuf),
+    /// A directory, and not of a run.
+    #[error("{} is not a run directory, for it holds no {}: give the directory that `wirecost run` named at its end", dir.display(), file::RUN)]
+    NotARun {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The run came to its end, and its samples are gone.
+    #[error("{} is missing although the run came to its end: the directory was not copied whole", .0.display())]
+    NoSamples(PathBuf),
+    /// The kernel refused.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// Written by a newer program.
+    #[error("{} has record version {found}, and this program reads up to version {known}: use the program that made the run (it says {program}) or a newer one", path.display())]
+    NewerVersion {
+        /// The file.
+        path: PathBuf,
+        /// The record's version.
+        found: u32,
+        /// This program's [`VERSION`].
+        known: u32,
+        /// The version of the program that wrote it, as far as it is known.
+        program: String,
+    },
+    /// Not what a run writes.
+    #[error("{}, line {line}: {reason}: the record was changed or damaged after it was written", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Reads a run directory.
+///
+/// What a kill can leave is tolerated, with a warning: an incomplete last line of `samples.jsonl`,
+/// no `samples.jsonl` yet, an incomplete `end.json`. No `end.json` at all is `end: None`.
+///
+/// # Errors
+/// No such directory or file; a record version above [`VERSION`]; anything that a run does not
+/// write: another unreadable line, a sample of a cell that the experiment does not have, two
+/// samples of one cell in one round.
+pub fn read(dir: &Path) -> Result<Reading, ReadError> {
+    if !dir.is_dir() {
+        return Err(ReadError::NoDirectory(dir.into()));
+    }
+    let mut warnings = Vec::new();
+    let head = head(dir)?;
+    let end = end(dir, &mut warnings)?;
+    let path = dir.join(file::SAMPLES);
+    let samples = match bytes(&path)? {
+        Some(bytes) => samples(&path, &bytes, &head.experiment, &mut warnings)?,
+        None if end.is_some() => return Err(ReadError::NoSamples(path)),
+        None => {
+            warnings.push(format!(
+                "there is no {}: the run was ended before its first sample",
+                file::SAMPLES
+            ));
+            Vec::new()
+        }
+    };
+    Ok(Reading {
+        run: Run { head, samples, end },
+        warnings,
+    })
+}
+
+/// A file's bytes, `None` where there is no such file.
+fn bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadError::Io {
+            path: path.into(),
+            source,
+        }),
+    }
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> ReadError {
+    ReadError::Damaged {
+        path: path.into(),
+        line: error.line(),
+        reason: error.to_string(),
+    }
+}
+
+fn head(dir: &Path) -> Result<RunHead, ReadError> {
+    /// What every version of the record has.
+    #[derive(Deserialize)]
+    struct AnyVersion {
+        record_version: u32,
+        #[serde(default)]
+        program_version: String,
+    }
+
+    let path = dir.join(file::RUN);
+    let text = bytes(&path)?.ok_or_else(|| ReadError::NotARun { dir: dir.into() })?;
+    let any: AnyVersion = serde_json::from_slice(&text).map_err(|e| damaged(&path, &e))?;
+    if any.record_version > VERSION {
+        return Err(ReadError::NewerVersion {
+            path,
+            found: any.record_version,
+            known: VERSION,
+            program: any.program_version,
+        });
+    }
+    serde_json::from_slice(&text).map_err(|e| damaged(&path, &e))
+}
+
+fn end(dir: &Path, warnings: &mut Vec<String>) -> Result<Option<RunEnd>, ReadError> {
+    let path = dir.join(file::END);
+    let Some(text) = bytes(&path)? else {
+        return Ok(None);
+    };
+    match serde_json::from_slice(&text) {
+        Ok(end) => Ok(Some(end)),
+        Err(error) if error.is_eof() => {
+            warnings.push(format!(
+                "{} is incomplete: the run was killed while writing it",
+                file::END
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(damaged(&path, &error)),
+    }
+}
+
+fn samples(
+    path: &Path,
+    bytes: &[u8],
+    experiment: &Experiment,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Sample>, ReadError> {
+    let mut samples = Vec::new();
+    let mut taken = BTreeSet::new();
+    for (number, line) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
+        let bad = |reason: String| ReadError::Damaged {
+            path: path.into(),
+            line: number,
+            reason,
+        };
+        let sample: Sample = match serde_json::from_slice(line) {
+            Ok(sample) => sample,
+            // Only the last line can lack its end: the write was cut short.
+            Err(_) if !line.ends_with(b"\n") => {
+                warnings.push(format!(
+                    "{}, line {number} is incomplete: the run was killed while writing it; left out",
+                    file::SAMPLES
+                ));
+                break;
+            }
+            Err(error) => return Err(bad(reason_alone(&error))),
+        };
+        if !experiment
+            .cells
+            .iter()
+            .any(|cell| cell.index == sample.cell)
+        {
+            return Err(bad(format!(
+                "a sample of cell {}, which the experiment of {} cells does not have",
+                sample.cell,
+                experiment.cells.len()
+            )));
+        }
+        if !taken.insert((sample.round, sample.cell)) {
+            return Err(bad(format!(
+                "a second sample of cell {} in round {}",
+                sample.cell, sample.round
+            )));
+        }
+        samples.push(sample);
+    }
+    Ok(samples)
+}
+
+/// The reason without serde's `at line 1 column n`: the line is the file's.
+fn reason_alone(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    format!("{} (column {})", &text[..end], error.column())
+}

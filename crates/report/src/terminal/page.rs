@@ -1,0 +1,165 @@
+//! Text that is wrapped at words, with or without colour.
+
+use unicode_width::UnicodeWidthChar;
+
+use super::Terminal;
+
+/// How a piece of text stands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Bold,
+    Dim,
+    Good,
+    Bad,
+    Better,
+    Worse,
+}
+
+impl Style {
+    /// SGR parameters (ECMA-48, 8.3.117).
+    const fn sgr(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Good => "1;32",
+            Self::Bad => "1;31",
+            Self::Better => "32",
+            Self::Worse => "33",
+        }
+    }
+}
+
+/// Stands for a space at which no line is broken. Not a no-break space: that one may be in a text.
+const GLUE: char = '\u{1f}';
+
+const HANGING: &str = "  ";
+
+/// The text so far.
+#[derive(Debug)]
+pub(super) struct Page {
+    text: String,
+    width: usize,
+    colour: bool,
+}
+
+impl Page {
+    pub(super) fn new(options: Terminal) -> Self {
+        Self {
+            text: String::new(),
+            width: options.width.max(40),
+            colour: options.colour,
+        }
+    }
+
+    pub(super) const fn width(&self) -> usize {
+        self.width
+    }
+
+    /// A piece of text in colour, where colour is wanted. No line is broken within.
+    pub(super) fn paint(&self, style: Style, text: &str) -> String {
+        if self.colour {
+            glue(&format!("\x1b[{}m{text}\x1b[0m", style.sgr()))
+        } else {
+            glue(text)
+        }
+    }
+
+    /// An empty line, unless there is one.
+    pub(super) fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    pub(super) fn heading(&mut self, text: &str) {
+        self.gap();
+        let text = self.paint(Style::Bold, text);
+        self.paragraph(&text);
+    }
+
+    /// A line as it is, without the spaces at its end.
+    pub(super) fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    /// A paragraph, its second and further lines indented.
+    pub(super) fn paragraph(&mut self, text: &str) {
+        let room = self.width - HANGING.len();
+        // What is glued and has no room even so is broken after all.
+        let words = text.split(' ').flat_map(|word| {
+            let fits = visible_width(word) <= room;
+            word.split(move |c| c == GLUE && !fits)
+        });
+        let mut column = 0;
+        for word in words.filter(|word| !word.is_empty()) {
+            let width = visible_width(word);
+            if column > 0 && column + 1 + width > self.width {
+                self.text.push('\n');
+                self.text.push_str(HANGING);
+                column = HANGING.len() + width;
+            } else {
+                let space = usize::from(column > 0);
+                self.text.push_str(&" "[..space]);
+                column += space + width;
+            }
+            self.text.push_str(word);
+        }
+        self.text.push('\n');
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text.trim_end().replace(GLUE, " ") + "\n"
+    }
+}
+
+/// A piece of text at whose spaces no line is broken.
+pub(super) fn glue(text: &str) -> String {
+    text.replace(' ', &GLUE.to_string())
+}
+
+/// Columns that a text takes on a terminal, SGR sequences left out.
+pub(super) fn visible_width(text: &str) -> usize {
+    let mut width = 0;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\x1b' {
+            chars.by_ref().find(|&c| c == 'm');
+        } else {
+            width += c.width().unwrap_or(1);
+        }
+    }
+    width
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(colour: bool) -> Page {
+        Page::new(Terminal { width: 40, colour })
+    }
+
+    #[test]
+    fn lines_break_at_words_and_hang() {
+        let mut page = page(false);
+        page.paragraph("one two three four five six seven eight nine ten");
+        assert_eq!(
+            page.finish(),
+            "one two three four five six seven eight\n  nine ten\n"
+        );
+    }
+
+    #[test]
+    fn what_is_glued_stays_together_and_colour_takes_no_room() {
+        for colour in [false, true] {
+            let mut page = page(colour);
+            let verdict = page.paint(Style::Good, "pays a lot");
+            page.paragraph(&format!("a line of some thirty-two letters {verdict}"));
+            let text = page.finish();
+            assert!(text.contains("pays a lot"), "{text}");
+            assert_eq!(text.lines().count(), 2);
+            assert_eq!(text.contains('\x1b'), colour);
+        }
+    }
+}

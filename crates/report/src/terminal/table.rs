@@ -1,0 +1,226 @@
+//! The table of cells: as many columns as the width has room for, the more important ones first.
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use wirecost_stats::Summary;
+
+use super::page::{Page, visible_width};
+use super::words;
+use crate::document::{CellResult, Document};
+
+/// Spaces between columns: the padding, and where the line beneath the head has its junction.
+const GAP: u16 = PADDING + 1;
+const PADDING: u16 = 1;
+
+/// What to show where there is no figure.
+const NONE: &str = "-";
+
+struct Column {
+    /// One or two lines.
+    head: String,
+    /// The column with the highest number is the first to be left out; 0 never is.
+    rank: u8,
+    /// What it shows, for the text below.
+    meaning: &'static str,
+    cells: Vec<String>,
+    align: CellAlignment,
+}
+
+impl Column {
+    /// The head in one line.
+    fn name(&self) -> String {
+        let joined = self.head.replace("-\n", "").replace("/\n", "/");
+        joined.replace("\n/", "/").replace('\n', " ")
+    }
+
+    fn width(&self) -> usize {
+        let lines = self
+            .head
+            .lines()
+            .chain(self.cells.iter().map(String::as_str));
+        lines.map(visible_width).max().unwrap_or(0)
+    }
+}
+
+pub(super) fn print(doc: &Document, page: &mut Page) {
+    let mut columns = columns(doc);
+    let mut left_out = Vec::new();
+    while total_width(&columns) > page.width() {
+        let Some(least) = (0..columns.len())
+            .max_by_key(|&at| columns[at].rank)
+            .filter(|&at| columns[at].rank > 0)
+        else {
+            break;
+        };
+        left_out.push(columns.remove(least).name());
+    }
+    for line in render(&columns, page.width()).lines() {
+        // Only the last column's padding hangs over the edge.
+        let line: String = line.chars().take(page.width()).collect();
+        page.line(&line);
+    }
+    page.gap();
+    let legend: Vec<&str> = columns
+        .iter()
+        .map(|column| column.meaning)
+        .filter(|meaning| !meaning.is_empty())
+        .collect();
+    page.paragraph(&format!("{}.", legend.join("; ")));
+    if !left_out.is_empty() {
+        left_out.reverse();
+        page.paragraph(&format!("For a wider terminal: {}.", left_out.join(", ")));
+    }
+}
+
+fn total_width(columns: &[Column]) -> usize {
+    let widths: usize = columns
+        .iter()
+        .map(|column| column.width() + GAP as usize)
+        .sum();
+    widths.saturating_sub(GAP as usize)
+}
+
+fn render(columns: &[Column], width: usize) -> Table {
+    let mut table = Table::new();
+    // The last column's padding may hang over the edge: it is cut off.
+    let width = u16::try_from(width)
+        .unwrap_or(u16::MAX)
+        .saturating_add(PADDING);
+    table
+        .load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')))
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width)
+        .set_header(columns.iter().map(|column| column.head.as_str()));
+    let rows = columns
+        .iter()
+        .map(|column| column.cells.len())
+        .max()
+        .unwrap_or(0);
+    for row in 0..rows {
+        table.add_row(columns.iter().map(|column| column.cells[row].as_str()));
+    }
+    for (column, ours) in table.column_iter_mut().zip(columns) {
+        column.set_padding((0, PADDING));
+        column.set_cell_alignment(ours.align);
+    }
+    table
+}
+
+fn columns(doc: &Document) -> Vec<Column> {
+    let number =
+        |head: &str, rank, meaning, figure: &dyn Fn(&CellResult) -> Option<String>| Column {
+            head: head.into(),
+            rank,
+            meaning,
+            cells: doc
+                .cells
+                .iter()
+                .map(|cell| figure(cell).unwrap_or_else(|| NONE.into()))
+                .collect(),
+            align: CellAlignment::Right,
+        };
+    let median = |summary: &Option<Summary>, digits: usize| {
+        summary.map(|summary| format!("{:.digits$}", summary.median))
+    };
+    let mut columns = levels(doc);
+    columns.push(number(
+        "Gbit/s",
+        0,
+        "Gbit/s: what the receiving application read, median of valid samples",
+        &|cell| median(&cell.throughput_gbps, 2),
+    ));
+    columns.push(number(
+        "±%",
+        3,
+        "±%: its relative standard deviation",
+        &|cell| Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0)),
+    ));
+    columns.push(number(
+        "line\nlimit",
+        5,
+        "line limit: the TCP payload that the line carries in such frames",
+        &|cell| Some(format!("{:.2}", cell.line_limit_gbps?)),
+    ));
+    columns.push(number("pub-\nlished", 4, "published: see below", &|cell| {
+        Some(format!("{:.2}", cell.published_gbps?))
+    }));
+    columns.push(number(
+        "sender\nCPU",
+        1,
+        "CPU: percent of one core per Gbit/s, everything that was not idle",
+        &|cell| median(&cell.sender_cpu_percent_per_gbps, 1),
+    ));
+    columns.push(number("recei-\nver CPU", 1, "", &|cell| {
+        median(&cell.receiver_cpu_percent_per_gbps, 1)
+    }));
+    columns.push(number(
+        "CPU",
+        1,
+        "CPU: percent of one core of the machine per Gbit/s, everything that was not idle",
+        &|cell| median(&cell.cpu_percent_per_gbps, 1),
+    ));
+    columns.push(number(
+        "kframes\n/s",
+        7,
+        "kframes/s: thousand frames a second on the wire, both directions",
+        &|cell| Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3)),
+    ));
+    columns.push(number(
+        "segs/\npacket",
+        8,
+        "segs/packet: segments on the wire per packet that the receiver's TCP handled",
+        &|cell| median(&cell.segments_per_packet, 1),
+    ));
+    // What no cell has a figure for is not a column of this run.
+    columns.retain(|column| column.rank == 0 || column.cells.iter().any(|figure| figure != NONE));
+    columns.push(valid(doc));
+    columns
+}
+
+fn levels(doc: &Document) -> Vec<Column> {
+    let keys: Vec<&String> = if doc.factors.is_empty() {
+        let first = doc.cells.first();
+        first.map_or_else(Vec::new, |cell| cell.all_levels.keys().collect())
+    } else {
+        doc.factors.iter().map(|factor| &factor.key).collect()
+    };
+    let constant = |key: &str| !matches!(key, "guest_mtu" | "encapsulation" | "offload");
+    keys.into_iter()
+        .filter(|key| !doc.factors.is_empty() || !constant(key))
+        .map(|key| Column {
+            head: words::column(key),
+            rank: 0,
+            meaning: "",
+            cells: doc
+                .cells
+                .iter()
+                .map(|cell| cell.all_levels.get(key).cloned().unwrap_or_default())
+                .collect(),
+            align: CellAlignment::Left,
+        })
+        .collect()
+}
+
+/// How many samples count: of no interest while it is all of them.
+fn valid(doc: &Document) -> Column {
+    let all = doc
+        .cells
+        .iter()
+        .all(|cell| cell.valid == doc.rounds_planned);
+    Column {
+        head: "valid".into(),
+        rank: if all { 6 } else { 2 },
+        meaning: "valid: samples that count, of those taken",
+        cells: doc
+            .cells
+            .iter()
+            .map(|cell| {
+                if cell.valid == cell.samples {
+                    cell.valid.to_string()
+                } else {
+                    format!("{}/{}", cell.valid, cell.samples)
+                }
+            })
+            .collect(),
+        align: CellAlignment::Right,
+    }
+}

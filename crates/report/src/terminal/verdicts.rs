@@ -1,0 +1,67 @@
+//! One line per effect.
+
+use wirecost_model::cell::Factor;
+use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::metric::Metric;
+use wirecost_model::units::format_fraction;
+
+use super::page::{Page, Style, glue};
+use super::words;
+use crate::document::Document;
+
+pub(super) fn print(doc: &Document, page: &mut Page) {
+    if doc.effects.is_empty() {
+        return;
+    }
+    page.heading(&format!(
+        "What each change does, other things equal (a change of {} is worth it)",
+        format_fraction(doc.repeat.worth)
+    ));
+    for factor in &doc.factors {
+        let effects: Vec<&Effect> = doc
+            .effects
+            .iter()
+            .filter(|effect| effect.factor == factor.key)
+            .collect();
+        let (throughput, cpu): (Vec<&Effect>, Vec<&Effect>) = effects
+            .into_iter()
+            .partition(|effect| effect.metric == Metric::Throughput);
+        for effect in throughput.iter().chain(&cpu) {
+            let line = sentence(effect, &doc.factors, doc.rounds_done, page);
+            page.paragraph(&line);
+        }
+        page.gap();
+    }
+}
+
+/// `guest MTU 8900 instead of 1500, vxlan, offload none: throughput x1.52 [1.45, 1.60] - pays`.
+fn sentence(effect: &Effect, factors: &[Factor], rounds_done: u32, page: &Page) -> String {
+    let mut what = words::contrast(&effect.factor, &effect.from, &effect.to);
+    if !effect.where_.is_empty() {
+        what.push_str(", ");
+        what.push_str(&words::levels(factors, &effect.where_));
+    }
+    let mut figure = effect.metric.words().to_owned();
+    if let Some(ratio) = words::ratio_and_interval(effect.ratio, effect.low, effect.high) {
+        figure.push(' ');
+        figure.push_str(&ratio);
+    }
+    let verdict = page.paint(style(effect.verdict), &effect.verdict.to_string());
+    let rounds = match effect.rounds {
+        0 => " (no valid pair)".into(),
+        1 => " (an interval needs two rounds)".into(),
+        n if n < rounds_done => format!(" ({n} of {rounds_done} rounds)"),
+        _ => String::new(),
+    };
+    format!("{what}: {} {}{verdict}{rounds}", glue(&figure), glue("- "))
+}
+
+const fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Pays => Style::Good,
+        Verdict::Costs => Style::Bad,
+        Verdict::Gains => Style::Better,
+        Verdict::Loses => Style::Worse,
+        Verdict::MakesNoDifference | Verdict::CannotTellYet => Style::Dim,
+    }
+}

@@ -1,0 +1,122 @@
+//! Factors, levels and ratios in words.
+
+use wirecost_model::cell::Factor;
+use wirecost_model::plan::Levels;
+
+/// A factor's name in a sentence.
+pub(super) fn factor(key: &str) -> &str {
+    match key {
+        "guest_mtu" => "guest MTU",
+        "underlay.mtu" => "underlay MTU",
+        "underlay.rate" => "underlay rate",
+        "message" => "write size",
+        "congestion" => "congestion control",
+        "socket_buffer" => "socket buffer",
+        other => other,
+    }
+}
+
+/// A factor's name above a column, in two lines where it is long.
+pub(super) fn column(key: &str) -> String {
+    match key {
+        "encapsulation" => "encap-\nsulation".into(),
+        other => factor(other).replace(' ', "\n"),
+    }
+}
+
+/// `vxlan`, `no encapsulation`, `guest MTU 1500`, `offload none`.
+fn level(key: &str, level: &str) -> String {
+    match (key, level) {
+        ("encapsulation", "none") => "no encapsulation".into(),
+        ("encapsulation", level) => level.into(),
+        (key, level) => format!("{} {level}", factor(key)),
+    }
+}
+
+/// `guest MTU 8900 instead of 1500`.
+pub(super) fn contrast(key: &str, from: &str, to: &str) -> String {
+    format!("{} {to} instead of {from}", factor(key))
+}
+
+/// The levels in the order of the plan's factors, those that were not varied last: `vxlan, offload none`.
+pub(super) fn levels(factors: &[Factor], levels: &Levels) -> String {
+    let varied = factors.iter().map(|factor| factor.key.as_str());
+    let constant = levels
+        .keys()
+        .map(String::as_str)
+        .filter(|key| factors.iter().all(|factor| factor.key != *key));
+    varied
+        .chain(constant)
+        .filter_map(|key| Some(level(key, levels.get(key)?)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A ratio with as many digits as tell something: `x1.52`, `x0.061`, `x12.3`.
+pub(super) fn ratio(ratio: f64) -> String {
+    format!("x{}", figure(ratio))
+}
+
+/// `x1.52 [1.45, 1.60]`; without an interval the ratio alone; without a ratio nothing.
+pub(super) fn ratio_and_interval(
+    of: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+) -> Option<String> {
+    let ratio = ratio(of?);
+    Some(match (low, high) {
+        (Some(low), Some(high)) => format!("{ratio} [{}, {}]", figure(low), figure(high)),
+        _ => ratio,
+    })
+}
+
+fn figure(ratio: f64) -> String {
+    match ratio {
+        r if r < 0.1 => format!("{r:.3}"),
+        r if r < 10.0 => format!("{r:.2}"),
+        r => format!("{r:.1}"),
+    }
+}
+
+/// `1 round`, `8 rounds`.
+pub(super) fn count(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `core 0`, `cores 0-3, 6`.
+pub(super) fn cores(cpus: &[u32]) -> String {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    let runs: Vec<String> = cpus
+        .chunk_by(|a, b| a + 1 == *b)
+        .filter_map(|run| match run {
+            [] => None,
+            [one] => Some(one.to_string()),
+            [first, .., last] => Some(format!("{first}-{last}")),
+        })
+        .collect();
+    let noun = if cpus.len() == 1 { "core" } else { "cores" };
+    format!("{noun} {}", runs.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_listed_in_runs() {
+        assert_eq!(cores(&[1]), "core 1");
+        assert_eq!(cores(&[0, 1, 2, 5, 7, 8]), "cores 0-2, 5, 7-8");
+    }
+
+    #[test]
+    fn ratios_keep_digits_that_tell_something() {
+        assert_eq!(ratio(1.524), "x1.52");
+        assert_eq!(ratio(0.0612), "x0.061");
+        assert_eq!(ratio(12.34), "x12.3");
+        assert_eq!(
+            ratio_and_interval(Some(1.5), None, None).as_deref(),
+            Some("x1.50")
+        );
+    }
+}

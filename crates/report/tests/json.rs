@@ -1,0 +1,62 @@
+//! The `--json` contract.
+
+mod fixture;
+
+use std::path::Path;
+
+use fixture::run;
+use serde_json::Value;
+use wirecost_model::plan::Cores;
+use wirecost_report::document;
+
+fn json(rounds: u32, cores: Cores) -> Value {
+    let doc = document(&run(rounds, cores), Path::new("/runs/x"), Vec::new());
+    serde_json::to_value(doc).expect("JSON")
+}
+
+/// Leaves six digits: the last ones are the mathematical library's.
+fn round(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let text = format!("{:.5e}", number.as_f64().expect("a float"));
+            *value = text.parse::<f64>().expect("a float").into();
+        }
+        Value::Array(values) => values.iter_mut().for_each(round),
+        Value::Object(fields) => fields.values_mut().for_each(round),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_document_has_these_names() {
+    let mut doc = json(3, Cores::Split);
+    // One of each is enough to see the names.
+    for list in ["cells", "effects"] {
+        doc[list].as_array_mut().expect("a list").truncate(1);
+    }
+    let ratios = doc["published"]["ratios"].as_array_mut().expect("a list");
+    ratios.truncate(1);
+    round(&mut doc);
+    insta::assert_json_snapshot!(doc);
+}
+
+#[test]
+fn shared_cores_have_the_machine_s_cpu_and_no_other() {
+    let cell = &json(3, Cores::Shared)["cells"][0];
+    assert!(cell["sender_cpu_percent_per_gbps"].is_null());
+    assert!(cell["receiver_cpu_percent_per_gbps"].is_null());
+    assert!(cell["cpu_percent_per_gbps"]["median"].is_number());
+}
+
+#[test]
+fn the_line_s_limit_is_that_of_the_cell_s_frames() {
+    let doc = json(1, Cores::Split);
+    let limit = |cell: usize| {
+        doc["cells"][cell]["line_limit_gbps"]
+            .as_f64()
+            .expect("a limit")
+    };
+    // 10 Gbit/s, (1500 - 52) / (1500 + 38) and (8900 - 52) / (8900 + 50 + 38).
+    assert!((limit(0) - 9.4148).abs() < 1e-4);
+    assert!((limit(6) - 9.8442).abs() < 1e-4);
+}

@@ -1,0 +1,112 @@
+//! What is read back from a run directory, and what is refused.
+
+mod fixture;
+
+use std::fs;
+use std::path::Path;
+
+use fixture::{edit, run, write};
+use wirecost_model::plan::Cores;
+use wirecost_model::record::file;
+use wirecost_report::{ReadError, read};
+
+fn error(dir: &Path) -> String {
+    let error: ReadError = read(dir).expect_err("an error");
+    error.to_string().replace(&dir.display().to_string(), "DIR")
+}
+
+#[test]
+fn a_run_reads_back_as_it_was_written() {
+    let run = run(2, Cores::Split);
+    let reading = read(write(&run).path()).expect("a run");
+    assert_eq!(reading.run, run);
+    assert!(reading.warnings.is_empty());
+}
+
+#[test]
+fn a_record_of_a_newer_version_is_refused_even_if_its_shape_is_unknown() {
+    let dir = write(&run(1, Cores::Split));
+    let newer = r#"{"record_version": 7, "program_version": "3.1.0", "all": "else is new"}"#;
+    fs::write(dir.path().join(file::RUN), newer).expect("written");
+    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 1: use the program that made the run (it says 3.1.0) or a newer one");
+}
+
+#[test]
+fn a_last_line_cut_short_is_left_out_with_a_warning() {
+    let whole = run(2, Cores::Split);
+    let dir = write(&whole);
+    edit(dir.path(), file::SAMPLES, |text| {
+        text[..text.len() - 40].into()
+    });
+    let reading = read(dir.path()).expect("a run");
+    assert_eq!(reading.run.samples, whole.samples[..15]);
+    insta::assert_snapshot!(reading.warnings.join("\n"), @"samples.jsonl, line 16 is incomplete: the run was killed while writing it; left out");
+}
+
+#[test]
+fn a_last_line_that_lacks_only_its_end_counts() {
+    let whole = run(1, Cores::Split);
+    let dir = write(&whole);
+    edit(dir.path(), file::SAMPLES, |text| text.trim_end().into());
+    assert_eq!(read(dir.path()).expect("a run").run, whole);
+}
+
+#[test]
+fn any_other_bad_line_is_an_error_that_names_it() {
+    let dir = write(&run(1, Cores::Split));
+    edit(dir.path(), file::SAMPLES, |text| {
+        text.replacen("\"cell\":1,", "\"cell\":\"one\",", 1)
+    });
+    insta::assert_snapshot!(error(dir.path()), @r#"DIR/samples.jsonl, line 2: invalid type: string "one", expected u32 (column 36): the record was changed or damaged after it was written"#);
+}
+
+#[test]
+fn a_sample_of_no_cell_is_an_error() {
+    let dir = write(&run(1, Cores::Split));
+    edit(dir.path(), file::SAMPLES, |text| {
+        text.replacen("\"cell\":2,", "\"cell\":8,", 1)
+    });
+    insta::assert_snapshot!(error(dir.path()), @"DIR/samples.jsonl, line 3: a sample of cell 8, which the experiment of 8 cells does not have: the record was changed or damaged after it was written");
+}
+
+#[test]
+fn a_cell_twice_in_a_round_is_an_error() {
+    let dir = write(&run(1, Cores::Split));
+    edit(dir.path(), file::SAMPLES, |text| {
+        text.replacen("\"cell\":2,", "\"cell\":1,", 1)
+    });
+    insta::assert_snapshot!(error(dir.path()), @"DIR/samples.jsonl, line 3: a second sample of cell 1 in round 0: the record was changed or damaged after it was written");
+}
+
+#[test]
+fn what_is_no_run_directory_says_what_to_give() {
+    let dir = tempfile::tempdir().expect("a directory");
+    insta::assert_snapshot!(error(dir.path()), @"DIR is not a run directory, for it holds no run.json: give the directory that `wirecost run` named at its end");
+    insta::assert_snapshot!(error(&dir.path().join("nowhere")), @"there is no directory DIR: give the run directory that `wirecost run` named at its end");
+}
+
+#[test]
+fn a_run_killed_before_its_first_sample_reads_without_samples() {
+    let mut killed = run(1, Cores::Split);
+    killed.end = None;
+    let dir = write(&killed);
+    fs::remove_file(dir.path().join(file::SAMPLES)).expect("removed");
+    let reading = read(dir.path()).expect("a run");
+    assert!(reading.run.samples.is_empty() && reading.warnings.len() == 1);
+}
+
+#[test]
+fn a_run_that_ended_and_has_no_samples_file_was_not_copied_whole() {
+    let dir = write(&run(1, Cores::Split));
+    fs::remove_file(dir.path().join(file::SAMPLES)).expect("removed");
+    insta::assert_snapshot!(error(dir.path()), @"DIR/samples.jsonl is missing although the run came to its end: the directory was not copied whole");
+}
+
+#[test]
+fn an_end_cut_short_is_no_end() {
+    let dir = write(&run(1, Cores::Split));
+    edit(dir.path(), file::END, |text| text[..10].into());
+    let reading = read(dir.path()).expect("a run");
+    assert_eq!(reading.run.end, None);
+    assert_eq!(reading.warnings.len(), 1);
+}

@@ -1,0 +1,182 @@
+//! What the terminal shows.
+
+mod fixture;
+
+use std::path::Path;
+
+use fixture::run;
+use wirecost_model::effect::Verdict;
+use wirecost_model::plan::Cores;
+use wirecost_model::record::{Outcome, Run};
+use wirecost_model::sample::{Invalid, Mark};
+use wirecost_report::{Document, Terminal, document, terminal};
+
+fn doc(run: &Run) -> Document {
+    document(run, Path::new("/runs/jumbo-or-not-1"), Vec::new())
+}
+
+fn print(run: &Run, width: usize) -> String {
+    let options = Terminal {
+        width,
+        colour: false,
+    };
+    terminal(&doc(run), options)
+}
+
+#[test]
+fn a_complete_run_at_120_columns() {
+    insta::assert_snapshot!(print(&run(4, Cores::Split), 120));
+}
+
+#[test]
+fn a_disturbed_and_interrupted_run_at_70_columns() {
+    let mut run = run(4, Cores::Split);
+    run.samples.truncate(20);
+    for at in [3, 11, 19] {
+        run.samples[at].invalid = Some(Invalid::Proof(
+            "1500 bytes from a to b were not acknowledged before the window".into(),
+        ));
+    }
+    run.samples[5].marks = vec![
+        Mark::ForeignLoad {
+            cores: 0.4,
+            threshold: 0.1,
+        },
+        Mark::BacklogDrops {
+            host: "b".into(),
+            packets: 12,
+        },
+    ];
+    let end = run.end.as_mut().expect("an end");
+    end.outcome = Outcome::Interrupted;
+    end.reason = Some("SIGINT".into());
+    insta::assert_snapshot!(print(&run, 70));
+}
+
+#[test]
+fn every_line_fits_the_width() {
+    for width in [40, 50, 60, 70, 80, 99, 120, 200] {
+        for line in print(&run(3, Cores::Split), width).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let doc = doc(&run(3, Cores::Split));
+    let text = |colour| terminal(&doc, Terminal { width: 80, colour });
+    let coloured = text(true);
+    assert!(coloured.contains("\x1b[1;32mpays\x1b[0m"));
+    assert!(!text(false).contains('\x1b'));
+    let mut plain = String::new();
+    for part in coloured.split('\x1b') {
+        plain += match part.strip_prefix('[').and_then(|rest| rest.split_once('m')) {
+            Some((_, rest)) => rest,
+            None => part,
+        };
+    }
+    assert_eq!(plain, text(false));
+}
+
+#[test]
+fn another_sample_is_another_output() {
+    let (before, mut after) = (run(3, Cores::Split), run(3, Cores::Split));
+    let stream = after.samples[7].stream.as_mut().expect("a stream");
+    stream.bytes = stream.bytes / 10 * 9;
+    assert_ne!(print(&before, 120), print(&after, 120));
+}
+
+#[test]
+fn a_cell_without_a_valid_sample_has_no_figures_and_its_effects_cannot_be_told() {
+    let mut run = run(3, Cores::Split);
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == 0) {
+        sample.invalid = Some(Invalid::Build("no vxlan in this kernel".into()));
+        sample.stream = None;
+    }
+    let doc = doc(&run);
+    assert_eq!((doc.cells[0].valid, doc.cells[0].samples), (0, 3));
+    assert_eq!(doc.cells[0].throughput_gbps, None);
+    let untold: Vec<_> = doc.effects.iter().filter(|e| e.rounds == 0).collect();
+    assert_eq!(untold.len(), 9);
+    assert!(untold.iter().all(|e| e.verdict == Verdict::CannotTellYet));
+    let text = print(&run, 200);
+    assert!(text.contains("0/3"), "{text}");
+    assert!(text.contains("(no valid pair)"), "{text}");
+    assert!(
+        text.contains("rounds 1, 2, 3: no vxlan in this kernel"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_round_cannot_tell_yet() {
+    let run = run(1, Cores::Split);
+    assert!(
+        doc(&run)
+            .effects
+            .iter()
+            .all(|e| e.verdict == Verdict::CannotTellYet)
+    );
+    let text = print(&run, 200);
+    assert!(
+        // 9.75 / (6.2 * 0.988), by the fixture.
+        text.contains("throughput x1.59 - cannot tell yet (an interval needs two rounds)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_run_without_a_valid_sample_says_so() {
+    let mut run = run(1, Cores::Split);
+    run.samples.clear();
+    run.end = None;
+    let text = print(&run, 80);
+    assert!(
+        text.contains("No sample is valid: nothing can be told."),
+        "{text}"
+    );
+    assert!(
+        text.contains("Stopped after 0 of 1 round: the record has no end"),
+        "{text}"
+    );
+}
+
+#[test]
+fn shared_cores_have_one_cpu_column() {
+    let text = print(&run(3, Cores::Shared), 120);
+    assert!(text.contains("both hosts share cores 0-1"), "{text}");
+    assert!(text.contains(": CPU per Gbit/s x"), "{text}");
+    assert!(!text.contains("sender"), "{text}");
+}
+
+#[test]
+fn a_published_ratio_stands_beside_the_measured_one() {
+    let text = print(&run(3, Cores::Split), 160);
+    assert!(
+        text.contains(
+            "guest MTU 8900 instead of 1500, vxlan, offload none: published x2.03, here x1.9"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn warnings_are_shown() {
+    let doc = document(
+        &run(2, Cores::Split),
+        Path::new("/runs/x"),
+        vec!["samples.jsonl, line 9 is incomplete".into()],
+    );
+    let text = terminal(
+        &doc,
+        Terminal {
+            width: 80,
+            colour: false,
+        },
+    );
+    assert!(
+        text.contains("Warning: samples.jsonl, line 9 is incomplete."),
+        "{text}"
+    );
+}

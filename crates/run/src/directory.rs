@@ -1,0 +1,119 @@
+//! The run directory: made before the first sample, a line per sample, closed at the end.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use wirecost_model::record::{RunEnd, RunHead, file};
+use wirecost_model::sample::Sample;
+
+/// The run directory could not be made or written.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// It is there already.
+    #[error("{0} exists already: a run never writes over another; name a new directory with --out")]
+    Exists(PathBuf),
+    /// The file system refused.
+    #[error("writing {path}: {source}{}", advice(source))]
+    Write {
+        /// Which file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; the samples written so far are kept: make room, or name another place with --out"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; name a directory you may write to with --out"
+        }
+        _ => "",
+    }
+}
+
+/// A run directory being written.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    samples: File,
+}
+
+impl Directory {
+    /// Makes the directory, which must not exist, and writes what is known before the first sample.
+    pub(crate) fn create(path: &Path, head: &RunHead, plan: &str) -> Result<Self, DirectoryError> {
+        let at = |source| DirectoryError::Write { path: path.to_owned(), source };
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(at)?;
+        }
+        fs::create_dir(path).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => DirectoryError::Exists(path.to_owned()),
+            _ => at(source),
+        })?;
+        write_json(&path.join(file::RUN), head)?;
+        let plan_path = path.join(file::PLAN);
+        fs::write(&plan_path, plan)
+            .map_err(|source| DirectoryError::Write { path: plan_path, source })?;
+        let samples_path = path.join(file::SAMPLES);
+        let samples = OpenOptions::new()
+            .create_new(true)
+            .append(true)
+            .open(&samples_path)
+            .map_err(|source| DirectoryError::Write { path: samples_path, source })?;
+        Ok(Self { path: path.to_owned(), samples })
+    }
+
+    /// Makes one under `parent`, named after the plan and the time, with a number where that is taken.
+    pub(crate) fn create_in(
+        parent: &Path,
+        stem: &str,
+        head: &RunHead,
+        plan: &str,
+    ) -> Result<Self, DirectoryError> {
+        let mut last = parent.join(stem);
+        for attempt in 1..=100 {
+            let name = if attempt == 1 { stem.to_owned() } else { format!("{stem}-{attempt}") };
+            last = parent.join(name);
+            match Self::create(&last, head, plan) {
+                Err(DirectoryError::Exists(_)) => {}
+                result => return result,
+            }
+        }
+        Err(DirectoryError::Exists(last))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends one sample in a single write: after it, killing this process loses nothing of it.
+    pub(crate) fn append(&mut self, sample: &Sample) -> Result<(), DirectoryError> {
+        let path = self.path.join(file::SAMPLES);
+        let at = |source| DirectoryError::Write { path, source };
+        let mut line = serde_json::to_vec(sample).map_err(|error| at(error.into()))?;
+        line.push(b'\n');
+        self.samples.write_all(&line).map_err(at)
+    }
+
+    /// Writes how the run ended, and sees to it that the record is on disk.
+    pub(crate) fn close(self, end: &RunEnd) -> Result<PathBuf, DirectoryError> {
+        let path = self.path.join(file::SAMPLES);
+        self.samples.sync_all().map_err(|source| DirectoryError::Write { path, source })?;
+        write_json(&self.path.join(file::END), end)?;
+        Ok(self.path)
+    }
+}
+
+/// Written beside and renamed, so that a reader sees all of it or none.
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), DirectoryError> {
+    let at = |source| DirectoryError::Write { path: path.to_owned(), source };
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| at(error.into()))?;
+    bytes.push(b'\n');
+    let beside = path.with_extension("json.new");
+    fs::write(&beside, bytes).map_err(at)?;
+    fs::rename(&beside, path).map_err(at)
+}

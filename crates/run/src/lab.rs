@@ -1,0 +1,267 @@
+//! A lab: two hosts, their agents, and the network between them, kept while cells share it.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use wirecost_agent::link::{LabAgent, Link, LinkError};
+use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side, Token};
+use wirecost_agent::stray::Owner;
+use wirecost_model::cell::Network;
+use wirecost_model::offload::Offload;
+use wirecost_model::plan::Cores;
+use wirecost_model::sample::{DeviceState, Proof, ProofTime, SeenFrame};
+
+use crate::placement::Placement;
+
+/// How long a request that only changes or reads settings may take.
+pub(crate) const PROMPT: Duration = Duration::from_secs(10);
+
+/// What every lab of a run shares.
+#[derive(Debug, Clone)]
+pub struct LabContext {
+    /// The `wirecost` program, started as the hosts' agents.
+    pub program: PathBuf,
+    /// This process.
+    pub owner: Owner,
+    /// Who runs where.
+    pub placement: Placement,
+}
+
+/// Two hosts with everything built, ready for cells of one network. Dropping it removes it.
+#[derive(Debug)]
+pub struct Lab {
+    pub(crate) a: Link,
+    pub(crate) b: Link,
+    network: Network,
+    responders: [SocketAddr; 2],
+    guest_tids: [u32; 2],
+    /// Guest MTUs whose datagrams were looked for on the underlay.
+    seen: BTreeSet<u32>,
+    seconds: f64,
+}
+
+impl Lab {
+    /// Starts both agents and builds the network.
+    pub fn up(
+        context: &LabContext,
+        network: &Network,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, LinkError> {
+        let began = Instant::now();
+        let agent = |host: &str, cpus: &[u32], user_namespace_of| LabAgent {
+            program: context.program.clone(),
+            host: host.to_owned(),
+            owner: context.owner,
+            user_namespace_of,
+            cpus: cpus.to_vec(),
+        };
+        let a = Link::start(&agent("a", &context.placement.a, None), interrupt)?;
+        // Without root, b must live in a's user namespace, or a could not wire it.
+        let b = Link::start(&agent("b", &context.placement.b, Some(a.pid())), interrupt)?;
+        let unset = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        let mut lab = Self {
+            a,
+            b,
+            network: network.clone(),
+            responders: [unset; 2],
+            guest_tids: [0; 2],
+            seen: BTreeSet::new(),
+            seconds: 0.0,
+        };
+        let spec = |side| host_spec(side, network, &context.placement);
+        lab.both_done(&Request::Prepare(spec(Side::A)), &Request::Prepare(spec(Side::B)), interrupt)?;
+        let wire = Request::Wire { peer: lab.b.pid() };
+        match lab.a.call(&wire, PROMPT, interrupt)? {
+            Reply::Done => {}
+            _ => return Err(lab.a.confused("Wire")),
+        }
+        let replies = lab.both(&Request::Build, &Request::Build, PROMPT, interrupt)?;
+        for (index, reply) in replies.into_iter().enumerate() {
+            let Reply::Built { responder, guest_tid } = reply else {
+                return Err(lab.a.confused("Build"));
+            };
+            lab.responders[index] = responder;
+            lab.guest_tids[index] = guest_tid;
+        }
+        lab.seconds = began.elapsed().as_secs_f64();
+        Ok(lab)
+    }
+
+    /// What it was built for.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Seconds it took to build.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Process ids of its agents.
+    pub fn pids(&self) -> [u32; 2] {
+        [self.a.pid(), self.b.pid()]
+    }
+
+    /// Thread ids, on this machine, of threads inside the guests' namespaces.
+    pub fn guest_tids(&self) -> [u32; 2] {
+        self.guest_tids
+    }
+
+    /// Addresses of the guests.
+    pub fn guest_addresses(&self) -> [IpAddr; 2] {
+        self.responders.map(|responder| responder.ip())
+    }
+
+    /// The agents' lines, a's and b's.
+    pub fn links(&mut self) -> [&mut Link; 2] {
+        [&mut self.a, &mut self.b]
+    }
+
+    /// Sets guest MTU and offloads on both hosts and returns every device as read back.
+    pub fn adapt(
+        &mut self,
+        guest_mtu: u32,
+        offload: &Offload,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<DeviceState>, LinkError> {
+        let request = Request::Adapt { guest_mtu, offload: offload.clone() };
+        let mut devices = Vec::new();
+        for reply in self.both(&request, &request, PROMPT, interrupt)? {
+            let Reply::Devices(of_host) = reply else { return Err(self.a.confused("Adapt")) };
+            devices.extend(of_host);
+        }
+        Ok(devices)
+    }
+
+    /// Proves in both directions that the path carries datagrams of exactly `size`; the first time
+    /// for a size also that the underlay shows them as single frames of the right length.
+    pub fn prove(
+        &mut self,
+        when: ProofTime,
+        size: u32,
+        token: Token,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Proof>, LinkError> {
+        let watch = when == ProofTime::Before && self.seen.insert(size);
+        if watch {
+            self.both_done(&Request::Watch(token), &Request::Watch(token), interrupt)?;
+        }
+        let prove = |target| Request::Prove { target, size, token };
+        let [responder_a, responder_b] = self.responders;
+        let replies = self.both(&prove(responder_b), &prove(responder_a), PROMPT, interrupt)?;
+        let seen = if watch {
+            let request = Request::Watched { size };
+            let [at_a, at_b] = self.both(&request, &request, PROMPT, interrupt)?;
+            // What a's guest sent is seen by b, and the other way round.
+            [Some(at_b), Some(at_a)]
+        } else {
+            [None, None]
+        };
+        let mut proofs = Vec::with_capacity(2);
+        for ((reply, seen), from) in replies.into_iter().zip(seen).zip(["a", "b"]) {
+            let Reply::Proof(result) = reply else { return Err(self.a.confused("Prove")) };
+            let mut proof = proof(when, from, size, result);
+            match seen {
+                None => {}
+                Some(Reply::Seen(frame)) => judge_seen(&mut proof, frame),
+                Some(_) => return Err(self.a.confused("Watched")),
+            }
+            proofs.push(proof);
+        }
+        if proofs.iter().any(|proof| !proof.proven) {
+            // Look again next time.
+            self.seen.remove(&size);
+        }
+        Ok(proofs)
+    }
+
+    /// Asks both hosts at the same time. Both answers are taken off the line, whatever they are.
+    pub(crate) fn both(
+        &mut self,
+        a: &Request,
+        b: &Request,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<[Reply; 2], LinkError> {
+        self.a.send(a)?;
+        self.b.send(b)?;
+        let a = self.a.receive(within, interrupt);
+        if let Err(LinkError::Interrupted) = a {
+            return Err(LinkError::Interrupted);
+        }
+        let b = self.b.receive(within, interrupt);
+        Ok([a?, b?])
+    }
+
+    fn both_done(
+        &mut self,
+        a: &Request,
+        b: &Request,
+        interrupt: &AtomicBool,
+    ) -> Result<(), LinkError> {
+        match self.both(a, b, PROMPT, interrupt)? {
+            [Reply::Done, Reply::Done] => Ok(()),
+            _ => Err(self.a.confused("a step")),
+        }
+    }
+}
+
+fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
+    // Addresses inside namespaces of our own: nobody else's can clash with them.
+    let underlay = |side| match side {
+        Side::A => IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1)),
+        Side::B => IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)),
+    };
+    let guest = |side| match side {
+        Side::A => IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1)),
+        Side::B => IpAddr::V4(Ipv4Addr::new(198, 19, 0, 2)),
+    };
+    let (other, cpus) = match side {
+        Side::A => (Side::B, &placement.a),
+        Side::B => (Side::A, &placement.b),
+    };
+    HostSpec {
+        side,
+        network: network.clone(),
+        underlay_address: underlay(side),
+        underlay_peer: underlay(other),
+        guest_address: guest(side),
+        prefix: 24,
+        receive_cpus: (placement.cores == Cores::Split).then(|| cpus.clone()),
+    }
+}
+
+fn proof(when: ProofTime, from: &str, size: u32, result: ProofResult) -> Proof {
+    Proof {
+        when,
+        from: from.to_owned(),
+        size,
+        proven: result.proven,
+        reason: result.reason,
+        probes: result.probes,
+        seconds: result.seconds,
+        seen: None,
+    }
+}
+
+/// An acknowledged datagram that crossed the underlay in pieces, or in another shape, is no proof.
+fn judge_seen(proof: &mut Proof, frame: Option<SeenFrame>) {
+    let problem = match &frame {
+        _ if !proof.proven => None,
+        None => Some("it was acknowledged, but not seen on the underlay".to_owned()),
+        Some(frame) if frame.fragment => Some("it crossed the underlay in fragments".to_owned()),
+        Some(frame) if frame.outer_ip_bytes != frame.expected_outer_ip_bytes => Some(format!(
+            "it crossed the underlay as {} bytes of IP, not {}",
+            frame.outer_ip_bytes, frame.expected_outer_ip_bytes
+        )),
+        Some(_) => None,
+    };
+    if let Some(problem) = problem {
+        proof.proven = false;
+        proof.reason = Some(problem);
+    }
+    proof.seen = frame;
+}

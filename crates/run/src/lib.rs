@@ -1,0 +1,19 @@
+//! Plan -> cells -> rounds -> samples -> run directory.
+//!
+//! Drives agents over their protocol and knows nothing of how they do what they are asked: the
+//! lab's hosts and, later, hosts behind ssh are the same to it. Not here: verdicts (`stats`),
+//! output for people (`report`).
+
+mod directory;
+mod lab;
+mod placement;
+mod progress;
+mod rounds;
+mod sample;
+
+pub use directory::DirectoryError;
+pub use lab::{Lab, LabContext};
+pub use placement::{Placement, place};
+pub use progress::Progress;
+pub use rounds::{Finished, Options, RunError, run};
+pub use sample::{FOREIGN_CORES_THRESHOLD, STEAL_THRESHOLD};

@@ -1,0 +1,165 @@
+//! One sample: adapt, prove, load, count, prove again.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{LoadOptions, Measured, Reply, Request, Window};
+use wirecost_model::cell::Cell;
+use wirecost_model::plan::{Cores, Repeat};
+use wirecost_model::sample::{Flow, Invalid, Mark, Proof, ProofTime, Sample, StreamResult};
+use wirecost_model::usage::HostUsage;
+
+use crate::lab::{Lab, PROMPT};
+
+/// Cores that tasks of others may use before a sample is marked.
+pub const FOREIGN_CORES_THRESHOLD: f64 = 0.05;
+/// Share of a host's core time that the hypervisor may take before a sample is marked.
+pub const STEAL_THRESHOLD: f64 = 0.02;
+/// Length of the intervals within a window, seconds.
+const INTERVAL_S: f64 = 0.1;
+
+/// What a sample needs beside its lab and its cell.
+pub(crate) struct Taking<'a> {
+    pub(crate) repeat: &'a Repeat,
+    /// How the hosts share the cores, as it came out.
+    pub(crate) cores: Cores,
+    /// Processes of this run.
+    pub(crate) ours: &'a [u32],
+    /// Random, new for each sample.
+    pub(crate) secret: [u8; 16],
+    pub(crate) interrupt: &'a AtomicBool,
+}
+
+/// Takes one sample into `sample`, whose place in the plan is filled in.
+///
+/// # Errors
+/// Where a host refused, or an agent or its line failed; what was learned until then is in
+/// `sample`, the reason is not.
+pub(crate) fn take(
+    lab: &mut Lab,
+    cell: &Cell,
+    taking: &Taking<'_>,
+    sample: &mut Sample,
+) -> Result<(), LinkError> {
+    let interrupt = taking.interrupt;
+    sample.devices = lab.adapt(cell.guest_mtu, &cell.offload, interrupt)?;
+    let before = lab.prove(ProofTime::Before, cell.guest_mtu, taking.secret, interrupt)?;
+    sample.proofs.extend(before);
+    if let Some(reason) = failed_proof(&sample.proofs) {
+        sample.invalid = Some(Invalid::Proof(reason));
+        return Ok(());
+    }
+
+    let [sent, received] = load(lab, cell, taking)?;
+    let after = lab.prove(ProofTime::After, cell.guest_mtu, taking.secret, interrupt)?;
+    sample.proofs.extend(after);
+
+    sample.invalid = failed_proof(&sample.proofs).map(Invalid::Proof);
+    let stream = join(&sent, &received);
+    if sample.invalid.is_none() && stream.bytes == 0 {
+        let reason = "nothing arrived within the window".to_owned();
+        sample.invalid = Some(Invalid::Load(reason));
+    }
+    sample.marks = marks(&sent.usage, &received.usage, taking.cores);
+    sample.stream = Some(stream);
+    sample.sender = Some(sent.usage);
+    sample.receiver = Some(received.usage);
+    Ok(())
+}
+
+fn load(lab: &mut Lab, cell: &Cell, taking: &Taking<'_>) -> Result<[Measured; 2], LinkError> {
+    let interrupt = taking.interrupt;
+    let options = LoadOptions { stream: cell.load.clone(), secret: taking.secret };
+    let sink = Request::OpenSink(options.clone());
+    let Reply::Listening(target) = lab.b.call(&sink, PROMPT, interrupt)? else {
+        return Err(lab.b.confused("OpenSink"));
+    };
+    done(lab, &Request::OpenSource { target, options }, interrupt)?;
+    done(lab, &Request::Start, interrupt)?;
+
+    let window = |foreign_to| {
+        Request::Measure(Window {
+            warmup_s: taking.repeat.warmup,
+            seconds: taking.repeat.seconds,
+            interval_s: INTERVAL_S,
+            foreign_to,
+        })
+    };
+    let within = Duration::from_secs_f64(taking.repeat.warmup + taking.repeat.seconds) + PROMPT;
+    let ours = taking.ours.to_vec();
+    let measured = lab.both(&window(Some(ours)), &window(None), within, interrupt)?;
+    let [Reply::Measured(sent), Reply::Measured(received)] = measured else {
+        return Err(lab.a.confused("Measure"));
+    };
+    // The source first: the sink reads to the end of what was sent.
+    done(lab, &Request::CloseLoad, interrupt)?;
+    let Reply::Done = lab.b.call(&Request::CloseLoad, PROMPT, interrupt)? else {
+        return Err(lab.b.confused("CloseLoad"));
+    };
+    Ok([*sent, *received])
+}
+
+/// Asks host a for something that has nothing to tell.
+fn done(lab: &mut Lab, request: &Request, interrupt: &AtomicBool) -> Result<(), LinkError> {
+    match lab.a.call(request, PROMPT, interrupt)? {
+        Reply::Done => Ok(()),
+        _ => Err(lab.a.confused("a step of the load")),
+    }
+}
+
+/// The receiver's bytes and window, each connection's two sockets side by side.
+fn join(sent: &Measured, received: &Measured) -> StreamResult {
+    let flows: Vec<Flow> = sent
+        .flows
+        .iter()
+        .zip(&received.flows)
+        .map(|((_, sender), (bytes, receiver))| Flow {
+            bytes: *bytes,
+            sender: sender.clone(),
+            receiver: receiver.clone(),
+        })
+        .collect();
+    StreamResult {
+        bytes: received.flows.iter().map(|(bytes, _)| bytes).sum(),
+        seconds: received.seconds,
+        intervals: received.intervals.clone(),
+        flows,
+    }
+}
+
+fn failed_proof(proofs: &[Proof]) -> Option<String> {
+    let failed = proofs.iter().find(|proof| !proof.proven)?;
+    let when = match failed.when {
+        ProofTime::Before => "before",
+        ProofTime::After => "after",
+    };
+    Some(format!(
+        "{when} the window, from guest {}: a datagram of {} bytes was not proven to cross: {}",
+        failed.from,
+        failed.size,
+        failed.reason.as_deref().unwrap_or("no reason given"),
+    ))
+}
+
+fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    if let Some(foreign) = sender.foreign_cores.filter(|cores| *cores > FOREIGN_CORES_THRESHOLD) {
+        marks.push(Mark::ForeignLoad { cores: foreign, threshold: FOREIGN_CORES_THRESHOLD });
+    }
+    // With shared cores both hosts read the same counters.
+    let hosts = [("a", sender), ("b", receiver)];
+    let apart = if cores == Cores::Split { &hosts[..] } else { &hosts[..1] };
+    for (name, usage) in apart {
+        let fraction = usage.steal_fraction();
+        if fraction > STEAL_THRESHOLD {
+            let host = (*name).to_owned();
+            marks.push(Mark::Steal { host, fraction, threshold: STEAL_THRESHOLD });
+        }
+        if usage.backlog_drops > 0 {
+            let host = (*name).to_owned();
+            marks.push(Mark::BacklogDrops { host, packets: usage.backlog_drops });
+        }
+    }
+    marks
+}

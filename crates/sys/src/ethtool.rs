@@ -1,0 +1,144 @@
+//! Device features through the ethtool ioctl (include/uapi/linux/ethtool.h): names, state, change.
+
+#![expect(unsafe_code, reason = "SIOCETHTOOL takes a raw pointer in struct ifreq")]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_GFEATURES: u32 = 0x3a;
+const ETHTOOL_SFEATURES: u32 = 0x3b;
+const ETH_SS_FEATURES: u32 = 4;
+const ETH_GSTRING_LEN: usize = 32;
+const SIOCETHTOOL: u64 = 0x8946;
+
+/// One feature of one device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeatureState {
+    /// In force now.
+    pub active: bool,
+    /// Can be changed by the user (`ethtool -k` prints the others as `[fixed]`).
+    pub changeable: bool,
+}
+
+/// A handle for the devices of the namespace it was opened in.
+#[derive(Debug)]
+pub struct Ethtool {
+    socket: OwnedFd,
+}
+
+impl Ethtool {
+    /// Opens a handle in the calling thread's network namespace, for which it stays good.
+    pub fn open() -> io::Result<Self> {
+        let socket =
+            socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+        Ok(Self { socket })
+    }
+
+    /// Every feature of a device by the kernel's name. Features that this kernel fixes at off for
+    /// the device are left out: it has no such feature.
+    ///
+    /// # Errors
+    /// `ENODEV` for an unknown device.
+    pub fn features(&self, device: &str) -> io::Result<BTreeMap<String, FeatureState>> {
+        let names = self.names(device)?;
+        let blocks = names.len().div_ceil(32);
+        let mut words = vec![0u32; 2 + 4 * blocks];
+        words[0] = ETHTOOL_GFEATURES;
+        words[1] = blocks as u32;
+        self.call(device, &mut words)?;
+        let bit = |field: usize, index: usize| {
+            words[2 + 4 * (index / 32) + field] & (1 << (index % 32)) != 0
+        };
+        let (available, active, never_changed) = (0, 2, 3);
+        Ok(names
+            .into_iter()
+            .enumerate()
+            .filter(|(_, name)| !name.is_empty())
+            .map(|(index, name)| {
+                let changeable = bit(available, index) && !bit(never_changed, index);
+                (name, FeatureState { active: bit(active, index), changeable })
+            })
+            .filter(|(_, state)| state.changeable || state.active)
+            .collect())
+    }
+
+    /// Asks for features to be on or off, all in one call. Names that the device has not are
+    /// passed over, and the kernel may fulfil a wish only in part: read back what came of it.
+    pub fn set_features(&self, device: &str, wanted: &BTreeMap<String, bool>) -> io::Result<()> {
+        let names = self.names(device)?;
+        let blocks = names.len().div_ceil(32);
+        let mut words = vec![0u32; 2 + 2 * blocks];
+        words[0] = ETHTOOL_SFEATURES;
+        words[1] = blocks as u32;
+        let (valid, requested) = (0, 1);
+        for (index, name) in names.iter().enumerate() {
+            let Some(&on) = wanted.get(name) else { continue };
+            let block = 2 + 2 * (index / 32);
+            words[block + valid] |= 1 << (index % 32);
+            if on {
+                words[block + requested] |= 1 << (index % 32);
+            }
+        }
+        self.call(device, &mut words)
+    }
+
+    fn names(&self, device: &str) -> io::Result<Vec<String>> {
+        // struct ethtool_sset_info: cmd, reserved, u64 mask, u32 counts[].
+        let mut info = [ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0];
+        self.call(device, &mut info)?;
+        let count = info[4] as usize;
+        // struct ethtool_gstrings: cmd, string_set, len, then len strings of 32 bytes.
+        let mut words = vec![0u32; 3 + count * ETH_GSTRING_LEN / 4];
+        words[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, count as u32]);
+        self.call(device, &mut words)?;
+        let bytes: Vec<u8> = words[3..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        Ok(bytes
+            .chunks_exact(ETH_GSTRING_LEN)
+            .map(|raw| {
+                let end = raw.iter().position(|&byte| byte == 0).unwrap_or(raw.len());
+                String::from_utf8_lossy(&raw[..end]).into_owned()
+            })
+            .collect())
+    }
+
+    /// One ioctl. `words` is the whole variable-length structure; its header says how much of it
+    /// the kernel may write, and every caller sizes it so.
+    fn call(&self, device: &str, words: &mut [u32]) -> io::Result<()> {
+        if device.len() >= libc::IFNAMSIZ {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "device name too long"));
+        }
+        // SAFETY: an all-zero ifreq is valid.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+        // SAFETY: the name is terminated (checked above), ifr_data points at a buffer as long as
+        // its own header announces, and both outlive the call.
+        let result =
+            unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_named_features() {
+        let features = Ethtool::open().expect("socket").features("lo").expect("lo");
+        assert!(features.contains_key("tx-tcp-segmentation"), "{features:?}");
+        assert!(!features["loopback"].changeable);
+    }
+
+    #[test]
+    fn an_unknown_device_is_an_error() {
+        assert!(Ethtool::open().expect("socket").features("no-such-dev").is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! Network, mount and user namespaces, held by processes and nothing else: no name in /run/netns,
+//! so that the kernel drops them with their last holder.
+
+use std::fs::{self, File};
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::mpsc;
+use std::thread;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::unistd::{getegid, geteuid, gettid};
+
+/// A network namespace, held open.
+#[derive(Debug)]
+pub struct Netns {
+    file: File,
+}
+
+impl Netns {
+    /// The calling thread's namespace.
+    pub fn current() -> io::Result<Self> {
+        Ok(Self { file: File::open("/proc/thread-self/ns/net")? })
+    }
+
+    /// The namespace of a process or thread.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        Ok(Self { file: File::open(format!("/proc/{pid}/ns/net"))? })
+    }
+
+    /// Moves the calling thread into this namespace until the guard is dropped.
+    ///
+    /// Sockets made meanwhile stay in this namespace for good.
+    pub fn enter(&self) -> io::Result<Entered> {
+        let home = Self::current()?;
+        setns(&self.file, CloneFlags::CLONE_NEWNET)?;
+        Ok(Entered { home, not_send: PhantomData })
+    }
+
+    /// Runs `work` inside this namespace.
+    pub fn within<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        let _inside = self.enter()?;
+        Ok(work())
+    }
+}
+
+impl AsFd for Netns {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl AsRawFd for Netns {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+/// The calling thread is inside a namespace; dropping this takes it back. Not `Send`: a namespace
+/// belongs to a thread.
+#[derive(Debug)]
+pub struct Entered {
+    home: Netns,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // A thread lost in the wrong namespace would build in the wrong place: better none at all.
+        if setns(&self.home.file, CloneFlags::CLONE_NEWNET).is_err() {
+            std::process::abort();
+        }
+    }
+}
+
+/// A new network namespace with a parked thread in it, so that `/proc/PID/task/TID/net` shows it.
+#[derive(Debug)]
+pub struct HeldNetns {
+    netns: Netns,
+    tid: u32,
+    release: Option<mpsc::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl HeldNetns {
+    /// Makes a namespace owned by the caller's user namespace. Needs CAP_SYS_ADMIN in it.
+    pub fn create(name: &str) -> io::Result<Self> {
+        let (report, made) = mpsc::channel();
+        let (release, parked) = mpsc::channel::<()>();
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let result = unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(io::Error::from)
+                .and_then(|()| Netns::current());
+            let failed = result.is_err();
+            let told = report.send(result.map(|netns| (netns, gettid().as_raw() as u32)));
+            if !failed && told.is_ok() {
+                // Ends when the sender is dropped.
+                let _ = parked.recv();
+            }
+        })?;
+        let (netns, tid) = made
+            .recv()
+            .map_err(|_| io::Error::other("the namespace's thread ended"))??;
+        Ok(Self { netns, tid, release: Some(release), thread: Some(thread) })
+    }
+
+    /// The namespace.
+    pub fn netns(&self) -> &Netns {
+        &self.netns
+    }
+
+    /// Thread id of the thread parked inside.
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+}
+
+impl Drop for HeldNetns {
+    fn drop(&mut self) {
+        drop(self.release.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Which user namespace a lab host is made in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserNamespace {
+    /// The caller's own: it has the privilege.
+    Keep,
+    /// A new one, in which the calling user is root.
+    New,
+    /// That of another process of the same user.
+    Of(u32),
+}
+
+/// Moves the calling process into network and mount namespaces of its own.
+///
+/// Must be called while the process has one thread: the kernel allows a user namespace to be
+/// entered by single-threaded processes only (user_namespaces(7)).
+///
+/// # Errors
+/// `PermissionDenied` where the kernel forbids it; [`forbidding_setting`] names the setting.
+pub fn isolate(user: UserNamespace) -> io::Result<()> {
+    let own = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS;
+    match user {
+        UserNamespace::Keep => unshare(own)?,
+        UserNamespace::New => {
+            let (uid, gid) = (geteuid(), getegid());
+            unshare(CloneFlags::CLONE_NEWUSER | own)?;
+            // Without this the kernel refuses an unprivileged gid_map (user_namespaces(7)).
+            fs::write("/proc/self/setgroups", "deny")?;
+            fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+            fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+        }
+        UserNamespace::Of(pid) => {
+            let file = File::open(format!("/proc/{pid}/ns/user"))?;
+            setns(file, CloneFlags::CLONE_NEWUSER)?;
+            unshare(own)?;
+        }
+    }
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+    Ok(())
+}
+
+/// Mounts a sysfs that shows the calling thread's network namespace, over /sys of the private
+/// mount namespace. Some containers forbid it; then per-queue settings cannot be read back.
+pub fn mount_own_sysfs() -> io::Result<()> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("sysfs"), "/sys", Some("sysfs"), flags, None::<&str>)?;
+    Ok(())
+}
+
+/// The setting that forbids user namespaces to plain users, and what to do; `None` where none is found.
+pub fn forbidding_setting() -> Option<String> {
+    let forbids = |path: &str, value: &str| {
+        fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
+    };
+    let table = [
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("user/max_user_namespaces", "0", "16384"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+    ];
+    table.into_iter().find_map(|(key, bad, good)| {
+        forbids(&format!("/proc/sys/{key}"), bad).then(|| {
+            let name = key.replace('/', ".");
+            format!("{name} is {bad}: run as root, or `sysctl -w {name}={good}`")
+        })
+    })
+}

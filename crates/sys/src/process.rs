@@ -1,0 +1,79 @@
+//! Processes and threads: processors they may use, signals by handle instead of by number.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
+
+/// The processors that the calling thread may use, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    let set = sched_getaffinity(Pid::from_raw(0))?;
+    Ok((0..CpuSet::count())
+        .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
+        .map(|cpu| cpu as u32)
+        .collect())
+}
+
+/// Pins the calling thread, and every thread it starts from now on.
+pub fn pin_to(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu as usize)?;
+    }
+    sched_setaffinity(Pid::from_raw(0), &set)?;
+    Ok(())
+}
+
+/// Asks the kernel to kill this process when the thread that started it ends, a stopped process
+/// included. Call it after any change of credentials: these clear it (prctl(2)).
+///
+/// # Errors
+/// Fails where the parent is gone already.
+pub fn die_with_parent(parent: u32) -> io::Result<()> {
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if getppid().as_raw() as u32 == parent {
+        Ok(())
+    } else {
+        Err(io::Error::other("the parent process is gone"))
+    }
+}
+
+/// A process by handle: unlike a number it cannot come to mean another process.
+#[derive(Debug)]
+pub struct PidFd(OwnedFd);
+
+impl PidFd {
+    /// Opens the process that has this number now.
+    ///
+    /// # Errors
+    /// `ESRCH` where there is none.
+    #[expect(unsafe_code, reason = "pidfd_open(2) has no wrapper in nix")]
+    pub fn open(pid: u32) -> io::Result<Self> {
+        // SAFETY: takes integers only, returns a new descriptor or -1.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just returned it to us, nobody else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+    }
+
+    /// Kills it. Works on a stopped process too.
+    #[expect(unsafe_code, reason = "pidfd_send_signal(2) has no wrapper in nix")]
+    pub fn kill(&self) -> io::Result<()> {
+        // SAFETY: a valid descriptor, a signal number, no siginfo (null is allowed), no flags.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.0.as_raw_fd(),
+                libc::SIGKILL,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}

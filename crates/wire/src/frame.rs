@@ -1,0 +1,95 @@
+//! What a frame captured on the underlay shows: how long it was, whether it was a fragment, whose datagram it carried.
+//!
+//! Nothing is copied, and a capture may end anywhere behind the innermost UDP header: lengths are taken from the
+//! headers and from the capture's own note of the frame's length.
+
+mod cursor;
+mod error;
+#[cfg(test)]
+mod tests;
+
+use cursor::{Cursor, Ip};
+pub use error::{FrameError, Layer, Problem};
+
+pub use crate::vxlan::VxlanId;
+
+/// The outermost headers of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outer {
+    /// The frame on the link in bytes, Ethernet header included, FCS not; more than was captured if it was cut.
+    pub frame_bytes: u32,
+    /// The outermost IP packet in bytes, its header included.
+    pub ip_bytes: u32,
+    /// Whether it is a fragment, the first included.
+    pub fragment: bool,
+    /// Whether it must not be fragmented: IPv4's DF bit; always so in IPv6.
+    pub df: bool,
+}
+
+/// A UDP datagram found in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen<'a> {
+    /// The frame on the link in bytes, Ethernet header included, FCS not.
+    pub frame_bytes: u32,
+    /// The outermost IP packet in bytes, its header included.
+    pub outer_ip_bytes: u32,
+    /// Whether the outermost IP packet is a fragment.
+    pub fragment: bool,
+    /// Whether the outermost IP packet must not be fragmented.
+    pub df: bool,
+    /// Source port of the innermost datagram.
+    pub src_port: u16,
+    /// Destination port of the innermost datagram.
+    pub dst_port: u16,
+    /// Its payload, as far as it was captured; link padding is left out.
+    pub payload: &'a [u8],
+}
+
+/// Reads a frame's outermost headers: Ethernet, any VLAN tags, IPv4 or IPv6.
+///
+/// `frame` is what was captured, from the Ethernet header on; `frame_bytes` the length the frame had before the capture
+/// cut it.
+pub fn outer(frame: &[u8], frame_bytes: u32) -> Result<Outer, FrameError> {
+    read_outer(&mut Cursor::new(frame), frame_bytes).map(|(outer, _)| outer)
+}
+
+/// Reads the UDP datagram of a frame: the outermost without a tunnel, or the one that `tunnel` carries inside.
+///
+/// Arguments are those of [`outer`]. A first fragment is read as far as it goes. An error says which header was not the
+/// expected one: a frame of another protocol, port or VNI, a later fragment, or too short a capture.
+pub fn innermost_udp(
+    frame: &[u8],
+    frame_bytes: u32,
+    tunnel: Option<VxlanId>,
+) -> Result<Seen<'_>, FrameError> {
+    let mut cursor = Cursor::new(frame);
+    let (outer, ip) = read_outer(&mut cursor, frame_bytes)?;
+    let mut ports = cursor.udp(&ip)?;
+    if let Some(id) = tunnel {
+        cursor.vxlan(id, ports.1)?;
+        let ether_type = cursor.ethernet()?;
+        let inner = cursor.ip(ether_type)?;
+        ports = cursor.udp(&inner)?;
+    }
+    Ok(Seen {
+        frame_bytes: outer.frame_bytes,
+        outer_ip_bytes: outer.ip_bytes,
+        fragment: outer.fragment,
+        df: outer.df,
+        src_port: ports.0,
+        dst_port: ports.1,
+        payload: cursor.rest(),
+    })
+}
+
+fn read_outer(cursor: &mut Cursor<'_>, frame_bytes: u32) -> Result<(Outer, Ip), FrameError> {
+    let ether_type = cursor.ethernet()?;
+    let ip = cursor.ip(ether_type)?;
+    let outer = Outer {
+        frame_bytes,
+        ip_bytes: ip.bytes,
+        fragment: ip.is_fragment(),
+        df: ip.df,
+    };
+    Ok((outer, ip))
+}

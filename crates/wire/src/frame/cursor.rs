@@ -1,0 +1,177 @@
+//! One header after another, each error with its place in the frame.
+
+use etherparse::err::{LenError, ipv4, ipv6};
+use etherparse::{
+    EtherType, Ethernet2HeaderSlice, IpNumber, Ipv4HeaderSlice, Ipv6FragmentHeaderSlice,
+    Ipv6HeaderSlice, SingleVlanHeaderSlice, UdpHeader, UdpHeaderSlice,
+};
+
+use super::{FrameError, Layer, Problem, VxlanId};
+use crate::vxlan;
+
+/// A place in a frame and the bytes behind it.
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+    at: usize,
+}
+
+/// What an IP header says.
+pub(super) struct Ip {
+    pub(super) bytes: u32,
+    pub(super) df: bool,
+    more_fragments: bool,
+    /// Where in its packet this fragment's payload begins, in bytes.
+    fragment_offset: u32,
+    protocol: IpNumber,
+}
+
+impl Ip {
+    pub(super) fn is_fragment(&self) -> bool {
+        self.more_fragments || self.fragment_offset > 0
+    }
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(frame: &'a [u8]) -> Self {
+        Self { rest: frame, at: 0 }
+    }
+
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// The Ethernet header and the tags behind it; what they carry.
+    pub(super) fn ethernet(&mut self) -> Result<EtherType, FrameError> {
+        let header = Ethernet2HeaderSlice::from_slice(self.rest)
+            .map_err(|short| self.short(Layer::Ethernet, &short))?;
+        self.skip(header.slice().len());
+        let mut ether_type = header.ether_type();
+        while matches!(
+            ether_type,
+            EtherType::VLAN_TAGGED_FRAME | EtherType::PROVIDER_BRIDGING
+        ) {
+            let tag = SingleVlanHeaderSlice::from_slice(self.rest)
+                .map_err(|short| self.short(Layer::Vlan, &short))?;
+            self.skip(tag.slice().len());
+            ether_type = tag.ether_type();
+        }
+        Ok(ether_type)
+    }
+
+    /// The IP header, and what is behind it cut to the packet's end.
+    pub(super) fn ip(&mut self, ether_type: EtherType) -> Result<Ip, FrameError> {
+        match ether_type {
+            EtherType::IPV4 => self.ipv4(),
+            EtherType::IPV6 => self.ipv6(),
+            EtherType(other) => Err(self.error(Layer::Ip, Problem::NotIp(other))),
+        }
+    }
+
+    fn ipv4(&mut self) -> Result<Ip, FrameError> {
+        let header = Ipv4HeaderSlice::from_slice(self.rest).map_err(|error| match error {
+            ipv4::HeaderSliceError::Len(short) => self.short(Layer::Ip, &short),
+            ipv4::HeaderSliceError::Content(_) => self.error(Layer::Ip, Problem::Malformed),
+        })?;
+        let payload = header
+            .payload_len()
+            .map_err(|_| self.error(Layer::Ip, Problem::Malformed))?;
+        self.skip(header.slice().len());
+        self.end_after(payload.into());
+        Ok(Ip {
+            bytes: header.total_len().into(),
+            df: header.dont_fragment(),
+            more_fragments: header.more_fragments(),
+            fragment_offset: u32::from(header.fragments_offset().value()) * 8,
+            protocol: header.protocol(),
+        })
+    }
+
+    fn ipv6(&mut self) -> Result<Ip, FrameError> {
+        let header = Ipv6HeaderSlice::from_slice(self.rest).map_err(|error| match error {
+            ipv6::HeaderSliceError::Len(short) => self.short(Layer::Ip, &short),
+            ipv6::HeaderSliceError::Content(_) => self.error(Layer::Ip, Problem::Malformed),
+        })?;
+        self.skip(header.slice().len());
+        self.end_after(header.payload_length().into());
+        let mut ip = Ip {
+            bytes: header.slice().len() as u32 + u32::from(header.payload_length()),
+            df: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            protocol: header.next_header(),
+        };
+        if ip.protocol == IpNumber::IPV6_FRAGMENTATION_HEADER {
+            let fragment = Ipv6FragmentHeaderSlice::from_slice(self.rest)
+                .map_err(|short| self.short(Layer::Ip, &short))?;
+            self.skip(fragment.slice().len());
+            ip.more_fragments = fragment.more_fragments();
+            ip.fragment_offset = u32::from(fragment.fragment_offset().value()) * 8;
+            ip.protocol = fragment.next_header();
+        }
+        Ok(ip)
+    }
+
+    /// The UDP header behind `ip`, and what follows it cut to the datagram's end: source and destination port.
+    pub(super) fn udp(&mut self, ip: &Ip) -> Result<(u16, u16), FrameError> {
+        if ip.protocol != IpNumber::UDP {
+            return Err(self.error(Layer::Udp, Problem::NotUdp(ip.protocol.0)));
+        }
+        if ip.fragment_offset > 0 {
+            let problem = Problem::LaterFragment(ip.fragment_offset);
+            return Err(self.error(Layer::Udp, problem));
+        }
+        let header = UdpHeaderSlice::from_slice(self.rest)
+            .map_err(|short| self.short(Layer::Udp, &short))?;
+        let payload = usize::from(header.length())
+            .checked_sub(UdpHeader::LEN)
+            .ok_or_else(|| self.error(Layer::Udp, Problem::Malformed))?;
+        self.skip(UdpHeader::LEN);
+        self.end_after(payload);
+        Ok((header.source_port(), header.destination_port()))
+    }
+
+    /// The VXLAN header behind a datagram to `port`.
+    pub(super) fn vxlan(&mut self, id: VxlanId, port: u16) -> Result<(), FrameError> {
+        if port != id.port {
+            return Err(self.error(Layer::Vxlan, Problem::OtherPort(port)));
+        }
+        let Some(header) = self.rest.first_chunk() else {
+            let problem = Problem::Truncated {
+                needed: vxlan::HEADER_BYTES,
+                captured: self.rest.len(),
+            };
+            return Err(self.error(Layer::Vxlan, problem));
+        };
+        let vni = vxlan::vni(header);
+        if vni != Some(id.vni) {
+            return Err(self.error(Layer::Vxlan, Problem::OtherVni(vni)));
+        }
+        self.skip(vxlan::HEADER_BYTES);
+        Ok(())
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+        self.at += bytes;
+    }
+
+    fn end_after(&mut self, bytes: usize) {
+        self.rest = self.rest.get(..bytes).unwrap_or(self.rest);
+    }
+
+    fn short(&self, layer: Layer, error: &LenError) -> FrameError {
+        let problem = Problem::Truncated {
+            needed: error.required_len,
+            captured: self.rest.len(),
+        };
+        self.error(layer, problem)
+    }
+
+    fn error(&self, layer: Layer, problem: Problem) -> FrameError {
+        FrameError {
+            layer,
+            offset: self.at,
+            problem,
+        }
+    }
+}

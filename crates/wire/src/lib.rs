@@ -1,0 +1,8 @@
+//! Frame bytes and arithmetic: what a link can carry, what a frame costs, what a captured frame says.
+//!
+//! Pure: no sockets, no files, no clock.
+
+pub mod frame;
+pub mod line;
+pub mod size_table;
+pub mod vxlan;

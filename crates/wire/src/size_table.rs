@@ -1,0 +1,213 @@
+//! The kernel's qdisc size table (`TCA_STAB`): what a packet of a given length costs on the line.
+//!
+//! A token bucket's own `overhead` is added once per packet, and an offloaded stream hands it super-packets of up to
+//! 64 KiB: at MTU 1500 such a stream then runs 1.6 % above the line. A size table maps every length to bytes on the
+//! wire, so that a super-packet costs as much as the frames it will become.
+
+/// Ethernet header, as the qdisc sees it in a packet's length.
+const ETHERNET_HEADER: u32 = 14;
+/// Headers repeated in each segment behind the inner Ethernet header: IPv4 and TCP with timestamps.
+const SEGMENT_HEADER: u32 = crate::line::TCP_HEADER_BYTES;
+/// Shortest Ethernet frame without its FCS (IEEE 802.3): shorter ones are padded.
+const MIN_FRAME: u32 = 60;
+/// Framing that a packet's length lacks: preamble 8, FCS 4, gap 12.
+const UNSEEN: u32 = crate::line::FRAMING_BYTES - ETHERNET_HEADER;
+/// Lengths the table covers: the largest super-packet, 64 KiB of payload, and room for its headers.
+const COVERED: u32 = 65_536 + 1024;
+/// A cell is 4 bytes wide.
+const CELL_LOG: u8 = 2;
+/// Values are halved, so that 16 bits reach 131070 bytes.
+const SIZE_LOG: u8 = 1;
+
+/// A size table as `struct tc_sizespec` and `TCA_STAB_DATA` carry it; `cell_align` and `overhead` are 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeTable {
+    /// Binary logarithm of a cell's width in bytes.
+    pub cell_log: u8,
+    /// Values are shifted left by this much.
+    pub size_log: u8,
+    /// One value per cell, ascending.
+    pub data: Vec<u16>,
+}
+
+/// The shapes of the frames that a path's packets become.
+#[derive(Debug, Clone, Copy)]
+struct Frames {
+    /// Headers of each segment, in bytes.
+    header: u32,
+    /// Most TCP payload in one frame, in bytes; at least 1.
+    payload: u32,
+}
+
+impl Frames {
+    fn new(guest_mtu: u32, overhead: u32) -> Self {
+        Self {
+            header: ETHERNET_HEADER + overhead + SEGMENT_HEADER,
+            payload: guest_mtu.saturating_sub(SEGMENT_HEADER).max(1),
+        }
+    }
+
+    /// Frames that a packet of `len` bytes becomes.
+    fn count(self, len: u32) -> u32 {
+        len.saturating_sub(self.header)
+            .div_ceil(self.payload)
+            .max(1)
+    }
+
+    fn wire_bytes(self, len: u32) -> u32 {
+        match self.count(len) {
+            1 => len.max(MIN_FRAME) + UNSEEN,
+            n => len + (n - 1) * self.header + n * UNSEEN,
+        }
+    }
+
+    /// The length that a cell is sized for: the one that fills its last frame, where the cell holds one (bulk traffic
+    /// is made of these, and a byte more costs a frame more), otherwise the cell's middle.
+    fn representative(self, cell: u32, width: u32) -> u32 {
+        let (middle, last) = (cell + width / 2, cell + width - 1);
+        let full = self.header + (self.count(last) - 1).max(1) * self.payload;
+        if (cell..=last).contains(&full) {
+            full
+        } else {
+            middle
+        }
+    }
+}
+
+/// Bytes that a packet occupies on the line once it is cut into frames, gaps included.
+///
+/// `len` is the packet's length as a qdisc sees it: Ethernet header included, FCS not. Up to the largest frame it is
+/// one frame (padded to 60 bytes); beyond, it is taken for a TCP super-packet that is cut into full segments.
+pub fn wire_bytes(len: u32, guest_mtu: u32, overhead: u32) -> u32 {
+    Frames::new(guest_mtu, overhead).wire_bytes(len)
+}
+
+/// The size table of a path whose guests' IP MTU is `guest_mtu` (at least 53) and whose encapsulation adds `overhead`,
+/// both in bytes.
+///
+/// The lengths that full frames and full super-packets have are exact within 1 byte. Any other length is within 4
+/// bytes, except up to 3 bytes above a full one, where the table is short by one frame's headers and framing.
+pub fn size_table(guest_mtu: u32, overhead: u32) -> SizeTable {
+    let frames = Frames::new(guest_mtu, overhead);
+    let width = 1 << CELL_LOG;
+    let value = |cell| {
+        let bytes = frames.wire_bytes(frames.representative(cell, width));
+        u16::try_from(bytes.div_ceil(1 << SIZE_LOG)).unwrap_or(u16::MAX)
+    };
+    SizeTable {
+        cell_log: CELL_LOG,
+        size_log: SIZE_LOG,
+        data: (0..=COVERED).step_by(width as usize).map(value).collect(),
+    }
+}
+
+impl SizeTable {
+    /// What the kernel counts for a packet of `len` bytes: `__qdisc_calculate_pkt_len` (`net/sched/sch_api.c`), with its
+    /// extrapolation beyond the table.
+    pub fn lookup(&self, len: u32) -> u32 {
+        let Some(&largest) = self.data.last() else {
+            return len.max(1);
+        };
+        let slot = (len >> self.cell_log) as usize;
+        let (tables, rest) = (slot / self.data.len(), slot % self.data.len());
+        let value = u64::from(largest) * tables as u64 + u64::from(self.data[rest]);
+        u32::try_from(value << self.size_log)
+            .unwrap_or(u32::MAX)
+            .max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn paths() -> impl Strategy<Value = (u32, u32)> {
+        (576u32..=65_000, prop_oneof![Just(0u32), Just(50), Just(78)])
+    }
+
+    #[test]
+    fn a_full_frame_of_1500_is_1538_bytes_and_an_ack_90() {
+        let table = size_table(1500, 0);
+        assert_eq!(table.lookup(1514), 1538);
+        assert_eq!(table.lookup(66), 90);
+        assert!(table.lookup(60).abs_diff(84) <= 2);
+        assert!(table.lookup(42).abs_diff(84) <= 2, "padded");
+    }
+
+    #[test]
+    fn a_super_packet_costs_as_much_as_its_frames() {
+        // 45 segments of 1448, in VXLAN: each frame is 1398 + 52 + 14 + 50 + 24.
+        let table = size_table(1450, 50);
+        assert_eq!(table.lookup(116 + 45 * 1398), 45 * 1538);
+        assert_eq!(wire_bytes(116 + 45 * 1398 + 1, 1450, 50), 45 * 1538 + 141);
+    }
+
+    #[test]
+    fn beyond_the_table_the_kernel_adds_whole_tables() {
+        let table = SizeTable {
+            cell_log: 2,
+            size_log: 1,
+            data: vec![10, 20, 30],
+        };
+        assert_eq!(table.lookup(11), 60);
+        assert_eq!(table.lookup(12), (30 + 10) * 2);
+        assert_eq!(table.lookup(4 * 7), (30 * 2 + 20) * 2);
+        let empty = SizeTable {
+            data: Vec::new(),
+            ..table
+        };
+        assert_eq!((empty.lookup(0), empty.lookup(99)), (1, 99));
+    }
+
+    #[test]
+    fn the_table_fits_one_netlink_attribute() {
+        assert!(size_of_val(size_table(576, 50).data.as_slice()) < usize::from(u16::MAX) - 64);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn longer_packets_never_cost_less((mtu, overhead) in paths(), start in 0u32..200_000) {
+            let table = size_table(mtu, overhead);
+            prop_assert!(table.data.is_sorted());
+            for len in start..start + 500 {
+                prop_assert!(table.lookup(len) <= table.lookup(len + 1));
+            }
+        }
+
+        #[test]
+        fn single_frames_are_within_4_bytes((mtu, overhead) in paths()) {
+            let (table, full) = (size_table(mtu, overhead), mtu + overhead + 14);
+            for len in 14..=full {
+                let error = table.lookup(len).abs_diff(len.max(60) + 24);
+                prop_assert!(error <= 4, "{len}: {error}");
+            }
+            prop_assert!(table.lookup(full).abs_diff(full + 24) <= 1);
+        }
+
+        #[test]
+        fn full_super_packets_are_within_1_byte((mtu, overhead) in paths()) {
+            let table = size_table(mtu, overhead);
+            let (header, payload) = (66 + overhead, mtu - 52);
+            for n in 1..=65_536 / payload {
+                let truth = n * (payload + header + 24);
+                prop_assert!(table.lookup(header + n * payload).abs_diff(truth) <= 1);
+            }
+        }
+
+        #[test]
+        fn any_super_packet_is_within_4_bytes_or_just_above_a_full_one((mtu, overhead) in paths()) {
+            let table = size_table(mtu, overhead);
+            let (header, payload) = (66 + overhead, mtu - 52);
+            for len in mtu + overhead + 15..=65_536 {
+                let truth = wire_bytes(len, mtu, overhead);
+                let error = table.lookup(len).abs_diff(truth);
+                let above_full = (len - header) % payload;
+                let allowed = if (1..=3).contains(&above_full) { header + 24 + 4 } else { 4 };
+                prop_assert!(error <= allowed, "{len}: {error} of {truth}");
+            }
+        }
+    }
+}
