@@ -61,7 +61,7 @@ impl Load {
 
     pub(crate) fn start(&self) -> Result<(), String> {
         match self {
-            Self::Source(source) => source.start().map_err(|error| error.to_string()),
+            Self::Source(source) => source.start().map(drop).map_err(|error| error.to_string()),
             Self::Sink(_) => Err("a sink cannot be started: it listens already".into()),
         }
     }
@@ -134,8 +134,8 @@ pub(crate) fn measure(
         .map(|(before, after)| wirecost_meter::foreign_cores(&before, &after));
     let (flows, seconds) = match (load_before, load_after) {
         (Some(before), Some(after)) => {
-            let seconds = (after.at - before.at).as_secs_f64();
-            (flow_deltas(&before, &after), seconds)
+            let flows = flow_deltas(&before, &after).map_err(|error| error.to_string())?;
+            (flows, after.since(&before).as_secs_f64())
         }
         _ => (Vec::new(), usage.window_s),
     };

@@ -80,8 +80,10 @@ impl Probing {
                 match self.socket.send(&payload[..length.clamp(HEADER_BYTES, 65_507)]) {
                     Ok(_) => {}
                     Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
-                        let mtu = self.errors()?;
-                        self.prober.on_send_refused(probe.id, mtu);
+                        // A router's message surfaces here too; only the queue tells whose it is.
+                        if let Some(mtu) = self.errors()? {
+                            self.prober.on_send_refused(probe.id, Some(mtu));
+                        }
                     }
                     // Full queues and queued ICMP errors: the probe counts as lost.
                     Err(_) => {}

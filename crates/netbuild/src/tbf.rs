@@ -8,7 +8,7 @@
 
 use std::io;
 
-use netlink_packet_core::{DefaultNla, Emitable};
+use netlink_packet_core::{DefaultNla, Emitable, Nla, NlasIterator};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use wirecost_wire::size_table::SizeTable;
@@ -74,25 +74,30 @@ pub(crate) fn read_rate(netlink: &mut Netlink, index: u32) -> io::Result<Option<
 
 fn rate_of(attributes: &[TcAttribute]) -> Option<u64> {
     let is_tbf = attributes.iter().any(|a| matches!(a, TcAttribute::Kind(kind) if kind == "tbf"));
-    let options = attributes.iter().find_map(|a| match a {
-        TcAttribute::Options(options) if is_tbf => Some(options),
+    // The library does not know tbf: all its options come as one attribute, undivided.
+    let nested = attributes.iter().find_map(|attribute| match attribute {
+        TcAttribute::Options(options) if is_tbf => match options.as_slice() {
+            [TcOption::Other(whole)] => {
+                let mut bytes = vec![0; whole.value_len()];
+                whole.emit_value(&mut bytes);
+                Some(bytes)
+            }
+            _ => None,
+        },
         _ => None,
     })?;
-    let raw = |wanted: u16| {
-        options.iter().find_map(|option| {
-            let TcOption::Other(nla) = option else { return None };
-            let mut bytes = vec![0; nla.buffer_len()];
-            nla.emit(&mut bytes);
-            let kind = u16::from_ne_bytes([bytes[2], bytes[3]]);
-            (kind == wanted).then(|| bytes.split_off(4))
-        })
+    let find = |wanted: u16| {
+        NlasIterator::new(nested.as_slice())
+            .filter_map(Result::ok)
+            .find(|nla| nla.kind() == wanted)
+            .map(|nla| nla.value().to_vec())
     };
-    if let Some(bytes) = raw(TCA_TBF_RATE64) {
-        return Some(u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?) * 8);
+    if let Some(wide) = find(TCA_TBF_RATE64) {
+        return Some(u64::from_ne_bytes(wide.get(..8)?.try_into().ok()?) * 8);
     }
     // struct tc_ratespec: the rate is its last member, at offset 8.
-    let bytes = raw(TCA_TBF_PARMS)?;
-    Some(u64::from(u32::from_ne_bytes(bytes.get(8..12)?.try_into().ok()?)) * 8)
+    let parms = find(TCA_TBF_PARMS)?;
+    Some(u64::from(u32::from_ne_bytes(parms.get(8..12)?.try_into().ok()?)) * 8)
 }
 
 /// `struct tc_tbf_qopt` (include/uapi/linux/pkt_sched.h) and what does not fit into it.
@@ -162,8 +167,12 @@ mod tests {
     #[test]
     fn a_rate_beyond_32_bits_goes_into_its_own_attribute_and_reads_back() {
         for rate in [1_000_000, 10_000_000_000, 400_000_000_000] {
+            let sent = options(rate);
+            let mut bytes = vec![0; sent.as_slice().buffer_len()];
+            sent.as_slice().emit(&mut bytes);
+            let whole = TcOption::Other(DefaultNla::new(2, bytes));
             let attributes =
-                [TcAttribute::Kind("tbf".into()), TcAttribute::Options(options(rate))];
+                [TcAttribute::Kind("tbf".into()), TcAttribute::Options(vec![whole])];
             assert_eq!(rate_of(&attributes), Some(rate));
         }
     }

@@ -8,12 +8,12 @@ use wirecost_model::plan::{
 use crate::expand;
 use crate::factors::{self, Axis, Factors};
 use crate::keys::{self, Key};
-use crate::read::{Entry, Fields, Reader};
+use crate::read::{Entry, Fields, Reader, describe};
 use crate::select;
 use crate::values::{as_word, name, number, text, whole, whole32, word};
 use crate::yaml::{Node, Value};
 
-/// Reads a whole plan. What it returns is meant only where the reader has no faults.
+/// Reads a whole plan; `None` where the reader has faults.
 pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let Some(root) = Fields::open(reader, "", "", node) else {
         not_a_plan(reader, node);
@@ -55,6 +55,10 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         cores,
     );
 
+    // Faulty levels may come to more combinations than memory holds.
+    if !reader.faults.is_empty() {
+        return None;
+    }
     let plan = Plan {
         name: plan_name?,
         description,
@@ -177,7 +181,7 @@ fn read_published(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Opti
     let items = list.items(reader);
     let figures = items.iter().filter_map(|item| {
         let Some(fields) = Fields::open(reader, item.key.path, &item.path, &item.node) else {
-            reader.wrong(item, "not a mapping");
+            not_a_figure(reader, item);
             return None;
         };
         figure(reader, &fields, axes)
@@ -187,6 +191,16 @@ fn read_published(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Opti
         source: source?,
         figures,
     })
+}
+
+fn not_a_figure(reader: &mut Reader, item: &Entry<'_>) {
+    let value = &item.node.value;
+    if *value != Value::Refused {
+        let message = format!("`{}` cannot be {}", item.path, describe(value));
+        let help = "write a mapping, such as `{ where: { guest_mtu: 1500 }, gbps: 7.4 }`";
+        let span = item.node.span.clone();
+        reader.fault(span, &item.path, message, "not a mapping", help);
+    }
 }
 
 fn figure(reader: &mut Reader, fields: &Fields<'_>, axes: &[Axis]) -> Option<PublishedFigure> {

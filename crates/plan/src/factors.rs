@@ -38,6 +38,12 @@ pub(crate) struct Axis {
     pub(crate) read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
 }
 
+/// Bits per second, or no limit.
+type Limit = Option<u64>;
+
+/// Bytes, or the kernel's autotuning.
+type Buffer = Option<u32>;
+
 /// Number of factors.
 pub(crate) const COUNT: usize = 9;
 
@@ -49,7 +55,7 @@ impl Factors {
                 whole32(r, e).map(|mtu| mtu.to_string())
             }),
             axis(&keys::UNDERLAY_RATE, &self.rate, |r, e| {
-                rate_or_none(r, e).map(|rate| rate_label(&rate))
+                rate_or_none(r, e).map(rate_label)
             }),
             axis(&keys::ENCAPSULATION, &self.encapsulation, |r, e| {
                 encapsulation(r, e).map(|level| level.to_string())
@@ -64,11 +70,11 @@ impl Factors {
                 whole32(r, e).map(|streams| streams.to_string())
             }),
             axis(&keys::MESSAGE, &self.message, |r, e| {
-                size(r, e).map(|bytes| bytes_label(&bytes))
+                size(r, e).map(bytes_label)
             }),
             axis(&keys::CONGESTION, &self.congestion, congestion),
             axis(&keys::SOCKET_BUFFER, &self.socket_buffer, |r, e| {
-                size_or_auto(r, e).map(|size| buffer_label(&size))
+                size_or_auto(r, e).map(buffer_label)
             }),
         ]
     }
@@ -107,7 +113,7 @@ pub(crate) fn read(
             underlay,
             &keys::UNDERLAY_RATE,
             rate_or_none,
-            rate_label,
+            |rate| rate_label(*rate),
         ),
         encapsulation: levels(
             reader,
@@ -127,15 +133,13 @@ pub(crate) fn read(
         streams: levels(reader, load, &keys::STREAMS, whole32, |streams| {
             streams.to_string()
         }),
-        message: levels(reader, load, &keys::MESSAGE, size, bytes_label),
+        message: levels(reader, load, &keys::MESSAGE, size, |bytes| {
+            bytes_label(*bytes)
+        }),
         congestion: levels(reader, load, &keys::CONGESTION, congestion, String::clone),
-        socket_buffer: levels(
-            reader,
-            load,
-            &keys::SOCKET_BUFFER,
-            size_or_auto,
-            buffer_label,
-        ),
+        socket_buffer: levels(reader, load, &keys::SOCKET_BUFFER, size_or_auto, |bytes| {
+            buffer_label(*bytes)
+        }),
     }
 }
 
@@ -168,7 +172,6 @@ fn offload_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Offload> {
             );
             let help = "remove one of them: a level is one side of a comparison";
             reader.fault(level.span, &level.path, message, "second time", help);
-            read.sound = false;
         } else {
             kept.push(level);
         }
@@ -193,28 +196,26 @@ fn same(one: &Offload, other: &Offload) -> bool {
     })
 }
 
-fn rate_label(rate: &Option<u64>) -> String {
+fn rate_label(rate: Option<u64>) -> String {
     rate.map_or_else(|| "none".to_owned(), format_rate)
 }
 
-fn bytes_label(bytes: &u32) -> String {
-    format_bytes(u64::from(*bytes))
+fn bytes_label(bytes: u32) -> String {
+    format_bytes(u64::from(bytes))
 }
 
-fn buffer_label(bytes: &Option<u32>) -> String {
-    bytes
-        .as_ref()
-        .map_or_else(|| "auto".to_owned(), bytes_label)
+fn buffer_label(bytes: Option<u32>) -> String {
+    bytes.map_or_else(|| "auto".to_owned(), bytes_label)
 }
 
-fn rate_or_none(reader: &mut Reader, entry: &Entry<'_>) -> Option<Option<u64>> {
+fn rate_or_none(reader: &mut Reader, entry: &Entry<'_>) -> Option<Limit> {
     match as_word(entry) {
         Some(_) => Some(None),
         None => rate(reader, entry).map(Some),
     }
 }
 
-fn size_or_auto(reader: &mut Reader, entry: &Entry<'_>) -> Option<Option<u32>> {
+fn size_or_auto(reader: &mut Reader, entry: &Entry<'_>) -> Option<Buffer> {
     match as_word(entry) {
         Some(_) => Some(None),
         None => size(reader, entry).map(Some),

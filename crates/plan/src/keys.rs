@@ -222,7 +222,7 @@ keys! {
         "Whether the outer UDP checksum is computed.";
 
     GUEST_MTU "guest_mtu" Whole {
-        words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "[1500, max]",
+        words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",
     }
         "MTU of the guests' devices in bytes; `max` is the underlay's less the encapsulation's overhead.";
 

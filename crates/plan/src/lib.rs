@@ -3,8 +3,8 @@
 //! A pure room: text in, [`Experiment`] or [`PlanErrors`] out. It reads no files, looks at no
 //! devices and does not know whether this machine can run what the plan asks for.
 //!
-//! The text becomes a tree of nodes with byte positions ([`yaml`], the only module that knows the
-//! YAML parser), and a decoder driven by one table of [`keys`] reads the tree. The decoder is our
+//! The text becomes a tree of nodes with byte positions (module `yaml`, the only one that knows
+//! the YAML parser), and a decoder driven by one table of [`keys()`] reads the tree. The decoder is our
 //! own because serde stops at the first error, and a plan's errors are wanted all at once, those
 //! that take two keys to see (a guest MTU that does not fit its tunnel) included.
 //!
@@ -46,8 +46,7 @@ pub use keys::{Key, Kind, Presence, keys};
 /// Every error of the text, in the order of their places. A syntax error hides those behind it.
 pub fn load(source_name: &str, text: &str) -> Result<Experiment, PlanErrors> {
     let mut reader = read::Reader::default();
-    let experiment = yaml::parse(text, &mut reader)
-        .and_then(|root| decode::root(&mut reader, &root))
-        .filter(|_| reader.faults.is_empty());
+    let experiment =
+        yaml::parse(text, &mut reader).and_then(|root| decode::root(&mut reader, &root));
     experiment.ok_or_else(|| PlanErrors::new(source_name, text, reader.faults))
 }

@@ -2,6 +2,7 @@
 //! levels, and every fault collected on the way. A fault never stops the reading of anything else.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::error::Fault;
 use crate::keys::{Key, Presence, keys};
@@ -151,14 +152,17 @@ impl<'a> Entry<'a> {
         read: fn(&mut Reader, &Entry<'_>) -> Option<T>,
         label: fn(&T) -> String,
     ) -> Levels<T> {
-        let faults = reader.faults.len();
-        let mut levels = Vec::<Level<T>>::new();
-        for entry in self.items(reader) {
+        let mut levels = Vec::new();
+        let mut known = BTreeSet::new();
+        let items = self.items(reader);
+        let mut sound = !items.is_empty();
+        for entry in items {
             let Some(value) = read(reader, &entry) else {
+                sound = false;
                 continue;
             };
             let label = label(&value);
-            if levels.iter().any(|level| level.label == label) {
+            if !known.insert(label.clone()) {
                 let message = format!("the level `{label}` of `{}` stands twice", self.path);
                 let help = "remove one of them: a level is one side of a comparison";
                 let span = entry.node.span.clone();
@@ -173,10 +177,7 @@ impl<'a> Entry<'a> {
                 written: entry.written,
             });
         }
-        Levels {
-            levels,
-            sound: reader.faults.len() == faults,
-        }
+        Levels { levels, sound }
     }
 }
 
@@ -194,7 +195,7 @@ pub(crate) struct Level<T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Levels<T> {
     pub(crate) levels: Vec<Level<T>>,
-    /// Whether that is all of them.
+    /// Whether every level that the plan wrote could be read.
     pub(crate) sound: bool,
 }
 
@@ -223,6 +224,8 @@ pub(crate) struct Fields<'a> {
     /// Where to point for what is missing.
     at: Span,
     pairs: &'a [(Node, Node)],
+    /// Known keys that an unknown one was most likely meant to be.
+    meant: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
@@ -239,19 +242,27 @@ impl<'a> Fields<'a> {
         };
         let at = node.span.clone();
         let path = path.to_owned();
-        let known: Vec<&str> = keys()
+        let known: Vec<&'static str> = keys()
             .iter()
             .filter(|key| key.parent() == parent)
             .map(|key| key.name())
             .collect();
+        let mut meant = Vec::new();
         for (key, _) in pairs {
             if let Some(name) = key.text()
                 && !known.contains(&name)
             {
-                unknown_key(reader, &path, parent, &known, name, &key.span);
+                let near = nearest(name, known.iter().copied());
+                unknown_key(reader, (&path, parent), &known, near, (name, &key.span));
+                meant.extend(near);
             }
         }
-        Some(Self { path, at, pairs })
+        Some(Self {
+            path,
+            at,
+            pairs,
+            meant,
+        })
     }
 
     /// A mapping that the plan does not have: every key has its default.
@@ -260,6 +271,7 @@ impl<'a> Fields<'a> {
             path: String::new(),
             at: 0..0,
             pairs: &[],
+            meant: Vec::new(),
         }
     }
 
@@ -275,7 +287,7 @@ impl<'a> Fields<'a> {
             }
             return Some(entry);
         }
-        if key.presence == Presence::Required {
+        if key.presence == Presence::Required && !self.meant.contains(&key.name()) {
             let message = format!("`{path}` is missing");
             let label = format!("no `{}` here", key.name());
             let help = format!(
@@ -300,13 +312,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// `path` is the mapping as written, `parent` as the table has it.
 fn unknown_key(
     reader: &mut Reader,
-    path: &str,
-    parent: &str,
+    (path, parent): (&str, &str),
     known: &[&str],
-    name: &str,
-    span: &Span,
+    near: Option<&str>,
+    (name, span): (&str, &Span),
 ) {
     let place = if path.is_empty() {
         "a plan".to_owned()
@@ -315,22 +327,19 @@ fn unknown_key(
     };
     let elsewhere = keys()
         .iter()
-        .find(|key| key.name() == name && key.parent() != parent)
-        .map(|key| match key.parent() {
-            "" => format!("`{name}` stands outside of `{parent}`. "),
-            other => format!("`{name}` stands under `{other}`. "),
-        });
-    let hint = elsewhere
-        .or_else(|| {
-            let word = nearest(name, known.iter().copied())?;
-            Some(format!("did you mean `{word}`? "))
-        })
-        .unwrap_or_default();
-    let allowed = listed(known.iter().copied(), "and");
-    let name = quoted(name);
-    let help = format!("{hint}{place} may have {allowed}");
-    let path = join(path, name.trim_matches('`'));
-    let message = format!("{place} has no key {name}");
+        .find(|key| key.name() == name && key.parent() != parent);
+    let hint = match (elsewhere.map(|key| key.parent()), near) {
+        (Some(""), _) => format!("`{name}` stands outside of `{parent}`. "),
+        (Some(other), _) => format!("`{name}` stands under `{other}`. "),
+        (None, Some(word)) => format!("did you mean `{word}`? "),
+        (None, None) => String::new(),
+    };
+    let help = format!(
+        "{hint}{place} may have {}",
+        listed(known.iter().copied(), "and")
+    );
+    let message = format!("{place} has no key {}", quoted(name));
+    let path = join(path, name);
     reader.fault(span.clone(), &path, message, "unknown key", help);
 }
 

@@ -29,14 +29,14 @@ impl Exclusion {
     /// The same as single combinations.
     pub(crate) fn levels(&self, axes: &[Axis]) -> Vec<Levels> {
         let mut combinations = vec![Levels::new()];
-        for (axis, levels) in &self.sets {
-            let axis = &axes[*axis];
+        for (number, levels) in &self.sets {
+            let Axis { name, labels, .. } = &axes[*number];
             combinations = combinations
                 .iter()
                 .flat_map(|known| {
                     levels.iter().map(|level| {
                         let mut longer = known.clone();
-                        longer.insert(axis.name.to_owned(), axis.labels[*level].clone());
+                        longer.insert((*name).to_owned(), labels[*level].clone());
                         longer
                     })
                 })
@@ -79,10 +79,10 @@ pub(crate) fn exclusions(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) 
 pub(crate) fn levels(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Levels> {
     let mut levels = Levels::new();
     for (index, path, node) in pairs(reader, entry, axes, "would match every cell") {
-        let axis = &axes[index];
-        let at = Entry::at(axis.key, path, node);
-        if let Some(level) = level(reader, axis, &at) {
-            levels.insert(axis.name.to_owned(), axis.labels[level].clone());
+        let factor = &axes[index];
+        let at = Entry::at(factor.key, path, node);
+        if let Some(level) = level(reader, factor, &at) {
+            levels.insert(factor.name.to_owned(), factor.labels[level].clone());
         }
     }
     (!levels.is_empty()).then_some(levels)

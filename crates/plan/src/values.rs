@@ -84,12 +84,9 @@ pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<Strin
 
 /// A whole number in the key's range.
 pub(crate) fn whole(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
-    let number: i128 = match scalar(reader, entry)?.parse() {
-        Ok(number) => number,
-        Err(_) => {
-            reader.wrong(entry, "not a whole number");
-            return None;
-        }
+    let Ok(number) = scalar(reader, entry)?.parse::<i128>() else {
+        reader.wrong(entry, "not a whole number");
+        return None;
     };
     in_range(reader, entry, number as f64)?;
     let fits = u64::try_from(number).ok();
@@ -149,13 +146,10 @@ fn quantity(
         Some(rest) => parse(rest).map(|number| -number),
         None => parse(text),
     };
-    match value {
-        Some(number) => in_range(reader, entry, number),
-        None => {
-            reader.wrong(entry, otherwise);
-            None
-        }
+    if value.is_none() {
+        reader.wrong(entry, otherwise);
     }
+    in_range(reader, entry, value?)
 }
 
 /// `number`, if it is in the key's range; else a fault that names the end it is beyond.

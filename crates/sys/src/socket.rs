@@ -23,7 +23,7 @@ pub use capture::PacketCapture;
 pub use error_queue::{
     ErrorOrigin, QueuedError, enable_recverr, read_error_queue, set_mtu_discover_probe,
 };
-pub use tcp::{CongestionError, TcpInfo, congestion, send_more, set_congestion, tcp_info};
+pub use tcp::{CongestionError, TcpInfo, congestion, send, set_congestion, tcp_info};
 
 /// Waits until at least one of `fds` can be read, has an error to tell (its error queue included) or was hung up.
 ///
@@ -31,11 +31,16 @@ pub use tcp::{CongestionError, TcpInfo, congestion, send_more, set_congestion, t
 /// waits are resumed with the time that is left.
 pub fn poll_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<usize>> {
     let deadline = Instant::now().checked_add(timeout);
-    let mut polled: Vec<PollFd<'_>> =
-        fds.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+    let mut polled: Vec<PollFd<'_>> = fds
+        .iter()
+        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+        .collect();
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match poll(&mut polled, left.map_or(PollTimeout::MAX, whole_milliseconds)) {
+        match poll(
+            &mut polled,
+            left.map_or(PollTimeout::MAX, whole_milliseconds),
+        ) {
             Err(nix::Error::EINTR) => {}
             Err(error) => return Err(error.into()),
             Ok(_) => break,
@@ -72,15 +77,15 @@ fn set_int(
             mem::size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// getsockopt(2) for an option that returns an `int`.
-fn get_int(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-) -> io::Result<libc::c_int> {
+fn get_int(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
     let mut value: libc::c_int = 0;
     let mut length = mem::size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the pointer and the length describe `value`; the kernel writes at most `length` bytes into it.
@@ -93,7 +98,11 @@ fn get_int(
             &raw mut length,
         )
     };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(value)
+    }
 }
 
 /// `AF_INET` or `AF_INET6` (or another), as the socket was created.

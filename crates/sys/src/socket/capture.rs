@@ -46,7 +46,11 @@ impl PacketCapture {
         let room = buffer.len().min(self.snaplen);
         loop {
             // With MSG_TRUNC the kernel returns the frame's own length, however little of it was copied.
-            return match recv(self.socket.as_raw_fd(), &mut buffer[..room], MsgFlags::MSG_TRUNC) {
+            return match recv(
+                self.socket.as_raw_fd(),
+                &mut buffer[..room],
+                MsgFlags::MSG_TRUNC,
+            ) {
                 Ok(original) => Ok(Some((original.min(room), original))),
                 Err(nix::Error::EAGAIN) => Ok(None),
                 Err(nix::Error::EINTR) => continue,

@@ -43,10 +43,16 @@ pub enum ErrorOrigin {
 /// `EAFNOSUPPORT` on a socket that is neither IPv4 nor IPv6.
 pub fn set_mtu_discover_probe(fd: &impl AsFd) -> io::Result<()> {
     let (level, name, value) = match domain(fd)? {
-        libc::AF_INET => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
-        libc::AF_INET6 => {
-            (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
-        }
+        libc::AF_INET => (
+            libc::IPPROTO_IP,
+            libc::IP_MTU_DISCOVER,
+            libc::IP_PMTUDISC_PROBE,
+        ),
+        libc::AF_INET6 => (
+            libc::IPPROTO_IPV6,
+            libc::IPV6_MTU_DISCOVER,
+            libc::IPV6_PMTUDISC_PROBE,
+        ),
         _ => return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
     };
     set_int(fd.as_fd(), level, name, value)
@@ -85,7 +91,10 @@ pub fn read_error_queue(fd: &impl AsFd) -> io::Result<Option<QueuedError>> {
         _ => None,
     });
     decoded.map(Some).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, "an error queue entry that tells no error")
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "an error queue entry that tells no error",
+        )
     })
 }
 

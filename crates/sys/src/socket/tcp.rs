@@ -131,10 +131,9 @@ pub fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
     })
 }
 
-/// send(2) with `MSG_MORE`: only full segments leave, the rest waits for the next call, for `shutdown`, or for
-/// 200 ms to pass. A broken connection is `EPIPE`, never a signal.
-pub fn send_more(fd: &impl AsFd, buffer: &[u8]) -> io::Result<usize> {
-    SockRef::from(fd).send_with_flags(buffer, libc::MSG_MORE | libc::MSG_NOSIGNAL)
+/// send(2) on a connection: a broken one is `EPIPE`, never a signal.
+pub fn send(fd: &impl AsFd, buffer: &[u8]) -> io::Result<usize> {
+    SockRef::from(fd).send_with_flags(buffer, libc::MSG_NOSIGNAL)
 }
 
 /// Congestion control that could not be set.
@@ -173,25 +172,38 @@ pub enum CongestionError {
 ///
 /// On a listener it passes to the connections that it accepts.
 pub fn set_congestion(fd: &impl AsFd, algorithm: &str) -> Result<(), CongestionError> {
-    SockRef::from(fd).set_tcp_congestion(algorithm.as_bytes()).map_err(|source| {
-        let algorithm = algorithm.to_owned();
-        match source.raw_os_error() {
-            Some(libc::ENOENT) => CongestionError::Missing { algorithm, available: available() },
-            Some(libc::EPERM) => CongestionError::NotPermitted { algorithm, available: available() },
-            _ => CongestionError::Other { algorithm, source },
-        }
-    })
+    SockRef::from(fd)
+        .set_tcp_congestion(algorithm.as_bytes())
+        .map_err(|source| {
+            let algorithm = algorithm.to_owned();
+            match source.raw_os_error() {
+                Some(libc::ENOENT) => CongestionError::Missing {
+                    algorithm,
+                    available: available(),
+                },
+                Some(libc::EPERM) => CongestionError::NotPermitted {
+                    algorithm,
+                    available: available(),
+                },
+                _ => CongestionError::Other { algorithm, source },
+            }
+        })
 }
 
 /// The congestion control that a socket uses.
 pub fn congestion(fd: &impl AsFd) -> io::Result<String> {
     let name = SockRef::from(fd).tcp_congestion()?;
     // The kernel fills a fixed field (TCP_CA_NAME_MAX) with zeros behind the name.
-    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    let end = name
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(name.len());
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }
 
 fn available() -> String {
-    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
-        .map_or_else(|error| format!("(unreadable: {error})"), |names| names.trim().to_owned())
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").map_or_else(
+        |error| format!("(unreadable: {error})"),
+        |names| names.trim().to_owned(),
+    )
 }

@@ -1,0 +1,712 @@
+//! What a user sees when a plan is wrong: one test per rule, and one plan with everything wrong.
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use wirecost_plan::load;
+
+/// The errors as the command line shows them, without colour.
+fn errors(text: &str) -> String {
+    let errors = load("plan.yaml", text).expect_err("the plan is wrong");
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .with_width(80)
+        .with_links(false);
+    let mut rendered = String::new();
+    handler
+        .render_report(&mut rendered, &errors)
+        .expect("writing to a string");
+    let lines: Vec<&str> = rendered.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+/// The errors in one line each, where the picture adds nothing.
+fn brief(text: &str) -> String {
+    let errors = load("plan.yaml", text).expect_err("the plan is wrong");
+    let lines = errors.errors().iter().map(|error| {
+        format!(
+            "{}:{} {} | {} | {}",
+            error.line, error.column, error.message, error.label, error.help
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "the lines are what is shown")]
+fn a_plan_full_of_mistakes_shows_all_of_them_at_once() {
+    let text = "\
+nmae: everything wrong
+hosts: ssh:10.0.0.1
+underlay: { mtu: 9000, rate: 10 }
+guest_mtu: [1500, 8990, 100]
+encapsulation: [none, vxlan, vxlan]
+offload: [none, tunel]
+load:
+  tcp-stream:
+    streams: []
+    message: 2MiB
+repeat:
+  rounds: 0
+  seconds: soon
+exclude:
+  - { encapsulation: geneve }
+";
+    insta::assert_snapshot!(errors(text), @r"
+      × 12 errors in plan.yaml
+
+    Error:
+      × a plan has no key `nmae`
+       ╭─[plan.yaml:1:1]
+     1 │ nmae: everything wrong
+       · ──┬─
+       ·   ╰── unknown key
+     2 │ hosts: ssh:10.0.0.1
+       ╰────
+      help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
+            `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `offload`,
+            `load`, `repeat`, `exclude` and `published`
+
+    Error:
+      × this version runs in the lab only
+       ╭─[plan.yaml:2:8]
+     1 │ nmae: everything wrong
+     2 │ hosts: ssh:10.0.0.1
+       ·        ──────┬─────
+       ·              ╰── not `lab`
+     3 │ underlay: { mtu: 9000, rate: 10 }
+       ╰────
+      help: write `hosts: lab`, or leave the key out
+
+    Error:
+      × `underlay.rate` cannot be `10`
+       ╭─[plan.yaml:3:30]
+     2 │ hosts: ssh:10.0.0.1
+     3 │ underlay: { mtu: 9000, rate: 10 }
+       ·                              ─┬
+       ·                               ╰── a rate needs its unit
+     4 │ guest_mtu: [1500, 8990, 100]
+       ╰────
+      help: write `none` or a rate from 64kbit to 10000gbit, such as `10gbit`
+
+    Error:
+      × a guest MTU of 8990 does not fit in vxlan over an underlay of 9000
+       ╭─[plan.yaml:4:19]
+     3 │ underlay: { mtu: 9000, rate: 10 }
+     4 │ guest_mtu: [1500, 8990, 100]
+       ·                   ──┬─
+       ·                     ╰── 40 too large
+     5 │ encapsulation: [none, vxlan, vxlan]
+       ╰────
+      help: the largest that fits is 8950 (9000 less 50 of overhead): write 8950,
+            or `max`, or `exclude` the combination
+
+    Error:
+      × `guest_mtu[2]` cannot be `100`
+       ╭─[plan.yaml:4:25]
+     3 │ underlay: { mtu: 9000, rate: 10 }
+     4 │ guest_mtu: [1500, 8990, 100]
+       ·                         ─┬─
+       ·                          ╰── below 576
+     5 │ encapsulation: [none, vxlan, vxlan]
+       ╰────
+      help: write `max` or a whole number from 576 to 65535, such as `8900`
+
+    Error:
+      × the level `vxlan` of `encapsulation` stands twice
+       ╭─[plan.yaml:5:30]
+     4 │ guest_mtu: [1500, 8990, 100]
+     5 │ encapsulation: [none, vxlan, vxlan]
+       ·                              ──┬──
+       ·                                ╰── second time
+     6 │ offload: [none, tunel]
+       ╰────
+      help: remove one of them: a level is one side of a comparison
+
+    Error:
+      × `offload[1]` cannot be `tunel`
+       ╭─[plan.yaml:6:17]
+     5 │ encapsulation: [none, vxlan, vxlan]
+     6 │ offload: [none, tunel]
+       ·                 ──┬──
+       ·                   ╰── unknown word
+     7 │ load:
+       ╰────
+      help: did you mean `tunnel`? write `none`, `plain`, `tunnel` or a mapping,
+            such as `{ profile: tunnel, gro: off }`
+
+    Error:
+      × `load.tcp-stream.streams` is an empty list
+        ╭─[plan.yaml:9:14]
+      8 │   tcp-stream:
+      9 │     streams: []
+        ·              ─┬
+        ·               ╰── empty
+     10 │     message: 2MiB
+        ╰────
+      help: write a whole number from 1 to 1024, such as `4`, or leave the key out
+
+    Error:
+      × `load.tcp-stream.message` cannot be `2MiB`
+        ╭─[plan.yaml:10:14]
+      9 │     streams: []
+     10 │     message: 2MiB
+        ·              ──┬─
+        ·                ╰── above 1MiB
+     11 │ repeat:
+        ╰────
+      help: write a size from 1B to 1MiB, such as `128KiB`
+
+    Error:
+      × `repeat.rounds` cannot be `0`
+        ╭─[plan.yaml:12:11]
+     11 │ repeat:
+     12 │   rounds: 0
+        ·           ┬
+        ·           ╰── below 1
+     13 │   seconds: soon
+        ╰────
+      help: write a whole number from 1 to 1000, such as `8`
+
+    Error:
+      × `repeat.seconds` cannot be `soon`
+        ╭─[plan.yaml:13:12]
+     12 │   rounds: 0
+     13 │   seconds: soon
+        ·            ──┬─
+        ·              ╰── not a duration
+     14 │ exclude:
+        ╰────
+      help: write a duration from 0.05 s to 3600 s, such as `1.5`
+
+    Error:
+      × `encapsulation` has no level `geneve`
+        ╭─[plan.yaml:15:22]
+     14 │ exclude:
+     15 │   - { encapsulation: geneve }
+        ·                      ───┬──
+        ·                         ╰── not a level
+        ╰────
+      help: its levels are `none` and `vxlan`
+    ");
+}
+
+#[test]
+fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
+    insta::assert_snapshot!(errors("name: x\nguest-mtu: 1500\n"), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × a plan has no key `guest-mtu`
+       ╭─[plan.yaml:2:1]
+     1 │ name: x
+     2 │ guest-mtu: 1500
+       · ────┬────
+       ·     ╰── unknown key
+       ╰────
+      help: did you mean `guest_mtu`? a plan may have `name`, `description`,
+            `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`,
+            `offload`, `load`, `repeat`, `exclude` and `published`
+    ");
+}
+
+#[test]
+fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
+    insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `offload`, `load`, `repeat`, `exclude` and `published`
+    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu` and `rate`
+    ");
+}
+
+#[test]
+fn a_missing_name_says_so() {
+    insta::assert_snapshot!(errors("description: no name\n"), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × `name` is missing
+       ╭─[plan.yaml:1:1]
+     1 │ description: no name
+       · ──────────┬─────────
+       ·           ╰── no `name` here
+       ╰────
+      help: write `name: ...`: letters, digits, `.`, `_` and `-`, at most 64, such
+            as `jumbo-or-not`
+    ");
+}
+
+#[test]
+fn an_mtu_outside_of_576_to_65535_is_refused() {
+    insta::assert_snapshot!(errors("name: x\nunderlay: { mtu: [575, 65536] }\nguest_mtu: -1\n"), @r"
+      × 3 errors in plan.yaml
+
+    Error:
+      × `underlay.mtu[0]` cannot be `575`
+       ╭─[plan.yaml:2:19]
+     1 │ name: x
+     2 │ underlay: { mtu: [575, 65536] }
+       ·                   ─┬─
+       ·                    ╰── below 576
+     3 │ guest_mtu: -1
+       ╰────
+      help: write a whole number from 576 to 65535, such as `9000`
+
+    Error:
+      × `underlay.mtu[1]` cannot be `65536`
+       ╭─[plan.yaml:2:24]
+     1 │ name: x
+     2 │ underlay: { mtu: [575, 65536] }
+       ·                        ──┬──
+       ·                          ╰── above 65535
+     3 │ guest_mtu: -1
+       ╰────
+      help: write a whole number from 576 to 65535, such as `9000`
+
+    Error:
+      × `guest_mtu` cannot be `-1`
+       ╭─[plan.yaml:3:12]
+     2 │ underlay: { mtu: [575, 65536] }
+     3 │ guest_mtu: -1
+       ·            ─┬
+       ·             ╰── below 576
+       ╰────
+      help: write `max` or a whole number from 576 to 65535, such as `8900`
+    ");
+}
+
+#[test]
+fn a_guest_mtu_that_does_not_fit_names_the_largest_that_does() {
+    let text =
+        "name: x\nunderlay: { mtu: 9000 }\nguest_mtu: [1500, 8951]\nencapsulation: [none, vxlan]\n";
+    insta::assert_snapshot!(errors(text), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × a guest MTU of 8951 does not fit in vxlan over an underlay of 9000
+       ╭─[plan.yaml:3:19]
+     2 │ underlay: { mtu: 9000 }
+     3 │ guest_mtu: [1500, 8951]
+       ·                   ──┬─
+       ·                     ╰── 1 too large
+     4 │ encapsulation: [none, vxlan]
+       ╰────
+      help: the largest that fits is 8950 (9000 less 50 of overhead): write 8950,
+            or `max`, or `exclude` the combination
+    ");
+}
+
+#[test]
+fn a_guest_mtu_over_the_underlays_needs_no_tunnel_to_be_wrong() {
+    insta::assert_snapshot!(brief("name: x\nguest_mtu: 9000\n"), @"2:12 a guest MTU of 9000 does not fit over an underlay of 1500 | 7500 too large | the largest that fits is 1500: write 1500, or `max`, or `exclude` the combination");
+}
+
+#[test]
+fn max_below_the_smallest_mtu_is_pointed_at_where_the_plan_says_something() {
+    let text = "name: x\nunderlay: { mtu: 600 }\nencapsulation: vxlan\n";
+    insta::assert_snapshot!(errors(text), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × the guest MTU `max` is 550 in vxlan over an underlay of 600
+       ╭─[plan.yaml:2:18]
+     1 │ name: x
+     2 │ underlay: { mtu: 600 }
+       ·                  ─┬─
+       ·                   ╰── below 576
+     3 │ encapsulation: vxlan
+       ╰────
+      help: the underlay's MTU must be at least 626 for a guest MTU of 576, the
+            smallest
+    ");
+}
+
+#[test]
+fn zero_rounds_are_refused() {
+    insta::assert_snapshot!(errors("name: x\nrepeat: { rounds: 0 }\n"), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × `repeat.rounds` cannot be `0`
+       ╭─[plan.yaml:2:19]
+     1 │ name: x
+     2 │ repeat: { rounds: 0 }
+       ·                   ┬
+       ·                   ╰── below 1
+       ╰────
+      help: write a whole number from 1 to 1000, such as `8`
+    ");
+}
+
+#[test]
+fn an_empty_list_is_no_factor() {
+    insta::assert_snapshot!(errors("name: x\noffload: []\n"), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × `offload` is an empty list
+       ╭─[plan.yaml:2:10]
+     1 │ name: x
+     2 │ offload: []
+       ·          ─┬
+       ·           ╰── empty
+       ╰────
+      help: write `none`, `plain`, `tunnel` or a mapping, such as `{ profile:
+            tunnel, gro: off }`, or leave the key out
+    ");
+}
+
+#[test]
+fn a_level_twice_is_found_however_it_is_written() {
+    let text = "\
+name: x
+guest_mtu: [1500, \"1500\"]
+underlay: { rate: [10gbit, 10000mbit] }
+offload: [none, { profile: none, gro: off }]
+";
+    insta::assert_snapshot!(errors(text), @r#"
+      × 3 errors in plan.yaml
+
+    Error:
+      × the level `1500` of `guest_mtu` stands twice
+       ╭─[plan.yaml:2:19]
+     1 │ name: x
+     2 │ guest_mtu: [1500, "1500"]
+       ·                   ───┬──
+       ·                      ╰── second time
+     3 │ underlay: { rate: [10gbit, 10000mbit] }
+       ╰────
+      help: remove one of them: a level is one side of a comparison
+
+    Error:
+      × the level `10gbit` of `underlay.rate` stands twice
+       ╭─[plan.yaml:3:28]
+     2 │ guest_mtu: [1500, "1500"]
+     3 │ underlay: { rate: [10gbit, 10000mbit] }
+       ·                            ────┬────
+       ·                                ╰── second time
+     4 │ offload: [none, { profile: none, gro: off }]
+       ╰────
+      help: remove one of them: a level is one side of a comparison
+
+    Error:
+      × the level `none gro=off` of `offload` switches the same things as `none`
+       ╭─[plan.yaml:4:17]
+     3 │ underlay: { rate: [10gbit, 10000mbit] }
+     4 │ offload: [none, { profile: none, gro: off }]
+       ·                 ─────────────┬─────────────
+       ·                              ╰── second time
+       ╰────
+      help: remove one of them: a level is one side of a comparison
+    "#);
+}
+
+#[test]
+fn two_levels_that_come_to_the_same_cell_are_one_too_many() {
+    let text =
+        "name: x\nunderlay: { mtu: 9000 }\nguest_mtu: [max, 8950]\nencapsulation: [none, vxlan]\n";
+    insta::assert_snapshot!(errors(text), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × the levels `max` and `8950` of `guest_mtu` are both 8950 bytes in vxlan
+      │ over an underlay of 9000
+       ╭─[plan.yaml:3:18]
+     2 │ underlay: { mtu: 9000 }
+     3 │ guest_mtu: [max, 8950]
+       ·                  ──┬─
+       ·                    ╰── the same cell again
+     4 │ encapsulation: [none, vxlan]
+       ╰────
+      help: remove one of them, or `exclude` one of the two there: the same cell
+            would be measured twice
+    ");
+}
+
+#[test]
+fn values_of_the_wrong_type_are_told_what_to_be() {
+    let text = "\
+name: [x]
+description: { a: b }
+cores: 2
+seed: -1
+underlay: 9000
+guest_mtu: { mtu: 1500 }
+encapsulation: [[none]]
+load: udp
+repeat: { rounds: 2.5, seconds: 0.01, warmup: -1s, worth: 0% }
+exclude: { offload: none }
+published: none
+";
+    insta::assert_snapshot!(brief(text), @r"
+    1:7 `name` cannot be a list | one value is wanted | write letters, digits, `.`, `_` and `-`, at most 64, such as `jumbo-or-not`
+    2:14 `description` cannot be a mapping | a mapping | write text, such as `What jumbo frames are worth here.`
+    3:8 `cores` cannot be `2` | unknown word | write `split` or `shared`
+    4:7 `seed` cannot be `-1` | below 0 | write a whole number of at least 0, such as `1`
+    5:11 `underlay` cannot be `9000` | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
+    6:12 `guest_mtu` cannot be a mapping | a mapping | write `max` or a whole number from 576 to 65535, such as `8900`
+    7:17 `encapsulation[0]` cannot be a list | one value is wanted | write `none`, `vxlan` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
+    8:7 `load` cannot be `udp` | unknown word | write `tcp-stream` or a mapping, such as `{ tcp-stream: { streams: 4 } }`
+    9:19 `repeat.rounds` cannot be `2.5` | not a whole number | write a whole number from 1 to 1000, such as `8`
+    9:33 `repeat.seconds` cannot be `0.01` | below 0.05 s | write a duration from 0.05 s to 3600 s, such as `1.5`
+    9:47 `repeat.warmup` cannot be `-1s` | below 0 s | write a duration from 0 s to 60 s, such as `200ms`
+    9:59 `repeat.worth` cannot be `0%` | not above 0% | write a share above 0% and at most 100%, such as `5%`
+    10:10 `exclude` cannot be a mapping | not a list | write a list of mappings, such as `[{ encapsulation: none, offload: plain }]`
+    11:12 `published` cannot be `none` | not a mapping | write a mapping, such as `{ source: ..., figures: [...] }`
+    ");
+}
+
+#[test]
+fn options_are_held_against_their_ranges() {
+    let text = "\
+name: ../x
+encapsulation: { vxlan: { vni: 16777216, port: 0, df: maybe, udp_checksum: yes } }
+offload: { profile: all, gro: 1, checksum: off }
+load: { tcp-stream: { streams: 1025, message: 0, congestion: 'a b', socket_buffer: 1KiB } }
+repeat: { seconds: 2h, worth: 101% }
+";
+    insta::assert_snapshot!(brief(text), @r"
+    1:7 `name` cannot be `../x` | has '/' | write letters, digits, `.`, `_` and `-`, at most 64, such as `jumbo-or-not`
+    2:32 `encapsulation.vxlan.vni` cannot be `16777216` | above 16777215 | write a whole number from 0 to 16777215, such as `42`
+    2:48 `encapsulation.vxlan.port` cannot be `0` | below 1 | write a whole number from 1 to 65535, such as `4789`
+    2:55 `encapsulation.vxlan.df` cannot be `maybe` | unknown word | write `unset`, `set` or `inherit`
+    2:76 `encapsulation.vxlan.udp_checksum` cannot be `yes` | unknown word | write `on` or `off`
+    3:21 `offload.profile` cannot be `all` | unknown word | write `none`, `plain` or `tunnel`
+    3:31 `offload.gro` cannot be `1` | unknown word | write `on` or `off`
+    3:44 `offload.checksum` cannot be `off` | unknown word | write `software` or `hardware`
+    4:32 `load.tcp-stream.streams` cannot be `1025` | above 1024 | write a whole number from 1 to 1024, such as `4`
+    4:47 `load.tcp-stream.message` cannot be `0` | below 1B | write a size from 1B to 1MiB, such as `128KiB`
+    4:62 `load.tcp-stream.congestion` cannot be `a b` | not such a name | write the kernel's name of a congestion control, such as `cubic`
+    4:84 `load.tcp-stream.socket_buffer` cannot be `1KiB` | below 4KiB | write `auto` or a size from 4KiB to 1GiB, such as `4MiB`
+    5:20 `repeat.seconds` cannot be `2h` | not a duration | write a duration from 0.05 s to 3600 s, such as `1.5`
+    5:31 `repeat.worth` cannot be `101%` | above 100% | write a share above 0% and at most 100%, such as `5%`
+    ");
+}
+
+#[test]
+fn a_section_without_a_value_points_at_its_key() {
+    insta::assert_snapshot!(brief("name:\nunderlay:\nrepeat: { rounds: }\nload: {}\nencapsulation: {}\n"), @r"
+    1:1 `name` has no value | no value | write letters, digits, `.`, `_` and `-`, at most 64, such as `jumbo-or-not`
+    2:1 `underlay` has no value | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
+    3:11 `repeat.rounds` has no value | no value | write a whole number from 1 to 1000, such as `8`
+    4:7 `load` cannot be a mapping | names no load | write `tcp-stream` or a mapping, such as `{ tcp-stream: { streams: 4 } }`
+    5:16 `encapsulation` cannot be a mapping | names no encapsulation | write `none`, `vxlan` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
+    ");
+}
+
+#[test]
+fn exclude_knows_the_factors_and_their_levels() {
+    let text = "\
+name: x
+guest_mtu: [1500, 1400]
+exclude:
+  - { guestmtu: 1500 }
+  - { guest_mtu: [1400, 9000] }
+  - { mtu: 1500 }
+  - {}
+  - vxlan
+";
+    insta::assert_snapshot!(brief(text), @r"
+    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `encapsulation`, `guest_mtu`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
+    5:25 `guest_mtu` has no level `9000` | not a level | its levels are `1500` and `1400`
+    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `encapsulation`, `guest_mtu`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
+    7:5 `exclude[3]` names no factor | would drop every cell | name at least one factor and its level, such as `{ encapsulation: none }`
+    8:5 `exclude[4]` cannot be `vxlan` | not a mapping | write factors and their levels, such as `{ encapsulation: none, offload: plain }`
+    ");
+}
+
+#[test]
+fn excluding_every_cell_leaves_nothing_to_measure() {
+    insta::assert_snapshot!(errors("name: x\nexclude:\n  - { encapsulation: none }\n"), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × `exclude` drops every cell
+       ╭─[plan.yaml:3:3]
+     2 │ exclude:
+     3 │   - { encapsulation: none }
+       ·   ────────────┬────────────
+       ·               ╰── nothing is left
+       ╰────
+      help: remove an entry: at least one cell must be left to measure
+    ");
+}
+
+#[test]
+fn published_figures_are_checked_as_the_plan_is() {
+    let text = "\
+name: x
+published:
+  figures:
+    - { where: { guest_mtu: 9000 }, gbps: 7.4 }
+    - { where: {}, gbps: 0 }
+    - { gbps: fast, mtu: 1500 }
+    - 7.4
+";
+    insta::assert_snapshot!(brief(text), @r"
+    3:3 `published.source` is missing | no `source` here | write `source: ...`: text, such as `who, what, on which hardware`
+    4:29 `guest_mtu` has no level `9000` | not a level | its only level is `max`
+    5:16 `published.figures[1].where` names no factor | would match every cell | name at least one factor and its level, such as `{ encapsulation: none }`
+    5:26 `published.figures[1].gbps` cannot be `0` | not above 0 | write a number of Gbit/s above 0 and at most 100000, such as `7.4`
+    6:7 `published.figures[2].where` is missing | no `where` here | write `where: ...`: a mapping of factors to levels, such as `{ guest_mtu: 1500 }`
+    6:15 `published.figures[2].gbps` cannot be `fast` | not a number | write a number of Gbit/s above 0 and at most 100000, such as `7.4`
+    6:21 `published.figures[2]` has no key `mtu` | unknown key | `mtu` stands under `underlay`. `published.figures[2]` may have `where`, `gbps` and `note`
+    7:7 `published.figures[3]` cannot be `7.4` | not a mapping | write a mapping, such as `{ where: { guest_mtu: 1500 }, gbps: 7.4 }`
+    ");
+}
+
+#[test]
+fn too_many_cells_are_a_slip_of_the_pen() {
+    let hundred: Vec<String> = (1..=100).map(|n| n.to_string()).collect();
+    let list = hundred.join(", ");
+    let text =
+        format!("name: x\nload: {{ tcp-stream: {{ streams: [{list}], message: [{list}] }} }}\n");
+    insta::assert_snapshot!(brief(&text), @"1:1 the plan has 10000 cells, which is more than 4096 | this plan | vary less at once: 100 of `streams` x 100 of `message`");
+}
+
+#[test]
+fn a_key_twice_is_an_error_with_both_places() {
+    insta::assert_snapshot!(errors("name: x\nrepeat: { rounds: 1, rounds: 2 }\nname: y\n"), @r"
+      × 2 errors in plan.yaml
+
+    Error:
+      × the key `rounds` stands twice
+       ╭─[plan.yaml:2:22]
+     1 │ name: x
+     2 │ repeat: { rounds: 1, rounds: 2 }
+       ·                      ───┬──
+       ·                         ╰── second time
+     3 │ name: y
+       ╰────
+      help: keep one of them; the first is in line 2
+
+    Error:
+      × the key `name` stands twice
+       ╭─[plan.yaml:3:1]
+     2 │ repeat: { rounds: 1, rounds: 2 }
+     3 │ name: y
+       · ──┬─
+       ·   ╰── second time
+       ╰────
+      help: keep one of them; the first is in line 1
+    ");
+}
+
+#[test]
+fn what_is_not_yaml_says_where() {
+    insta::assert_snapshot!(errors("name: x\nguest_mtu: [1500, 9000\nrepeat: { rounds: 8 }\n"), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × this is not YAML: illegal placement of ':' indicator
+       ╭─[plan.yaml:3:7]
+     2 │ guest_mtu: [1500, 9000
+     3 │ repeat: { rounds: 8 }
+       ·       ┬
+       ·       ╰── here
+       ╰────
+      help: check the indentation of this line and the one above, and that every
+            bracket, brace and quote is closed
+    ");
+}
+
+#[test]
+fn tabs_are_told_to_be_spaces() {
+    insta::assert_snapshot!(errors("name: x\nunderlay:\n\tmtu: 9000\n"), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × this is not YAML: tabs disallowed within this context (block indentation)
+       ╭─[plan.yaml:3:2]
+     2 │ underlay:
+     3 │     mtu: 9000
+       ·     ┬
+       ·     ╰── here
+       ╰────
+      help: indent with spaces: YAML allows no tabs there
+    ");
+}
+
+#[test]
+fn what_is_not_one_mapping_is_not_a_plan() {
+    insta::assert_snapshot!(brief(""), @"1:1 the plan is empty | nothing here | a plan needs at least a name: write `name: my-plan`");
+    insta::assert_snapshot!(brief("# only a comment\n"), @"1:1 the plan is empty | nothing here | a plan needs at least a name: write `name: my-plan`");
+    insta::assert_snapshot!(brief("- name: x\n"), @"1:1 a plan is a mapping of keys to values | not a mapping | write one key per line, beginning with `name: my-plan`");
+    insta::assert_snapshot!(brief("jumbo"), @"1:1 a plan is a mapping of keys to values | not a mapping | write one key per line, beginning with `name: my-plan`");
+    insta::assert_snapshot!(brief("name: x\n---\nname: y\n"), @"2:1 a second document begins here | second document | keep one plan per file");
+    insta::assert_snapshot!(brief(&"[".repeat(5000)), @"1:256 this is not YAML: recursion limit exceeded | here | check the indentation of this line and the one above, and that every bracket, brace and quote is closed");
+    insta::assert_snapshot!(brief(&"- ".repeat(500)), @"1:33 lists and mappings are nested too deeply | too deep | a plan needs no more than five levels: check the indentation and the brackets");
+}
+
+#[test]
+fn anchors_aliases_and_tags_are_refused() {
+    let text = "name: &n x\ndescription: *n\nguest_mtu: !!int 1500\n? [a]\n: b\n";
+    insta::assert_snapshot!(brief(text), @r"
+    1:7 a plan has no anchors (`&`), aliases (`*`) or tags (`!`) | not used in plans | write the value out; put text that begins with one of these signs in quotes
+    2:14 a plan has no anchors (`&`), aliases (`*`) or tags (`!`) | not used in plans | write the value out; put text that begins with one of these signs in quotes
+    3:12 a plan has no anchors (`&`), aliases (`*`) or tags (`!`) | not used in plans | write the value out; put text that begins with one of these signs in quotes
+    4:3 a key is missing, or is not plain text | not a key | write `key: value`
+    ");
+}
+
+#[test]
+fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_windows() {
+    insta::assert_snapshot!(errors("name: x\r\ndescription: größer 测试\r\nunderlay: { mtu: 1 }\r\n"), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × `underlay.mtu` cannot be `1`
+       ╭─[plan.yaml:3:18]
+     2 │ description: größer 测试
+     3 │ underlay: { mtu: 1 }
+       ·                  ┬
+       ·                  ╰── below 576
+       ╰────
+      help: write a whole number from 576 to 65535, such as `9000`
+    ");
+    insta::assert_snapshot!(errors("name: x\nexclude: [{ größe: 1, ärger: 2 }]\n"), @r"
+      × 2 errors in plan.yaml
+
+    Error:
+      × `größe` is not a factor
+       ╭─[plan.yaml:2:13]
+     1 │ name: x
+     2 │ exclude: [{ größe: 1, ärger: 2 }]
+       ·             ──┬──
+       ·               ╰── unknown factor
+       ╰────
+      help: the factors are `underlay.mtu`, `underlay.rate`, `encapsulation`,
+            `guest_mtu`, `offload`, `streams`, `message`, `congestion` and
+            `socket_buffer`
+
+    Error:
+      × `ärger` is not a factor
+       ╭─[plan.yaml:2:25]
+     1 │ name: x
+     2 │ exclude: [{ größe: 1, ärger: 2 }]
+       ·                       ──┬──
+       ·                         ╰── unknown factor
+       ╰────
+      help: the factors are `underlay.mtu`, `underlay.rate`, `encapsulation`,
+            `guest_mtu`, `offload`, `streams`, `message`, `congestion` and
+            `socket_buffer`
+    ");
+}
+
+#[test]
+fn an_error_gives_its_place_as_numbers_too() {
+    let text = "name: ünder\nrepeat: { rounds: 0 }\n";
+    let errors = load("plan.yaml", text).expect_err("two errors");
+    let [name, rounds] = errors.errors() else {
+        panic!("{errors:?}")
+    };
+    assert_eq!((name.line, name.column, &*name.path), (1, 7, "name"));
+    assert_eq!((rounds.line, rounds.column), (2, 19));
+    assert_eq!(rounds.path, "repeat.rounds");
+    assert_eq!(&text[rounds.span.clone()], "0");
+    assert_eq!(errors.to_string(), "2 errors in plan.yaml");
+
+    let marked = format!("\u{feff}{text}");
+    let errors = load("plan.yaml", &marked).expect_err("two errors");
+    let places = errors
+        .errors()
+        .iter()
+        .map(|error| &marked[error.span.clone()]);
+    assert_eq!(places.collect::<Vec<_>>(), ["ünder", "0"]);
+}

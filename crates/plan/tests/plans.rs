@@ -1,0 +1,289 @@
+//! What right plans come to.
+
+use wirecost_model::cell::Experiment;
+use wirecost_model::offload::{Feature, Offload, Profile};
+use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, OuterDf, Vxlan};
+use wirecost_plan::{BUILTIN, builtin, load};
+
+use proptest::prelude::*;
+
+fn experiment(text: &str) -> Experiment {
+    load("plan.yaml", text).unwrap_or_else(|errors| panic!("{:#?}", errors.errors()))
+}
+
+fn labels(experiment: &Experiment, factor: &str) -> Vec<String> {
+    let of = |cell: &wirecost_model::cell::Cell| cell.levels[factor].clone();
+    experiment.cells.iter().map(of).collect()
+}
+
+#[test]
+fn the_built_in_plan_is_the_published_experiment_in_eight_cells() {
+    let text = builtin("jumbo-or-not").expect("built in");
+    let jumbo = experiment(text);
+    assert_eq!(jumbo.plan.name, "jumbo-or-not");
+    assert_eq!(jumbo.cells.len(), 8);
+    let varied: Vec<&str> = jumbo.varied().map(|factor| &*factor.key).collect();
+    assert_eq!(varied, ["encapsulation", "guest_mtu", "offload"]);
+    let published = jumbo.plan.published.as_ref().expect("figures");
+    assert_eq!(published.figures.len(), 4);
+    for figure in &published.figures {
+        let of = |cell: &&wirecost_model::cell::Cell| {
+            figure
+                .levels
+                .iter()
+                .all(|(key, label)| cell.levels[key] == *label)
+        };
+        assert_eq!(jumbo.cells.iter().filter(of).count(), 1, "{figure:?}");
+    }
+}
+
+#[test]
+fn every_built_in_plan_is_right_and_bears_its_own_name() {
+    for (name, text) in BUILTIN {
+        assert_eq!(experiment(text).plan.name, *name);
+    }
+    assert_eq!(builtin("no-such-plan"), None);
+}
+
+#[test]
+fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
+    let plan = experiment("name: least\n");
+    let [cell] = &plan.cells[..] else {
+        panic!("{:?}", plan.cells)
+    };
+    assert_eq!((cell.network.underlay_mtu, cell.guest_mtu), (1500, 1500));
+    assert_eq!(cell.network.rate, None);
+    assert_eq!(cell.network.encapsulation, Encapsulation::None);
+    assert_eq!(cell.network.cores, Cores::Split);
+    assert_eq!(cell.offload, Offload::profile(Profile::Tunnel));
+    assert_eq!((cell.load.streams, cell.load.message), (1, 131_072));
+    assert_eq!(
+        (&*cell.load.congestion, cell.load.socket_buffer),
+        ("cubic", None)
+    );
+    let repeat = &plan.plan.repeat;
+    assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
+    assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
+    assert_eq!(plan.factors.len(), 9);
+    assert_eq!(cell.levels.len(), 9);
+}
+
+#[test]
+fn cells_come_in_the_order_of_the_factors_with_the_last_fastest() {
+    let plan = experiment(
+        "name: x\nunderlay: { mtu: 9000 }\nencapsulation: [none, vxlan]\nguest_mtu: [1500, max]\nload: { tcp-stream: { streams: [1, 4] } }\n",
+    );
+    assert_eq!(labels(&plan, "streams"), ["1", "4"].repeat(4));
+    assert_eq!(labels(&plan, "encapsulation")[..4], ["none"; 4]);
+    assert_eq!(
+        labels(&plan, "guest_mtu")[..4],
+        ["1500", "1500", "max", "max"]
+    );
+    let mtus: Vec<u32> = plan.cells.iter().map(|cell| cell.guest_mtu).collect();
+    assert_eq!(mtus, [1500, 1500, 9000, 9000, 1500, 1500, 8950, 8950]);
+    let numbers: Vec<u32> = plan.cells.iter().map(|cell| cell.index).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn every_way_of_writing_a_level_is_read() {
+    let plan = experiment(
+        "\
+name: x
+cores: shared
+seed: 18446744073709551615
+underlay: { mtu: [\"1500\", 9000], rate: [none, 2.5gbit] }
+guest_mtu: [576]
+encapsulation: [{ vxlan: { vni: 7, port: 8472, df: inherit, udp_checksum: true } }]
+offload: [{ gro: off }, { profile: none, checksum: software, tso: false }]
+load: { tcp-stream: { message: [1000, 64KiB], socket_buffer: [auto, 4MiB], congestion: [cubic, bbr] } }
+repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
+",
+    );
+    assert_eq!(plan.cells.len(), 2 * 2 * 2 * 2 * 2 * 2);
+    assert_eq!(plan.plan.seed, Some(u64::MAX));
+    assert_eq!(plan.plan.guest_mtu, [GuestMtu::Bytes(576)]);
+    assert_eq!(
+        plan.plan.encapsulation,
+        [Encapsulation::Vxlan(Vxlan {
+            vni: 7,
+            port: 8472,
+            df: OuterDf::Inherit,
+            udp_checksum: true,
+        })]
+    );
+    assert_eq!(plan.plan.offload[0].set, [(Feature::Gro, false)].into());
+    let levels: Vec<&[String]> = plan
+        .factors
+        .iter()
+        .map(|factor| &factor.levels[..])
+        .collect();
+    insta::assert_debug_snapshot!(levels, @r#"
+    [
+        [
+            "1500",
+            "9000",
+        ],
+        [
+            "none",
+            "2.5gbit",
+        ],
+        [
+            "vxlan vni=7 port=8472 df=inherit udp_checksum=on",
+        ],
+        [
+            "576",
+        ],
+        [
+            "tunnel gro=off",
+            "none tso=off checksum=software",
+        ],
+        [
+            "1",
+        ],
+        [
+            "1000B",
+            "64KiB",
+        ],
+        [
+            "cubic",
+            "bbr",
+        ],
+        [
+            "auto",
+            "4MiB",
+        ],
+    ]
+    "#);
+    assert_eq!(
+        (plan.plan.repeat.seconds, plan.plan.repeat.worth),
+        (0.2, 0.1)
+    );
+}
+
+#[test]
+fn the_load_may_be_named_alone() {
+    let plan = experiment("name: x\nload: tcp-stream\n");
+    assert_eq!(plan.plan.load.streams, [1]);
+}
+
+#[test]
+fn files_from_windows_and_with_a_byte_order_mark_are_read() {
+    let plan = experiment("\u{feff}name: x\r\nguest_mtu: 1400\r\n");
+    assert_eq!(plan.plan.name, "x");
+    assert_eq!(plan.cells[0].guest_mtu, 1400);
+}
+
+#[test]
+fn excluded_cells_are_left_out_and_the_rest_is_numbered_anew() {
+    let plan = experiment(
+        "\
+name: x
+underlay: { mtu: 9000 }
+guest_mtu: [1500, 9000]
+encapsulation: [none, vxlan]
+offload: [none, plain, tunnel]
+load: { tcp-stream: { message: [128KiB, 16KiB] } }
+exclude:
+  - { encapsulation: vxlan, guest_mtu: 9000 }
+  - { encapsulation: none, offload: [plain, tunnel] }
+  - { message: 16384 }
+",
+    );
+    let cells: Vec<String> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let of = |key: &str| cell.levels[key].clone();
+            format!(
+                "{} {} {} {}",
+                cell.index,
+                of("encapsulation"),
+                of("guest_mtu"),
+                of("offload")
+            )
+        })
+        .collect();
+    let expected = [
+        "0 none 1500 none",
+        "1 none 9000 none",
+        "2 vxlan 1500 none",
+        "3 vxlan 1500 plain",
+        "4 vxlan 1500 tunnel",
+    ];
+    assert_eq!(cells, expected);
+    assert_eq!(plan.plan.exclude.len(), 4);
+    assert_eq!(plan.plan.exclude[3]["message"], "16KiB");
+}
+
+/// Text that is nearly a plan: lines of real plans, cut and glued together.
+fn nearly_a_plan() -> impl Strategy<Value = String> {
+    let (_, text) = BUILTIN[0];
+    let line = prop::sample::select(text.lines().map(str::to_owned).collect::<Vec<_>>());
+    let sign = prop::sample::select(vec![
+        "",
+        ":",
+        "[",
+        "]",
+        "{",
+        "}",
+        "- ",
+        "\"",
+        "'",
+        "&a",
+        "*a",
+        "!t",
+        "|",
+        ">",
+        "\t",
+        "\r",
+        "---",
+        "...",
+        "#",
+        "?",
+        "%",
+        "\u{feff}",
+        "ß",
+        "🦀",
+        "-1",
+        "1e999",
+        "nan",
+        "99999999999999999999",
+    ]);
+    prop::collection::vec((line, 0usize..80, sign), 0..12).prop_map(|parts| {
+        let mut text = String::new();
+        for (line, cut, sign) in parts {
+            text.extend(line.chars().take(cut));
+            text.push_str(sign);
+            text.push('\n');
+        }
+        text
+    })
+}
+
+fn never_panics(text: &str) {
+    if let Err(errors) = load("plan.yaml", text) {
+        assert!(!errors.errors().is_empty());
+        for error in errors.errors() {
+            let _ = &text[error.span.clone()];
+            assert!(error.line >= 1 && error.column >= 1);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_text_is_a_plan_or_has_errors(text in any::<String>()) {
+        never_panics(&text);
+    }
+
+    #[test]
+    fn signs_of_yaml_in_any_order_are_a_plan_or_have_errors(text in "[-?:,\\[\\]{}#&*!|>'\"%@`a1 \t\n\r]{0,60}") {
+        never_panics(&text);
+    }
+
+    #[test]
+    fn text_that_is_nearly_a_plan_is_one_or_has_errors(text in nearly_a_plan()) {
+        never_panics(&text);
+    }
+}
