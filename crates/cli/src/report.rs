@@ -36,7 +36,7 @@ pub(crate) fn print(document: &Document, json: bool) -> ExitCode {
             }
         }
     } else {
-        print!("{}", wirecost_report::terminal(document, screen::terminal()));
+        println!("{}", wirecost_report::terminal(document, screen::terminal()).trim_end());
     }
     exit::FINE
 }

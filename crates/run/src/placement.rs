@@ -13,6 +13,16 @@ pub struct Placement {
     pub b: Vec<u32>,
 }
 
+impl Placement {
+    /// Every core of the run, ascending.
+    pub fn all(&self) -> Vec<u32> {
+        let mut all = [&self.a[..], &self.b[..]].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
 /// Places the hosts on the cores that this process may use.
 ///
 /// Split: the lower half to a, the upper to b, the odd one to b, which receives and has more to do.
@@ -39,5 +49,6 @@ mod tests {
     fn one_core_is_shared_and_says_so() {
         assert_eq!(place(Cores::Split, &[3]).cores, Cores::Shared);
         assert_eq!(place(Cores::Shared, &[0, 1]).a, vec![0, 1]);
+        assert_eq!(place(Cores::Shared, &[0, 1]).all(), vec![0, 1]);
     }
 }

@@ -215,7 +215,9 @@ impl Labs {
                     else {
                         return Err(lab.a.confused("Describe"));
                     };
-                    return Ok(Environment { hosts: self.hosts(), ..*environment });
+                    // The agent is pinned to its host's share of the cores.
+                    let (cpus, hosts) = (self.context.placement.all(), self.hosts());
+                    return Ok(Environment { cpus, hosts, ..*environment });
                 }
                 Ok(Err(message)) => {
                     first.get_or_insert(LinkError::Refused { host: "a".into(), message });

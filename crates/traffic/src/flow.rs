@@ -60,7 +60,7 @@ impl Flow {
 /// All connections of one end.
 #[derive(Debug)]
 pub(crate) struct Flows {
-    flows: Box<[Flow]>,
+    all: Box<[Flow]>,
     stopping: AtomicBool,
     cut: AtomicBool,
     strays: AtomicU32,
@@ -72,7 +72,7 @@ impl Flows {
     /// Room for `count` flows, none of them there yet.
     pub(crate) fn new(count: u32) -> Self {
         Self {
-            flows: (0..count).map(|_| Flow::default()).collect(),
+            all: (0..count).map(|_| Flow::default()).collect(),
             stopping: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             strays: AtomicU32::new(0),
@@ -83,24 +83,24 @@ impl Flows {
 
     /// By index.
     pub(crate) fn all(&self) -> &[Flow] {
-        &self.flows
+        &self.all
     }
 
     /// Flows expected.
     pub(crate) fn count(&self) -> u32 {
-        self.flows.len() as u32
+        self.all.len() as u32
     }
 
     /// Flows that are there, with their sockets.
     pub(crate) fn open(&self) -> impl Iterator<Item = (u32, &Flow, &Socket)> {
         (0..)
-            .zip(&self.flows)
+            .zip(&self.all)
             .filter_map(|(index, flow)| Some((index, flow, flow.socket.get()?)))
     }
 
     /// Bytes of all flows.
     pub(crate) fn bytes(&self) -> u64 {
-        self.flows.iter().map(|flow| flow.bytes.get()).sum()
+        self.all.iter().map(|flow| flow.bytes.get()).sum()
     }
 
     /// Whether no more is to be sent, or accepted.
@@ -185,7 +185,7 @@ impl Flows {
     /// The first flow that broke, as an error.
     pub(crate) fn check(&self) -> Result<(), TrafficError> {
         let broken = (0..)
-            .zip(&self.flows)
+            .zip(&self.all)
             .find_map(|(index, flow)| match flow.end.get() {
                 Some(End::Failed(error)) => Some((index, flow, error)),
                 _ => None,

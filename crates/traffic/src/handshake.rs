@@ -1,6 +1,6 @@
-//! The first bytes of every connection: who it belongs to, and the sink's answer.
+//! The first bytes of every connection: who it belongs to, and the sink's answer; and the last: the sink's count.
 //!
-//! Both have a fixed length, the same in every version, so that ends of different versions can tell each other so.
+//! The first two have a fixed length, the same in every version, so that ends of different versions can tell each other so.
 //! Numbers are big-endian.
 
 use std::io;
@@ -15,6 +15,9 @@ const MAGIC: [u8; 8] = *b"wirecost";
 pub(crate) const HEADER_BYTES: usize = 36;
 /// Bytes of an encoded [`Answer`].
 pub(crate) const ANSWER_BYTES: usize = 12;
+/// Bytes of the count that the sink sends once it has read to the end of the stream, a `u64`. Only the application
+/// that read can say so: its kernel acknowledges what nobody ever reads.
+pub(crate) const COUNT_BYTES: usize = 8;
 
 /// What the source says first: magic 8, version 2, zero 2, secret 16, flow 4, flows 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 mod acceptor;
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -176,19 +176,21 @@ fn read_to_end(flows: &Flows, flow: &Flow, mut socket: &Socket, buffer: &mut [u8
     }
 }
 
-/// A flow's thread: reads it to its end, and tells the source that it did.
+/// A flow's thread: reads it to its end, and tells the source how much that was.
 fn run_reader(flows: &Flows, flow: &Flow, socket: &Socket, buffer: &mut [u8]) {
-    let end = read_to_end(flows, flow, socket, buffer);
-    let end = match end {
-        // The stream ended in order, so may the connection: no reset any more.
-        End::Orderly => match socket
-            .set_linger(None)
-            .and_then(|()| socket.shutdown(Shutdown::Write))
-        {
+    let end = match read_to_end(flows, flow, socket, buffer) {
+        End::Orderly => match bid_farewell(socket, flow.bytes.get()) {
             Ok(()) => End::Orderly,
             Err(error) => End::Failed(error),
         },
         other => other,
     };
     flows.end(flow, end);
+}
+
+/// The stream ended in order, and so may the connection: no reset any more.
+fn bid_farewell(mut socket: &Socket, bytes: u64) -> io::Result<()> {
+    socket.write_all(&bytes.to_be_bytes())?;
+    socket.set_linger(None)?;
+    socket.shutdown(Shutdown::Write)
 }

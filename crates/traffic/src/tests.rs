@@ -104,9 +104,14 @@ fn four_flows_begin_together_and_are_all_measured() {
             .all(|flow| flow.bytes > 0)
     });
     let before = (source.snapshot().unwrap(), sink.snapshot().unwrap());
+    // What the kernel had queued before can feed the reader for a while: both ends are to have gained.
     eventually("every flow gains", || {
-        let deltas = flow_deltas(&before.1, &sink.snapshot().unwrap()).unwrap();
-        deltas.iter().all(|(bytes, _)| *bytes > 1 << 20)
+        let sent = flow_deltas(&before.0, &source.snapshot().unwrap()).unwrap();
+        let read = flow_deltas(&before.1, &sink.snapshot().unwrap()).unwrap();
+        sent.iter().all(|(_, socket)| socket.data_segs_out > 0)
+            && read
+                .iter()
+                .all(|(bytes, socket)| *bytes > 0 && socket.segs_in > 0)
     });
     let after = (source.snapshot().unwrap(), sink.snapshot().unwrap());
     let sent = flow_deltas(&before.0, &after.0).unwrap();
@@ -151,6 +156,7 @@ fn segments_are_full_whatever_the_message_size() {
         socket
             .connect(&listener.local_addr().unwrap().into())
             .unwrap();
+        cork(&socket).unwrap();
         let (mut far, _) = listener.accept().unwrap();
         let reader = thread::spawn(move || std::io::copy(&mut far, &mut std::io::sink()));
 
@@ -363,16 +369,18 @@ fn a_sink_that_is_dropped_is_a_peer_that_vanished() {
 }
 
 #[test]
-fn a_source_that_is_dropped_is_a_peer_that_vanished() {
+fn flows_of_a_source_that_is_dropped_have_no_figure_at_the_sink() {
     let (sink, source) = pair(&options(2));
     source.start().unwrap();
     eventually("bytes arrive", || sink.bytes() > 0);
+    let before = sink.snapshot().unwrap();
     drop(source);
-    eventually("it is noticed", || sink.snapshot().is_err());
-    assert!(matches!(
-        sink.finish(LONG),
-        Err(TrafficError::PeerVanished { .. })
-    ));
+    // A reset or an early end, as it falls: never a figure.
+    eventually("it is noticed", || {
+        sink.snapshot()
+            .and_then(|after| flow_deltas(&before, &after))
+            .is_err()
+    });
 }
 
 #[test]

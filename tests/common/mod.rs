@@ -1,0 +1,297 @@
+//! What the whole-program tests share: the program as a child that never outlives its test, waits
+//! with an end, and what a machine must allow.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use wirecost_model::record::{RunEnd, RunHead, file};
+use wirecost_model::sample::Sample;
+
+/// Longest wait for anything: far beyond what a busy machine needs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program under test.
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_wirecost"))
+}
+
+/// The program with arguments, as if typed without a terminal.
+pub(crate) fn wirecost<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = Command::new(program());
+    command.args(arguments);
+    command
+}
+
+/// Tests that measure, or that look for what runs leave behind, go one at a time.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a program ended and what it had printed.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// Fails the test unless the program ended by itself with this exit code.
+    #[track_caller]
+    pub(crate) fn expect_code(&self, code: i32) {
+        assert_eq!(self.status.code(), Some(code), "{self:#?}");
+    }
+
+    pub(crate) fn was_killed(&self) -> bool {
+        self.status.signal() == Some(Signal::SIGKILL as i32)
+    }
+}
+
+/// A program on its way. Dropping it ends it, and the agents that it started.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    owner: Owner,
+    stdout: File,
+    stderr: File,
+}
+
+impl Running {
+    /// Starts a program whose output goes to files that have no name: no pipe can fill up.
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let file = || tempfile::tempfile().expect("a file for the program's output");
+        let (stdout, stderr) = (file(), file());
+        let to = |file: &File| Stdio::from(file.try_clone().expect("descriptor"));
+        let child = command
+            .env_remove("COLUMNS")
+            .stdin(Stdio::null())
+            .stdout(to(&stdout))
+            .stderr(to(&stderr))
+            .spawn()
+            .expect("the program starts");
+        let owner = Owner::of(child.id());
+        Self { child, owner, stdout, stderr }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The living agents that it started, the oldest first.
+    pub(crate) fn agents(&self) -> Vec<Agent> {
+        agents_of(self.owner)
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Its end, if it has come.
+    pub(crate) fn ended(&mut self) -> Option<Ended> {
+        let status = self.child.try_wait().expect("our own child")?;
+        Some(Ended { status, stdout: contents(&self.stdout), stderr: contents(&self.stderr) })
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Ended {
+        wait_for("the program to end", || self.ended())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        for agent in self.agents() {
+            signal(agent.pid, Signal::SIGKILL);
+        }
+    }
+}
+
+fn contents(file: &File) -> String {
+    let length = file.metadata().expect("metadata").len();
+    let mut bytes = vec![0; usize::try_from(length).expect("a file that fits")];
+    file.read_exact_at(&mut bytes, 0).expect("what was printed");
+    String::from_utf8(bytes).expect("text")
+}
+
+/// Runs a program to its end.
+#[track_caller]
+pub(crate) fn run(command: &mut Command) -> Ended {
+    Running::start(command).wait()
+}
+
+/// Asks again and again until there is an answer; fails the test where none comes.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited {} s for {what}", PATIENCE.as_secs());
+        sleep(Duration::from_millis(2));
+    }
+}
+
+/// Signals a process; one that is gone is no error.
+pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
+    kill(Pid::from_raw(pid.cast_signed()), signal).is_ok()
+}
+
+/// An agent as the process list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Agent {
+    pub(crate) pid: u32,
+    pub(crate) host: String,
+}
+
+/// A controller as its agents name it: process id and start time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) pid: u32,
+    start: u64,
+}
+
+impl Owner {
+    /// A process that exists.
+    pub(crate) fn of(pid: u32) -> Self {
+        let (_, start) = state_and_start(pid).expect("a process");
+        Self { pid, start }
+    }
+
+    /// As it stands among an agent's arguments.
+    pub(crate) fn argument(self) -> String {
+        format!("{}:{}", self.pid, self.start)
+    }
+}
+
+/// The living agents that a controller started, the oldest first.
+pub(crate) fn agents_of(controller: Owner) -> Vec<Agent> {
+    let owner = controller.argument();
+    let mut agents: Vec<Agent> = fs::read_dir("/proc")
+        .expect("proc")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|pid: u32| {
+            let text = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+            let words: Vec<&str> = text.split('\0').collect();
+            let after = |name| words.iter().skip_while(|word| **word != name).nth(1);
+            (words.get(1) == Some(&"agent") && after("--owner") == Some(&owner.as_str()))
+                .then_some(Agent { pid, host: (*after("--host")?).to_owned() })
+        })
+        .collect();
+    agents.sort_by_key(|agent| agent.pid);
+    agents
+}
+
+/// A process's state letter (proc_pid_stat(5)) and start time in ticks; `None` where it is gone.
+pub(crate) fn state_and_start(pid: u32) -> Option<(char, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the command's name, which may hold anything, comes field 3.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    Some((fields.first()?.chars().next()?, fields.get(22 - 3)?.parse().ok()?))
+}
+
+/// A plan in a directory that goes with the test.
+pub(crate) struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("temporary directory") }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Writes a plan and returns where it is.
+    pub(crate) fn plan(&self, text: &str) -> PathBuf {
+        let path = self.path().join("plan.yaml");
+        fs::write(&path, text).expect("plan");
+        path
+    }
+
+    /// `wirecost run PLAN --out PLACE/NAME`, in this directory.
+    pub(crate) fn run_command(&self, plan: &Path, name: &str) -> Command {
+        let mut command = wirecost(["run"]);
+        command.arg(plan).arg("--out").arg(self.path().join(name)).current_dir(self.path());
+        command
+    }
+}
+
+/// A run directory, read without the program's own reader.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) head: RunHead,
+    pub(crate) samples: Vec<Sample>,
+    /// Whether the last line has no end: the write was cut by a kill.
+    pub(crate) cut: bool,
+    pub(crate) end: Option<RunEnd>,
+}
+
+impl Record {
+    /// Reads a run directory; `None` where its first file was not written yet.
+    #[track_caller]
+    pub(crate) fn read(directory: &Path) -> Option<Self> {
+        let json = |name| match fs::read_to_string(directory.join(name)) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => panic!("{}: {error}", directory.join(name).display()),
+        };
+        let head = serde_json::from_str(&json(file::RUN)?).expect("a whole run.json");
+        let end = json(file::END).map(|text| serde_json::from_str(&text).expect("whole end.json"));
+        let text = json(file::SAMPLES).unwrap_or_default();
+        let (lines, rest) = text.split_at(text.rfind('\n').map_or(0, |newline| newline + 1));
+        let sample = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let samples = lines.lines().map(sample).collect();
+        Some(Self { head, samples, cut: !rest.is_empty(), end })
+    }
+}
+
+/// Lines of a record's samples so far.
+pub(crate) fn lines_written(directory: &Path) -> usize {
+    let bytes = fs::read(directory.join(file::SAMPLES)).unwrap_or_default();
+    bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Whether a lab can be built here, as root or in a user namespace; where not, says so.
+pub(crate) fn lab_can_be_built() -> bool {
+    let tries = |arguments: &[&str]| succeeds(Command::new("unshare").args(arguments).arg("true"));
+    let possible = tries(&["--net", "--mount"]) || tries(&["--user", "--net", "--mount"]);
+    possible || skip("this user cannot make network namespaces (`unshare --user --net` fails)")
+}
+
+/// Whether this is root, with the right to make network namespaces; where not, says so.
+pub(crate) fn is_root() -> bool {
+    let root = nix::unistd::geteuid().is_root()
+        && succeeds(Command::new("unshare").args(["--net", "--mount", "true"]));
+    root || skip("this needs root (`ip netns add`, another user's processes)")
+}
+
+/// Whether a command can be started and ends well.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// Says that a test is skipped; fails it where nothing may be skipped.
+pub(crate) fn skip(why: &str) -> bool {
+    assert!(std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"), "{why}");
+    println!("skipped: {why}");
+    false
+}
