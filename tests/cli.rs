@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::{Place, alone, run, wirecost};
+use common::{Place, run, wirecost};
 
 #[test]
 fn help_names_the_commands_for_people() {
@@ -58,14 +58,20 @@ fn an_unknown_command_is_a_mistake_on_the_command_line() {
     let ended = run(&mut wirecost(["measure"]));
     ended.expect_code(2);
     assert_eq!(ended.stdout, "");
-    assert!(ended.stderr.contains("unrecognized subcommand 'measure'"), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("unrecognized subcommand 'measure'"),
+        "{ended:#?}"
+    );
 }
 
 #[test]
 fn no_command_at_all_shows_the_help() {
     let ended = run(&mut wirecost([]));
     ended.expect_code(2);
-    assert!(ended.stderr.contains("Usage: wirecost <COMMAND>"), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("Usage: wirecost <COMMAND>"),
+        "{ended:#?}"
+    );
 }
 
 #[test]
@@ -92,7 +98,9 @@ fn every_mistake_in_a_plan_is_shown_at_once_and_nothing_is_made() {
     );
     for out in [None, Some("kept")] {
         let mut command = wirecost(["run", "--json"]);
-        command.arg(&plan).args(out.map(|name| format!("--out={name}")));
+        command
+            .arg(&plan)
+            .args(out.map(|name| format!("--out={name}")));
         let ended = run(command.current_dir(place.path()));
         ended.expect_code(2);
         assert_eq!(ended.stdout, "");
@@ -116,7 +124,10 @@ fn every_mistake_in_a_plan_is_shown_at_once_and_nothing_is_made() {
 #[test]
 fn a_report_of_no_directory_and_of_no_run_says_what_to_give() {
     let place = Place::new();
-    for (directory, words) in [("gone", "there is no directory gone"), (".", "is not a run")] {
+    for (directory, words) in [
+        ("gone", "there is no directory gone"),
+        (".", "is not a run"),
+    ] {
         let ended = run(wirecost(["report", directory]).current_dir(place.path()));
         ended.expect_code(2);
         assert_eq!(ended.stdout, "");
@@ -138,24 +149,18 @@ fn an_existing_run_directory_is_never_written_over() {
     ended.expect_code(3);
     assert_eq!(ended.stdout, "");
     assert!(ended.stderr.contains("exists already"), "{ended:#?}");
-    assert!(ended.stderr.contains("name a new directory with --out"), "{ended:#?}");
-    assert_eq!(fs::read_to_string(&treasure).expect("file"), "an earlier run");
-    assert_eq!(fs::read_dir(place.path().join("out")).expect("directory").count(), 1);
-}
-
-#[test]
-fn clean_with_nothing_to_clean_says_so() {
-    let _alone = alone();
-    // What somebody else's killed run has left is not this test's subject.
-    run(&mut wirecost(["clean"])).expect_code(0);
-
-    let ended = run(&mut wirecost(["clean"]));
-    ended.expect_code(0);
-    assert_eq!(ended.stdout, "nothing to clean: no agent has outlived its run\n");
-    assert_eq!(ended.stderr, "");
-
-    let ended = run(&mut wirecost(["clean", "--json"]));
-    ended.expect_code(0);
-    let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one document");
-    assert_eq!(document, serde_json::json!({ "ended": [], "refused": [] }));
+    assert!(
+        ended.stderr.contains("name a new directory with --out"),
+        "{ended:#?}"
+    );
+    assert_eq!(
+        fs::read_to_string(&treasure).expect("file"),
+        "an earlier run"
+    );
+    assert_eq!(
+        fs::read_dir(place.path().join("out"))
+            .expect("directory")
+            .count(),
+        1
+    );
 }

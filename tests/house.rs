@@ -15,7 +15,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("meter", &["model"]),
     ("netbuild", &["model", "sys", "wire"]),
     ("traffic", &["model", "sys"]),
-    ("agent", &["meter", "model", "netbuild", "pmtu", "sys", "traffic", "wire"]),
+    (
+        "agent",
+        &[
+            "meter", "model", "netbuild", "pmtu", "sys", "traffic", "wire",
+        ],
+    ),
     ("run", &["agent", "model", "stats"]),
     ("report", &["model", "stats", "wire"]),
     ("cli", &["agent", "model", "plan", "report", "run", "sys"]),
@@ -24,7 +29,15 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Rooms that do no I/O: their sources name none of the standard library's ways to it.
 const PURE: &[&str] = &["model", "wire", "stats", "pmtu", "plan"];
-const IO: &[&str] = &["std::fs", "std::net::Tcp", "std::net::Udp", "std::process", "std::thread", "Instant::now", "SystemTime"];
+const IO: &[&str] = &[
+    "std::fs",
+    "std::net::Tcp",
+    "std::net::Udp",
+    "std::process",
+    "std::thread",
+    "Instant::now",
+    "SystemTime",
+];
 
 /// Rooms whose sources may switch `unsafe` on.
 const UNSAFE: &[&str] = &["sys"];
@@ -37,8 +50,17 @@ fn rooms() -> Vec<(String, PathBuf)> {
     let mut rooms: Vec<_> = fs::read_dir(root().join("crates"))
         .expect("crates")
         .map(|entry| entry.expect("entry").path())
+        .chain([root().join("bench")]) // the one room that is not part of the program
         .filter(|path| path.join("Cargo.toml").exists())
-        .map(|path| (path.file_name().expect("name").to_string_lossy().into_owned(), path))
+        .map(|path| {
+            (
+                path.file_name()
+                    .expect("name")
+                    .to_string_lossy()
+                    .into_owned(),
+                path,
+            )
+        })
         .collect();
     rooms.sort();
     rooms
@@ -52,7 +74,12 @@ fn used(manifest: &str) -> BTreeSet<String> {
         .skip(1)
         .take_while(|line| !line.starts_with('['))
         .filter_map(|line| line.trim().strip_prefix("wirecost-"))
-        .map(|rest| rest.split(['.', ' ', '=']).next().unwrap_or(rest).to_owned())
+        .map(|rest| {
+            rest.split(['.', ' ', '='])
+                .next()
+                .unwrap_or(rest)
+                .to_owned()
+        })
         .collect()
 }
 
@@ -73,25 +100,38 @@ fn every_room_uses_only_the_rooms_its_arrows_allow() {
         let (_, allowed) = ARROWS
             .iter()
             .find(|(name, _)| *name == room)
-            .unwrap_or_else(|| panic!("crates/{room} has no line in ARROWS"));
+            .unwrap_or_else(|| panic!("{room} has no line in ARROWS"));
         let manifest = fs::read_to_string(path.join("Cargo.toml")).expect("manifest");
         for other in used(&manifest) {
-            assert!(allowed.contains(&other.as_str()), "{room} must not use {other}");
+            assert!(
+                allowed.contains(&other.as_str()),
+                "{room} must not use {other}"
+            );
         }
     }
 }
 
 #[test]
 fn pure_rooms_do_no_io() {
-    for (room, path) in rooms().into_iter().filter(|(room, _)| PURE.contains(&room.as_str())) {
+    for (room, path) in rooms()
+        .into_iter()
+        .filter(|(room, _)| PURE.contains(&room.as_str()))
+    {
         let mut files = Vec::new();
         sources(&path.join("src"), &mut files);
         for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
             let text = fs::read_to_string(file).expect("source");
             // What follows the test module is not the room's.
-            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            let code = text
+                .split("#[cfg(test)]\nmod tests {")
+                .next()
+                .unwrap_or_default();
             for way in IO {
-                assert!(!code.contains(way), "{room} is pure, but {} names {way}", file.display());
+                assert!(
+                    !code.contains(way),
+                    "{room} is pure, but {} names {way}",
+                    file.display()
+                );
             }
         }
     }
@@ -99,7 +139,10 @@ fn pure_rooms_do_no_io() {
 
 #[test]
 fn unsafe_is_switched_on_in_one_room_only() {
-    for (room, path) in rooms().into_iter().filter(|(room, _)| !UNSAFE.contains(&room.as_str())) {
+    for (room, path) in rooms()
+        .into_iter()
+        .filter(|(room, _)| !UNSAFE.contains(&room.as_str()))
+    {
         let mut files = Vec::new();
         sources(&path.join("src"), &mut files);
         for file in files {
@@ -113,5 +156,8 @@ fn unsafe_is_switched_on_in_one_room_only() {
 fn the_manifest_reader_sees_rooms_however_they_are_written() {
     let manifest = "[package]\nname = \"wirecost-x\"\n[dependencies]\nwirecost-run.workspace = true\n\
                     wirecost-sys = { path = \"../sys\" }\nserde = \"1\"\n[dev-dependencies]\nwirecost-plan.workspace = true\n";
-    assert_eq!(used(manifest), BTreeSet::from(["run".to_owned(), "sys".to_owned()]));
+    assert_eq!(
+        used(manifest),
+        BTreeSet::from(["run".to_owned(), "sys".to_owned()])
+    );
 }

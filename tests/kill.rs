@@ -1,1 +1,439 @@
-fn main(){}
+//! Fault injection: whatever is killed, and whenever, nothing is left behind, nothing of the
+//! user's is touched, and no sample is lost but the one in the air.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{
+    Ended, Place, Record, Running, alone, is_root, lines_written, run, signal, succeeds, wait_for,
+    wirecost,
+};
+use nix::sys::signal::Signal;
+use wirecost_model::record::{Outcome, file};
+
+/// Two labs, one sample each: every phase of a run, and little of each.
+const PLAN: &str = "\
+name: kill
+underlay: { mtu: 9000, rate: 1gbit }
+guest_mtu: 1500
+encapsulation: [none, vxlan]
+offload: none
+repeat: { rounds: 1, seconds: 0.15, warmup: 0.1 }
+";
+const SAMPLES: usize = 2;
+/// Of each sample, seconds.
+const WARMUP: f64 = 0.1;
+const WINDOW: f64 = 0.15;
+
+/// Kills spread evenly over a run's whole duration.
+const SWEEP: u32 = 64;
+/// Kills of the sweep and the others that must really have hit something.
+const AT_LEAST: usize = 60;
+
+/// Who is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Victim {
+    Controller,
+    Agent(&'static str),
+    All,
+}
+
+const VICTIMS: [Victim; 4] = [
+    Victim::Controller,
+    Victim::Agent("a"),
+    Victim::Agent("b"),
+    Victim::All,
+];
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Build,
+    Proof,
+    WarmUp,
+    Window,
+    TearDown,
+}
+
+/// Where an uninterrupted run spends its time, in seconds.
+struct Schedule {
+    whole: Duration,
+    first_sample: f64,
+    /// Building the second lab, within the second sample.
+    second_build: f64,
+    /// What each sample takes beside building, warm-up and window: half of it before, half after.
+    rest: [f64; SAMPLES],
+}
+
+impl Schedule {
+    /// From a run that nobody disturbs.
+    fn measure(place: &Place, plan: &Path) -> Self {
+        let began = Instant::now();
+        let ended = Running::start(&mut place.run_command(plan, "reference")).wait();
+        let whole = began.elapsed();
+        ended.expect_code(0);
+        let record = Record::read(&place.path().join("reference")).expect("a record");
+        assert_eq!(record.samples.len(), SAMPLES);
+        let milliseconds: f64 = ended
+            .stderr
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix("built ")?
+                    .rsplit_once(" in ")?
+                    .1
+                    .strip_suffix(" ms")
+            })
+            .and_then(|number| number.parse().ok())
+            .unwrap_or_else(|| panic!("no building time: {ended:#?}"));
+        let second_build = milliseconds / 1e3;
+        let rest = |at: usize, build| record.samples[at].took_s - build - WARMUP - WINDOW;
+        Self {
+            whole,
+            first_sample: record.samples[0].started_s,
+            second_build,
+            rest: [rest(0, 0.0), rest(1, second_build)],
+        }
+    }
+
+    /// What a run did `elapsed` seconds after its start, with that many samples in its record;
+    /// `began` is when the sample in the air began.
+    fn phase(&self, recording: bool, samples: usize, began: f64, elapsed: f64) -> Phase {
+        if samples >= SAMPLES {
+            return Phase::TearDown;
+        }
+        let build = if samples == 1 { self.second_build } else { 0.0 };
+        let warm_up = build + self.rest[samples] / 2.0;
+        match elapsed - began {
+            _ if !recording => Phase::Build,
+            into if into < build => Phase::Build,
+            into if into < warm_up => Phase::Proof,
+            into if into < warm_up + WARMUP => Phase::WarmUp,
+            into if into < warm_up + WARMUP + WINDOW => Phase::Window,
+            _ => Phase::Proof,
+        }
+    }
+}
+
+/// When to kill.
+#[derive(Debug, Clone, Copy)]
+enum When {
+    /// So long after the start.
+    After(Duration),
+    /// As soon as the last sample is in the record.
+    AllTaken,
+}
+
+/// One run to be killed.
+struct Attempt<'a> {
+    schedule: &'a Schedule,
+    victim: Victim,
+    when: When,
+    /// Agents to be stopped before.
+    stop: &'a [&'a str],
+    /// Which of several: the newest, or the oldest.
+    newest: bool,
+}
+
+/// What came of it.
+struct Hit {
+    phase: Phase,
+    cleaned: bool,
+}
+
+impl fmt::Debug for Attempt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} killed {:?}, {:?} stopped",
+            self.victim, self.when, self.stop
+        )
+    }
+}
+
+impl Attempt<'_> {
+    /// `None` where there was nothing left to kill.
+    fn make(&self, place: &Place, plan: &Path, name: &str) -> Option<Hit> {
+        let out = place.path().join(name);
+        let started = Instant::now();
+        let mut running = Running::start(&mut place.run_command(plan, name));
+        match self.when {
+            When::After(delay) => sleep(delay.saturating_sub(started.elapsed())),
+            When::AllTaken => while lines_written(&out) < SAMPLES && running.ended().is_none() {},
+        }
+        let recording = out.join(file::SAMPLES).exists();
+        let before = lines_written(&out);
+        let elapsed = started.elapsed().as_secs_f64();
+        for agent in running
+            .agents()
+            .iter()
+            .filter(|a| self.stop.contains(&a.host.as_str()))
+        {
+            signal(agent.pid, Signal::SIGSTOP);
+        }
+        let hit = self.kill(&mut running);
+
+        let ended = running.wait();
+        let cleaned = self.nothing_is_left(&running);
+        let record = self.the_record_is_valid(&out, before, &ended);
+        if !hit {
+            return None;
+        }
+        let previous = record
+            .as_ref()
+            .and_then(|record| record.samples.get(before.checked_sub(1)?));
+        let began = previous.map_or(self.schedule.first_sample, |s| s.started_s + s.took_s);
+        let phase = self.schedule.phase(recording, before, began, elapsed);
+        self.it_ended_as_it_should(&ended, record.as_ref());
+        Some(Hit { phase, cleaned })
+    }
+
+    fn kill(&self, running: &mut Running) -> bool {
+        let host = match self.victim {
+            Victim::Controller => return running.signal(Signal::SIGKILL),
+            Victim::All => {
+                let agents = running.agents();
+                let hit = running.signal(Signal::SIGKILL);
+                for agent in agents {
+                    signal(agent.pid, Signal::SIGKILL);
+                }
+                return hit;
+            }
+            Victim::Agent(host) => host,
+        };
+        // Very early there is none yet, and very late none any more.
+        wait_for("an agent or the run's end", || {
+            let mut agents = running.agents();
+            agents.retain(|agent| agent.host == host);
+            let victim = if self.newest {
+                agents.last()
+            } else {
+                agents.first()
+            };
+            match victim {
+                Some(agent) => Some(signal(agent.pid, Signal::SIGKILL)),
+                None => (running.ended().is_some() || !self.is_early()).then_some(false),
+            }
+        })
+    }
+
+    fn is_early(&self) -> bool {
+        matches!(self.when, When::After(delay) if delay < self.schedule.whole / 2)
+    }
+
+    /// Sees to it that no process of the run is left; whether `wirecost clean` was needed for it.
+    fn nothing_is_left(&self, running: &Running) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < deadline {
+            if running.agents().is_empty() {
+                return false;
+            }
+            sleep(Duration::from_millis(5));
+        }
+        println!("{self:?}: {:?} left, to be cleaned", running.agents());
+        run(&mut wirecost(["clean"])).expect_code(0);
+        wait_for("the cleaned agents to be gone", || {
+            running.agents().is_empty().then_some(())
+        });
+        true
+    }
+
+    /// What was in the record before the kill is in it after the kill, and it can be read.
+    fn the_record_is_valid(&self, out: &Path, before: usize, ended: &Ended) -> Option<Record> {
+        let Some(record) = Record::read(out) else {
+            assert_eq!(before, 0, "{self:?}");
+            return None;
+        };
+        assert!(record.samples.len() >= before, "{self:?}: samples lost");
+        for (place, sample) in (0..).zip(&record.samples) {
+            assert_eq!((sample.round, sample.position), (0, place), "{self:?}");
+        }
+        for sample in &record.samples[..before] {
+            assert_eq!(sample.invalid, None, "{self:?}: {sample:#?}");
+        }
+        assert!(!record.cut || ended.was_killed(), "{self:?}: {ended:#?}");
+        run(wirecost(["report", "--json"]).arg(out)).expect_code(0);
+        Some(record)
+    }
+
+    fn it_ended_as_it_should(&self, ended: &Ended, record: Option<&Record>) {
+        let Victim::Agent(host) = self.victim else {
+            assert!(ended.was_killed(), "{self:?}: {ended:#?}");
+            return;
+        };
+        let agent = format!("agent of host {host}");
+        let end = record.and_then(|record| record.end.as_ref());
+        match (ended.status.code(), record, end.map(|end| end.outcome)) {
+            // Nothing more was wanted of that agent.
+            (Some(0), Some(record), Some(Outcome::Complete)) => {
+                assert_eq!(record.samples.len(), SAMPLES, "{self:?}");
+            }
+            (Some(3), Some(record), Some(Outcome::Failed)) => {
+                let reason = end
+                    .and_then(|end| end.reason.as_deref())
+                    .unwrap_or_default();
+                assert!(reason.contains(&agent), "{self:?}: {reason}");
+                let last = record.samples.last().expect("the sample in the air");
+                assert!(last.invalid.is_some(), "{self:?}: {last:#?}");
+            }
+            (Some(3), None, None) => assert!(ended.stderr.contains(&agent), "{self:?}: {ended:#?}"),
+            _ => panic!("{self:?}: {ended:#?}, {end:?}"),
+        }
+    }
+}
+
+/// What a user has of their own: a named namespace with devices in it, and a process.
+struct OfTheUser {
+    namespace: String,
+    process: Running,
+}
+
+impl OfTheUser {
+    fn new() -> Self {
+        let namespace = format!("wctest-{}", std::process::id());
+        ip(&["netns", "add", &namespace]);
+        let process = Running::start(Command::new("sleep").arg("600"));
+        let this = Self { namespace, process };
+        let inside = |arguments: &[&str]| ip(&[&["-n", &this.namespace], arguments].concat());
+        inside(&[
+            "link", "add", "left0", "type", "veth", "peer", "name", "right0",
+        ]);
+        let vxlan = [
+            "id",
+            "42",
+            "local",
+            "192.0.2.1",
+            "remote",
+            "192.0.2.2",
+            "dstport",
+            "4789",
+        ];
+        inside(&[&["link", "add", "user0", "type", "vxlan"][..], &vxlan].concat());
+        for device in ["lo", "left0", "right0", "user0"] {
+            inside(&["link", "set", device, "up"]);
+        }
+        this
+    }
+
+    /// Everything that a run could have left in, or taken from, this test's namespace and theirs.
+    fn surroundings(&self) -> [String; 4] {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+        let namespaces: Vec<&str> = mounts
+            .lines()
+            .filter(|line| line.contains(" - nsfs "))
+            .collect();
+        [
+            ip(&["netns", "list"]),
+            namespaces.join("\n"),
+            ip(&["-o", "link"]),
+            ip(&["-n", &self.namespace, "-o", "-d", "link"]),
+        ]
+    }
+}
+
+impl Drop for OfTheUser {
+    fn drop(&mut self) {
+        succeeds(Command::new("ip").args(["netns", "del", &self.namespace]));
+    }
+}
+
+#[track_caller]
+fn ip(arguments: &[&str]) -> String {
+    let ended = run(Command::new("ip").args(arguments));
+    ended.expect_code(0);
+    ended.stdout
+}
+
+#[test]
+fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let mut user = OfTheUser::new();
+    let place = Place::new();
+    let plan: PathBuf = place.plan(PLAN);
+    let surroundings = user.surroundings();
+    let schedule = Schedule::measure(&place, &plan);
+    println!(
+        "an uninterrupted run takes {:.0} ms",
+        schedule.whole.as_secs_f64() * 1e3
+    );
+
+    let attempt = |victim, when| Attempt {
+        schedule: &schedule,
+        victim,
+        when,
+        stop: &[],
+        newest: true,
+    };
+    let part = |index: u32, of: u32| When::After(schedule.whole * (2 * index + 1) / (2 * of));
+    let in_turn = |index: u32| VICTIMS[index as usize % VICTIMS.len()];
+    let mut attempts: Vec<Attempt<'_>> = (0..SWEEP)
+        .map(|index| Attempt {
+            newest: index / 4 % 2 == 0,
+            ..attempt(in_turn(index), part(index, SWEEP))
+        })
+        .collect();
+    attempts.extend((0..8).map(|index| attempt(in_turn(index), When::AllTaken)));
+    // Stopped agents cannot end themselves.
+    attempts.extend((0..8).map(|index| {
+        let stop: &[&str] = [&["a", "b"][..], &["b"]][index as usize % 2];
+        Attempt {
+            stop,
+            ..attempt(Victim::Controller, part(index, 8))
+        }
+    }));
+    attempts.push(Attempt {
+        stop: &["b"],
+        ..attempt(Victim::Agent("a"), part(1, 2))
+    });
+
+    let mut hits: BTreeMap<Victim, BTreeMap<Phase, u32>> = BTreeMap::new();
+    let (mut number, mut cleaned) = (0, 0);
+    for (index, attempt) in attempts.iter().enumerate() {
+        let Some(hit) = attempt.make(&place, &plan, &format!("run-{index}")) else {
+            continue;
+        };
+        *hits
+            .entry(attempt.victim)
+            .or_default()
+            .entry(hit.phase)
+            .or_default() += 1;
+        number += 1;
+        cleaned += u32::from(hit.cleaned);
+    }
+
+    println!(
+        "{number} kills of {} attempts, `wirecost clean` needed {cleaned} times",
+        attempts.len()
+    );
+    for (victim, phases) in &hits {
+        println!("  {victim:?}: {phases:?}");
+    }
+    assert!(number >= AT_LEAST, "{number} kills hit something");
+    for phase in [
+        Phase::Build,
+        Phase::Proof,
+        Phase::WarmUp,
+        Phase::Window,
+        Phase::TearDown,
+    ] {
+        assert!(
+            hits.values().any(|phases| phases.contains_key(&phase)),
+            "{phase:?} was never hit"
+        );
+    }
+    assert_eq!(user.surroundings(), surroundings);
+    assert!(
+        user.process.ended().is_none(),
+        "the user's own process was ended"
+    );
+}

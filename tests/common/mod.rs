@@ -17,7 +17,7 @@ use wirecost_model::record::{RunEnd, RunHead, file};
 use wirecost_model::sample::Sample;
 
 /// Longest wait for anything: far beyond what a busy machine needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program under test.
 pub(crate) fn program() -> &'static Path {
@@ -52,6 +52,12 @@ impl Ended {
         assert_eq!(self.status.code(), Some(code), "{self:#?}");
     }
 
+    /// One JSON document, and nothing before or behind it.
+    #[track_caller]
+    pub(crate) fn document(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
     pub(crate) fn was_killed(&self) -> bool {
         self.status.signal() == Some(Signal::SIGKILL as i32)
     }
@@ -80,11 +86,17 @@ impl Running {
             .spawn()
             .expect("the program starts");
         let owner = Owner::of(child.id());
-        Self { child, owner, stdout, stderr }
+        Self {
+            child,
+            owner,
+            stdout,
+            stderr,
+        }
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+    /// Signals it; `false` where it has ended.
+    pub(crate) fn signal(&mut self, what: Signal) -> bool {
+        self.ended().is_none() && signal(self.child.id(), what)
     }
 
     /// The living agents that it started, the oldest first.
@@ -92,19 +104,19 @@ impl Running {
         agents_of(self.owner)
     }
 
-    pub(crate) fn owner(&self) -> Owner {
-        self.owner
-    }
-
     /// Its end, if it has come.
     pub(crate) fn ended(&mut self) -> Option<Ended> {
         let status = self.child.try_wait().expect("our own child")?;
-        Some(Ended { status, stdout: contents(&self.stdout), stderr: contents(&self.stderr) })
+        Some(Ended {
+            status,
+            stdout: contents(&self.stdout),
+            stderr: contents(&self.stderr),
+        })
     }
 
-    /// Waits for its end.
+    /// Waits for its end. What it may have left behind is ended only when this is dropped.
     #[track_caller]
-    pub(crate) fn wait(mut self) -> Ended {
+    pub(crate) fn wait(&mut self) -> Ended {
         wait_for("the program to end", || self.ended())
     }
 }
@@ -142,7 +154,11 @@ pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < deadline, "waited {} s for {what}", PATIENCE.as_secs());
+        assert!(
+            Instant::now() < deadline,
+            "waited {} s for {what}",
+            PATIENCE.as_secs()
+        );
         sleep(Duration::from_millis(2));
     }
 }
@@ -189,8 +205,12 @@ pub(crate) fn agents_of(controller: Owner) -> Vec<Agent> {
             let text = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
             let words: Vec<&str> = text.split('\0').collect();
             let after = |name| words.iter().skip_while(|word| **word != name).nth(1);
-            (words.get(1) == Some(&"agent") && after("--owner") == Some(&owner.as_str()))
-                .then_some(Agent { pid, host: (*after("--host")?).to_owned() })
+            (words.get(1) == Some(&"agent") && after("--owner") == Some(&owner.as_str())).then_some(
+                Agent {
+                    pid,
+                    host: (*after("--host")?).to_owned(),
+                },
+            )
         })
         .collect();
     agents.sort_by_key(|agent| agent.pid);
@@ -202,7 +222,10 @@ pub(crate) fn state_and_start(pid: u32) -> Option<(char, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // After the command's name, which may hold anything, comes field 3.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    Some((fields.first()?.chars().next()?, fields.get(22 - 3)?.parse().ok()?))
+    Some((
+        fields.first()?.chars().next()?,
+        fields.get(22 - 3)?.parse().ok()?,
+    ))
 }
 
 /// A plan in a directory that goes with the test.
@@ -212,7 +235,9 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("temporary directory") }
+        Self {
+            directory: tempfile::tempdir().expect("temporary directory"),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -229,7 +254,11 @@ impl Place {
     /// `wirecost run PLAN --out PLACE/NAME`, in this directory.
     pub(crate) fn run_command(&self, plan: &Path, name: &str) -> Command {
         let mut command = wirecost(["run"]);
-        command.arg(plan).arg("--out").arg(self.path().join(name)).current_dir(self.path());
+        command
+            .arg(plan)
+            .arg("--out")
+            .arg(self.path().join(name))
+            .current_dir(self.path());
         command
     }
 }
@@ -259,14 +288,19 @@ impl Record {
         let (lines, rest) = text.split_at(text.rfind('\n').map_or(0, |newline| newline + 1));
         let sample = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         let samples = lines.lines().map(sample).collect();
-        Some(Self { head, samples, cut: !rest.is_empty(), end })
+        Some(Self {
+            head,
+            samples,
+            cut: !rest.is_empty(),
+            end,
+        })
     }
 }
 
 /// Lines of a record's samples so far.
 pub(crate) fn lines_written(directory: &Path) -> usize {
-    let bytes = fs::read(directory.join(file::SAMPLES)).unwrap_or_default();
-    bytes.iter().filter(|byte| **byte == b'\n').count()
+    let text = fs::read_to_string(directory.join(file::SAMPLES)).unwrap_or_default();
+    text.matches('\n').count()
 }
 
 /// Whether a lab can be built here, as root or in a user namespace; where not, says so.
@@ -285,13 +319,27 @@ pub(crate) fn is_root() -> bool {
 
 /// Whether a command can be started and ends well.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }
 
 /// Says that a test is skipped; fails it where nothing may be skipped.
 pub(crate) fn skip(why: &str) -> bool {
-    assert!(std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"), "{why}");
+    assert!(
+        std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
+        "{why}"
+    );
     println!("skipped: {why}");
     false
+}
+
+/// The cores in a mask as sysfs writes it: hexadecimal words, the highest first.
+pub(crate) fn cores_of_mask(mask: &str) -> Vec<u32> {
+    let bits = u128::from_str_radix(&mask.replace(',', ""), 16).expect("a mask");
+    (0..u128::BITS)
+        .filter(|core| bits >> core & 1 == 1)
+        .collect()
 }

@@ -34,7 +34,10 @@ type Answer = Result<Reply, String>;
 impl Agent {
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
         match request {
-            Request::Hello { .. } => Ok(Reply::Hello { version: VERSION, pid: std::process::id() }),
+            Request::Hello { .. } => Ok(Reply::Hello {
+                version: VERSION,
+                pid: std::process::id(),
+            }),
             Request::Prepare(spec) => {
                 self.host = Some(LabHost::prepare(spec).map_err(words)?);
                 Ok(Reply::Done)
@@ -44,9 +47,11 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Build => self.build(),
-            Request::Adapt { guest_mtu, offload } => {
-                self.host()?.adapt(guest_mtu, &offload).map(Reply::Devices).map_err(words)
-            }
+            Request::Adapt { guest_mtu, offload } => self
+                .host()?
+                .adapt(guest_mtu, &offload)
+                .map(Reply::Devices)
+                .map_err(words),
             Request::Watch(token) => {
                 let index = self.host()?.underlay_index().map_err(words)?;
                 let capture = PacketCapture::open(index, SNAP_BYTES)
@@ -55,7 +60,11 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Watched { size } => self.watched(size).map(Reply::Seen),
-            Request::Prove { target, size, token } => {
+            Request::Prove {
+                target,
+                size,
+                token,
+            } => {
                 let host = self.host()?;
                 let bind = SocketAddr::new(host.spec().guest_address, 0);
                 probe::prove(host.guest(), bind, target, size, token).map(Reply::Proof)
@@ -72,7 +81,10 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Start => {
-                self.load.as_ref().ok_or("there is no load to start")?.start()?;
+                self.load
+                    .as_ref()
+                    .ok_or("there is no load to start")?
+                    .start()?;
                 Ok(Reply::Done)
             }
             Request::Measure(window) => {
@@ -81,7 +93,10 @@ impl Agent {
                 Ok(Reply::Measured(Box::new(measured)))
             }
             Request::CloseLoad => {
-                self.load.take().ok_or("there is no load to close")?.close()?;
+                self.load
+                    .take()
+                    .ok_or("there is no load to close")?
+                    .close()?;
                 Ok(Reply::Done)
             }
             Request::Describe => self.describe(),
@@ -89,7 +104,9 @@ impl Agent {
     }
 
     fn host(&mut self) -> Result<&mut LabHost, String> {
-        self.host.as_mut().ok_or_else(|| "the host is not prepared yet".to_owned())
+        self.host
+            .as_mut()
+            .ok_or_else(|| "the host is not prepared yet".to_owned())
     }
 
     fn build(&mut self) -> Answer {
@@ -100,18 +117,32 @@ impl Agent {
         let guest_tid = host.guest_tid();
         let pid = std::process::id();
         let cpus = wirecost_sys::process::allowed_cpus().map_err(words)?;
-        let scope = Scope { cpus, pid, host_task: pid, guest_task: guest_tid };
+        let scope = Scope {
+            cpus,
+            pid,
+            host_task: pid,
+            guest_task: guest_tid,
+        };
         self.meter = Some(Meter::open(scope).map_err(words)?);
-        Ok(Reply::Built { responder, guest_tid })
+        Ok(Reply::Built {
+            responder,
+            guest_tid,
+        })
     }
 
     /// Looks through what was captured for a full-size probe with the token.
     fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>, String> {
-        let (capture, token) = self.watch.take().ok_or("the underlay is not being watched")?;
+        let (capture, token) = self
+            .watch
+            .take()
+            .ok_or("the underlay is not being watched")?;
         let encapsulation = self.host()?.spec().network.encapsulation.clone();
         let tunnel = match &encapsulation {
             Encapsulation::None => None,
-            Encapsulation::Vxlan(vxlan) => Some(VxlanId { port: vxlan.port, vni: vxlan.vni }),
+            Encapsulation::Vxlan(vxlan) => Some(VxlanId {
+                port: vxlan.port,
+                vni: vxlan.vni,
+            }),
         };
         let mut buffer = [0; SNAP_BYTES];
         let failed = |error| format!("reading what the underlay showed: {error}");

@@ -33,7 +33,9 @@ pub(crate) fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Op
     }
     let length = u32::from_be_bytes(length) as usize;
     if length > MAX_BYTES {
-        return Err(invalid(format!("a frame of {length} bytes: this is not our protocol")));
+        return Err(invalid(format!(
+            "a frame of {length} bytes: this is not our protocol"
+        )));
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
@@ -53,7 +55,10 @@ mod tests {
         let mut bytes = Vec::new();
         write(&mut bytes, &("hello".to_owned(), 7u32)).expect("to memory");
         let mut stream = bytes.as_slice();
-        assert_eq!(read(&mut stream).expect("frame"), Some(("hello".to_owned(), 7u32)));
+        assert_eq!(
+            read(&mut stream).expect("frame"),
+            Some(("hello".to_owned(), 7u32))
+        );
         assert_eq!(read::<u32>(&mut stream).expect("end"), None);
     }
 

@@ -19,13 +19,16 @@ pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<(), String> {
     isolate(user)?;
     // A container may forbid it; then steering masks are not read back and the record says so.
     let _ = namespace::mount_own_sysfs();
-    process::die_with_parent(parent).map_err(|error| format!("tying a lab host to its run: {error}"))
+    process::die_with_parent(parent)
+        .map_err(|error| format!("tying a lab host to its run: {error}"))
 }
 
 fn isolate(user: UserNamespace) -> Result<(), String> {
     let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let tried = match (user, namespace::isolate(user)) {
-        (UserNamespace::Keep, Err(error)) if denied(&error) => namespace::isolate(UserNamespace::New),
+        (UserNamespace::Keep, Err(error)) if denied(&error) => {
+            namespace::isolate(UserNamespace::New)
+        }
         (_, result) => result,
     };
     tried.map_err(|error| {

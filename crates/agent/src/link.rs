@@ -59,7 +59,9 @@ pub enum LinkError {
         message: String,
     },
     /// It answered something else than this request has for an answer.
-    #[error("the agent of host {host} answered {during} with something else: not the same wirecost?")]
+    #[error(
+        "the agent of host {host} answered {during} with something else: not the same wirecost?"
+    )]
     Confused {
         /// Which host.
         host: String,
@@ -103,14 +105,26 @@ impl Link {
         let cpus: Vec<String> = agent.cpus.iter().map(u32::to_string).collect();
         let mut command = Command::new(&agent.program);
         command
-            .args(["agent", "--host", &agent.host, "--owner", &agent.owner.argument()])
+            .args([
+                "agent",
+                "--host",
+                &agent.host,
+                "--owner",
+                &agent.owner.argument(),
+            ])
             .args(["--cpus", &cpus.join(",")]);
         if let Some(pid) = agent.user_namespace_of {
             command.args(["--user-namespace-of", &pid.to_string()]);
         }
         // A group of its own: the terminal's Ctrl-C is for the controller to handle.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let start = |source| LinkError::Start { host: agent.host.clone(), source };
+        command
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let start = |source| LinkError::Start {
+            host: agent.host.clone(),
+            source,
+        };
         let mut child = command.spawn().map_err(start)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(start(io::Error::other("no pipes")));
@@ -123,8 +137,15 @@ impl Link {
             awaited: Vec::new(),
             agent_pid: 0,
         };
-        match link.call(&Request::Hello { version: VERSION }, Duration::from_secs(5), interrupt)? {
-            Reply::Hello { version: VERSION, pid } => link.agent_pid = pid,
+        match link.call(
+            &Request::Hello { version: VERSION },
+            Duration::from_secs(5),
+            interrupt,
+        )? {
+            Reply::Hello {
+                version: VERSION,
+                pid,
+            } => link.agent_pid = pid,
             _ => return Err(link.confused("Hello")),
         }
         Ok(link)
@@ -153,7 +174,11 @@ impl Link {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Reply, LinkError> {
-        let during = if self.awaited.is_empty() { "nothing".into() } else { self.awaited.remove(0) };
+        let during = if self.awaited.is_empty() {
+            "nothing".into()
+        } else {
+            self.awaited.remove(0)
+        };
         let deadline = Instant::now() + within;
         while !self.readable(GLANCE.min(deadline.saturating_duration_since(Instant::now()))) {
             if interrupt.load(Ordering::Relaxed) {
@@ -161,13 +186,18 @@ impl Link {
             }
             if Instant::now() >= deadline {
                 let seconds = within.as_secs_f64();
-                return Err(LinkError::Silent { host: self.host.clone(), during, seconds });
+                return Err(LinkError::Silent {
+                    host: self.host.clone(),
+                    during,
+                    seconds,
+                });
             }
         }
         match frame::read(&mut self.output) {
-            Ok(Some(Reply::Failed { message })) => {
-                Err(LinkError::Refused { host: self.host.clone(), message })
-            }
+            Ok(Some(Reply::Failed { message })) => Err(LinkError::Refused {
+                host: self.host.clone(),
+                message,
+            }),
             Ok(Some(reply)) => Ok(reply),
             Ok(None) | Err(_) => Err(self.ended(&during)),
         }
@@ -184,6 +214,15 @@ impl Link {
         self.receive(within, interrupt)
     }
 
+    /// Fails where the agent has ended: what another host complains about is then only the echo.
+    pub fn still_there(&mut self, during: &str) -> Result<(), LinkError> {
+        // With no answer due, only the end of the line makes it readable.
+        if self.awaited.is_empty() && self.readable(Duration::ZERO) {
+            return Err(self.ended(during));
+        }
+        Ok(())
+    }
+
     /// The agent's process id.
     pub fn pid(&self) -> u32 {
         self.agent_pid
@@ -196,7 +235,10 @@ impl Link {
 
     /// For an answer that does not belong to the request.
     pub fn confused(&self, during: &str) -> LinkError {
-        LinkError::Confused { host: self.host.clone(), during: during.to_owned() }
+        LinkError::Confused {
+            host: self.host.clone(),
+            during: during.to_owned(),
+        }
     }
 
     fn readable(&self, within: Duration) -> bool {
@@ -211,7 +253,11 @@ impl Link {
             Some(status) => status.to_string(),
             None => "its line closed".to_owned(),
         };
-        LinkError::Ended { host: self.host.clone(), during: during.to_owned(), how }
+        LinkError::Ended {
+            host: self.host.clone(),
+            during: during.to_owned(),
+            how,
+        }
     }
 
     fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
@@ -241,6 +287,8 @@ impl Drop for Link {
 
 fn name_of(request: &Request) -> String {
     let text = format!("{request:?}");
-    let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_alphanumeric())
+        .unwrap_or(text.len());
     text[..end].to_owned()
 }

@@ -68,10 +68,14 @@ impl Load {
 
     pub(crate) fn close(self) -> Result<(), String> {
         match self {
-            Self::Sink(sink) => sink.finish(PATIENCE).map(drop).map_err(|error| error.to_string()),
-            Self::Source(source) => {
-                source.stop(PATIENCE).map(drop).map_err(|error| error.to_string())
-            }
+            Self::Sink(sink) => sink
+                .finish(PATIENCE)
+                .map(drop)
+                .map_err(|error| error.to_string()),
+            Self::Source(source) => source
+                .stop(PATIENCE)
+                .map(drop)
+                .map_err(|error| error.to_string()),
         }
     }
 
@@ -97,16 +101,19 @@ pub(crate) fn measure(
     load: Option<&Load>,
     window: &Window,
 ) -> Result<Measured, String> {
-    let begin = Instant::now() + Duration::from_secs_f64(window.warmup_s);
+    let warmup = Duration::from_secs_f64(window.warmup_s);
+    let scan_at = Instant::now() + warmup.saturating_sub(SCAN_LEAD);
+    let begin_at = scan_at + warmup.min(SCAN_LEAD);
     let length = Duration::from_secs_f64(window.seconds);
     let words = |error: wirecost_meter::MeterError| error.to_string();
-    let scan = |ours: &Option<Vec<u32>>| -> Result<Option<ForeignSnapshot>, String> {
-        ours.as_ref().map(|ours| wirecost_meter::foreign_snapshot(ours)).transpose().map_err(words)
-    };
     // Looking through all processes takes milliseconds: before and after the window, never within.
-    sleep_until(begin - SCAN_LEAD.min(Duration::from_secs_f64(window.warmup_s)));
-    let foreign_before = scan(&window.foreign_to)?;
-    sleep_until(begin);
+    // A kernel that keeps no run times leaves the figure out.
+    let scan = || -> Option<ForeignSnapshot> {
+        wirecost_meter::foreign_snapshot(window.foreign_to.as_ref()?).ok()
+    };
+    sleep_until(scan_at);
+    let foreign_before = scan();
+    sleep_until(begin_at);
     let load_before = load.map(Load::snapshot).transpose()?;
     let before = meter.snapshot().map_err(words)?;
     let began = Instant::now();
@@ -120,13 +127,16 @@ pub(crate) fn measure(
         if let Some(load) = load {
             let bytes = load.bytes();
             let end_s = began.elapsed().as_secs_f64();
-            intervals.push(Interval { end_s, bytes: bytes - last });
+            intervals.push(Interval {
+                end_s,
+                bytes: bytes - last,
+            });
             last = bytes;
         }
     }
     let load_after = load.map(Load::snapshot).transpose()?;
     let after = meter.snapshot().map_err(words)?;
-    let foreign_after = scan(&window.foreign_to)?;
+    let foreign_after = scan();
 
     let mut usage = wirecost_meter::delta(&before, &after);
     usage.foreign_cores = foreign_before
@@ -139,7 +149,12 @@ pub(crate) fn measure(
         }
         _ => (Vec::new(), usage.window_s),
     };
-    Ok(Measured { usage, flows, seconds, intervals })
+    Ok(Measured {
+        usage,
+        flows,
+        seconds,
+        intervals,
+    })
 }
 
 fn sleep_until(moment: Instant) {

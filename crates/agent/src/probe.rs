@@ -36,18 +36,37 @@ pub(crate) fn prove(
         .map_err(|error| format!("opening the prober in the guest: {error}"))?;
     let overhead = headers_bytes(target.ip());
     let control_size = overhead + HEADER_BYTES as u32;
-    let config = Config { control_size, ..Config::default() };
+    let config = Config {
+        control_size,
+        ..Config::default()
+    };
     let prober = Prober::verify(size, config).or_search(SEARCH_FROM, likely_sizes());
-    let mut probing = Probing { socket, prober, began, token, overhead };
-    probing.to_the_end().map_err(|error| format!("probing the path: {error}"))?;
+    let mut probing = Probing {
+        socket,
+        prober,
+        began,
+        token,
+        overhead,
+    };
+    probing
+        .run()
+        .map_err(|error| format!("probing the path: {error}"))?;
     let prober = &probing.prober;
     let (proven, reason) = match prober.outcome() {
         Some(outcome) if outcome.is_proven() => (true, None),
         Some(outcome) => (false, Some(outcome.to_string())),
-        None => (false, Some(format!("undecided after {} s", LIMIT.as_secs()))),
+        None => (
+            false,
+            Some(format!("undecided after {} s", LIMIT.as_secs())),
+        ),
     };
     let seconds = began.elapsed().as_secs_f64();
-    Ok(ProofResult { proven, reason, probes: prober.probes(), seconds })
+    Ok(ProofResult {
+        proven,
+        reason,
+        probes: prober.probes(),
+        seconds,
+    })
 }
 
 fn open(bind: SocketAddr, target: SocketAddr) -> io::Result<UdpSocket> {
@@ -69,24 +88,35 @@ struct Probing {
 }
 
 impl Probing {
-    fn to_the_end(&mut self) -> io::Result<()> {
+    fn run(&mut self) -> io::Result<()> {
         let mut payload = vec![0; 1 << 16];
         while self.prober.outcome().is_none() && self.began.elapsed() < LIMIT {
             while let Some(probe) = self.prober.poll_transmit(self.began.elapsed()) {
-                let kind = if probe.control { Kind::Control } else { Kind::Probe };
-                let header = Header { kind, token: self.token, id: probe.id, size: probe.size };
+                let kind = if probe.control {
+                    Kind::Control
+                } else {
+                    Kind::Probe
+                };
+                let header = Header {
+                    kind,
+                    token: self.token,
+                    id: probe.id,
+                    size: probe.size,
+                };
                 payload[..HEADER_BYTES].copy_from_slice(&header.bytes());
                 let length = probe.size.saturating_sub(self.overhead) as usize;
-                match self.socket.send(&payload[..length.clamp(HEADER_BYTES, 65_507)]) {
-                    Ok(_) => {}
+                match self
+                    .socket
+                    .send(&payload[..length.clamp(HEADER_BYTES, 65_507)])
+                {
                     Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
                         // A router's message surfaces here too; only the queue tells whose it is.
                         if let Some(mtu) = self.errors()? {
                             self.prober.on_send_refused(probe.id, Some(mtu));
                         }
                     }
-                    // Full queues and queued ICMP errors: the probe counts as lost.
-                    Err(_) => {}
+                    // Sent, or lost to a full queue or a queued ICMP error: an answer will tell.
+                    Ok(_) | Err(_) => {}
                 }
                 self.answers()?;
             }
@@ -128,11 +158,16 @@ impl Probing {
     fn errors(&mut self) -> io::Result<Option<u32>> {
         let mut local = None;
         while let Some(error) = read_error_queue(&self.socket)? {
-            let (EMSGSIZE, Some(mtu)) = (error.errno, error.mtu) else { continue };
+            let (EMSGSIZE, Some(mtu)) = (error.errno, error.mtu) else {
+                continue;
+            };
             match (error.origin, error.offender) {
                 (ErrorOrigin::Local, _) => local = Some(mtu),
                 (ErrorOrigin::Icmp | ErrorOrigin::Icmp6, Some(router)) => {
-                    self.prober.on_too_big(TooBig { mtu, source: Source::Router(router) });
+                    self.prober.on_too_big(TooBig {
+                        mtu,
+                        source: Source::Router(router),
+                    });
                 }
                 _ => {}
             }

@@ -75,7 +75,9 @@ pub(crate) fn headers_bytes(address: IpAddr) -> u32 {
 pub(crate) fn start(guest: &Netns, address: IpAddr) -> io::Result<SocketAddr> {
     let socket = guest.within(|| UdpSocket::bind((address, 0)))??;
     let bound = socket.local_addr()?;
-    thread::Builder::new().name("responder".into()).spawn(move || respond(&socket))?;
+    thread::Builder::new()
+        .name("responder".into())
+        .spawn(move || respond(&socket))?;
     Ok(bound)
 }
 
@@ -83,13 +85,21 @@ fn respond(socket: &UdpSocket) {
     let mut buffer = vec![0; 1 << 16];
     loop {
         // An error here is an old ICMP message or a signal; the socket stays good.
-        let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
-        let Some(probe) = Header::parse(&buffer[..length]) else { continue };
+        let Ok((length, from)) = socket.recv_from(&mut buffer) else {
+            continue;
+        };
+        let Some(probe) = Header::parse(&buffer[..length]) else {
+            continue;
+        };
         if probe.kind == Kind::Acknowledgement {
             continue;
         }
         let size = length as u32 + headers_bytes(from.ip());
-        let answer = Header { kind: Kind::Acknowledgement, size, ..probe };
+        let answer = Header {
+            kind: Kind::Acknowledgement,
+            size,
+            ..probe
+        };
         // Lost on the way or refused here: the prober will ask again.
         let _ = socket.send_to(&answer.bytes(), from);
     }
@@ -101,9 +111,17 @@ mod tests {
 
     #[test]
     fn a_header_reads_back_and_nothing_else_is_taken_for_one() {
-        let header = Header { kind: Kind::Probe, token: [7; 16], id: 9, size: 1500 };
+        let header = Header {
+            kind: Kind::Probe,
+            token: [7; 16],
+            id: 9,
+            size: 1500,
+        };
         assert_eq!(Header::parse(&header.bytes()), Some(header));
         assert_eq!(Header::parse(&header.bytes()[1..]), None);
-        assert_eq!(Header::parse(b"GET / HTTP/1.1\r\n and then some more text"), None);
+        assert_eq!(
+            Header::parse(b"GET / HTTP/1.1\r\n and then some more text"),
+            None
+        );
     }
 }

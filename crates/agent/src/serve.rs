@@ -17,33 +17,37 @@ use crate::protocol::{Reply, Request, VERSION};
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
-    started: Result<(), String>,
+    started: &Result<(), String>,
 ) -> ! {
     let (sender, requests) = mpsc::channel::<Request>();
-    let reader = thread::Builder::new().name("requests".into()).spawn(move || {
-        while let Ok(Some(request)) = frame::read(&mut input) {
-            if sender.send(request).is_err() {
-                break;
+    let reader = thread::Builder::new()
+        .name("requests".into())
+        .spawn(move || {
+            while let Ok(Some(request)) = frame::read(&mut input) {
+                if sender.send(request).is_err() {
+                    break;
+                }
             }
-        }
-        exit(0);
-    });
+            exit(0);
+        });
     if reader.is_err() {
         exit(1);
     }
     let mut agent = Agent::default();
     while let Ok(request) = requests.recv() {
-        let reply = match (&started, request) {
-            (Err(message), _) => Reply::Failed { message: message.clone() },
+        let reply = match (started, request) {
+            (Err(message), _) => Reply::Failed {
+                message: message.clone(),
+            },
             (Ok(()), Request::Hello { version }) if version != VERSION => Reply::Failed {
                 message: format!(
                     "the controller speaks protocol version {version}, this agent {VERSION}: \
                      use the same wirecost on both"
                 ),
             },
-            (Ok(()), request) => {
-                agent.execute(request).unwrap_or_else(|message| Reply::Failed { message })
-            }
+            (Ok(()), request) => agent
+                .execute(request)
+                .unwrap_or_else(|message| Reply::Failed { message }),
         };
         if frame::write(&mut output, &reply).is_err() {
             break;

@@ -6,9 +6,13 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 use wirecost_sys::process::PidFd;
+
+/// How long a killed agent may take to go.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A process that started an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +36,10 @@ impl Owner {
 
     fn parse(text: &str) -> Option<Self> {
         let (pid, start) = text.split_once(':')?;
-        Some(Self { pid: pid.parse().ok()?, start_ticks: start.parse().ok()? })
+        Some(Self {
+            pid: pid.parse().ok()?,
+            start_ticks: start.parse().ok()?,
+        })
     }
 
     fn is_alive(self) -> bool {
@@ -52,27 +59,57 @@ pub struct Stray {
     pub stopped: bool,
 }
 
-/// Ends every agent on this machine whose controller is gone, and returns those it ended, and those
-/// it was not allowed to end with the reason.
+/// What became of the strays.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// Those that are gone.
+    pub ended: Vec<Stray>,
+    /// Those that this user may not end, and why.
+    pub refused: Vec<(Stray, io::Error)>,
+}
+
+/// Ends every agent on this machine whose controller is gone, and waits until they are gone too.
 ///
 /// Agents of living runs are left alone, and so is every process that is not an agent.
-pub fn end_all() -> io::Result<(Vec<Stray>, Vec<(Stray, io::Error)>)> {
-    let (mut ended, mut refused) = (Vec::new(), Vec::new());
+///
+/// # Errors
+/// /proc cannot be listed.
+pub fn end_all() -> io::Result<Cleaned> {
+    let mut cleaned = Cleaned::default();
+    let mut dying = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         // The handle first: what is read afterwards is then about the process it holds, or nothing.
-        let Ok(handle) = PidFd::open(pid) else { continue };
-        let Some(owner) = owner_of(pid).filter(|owner| !owner.is_alive()) else { continue };
+        let Ok(handle) = PidFd::open(pid) else {
+            continue;
+        };
+        let Some(owner) = owner_of(pid).filter(|owner| !owner.is_alive()) else {
+            continue;
+        };
         let stopped = state(pid).is_some_and(|state| state == 'T' || state == 't');
-        let stray = Stray { pid, controller: owner.pid, stopped };
+        let stray = Stray {
+            pid,
+            controller: owner.pid,
+            stopped,
+        };
         match handle.kill() {
-            Ok(()) => ended.push(stray),
-            Err(error) => refused.push((stray, error)),
+            Ok(()) => dying.push((stray, handle)),
+            Err(error) => cleaned.refused.push((stray, error)),
         }
     }
-    Ok((ended, refused))
+    for (stray, handle) in dying {
+        match handle.wait(PATIENCE) {
+            Ok(true) => cleaned.ended.push(stray),
+            Ok(false) => cleaned
+                .refused
+                .push((stray, io::ErrorKind::TimedOut.into())),
+            Err(error) => cleaned.refused.push((stray, error)),
+        }
+    }
+    Ok(cleaned)
 }
 
 /// The owner, if the process is one of our agents: argv is `wirecost agent ... --owner PID:START`.
@@ -114,7 +151,13 @@ mod tests {
     fn this_process_is_alive_and_one_with_another_start_is_not() {
         let this = Owner::this().expect("proc");
         assert!(this.is_alive());
-        assert!(!Owner { start_ticks: this.start_ticks + 1, ..this }.is_alive());
+        assert!(
+            !Owner {
+                start_ticks: this.start_ticks + 1,
+                ..this
+            }
+            .is_alive()
+        );
         assert_eq!(Owner::parse(&this.argument()), Some(this));
     }
 

@@ -9,7 +9,9 @@ use wirecost_sys::namespace::UserNamespace;
 use crate::arguments::Agent;
 
 pub(crate) fn agent(arguments: &Agent) -> ExitCode {
-    let user = arguments.user_namespace_of.map_or(UserNamespace::Keep, UserNamespace::Of);
+    let user = arguments
+        .user_namespace_of
+        .map_or(UserNamespace::Keep, UserNamespace::Of);
     let started = become_host(user, &arguments.cpus);
-    wirecost_agent::serve(io::stdin(), io::stdout().lock(), started)
+    wirecost_agent::serve(io::stdin(), io::stdout().lock(), &started)
 }

@@ -26,8 +26,10 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 measured, 2 the plan or the command line is wrong, \
-    3 the run could not be completed (what was measured is in the run directory).")]
+#[command(
+    after_help = "Exit codes: 0 measured, 2 the plan or the command line is wrong, \
+    3 the run could not be completed (what was measured is in the run directory)."
+)]
 pub(crate) struct Run {
     /// A plan file, or the name of a built-in plan
     #[arg(default_value = "jumbo-or-not")]

@@ -19,17 +19,24 @@ impl<'a> Display<'a> {
     pub(crate) fn new(experiment: &'a Experiment) -> Self {
         let bar = stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}");
-            ProgressBar::new(0)
-                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self { experiment, bar, round: 0, total: 0 }
+        Self {
+            experiment,
+            bar,
+            round: 0,
+            total: 0,
+        }
     }
 
     pub(crate) fn show(&mut self, step: Progress) {
         match step {
             Progress::Started { directory, samples } => {
                 self.total = samples;
-                self.say(&format!("{samples} samples; record in {}", directory.display()));
+                self.say(&format!(
+                    "{samples} samples; record in {}",
+                    directory.display()
+                ));
                 if let Some(bar) = &self.bar {
                     bar.set_length(samples.into());
                 }
@@ -46,7 +53,12 @@ impl<'a> Display<'a> {
                     bar.set_message(format!("{left} | round {}: {name}", round + 1));
                 }
             }
-            Progress::Taken { done, invalid, left_s, .. } => {
+            Progress::Taken {
+                done,
+                invalid,
+                left_s,
+                ..
+            } => {
                 if let Some(reason) = invalid {
                     self.say(&format!("sample {done} does not count: {reason}"));
                 }
@@ -81,7 +93,9 @@ impl<'a> Display<'a> {
 
     /// The cell by its varied levels.
     fn name(&self, cell: u32) -> String {
-        let Some(cell) = self.experiment.cells.get(cell as usize) else { return String::new() };
+        let Some(cell) = self.experiment.cells.get(cell as usize) else {
+            return String::new();
+        };
         let levels = self.experiment.varied().filter_map(|factor| {
             let level = cell.levels.get(&factor.key)?;
             Some(format!("{} {level}", factor.key.replace('_', " ")))

@@ -36,7 +36,10 @@ pub(crate) fn print(document: &Document, json: bool) -> ExitCode {
             }
         }
     } else {
-        println!("{}", wirecost_report::terminal(document, screen::terminal()).trim_end());
+        println!(
+            "{}",
+            wirecost_report::terminal(document, screen::terminal()).trim_end()
+        );
     }
     exit::FINE
 }

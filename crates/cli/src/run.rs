@@ -45,8 +45,9 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let mut display = Display::new(&experiment);
-    let finished =
-        wirecost_run::run(&experiment, &options, &interrupt, &mut |step| display.show(step));
+    let finished = wirecost_run::run(&experiment, &options, &interrupt, &mut |step| {
+        display.show(step);
+    });
     display.end();
     let finished = match finished {
         Ok(finished) => finished,
@@ -72,7 +73,10 @@ fn load(plan: &Path) -> Result<(Experiment, String), ExitCode> {
         (Ok(text), _) => text,
         (Err(_), Some(text)) => text.to_owned(),
         (Err(error), None) => {
-            let known: Vec<&str> = wirecost_plan::BUILTIN.iter().map(|(name, _)| *name).collect();
+            let known: Vec<&str> = wirecost_plan::BUILTIN
+                .iter()
+                .map(|(name, _)| *name)
+                .collect();
             eprintln!(
                 "wirecost: no plan {name}: {error}; name a plan file, or a built-in plan: {}",
                 known.join(", ")

@@ -44,6 +44,8 @@ pub const NETWORK_SYSCTLS: &[&str] = &[
     "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.tcp_mtu_probing",
     "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_pacing_ca_ratio",
+    "net.ipv4.tcp_pacing_ss_ratio",
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_slow_start_after_idle",

@@ -30,13 +30,16 @@ struct Process {
     ours: bool,
     /// Run time of each task in nanoseconds.
     tasks: BTreeMap<u32, u64>,
+    /// CPU time of all its threads, ended ones included: coarser than the tasks' sum, but whole.
+    own_ns: u64,
     /// CPU time inherited from children that ended.
     reaped_ns: u64,
 }
 
 impl Process {
+    /// What its parent will inherit of it, so far.
     fn total_ns(&self) -> u64 {
-        self.tasks.values().sum::<u64>() + self.reaped_ns
+        self.own_ns.max(self.tasks.values().sum()) + self.reaped_ns
     }
 }
 
@@ -93,6 +96,7 @@ fn scan_process(path: &Path, pid: u32, ours: bool) -> Option<(Identity, Process)
     let process = Process {
         ours,
         tasks: tasks.collect(),
+        own_ns: stat.own_ns,
         reaped_ns: stat.reaped_ns,
     };
     let identity = Identity {

@@ -12,6 +12,8 @@ pub(crate) struct ProcessStat {
     pub(crate) kernel_thread: bool,
     /// Start, in ticks since boot; with the number it tells a process from a later one.
     pub(crate) start: u64,
+    /// CPU time of all its threads, ended ones included, in nanoseconds (10 ms steps).
+    pub(crate) own_ns: u64,
     /// CPU time of children that ended and were waited for, theirs included, in nanoseconds
     /// (10 ms steps).
     pub(crate) reaped_ns: u64,
@@ -30,10 +32,15 @@ pub(crate) fn parse_stat(text: &str) -> Result<ProcessStat, ParseError> {
     Ok(ProcessStat {
         kernel_thread: field(9, "the flags in field 9")? & KERNEL_THREAD != 0,
         start: field(22, "the start time in field 22")?,
-        reaped_ns: ticks(16)
-            .saturating_add(ticks(17))
-            .saturating_mul(1_000_000_000 / u64::from(TICKS_PER_SECOND)),
+        own_ns: nanoseconds(ticks(14), ticks(15)),
+        reaped_ns: nanoseconds(ticks(16), ticks(17)),
     })
+}
+
+fn nanoseconds(user_ticks: u64, system_ticks: u64) -> u64 {
+    user_ticks
+        .saturating_add(system_ticks)
+        .saturating_mul(1_000_000_000 / u64::from(TICKS_PER_SECOND))
 }
 
 /// A task's run time (`sum_exec_runtime`, nanoseconds) and how often it was put on a core
@@ -77,7 +84,7 @@ mod tests {
         let stat = parse_stat(text).expect("odd name");
         assert!(!stat.kernel_thread);
         assert_eq!(stat.start, 193_835);
-        assert_eq!(stat.reaped_ns, 420_000_000);
+        assert_eq!((stat.own_ns, stat.reaped_ns), (30_000_000, 420_000_000));
     }
 
     #[test]

@@ -68,7 +68,11 @@ pub struct Network {
 /// In words: `vxlan over an underlay of MTU 9000 at 10gbit`.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} over an underlay of MTU {}", self.encapsulation, self.underlay_mtu)?;
+        write!(
+            f,
+            "{} over an underlay of MTU {}",
+            self.encapsulation, self.underlay_mtu
+        )?;
         match self.rate {
             Some(rate) => write!(f, " at {}", crate::units::format_rate(rate)),
             None => f.write_str(" without a rate limit"),

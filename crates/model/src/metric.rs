@@ -85,8 +85,8 @@ pub fn wire_frames_per_second(sample: &Sample) -> Option<f64> {
     let sent: u64 = stream.flows.iter().map(|flow| flow.sender.segs_out).sum();
     let acked: u64 = stream.flows.iter().map(|flow| flow.receiver.segs_out).sum();
     Some(
-        sent as f64 / sender.window_s
-            + acked as f64 / receiver.window_s
+        sent as f64 / stream.sender_seconds
+            + acked as f64 / stream.seconds
             + one(sender)
             + one(receiver),
     )

@@ -138,7 +138,9 @@ impl Offload {
         wanted.extend(&self.set);
         if !wanted[&Feature::Checksum] {
             // The kernel lets nobody segment who cannot checksum (netdev_fix_features).
-            wanted.extend([Feature::Gso, Feature::Tso, Feature::TunnelSegmentation].map(|f| (f, false)));
+            wanted.extend(
+                [Feature::Gso, Feature::Tso, Feature::TunnelSegmentation].map(|f| (f, false)),
+            );
         }
         Some(wanted)
     }

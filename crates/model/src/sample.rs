@@ -159,6 +159,8 @@ pub struct StreamResult {
     pub bytes: u64,
     /// The receiver's window in seconds.
     pub seconds: f64,
+    /// The sender's window in seconds: what its sockets' counts belong to.
+    pub sender_seconds: f64,
     /// Figures within the window, in order; never used as replication.
     pub intervals: Vec<Interval>,
     /// One entry per connection.

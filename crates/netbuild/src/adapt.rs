@@ -44,7 +44,14 @@ impl LabHost {
             });
         }
         let guest = (&mut self.guest_netlink, &self.guest_ethtool);
-        devices.push(set_offloads(side, guest, GUEST_DEVICE, Role::Guest, offload, tunnelled)?);
+        devices.push(set_offloads(
+            side,
+            guest,
+            GUEST_DEVICE,
+            Role::Guest,
+            offload,
+            tunnelled,
+        )?);
 
         if let Some(rate) = self.spec.network.rate {
             let index = self.underlay_index()?;
@@ -60,7 +67,12 @@ impl LabHost {
 
 fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(), BuildError> {
     let step = || format!("setting the MTU of `{name}` to {mtu}");
-    Change { mtu: Some(mtu), ..Change::default() }.apply(netlink, name).step(step)?;
+    Change {
+        mtu: Some(mtu),
+        ..Change::default()
+    }
+    .apply(netlink, name)
+    .step(step)?;
     let found = device::read(netlink, name).step(step)?.mtu;
     same(step, &mtu, &found)
 }
@@ -78,15 +90,26 @@ fn set_offloads(
         .wanted(role, tunnelled)
         .into_iter()
         .flatten()
-        .flat_map(|(feature, on)| feature.ethtool().iter().map(move |name| ((*name).to_owned(), on)))
+        .flat_map(|(feature, on)| {
+            feature
+                .ethtool()
+                .iter()
+                .map(move |name| ((*name).to_owned(), on))
+        })
         .collect();
     ethtool.set_features(name, &wanted).step(step)?;
     let found = ethtool.features(name).step(step)?;
     let mut features = BTreeMap::new();
     for (feature, on) in wanted {
         // A device that has no such feature neither helps nor hides anything.
-        let Some(state) = found.get(&feature) else { continue };
-        same(|| format!("{feature} of `{name}`"), &word(on), &word(state.active))?;
+        let Some(state) = found.get(&feature) else {
+            continue;
+        };
+        same(
+            || format!("{feature} of `{name}`"),
+            &word(on),
+            &word(state.active),
+        )?;
         features.insert(feature, state.active);
     }
     let mtu = device::read(netlink, name).step(step)?.mtu;

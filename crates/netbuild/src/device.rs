@@ -32,7 +32,9 @@ pub(crate) struct Device {
 
 fn named(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
-    message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    message
+        .attributes
+        .push(LinkAttribute::IfName(name.to_owned()));
     message
 }
 
@@ -42,9 +44,10 @@ fn create(
     kind: InfoKind,
     data: InfoData,
 ) -> io::Result<()> {
-    message
-        .attributes
-        .push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind), LinkInfo::Data(data)]));
+    message.attributes.push(LinkAttribute::LinkInfo(vec![
+        LinkInfo::Kind(kind),
+        LinkInfo::Data(data),
+    ]));
     netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Create)
 }
 
@@ -123,11 +126,18 @@ pub(crate) fn create_vxlan(
 /// The VXLAN options of a device as the kernel has them: VNI, port, DF, checksum.
 pub(crate) fn read_vxlan(netlink: &mut Netlink, name: &str) -> io::Result<Vxlan> {
     let message = read_message(netlink, name)?;
-    let mut vxlan = Vxlan { vni: u32::MAX, port: 0, ..Vxlan::default() };
-    let info = message.attributes.iter().filter_map(|attribute| match attribute {
-        LinkAttribute::LinkInfo(info) => Some(info),
-        _ => None,
-    });
+    let mut vxlan = Vxlan {
+        vni: u32::MAX,
+        port: 0,
+        ..Vxlan::default()
+    };
+    let info = message
+        .attributes
+        .iter()
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::LinkInfo(info) => Some(info),
+            _ => None,
+        });
     let data = info.flatten().filter_map(|info| match info {
         LinkInfo::Data(InfoData::Vxlan(data)) => Some(data),
         _ => None,
@@ -161,7 +171,9 @@ impl Change {
             message.header.change_mask = LinkFlags::Up;
         }
         message.attributes.extend(self.mtu.map(LinkAttribute::Mtu));
-        message.attributes.extend(self.controller.map(LinkAttribute::Controller));
+        message
+            .attributes
+            .extend(self.controller.map(LinkAttribute::Controller));
         netlink.apply(RouteNetlinkMessage::SetLink(message), Intent::Change)
     }
 }
@@ -181,7 +193,10 @@ pub(crate) fn add_address(
     message.header.prefix_len = prefix;
     message.header.scope = AddressScope::Universe;
     message.header.index = index;
-    message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+    message.attributes = vec![
+        AddressAttribute::Local(address),
+        AddressAttribute::Address(address),
+    ];
     netlink.apply(RouteNetlinkMessage::NewAddress(message), Intent::Create)
 }
 
@@ -191,9 +206,22 @@ pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
     let find = |pick: fn(&LinkAttribute) -> Option<u32>| message.attributes.iter().find_map(pick);
     Ok(Device {
         index: message.header.index,
-        mtu: find(|a| if let LinkAttribute::Mtu(mtu) = a { Some(*mtu) } else { None }).unwrap_or(0),
+        mtu: find(|a| {
+            if let LinkAttribute::Mtu(mtu) = a {
+                Some(*mtu)
+            } else {
+                None
+            }
+        })
+        .unwrap_or(0),
         up: message.header.flags.contains(LinkFlags::Up),
-        controller: find(|a| if let LinkAttribute::Controller(i) = a { Some(*i) } else { None }),
+        controller: find(|a| {
+            if let LinkAttribute::Controller(i) = a {
+                Some(*i)
+            } else {
+                None
+            }
+        }),
     })
 }
 

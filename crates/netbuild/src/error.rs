@@ -49,9 +49,9 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
             Some("this kernel has no vxlan device: CONFIG_VXLAN, `modprobe vxlan` as root".into())
         }
         Some(95) => Some("this kernel has no such device: see its configuration".into()),
-        Some(2) if step.contains("tbf") => {
-            Some("this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into())
-        }
+        Some(2) if step.contains("tbf") => Some(
+            "this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into(),
+        ),
         Some(1 | 13) => Some("this needs CAP_NET_ADMIN in the network namespace".into()),
         _ => None,
     }

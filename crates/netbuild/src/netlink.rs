@@ -35,7 +35,10 @@ impl Netlink {
         // The kernel's own words for a refusal, and not our whole request back (netlink(7)).
         socket.set_ext_ack(true)?;
         socket.set_cap_ack(true)?;
-        Ok(Self { socket, sequence: 0 })
+        Ok(Self {
+            socket,
+            sequence: 0,
+        })
     }
 
     /// Sends a change and waits for the kernel's verdict.
@@ -135,7 +138,10 @@ fn with_words(error: io::Error, payload: &[u8]) -> io::Error {
             let text = String::from_utf8_lossy(&rest[4..length]);
             return io::Error::new(
                 error.kind(),
-                Refusal { code: error, words: text.trim_end_matches('\0').to_owned() },
+                Refusal {
+                    code: error,
+                    words: text.trim_end_matches('\0').to_owned(),
+                },
             );
         }
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -145,8 +151,13 @@ fn with_words(error: io::Error, payload: &[u8]) -> io::Error {
 
 /// The error number of a refusal, with or without words.
 pub(crate) fn code(error: &io::Error) -> Option<i32> {
-    let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>());
-    refusal.map_or_else(|| error.raw_os_error(), |refusal| refusal.code.raw_os_error())
+    let refusal = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Refusal>());
+    refusal.map_or_else(
+        || error.raw_os_error(),
+        |refusal| refusal.code.raw_os_error(),
+    )
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -56,7 +56,10 @@ pub(crate) fn set(
         TcAttribute::Options(options(rate)),
         TcAttribute::Stab(stab(sizes)),
     ];
-    netlink.apply(RouteNetlinkMessage::NewQueueDiscipline(message), Intent::Replace)
+    netlink.apply(
+        RouteNetlinkMessage::NewQueueDiscipline(message),
+        Intent::Replace,
+    )
 }
 
 /// The rate in bit/s of the device's root tbf; `None` where its root qdisc is another.
@@ -73,7 +76,9 @@ pub(crate) fn read_rate(netlink: &mut Netlink, index: u32) -> io::Result<Option<
 }
 
 fn rate_of(attributes: &[TcAttribute]) -> Option<u64> {
-    let is_tbf = attributes.iter().any(|a| matches!(a, TcAttribute::Kind(kind) if kind == "tbf"));
+    let is_tbf = attributes
+        .iter()
+        .any(|a| matches!(a, TcAttribute::Kind(kind) if kind == "tbf"));
     // The library does not know tbf: all its options come as one attribute, undivided.
     let nested = attributes.iter().find_map(|attribute| match attribute {
         TcAttribute::Options(options) if is_tbf => match options.as_slice() {
@@ -117,7 +122,10 @@ fn options(rate: u64) -> Vec<TcOption> {
     parms.extend([0; 4]);
     let mut options = vec![
         TcOption::Other(DefaultNla::new(TCA_TBF_PARMS, parms)),
-        TcOption::Other(DefaultNla::new(TCA_TBF_BURST, burst_bytes(rate).to_ne_bytes().into())),
+        TcOption::Other(DefaultNla::new(
+            TCA_TBF_BURST,
+            burst_bytes(rate).to_ne_bytes().into(),
+        )),
     ];
     if rate32 == u32::MAX {
         let wide = bytes_per_second.to_ne_bytes().into();
@@ -133,8 +141,15 @@ fn stab(sizes: &SizeTable) -> Vec<u8> {
     spec.extend([sizes.cell_log, sizes.size_log, 0, 0]);
     spec.extend([0; 16]);
     spec.extend((sizes.data.len() as u32).to_ne_bytes());
-    let data: Vec<u8> = sizes.data.iter().flat_map(|size| size.to_ne_bytes()).collect();
-    let nested = [DefaultNla::new(TCA_STAB_BASE, spec), DefaultNla::new(TCA_STAB_DATA, data)];
+    let data: Vec<u8> = sizes
+        .data
+        .iter()
+        .flat_map(|size| size.to_ne_bytes())
+        .collect();
+    let nested = [
+        DefaultNla::new(TCA_STAB_BASE, spec),
+        DefaultNla::new(TCA_STAB_DATA, data),
+    ];
     let mut bytes = vec![0; nested.as_slice().buffer_len()];
     nested.as_slice().emit(&mut bytes);
     bytes
@@ -150,14 +165,14 @@ mod tests {
         let mut bytes = vec![0; options.as_slice().buffer_len()];
         options.as_slice().emit(&mut bytes);
         let expected: Vec<u8> = [
-            &[40u8, 0, 1, 0][..],             // nla: 40 bytes, TCA_TBF_PARMS
-            &[0, 1, 0, 0, 0, 0, 0, 0],        // ratespec: Ethernet
-            &1_250_000_000u32.to_le_bytes(),  // rate, bytes/s
-            &[0; 12],                         // no peak rate
-            &6_250_000u32.to_le_bytes(),      // limit: 5 ms
-            &15_625u32.to_le_bytes(),         // buffer: 1 ms in 64 ns ticks
-            &[0; 4],                          // mtu
-            &[8, 0, 6, 0],                    // nla: 8 bytes, TCA_TBF_BURST
+            &[40u8, 0, 1, 0][..],            // nla: 40 bytes, TCA_TBF_PARMS
+            &[0, 1, 0, 0, 0, 0, 0, 0],       // ratespec: Ethernet
+            &1_250_000_000u32.to_le_bytes(), // rate, bytes/s
+            &[0; 12],                        // no peak rate
+            &6_250_000u32.to_le_bytes(),     // limit: 5 ms
+            &15_625u32.to_le_bytes(),        // buffer: 1 ms in 64 ns ticks
+            &[0; 4],                         // mtu
+            &[8, 0, 6, 0],                   // nla: 8 bytes, TCA_TBF_BURST
             &1_250_000u32.to_le_bytes(),
         ]
         .concat();
@@ -171,15 +186,21 @@ mod tests {
             let mut bytes = vec![0; sent.as_slice().buffer_len()];
             sent.as_slice().emit(&mut bytes);
             let whole = TcOption::Other(DefaultNla::new(2, bytes));
-            let attributes =
-                [TcAttribute::Kind("tbf".into()), TcAttribute::Options(vec![whole])];
+            let attributes = [
+                TcAttribute::Kind("tbf".into()),
+                TcAttribute::Options(vec![whole]),
+            ];
             assert_eq!(rate_of(&attributes), Some(rate));
         }
     }
 
     #[test]
     fn the_size_table_is_nested_as_the_kernel_expects() {
-        let sizes = SizeTable { cell_log: 2, size_log: 1, data: vec![42, 43, 44] };
+        let sizes = SizeTable {
+            cell_log: 2,
+            size_log: 1,
+            data: vec![42, 43, 44],
+        };
         let expected: Vec<u8> = [
             &[28u8, 0, 1, 0][..],
             &[2, 1, 0, 0],

@@ -68,5 +68,8 @@ fn the_reference_page_is_what_the_table_says() {
         std::fs::write(&path, &page).expect("docs/plan.md");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == page, "docs/plan.md is out of date: run UPDATE_DOCS=1 cargo test -p wirecost-plan");
+    assert!(
+        found == page,
+        "docs/plan.md is out of date: run UPDATE_DOCS=1 cargo test -p wirecost-plan"
+    );
 }

@@ -46,7 +46,10 @@ pub(crate) struct Directory {
 impl Directory {
     /// Makes the directory, which must not exist, and writes what is known before the first sample.
     pub(crate) fn create(path: &Path, head: &RunHead, plan: &str) -> Result<Self, DirectoryError> {
-        let at = |source| DirectoryError::Write { path: path.to_owned(), source };
+        let at = |source| DirectoryError::Write {
+            path: path.to_owned(),
+            source,
+        };
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(at)?;
         }
@@ -56,15 +59,23 @@ impl Directory {
         })?;
         write_json(&path.join(file::RUN), head)?;
         let plan_path = path.join(file::PLAN);
-        fs::write(&plan_path, plan)
-            .map_err(|source| DirectoryError::Write { path: plan_path, source })?;
+        fs::write(&plan_path, plan).map_err(|source| DirectoryError::Write {
+            path: plan_path,
+            source,
+        })?;
         let samples_path = path.join(file::SAMPLES);
         let samples = OpenOptions::new()
             .create_new(true)
             .append(true)
             .open(&samples_path)
-            .map_err(|source| DirectoryError::Write { path: samples_path, source })?;
-        Ok(Self { path: path.to_owned(), samples })
+            .map_err(|source| DirectoryError::Write {
+                path: samples_path,
+                source,
+            })?;
+        Ok(Self {
+            path: path.to_owned(),
+            samples,
+        })
     }
 
     /// Makes one under `parent`, named after the plan and the time, with a number where that is taken.
@@ -76,7 +87,11 @@ impl Directory {
     ) -> Result<Self, DirectoryError> {
         let mut last = parent.join(stem);
         for attempt in 1..=100 {
-            let name = if attempt == 1 { stem.to_owned() } else { format!("{stem}-{attempt}") };
+            let name = if attempt == 1 {
+                stem.to_owned()
+            } else {
+                format!("{stem}-{attempt}")
+            };
             last = parent.join(name);
             match Self::create(&last, head, plan) {
                 Err(DirectoryError::Exists(_)) => {}
@@ -92,7 +107,10 @@ impl Directory {
 
     /// Appends one sample in a single write: after it, killing this process loses nothing of it.
     pub(crate) fn append(&self, sample: &Sample) -> Result<(), DirectoryError> {
-        let at = |source| DirectoryError::Write { path: self.path.join(file::SAMPLES), source };
+        let at = |source| DirectoryError::Write {
+            path: self.path.join(file::SAMPLES),
+            source,
+        };
         let mut line = serde_json::to_vec(sample).map_err(|error| at(error.into()))?;
         line.push(b'\n');
         (&self.samples).write_all(&line).map_err(at)
@@ -101,7 +119,9 @@ impl Directory {
     /// Writes how the run ended, and sees to it that the record is on disk.
     pub(crate) fn close(self, end: &RunEnd) -> Result<PathBuf, DirectoryError> {
         let path = self.path.join(file::SAMPLES);
-        self.samples.sync_all().map_err(|source| DirectoryError::Write { path, source })?;
+        self.samples
+            .sync_all()
+            .map_err(|source| DirectoryError::Write { path, source })?;
         write_json(&self.path.join(file::END), end)?;
         Ok(self.path)
     }
@@ -109,7 +129,10 @@ impl Directory {
 
 /// Written beside and renamed, so that a reader sees all of it or none.
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), DirectoryError> {
-    let at = |source| DirectoryError::Write { path: path.to_owned(), source };
+    let at = |source| DirectoryError::Write {
+        path: path.to_owned(),
+        source,
+    };
     let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| at(error.into()))?;
     bytes.push(b'\n');
     let beside = path.with_extension("json.new");

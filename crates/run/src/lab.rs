@@ -58,9 +58,10 @@ impl Lab {
             user_namespace_of,
             cpus: cpus.to_vec(),
         };
-        let a = Link::start(&agent("a", &context.placement.a, None), interrupt)?;
+        let mut a = Link::start(&agent("a", &context.placement.a, None), interrupt)?;
         // Without root, b must live in a's user namespace, or a could not wire it.
-        let b = Link::start(&agent("b", &context.placement.b, Some(a.pid())), interrupt)?;
+        let b = Link::start(&agent("b", &context.placement.b, Some(a.pid())), interrupt)
+            .map_err(|error| blame(error, &mut [&mut a]))?;
         let unset = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         let mut lab = Self {
             a,
@@ -71,23 +72,44 @@ impl Lab {
             seen: BTreeSet::new(),
             seconds: 0.0,
         };
-        let spec = |side| host_spec(side, network, &context.placement);
-        lab.both_done(&Request::Prepare(spec(Side::A)), &Request::Prepare(spec(Side::B)), interrupt)?;
-        let wire = Request::Wire { peer: lab.b.pid() };
-        match lab.a.call(&wire, PROMPT, interrupt)? {
-            Reply::Done => {}
-            _ => return Err(lab.a.confused("Wire")),
-        }
-        let replies = lab.both(&Request::Build, &Request::Build, PROMPT, interrupt)?;
-        for (index, reply) in replies.into_iter().enumerate() {
-            let Reply::Built { responder, guest_tid } = reply else {
-                return Err(lab.a.confused("Build"));
-            };
-            lab.responders[index] = responder;
-            lab.guest_tids[index] = guest_tid;
+        match lab.build(context, interrupt) {
+            Ok(()) => {}
+            Err(error) => return Err(lab.blame(error)),
         }
         lab.seconds = began.elapsed().as_secs_f64();
         Ok(lab)
+    }
+
+    fn build(&mut self, context: &LabContext, interrupt: &AtomicBool) -> Result<(), LinkError> {
+        let spec = |side| host_spec(side, &self.network, &context.placement);
+        self.both_done(
+            &Request::Prepare(spec(Side::A)),
+            &Request::Prepare(spec(Side::B)),
+            interrupt,
+        )?;
+        let wire = Request::Wire { peer: self.b.pid() };
+        match self.a.call(&wire, PROMPT, interrupt)? {
+            Reply::Done => {}
+            _ => return Err(self.a.confused("Wire")),
+        }
+        let replies = self.both(&Request::Build, &Request::Build, PROMPT, interrupt)?;
+        for (index, reply) in replies.into_iter().enumerate() {
+            let Reply::Built {
+                responder,
+                guest_tid,
+            } = reply
+            else {
+                return Err(self.a.confused("Build"));
+            };
+            self.responders[index] = responder;
+            self.guest_tids[index] = guest_tid;
+        }
+        Ok(())
+    }
+
+    /// The agent that has ended, where there is one, rather than what the other refused therefore.
+    pub(crate) fn blame(&mut self, error: LinkError) -> LinkError {
+        blame(error, &mut self.links())
     }
 
     /// What it was built for.
@@ -127,10 +149,15 @@ impl Lab {
         offload: &Offload,
         interrupt: &AtomicBool,
     ) -> Result<Vec<DeviceState>, LinkError> {
-        let request = Request::Adapt { guest_mtu, offload: offload.clone() };
+        let request = Request::Adapt {
+            guest_mtu,
+            offload: offload.clone(),
+        };
         let mut devices = Vec::new();
         for reply in self.both(&request, &request, PROMPT, interrupt)? {
-            let Reply::Devices(of_host) = reply else { return Err(self.a.confused("Adapt")) };
+            let Reply::Devices(of_host) = reply else {
+                return Err(self.a.confused("Adapt"));
+            };
             devices.extend(of_host);
         }
         Ok(devices)
@@ -149,7 +176,11 @@ impl Lab {
         if watch {
             self.both_done(&Request::Watch(token), &Request::Watch(token), interrupt)?;
         }
-        let prove = |target| Request::Prove { target, size, token };
+        let prove = |target| Request::Prove {
+            target,
+            size,
+            token,
+        };
         let [responder_a, responder_b] = self.responders;
         let replies = self.both(&prove(responder_b), &prove(responder_a), PROMPT, interrupt)?;
         let seen = if watch {
@@ -162,7 +193,9 @@ impl Lab {
         };
         let mut proofs = Vec::with_capacity(2);
         for ((reply, seen), from) in replies.into_iter().zip(seen).zip(["a", "b"]) {
-            let Reply::Proof(result) = reply else { return Err(self.a.confused("Prove")) };
+            let Reply::Proof(result) = reply else {
+                return Err(self.a.confused("Prove"));
+            };
             let mut proof = proof(when, from, size, result);
             match seen {
                 None => {}
@@ -207,6 +240,16 @@ impl Lab {
             _ => Err(self.a.confused("a step")),
         }
     }
+}
+
+fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
+    if !matches!(error, LinkError::Refused { .. }) {
+        return error;
+    }
+    let ended = links
+        .iter_mut()
+        .find_map(|link| link.still_there("the other host's work").err());
+    ended.unwrap_or(error)
 }
 
 fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {

@@ -6,6 +6,7 @@
 
 mod directory;
 mod lab;
+mod labs;
 mod placement;
 mod progress;
 mod rounds;

@@ -29,10 +29,18 @@ impl Placement {
 /// On a single core both share it, whatever the plan says.
 pub fn place(wish: Cores, allowed: &[u32]) -> Placement {
     if wish == Cores::Shared || allowed.len() < 2 {
-        return Placement { cores: Cores::Shared, a: allowed.to_vec(), b: allowed.to_vec() };
+        return Placement {
+            cores: Cores::Shared,
+            a: allowed.to_vec(),
+            b: allowed.to_vec(),
+        };
     }
     let (a, b) = allowed.split_at(allowed.len() / 2);
-    Placement { cores: Cores::Split, a: a.to_vec(), b: b.to_vec() }
+    Placement {
+        cores: Cores::Split,
+        a: a.to_vec(),
+        b: b.to_vec(),
+    }
 }
 
 #[cfg(test)]

@@ -1,29 +1,24 @@
 //! The run: labs kept while cells share them, every cell once a round in random order, every
 //! sample written when taken, and an end in words whatever happens.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{Reply, Request};
 use wirecost_agent::stray::Owner;
-use wirecost_model::cell::{Cell, Experiment, Network};
+use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
-use wirecost_model::record::{self, Environment, HostEnvironment, Outcome, RunEnd, RunHead};
-use wirecost_model::sample::{Invalid, Sample};
+use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead};
+use wirecost_model::sample::Sample;
 
 use crate::directory::{Directory, DirectoryError};
-use crate::lab::{Lab, LabContext, PROMPT};
+use crate::lab::LabContext;
+use crate::labs::Labs;
 use crate::placement::place;
 use crate::progress::Progress;
-use crate::sample::{Taking, take};
-
-/// Labs kept at the same time; beyond that the one unused for longest is taken down.
-const MAX_LABS: usize = 8;
 
 /// What a run needs beside its experiment.
 #[derive(Debug, Clone)]
@@ -87,14 +82,61 @@ pub fn run(
     }
     let placement = place(experiment.plan.cores, &allowed);
     let experiment = &placed(experiment, placement.cores);
-    let context = LabContext { program: options.program.clone(), owner, placement };
-    let mut labs = Labs { context, up: Vec::new(), broken: BTreeMap::new() };
+    let context = LabContext {
+        program: options.program.clone(),
+        owner,
+        placement,
+    };
+    let mut labs = Labs::new(context);
 
-    let environment = labs.describe(experiment, interrupt).map_err(RunError::NoLab)?;
-    let random = || random_bytes().map_err(machine("reading /dev/urandom"));
+    let environment = labs
+        .describe(experiment, interrupt)
+        .map_err(RunError::NoLab)?;
     // 32 bits: a JSON reader with doubles must be able to keep it.
-    let fresh = u64::from(u32::from_ne_bytes(random()?[..4].try_into().unwrap_or_default()));
+    let fresh = random_bytes()?
+        .iter()
+        .take(4)
+        .fold(0, |seed, byte| seed << 8 | u64::from(*byte));
     let seed = options.seed.or(experiment.plan.seed).unwrap_or(fresh);
+    let directory = directory(experiment, options, seed, environment)?;
+    progress(Progress::Started {
+        directory: directory.path().to_owned(),
+        samples: total(experiment),
+    });
+    let mut rounds = Rounds {
+        experiment,
+        labs,
+        directory,
+        interrupt,
+        began,
+        measured_s: 0.0,
+    };
+    let stopped = rounds.all(seed, progress)?;
+    drop(rounds.labs);
+    let (outcome, reason) = stopped.unzip();
+    let end = RunEnd {
+        outcome: outcome.unwrap_or(Outcome::Complete),
+        reason,
+        seconds: began.elapsed().as_secs_f64(),
+        measured_s: rounds.measured_s,
+    };
+    Ok(Finished {
+        directory: rounds.directory.close(&end)?,
+        end,
+    })
+}
+
+fn total(experiment: &Experiment) -> u32 {
+    experiment.plan.repeat.rounds * experiment.cells.len() as u32
+}
+
+/// Makes the run directory with all that is known before the first sample.
+fn directory(
+    experiment: &Experiment,
+    options: &Options,
+    seed: u64,
+    environment: Environment,
+) -> Result<Directory, RunError> {
     let now = jiff::Timestamp::now();
     let head = RunHead {
         record_version: record::VERSION,
@@ -104,64 +146,91 @@ pub fn run(
         experiment: experiment.clone(),
         environment,
     };
-    let directory = match &options.out {
-        Some(path) => Directory::create(path, &head, &options.plan_text)?,
-        None => {
-            let stem = format!("{}-{}", experiment.plan.name, now.strftime("%Y%m%d-%H%M%S"));
-            let parent = Path::new("wirecost-runs");
-            Directory::create_in(parent, &stem, &head, &options.plan_text)?
-        }
+    let made = if let Some(path) = &options.out {
+        Directory::create(path, &head, &options.plan_text)
+    } else {
+        let stem = format!("{}-{}", experiment.plan.name, now.strftime("%Y%m%d-%H%M%S"));
+        Directory::create_in(Path::new("wirecost-runs"), &stem, &head, &options.plan_text)
     };
-    let total = experiment.plan.repeat.rounds * experiment.cells.len() as u32;
-    let path = directory.path().to_owned();
-    progress(Progress::Started { directory: path, samples: total });
+    Ok(made?)
+}
 
-    let mut measured_s = 0.0;
-    let mut done = 0;
-    let loop_began = Instant::now();
-    let mut stopped = None;
-    'rounds: for round in 0..experiment.plan.repeat.rounds {
-        let order = wirecost_stats::order(experiment.cells.len(), round, seed);
-        for (position, cell) in order.into_iter().enumerate() {
-            if interrupt.load(Ordering::Relaxed) {
-                stopped = Some((Outcome::Interrupted, "interrupted".to_owned()));
-                break 'rounds;
-            }
-            let cell = &experiment.cells[cell];
-            progress(Progress::Taking { round, cell: cell.index });
-            let started = Instant::now();
-            let mut sample = empty(round, position as u32, cell, began);
-            let taken = labs.take(experiment, cell, interrupt, random()?, &mut sample, progress);
-            if let Err(LinkError::Interrupted) = taken {
-                stopped = Some((Outcome::Interrupted, "interrupted".to_owned()));
-                break 'rounds;
-            }
-            sample.took_s = started.elapsed().as_secs_f64();
-            directory.append(&sample)?;
-            measured_s += sample.stream.as_ref().map_or(0.0, |stream| stream.seconds);
-            done += 1;
-            let per_sample = loop_began.elapsed().as_secs_f64() / f64::from(done);
-            progress(Progress::Taken {
-                done,
-                gbps: Metric::Throughput.value(&sample).map(|bps| bps / 1e9),
-                invalid: sample.invalid.as_ref().map(|invalid| invalid.reason().to_owned()),
-                left_s: per_sample * f64::from(total - done),
-            });
-            if let Err(error) = taken {
-                stopped = Some((Outcome::Failed, error.to_string()));
-                break 'rounds;
+/// A run in progress.
+struct Rounds<'a> {
+    experiment: &'a Experiment,
+    labs: Labs,
+    directory: Directory,
+    interrupt: &'a AtomicBool,
+    began: Instant,
+    measured_s: f64,
+}
+
+/// Why a run ended before its last sample.
+type Stopped = Option<(Outcome, String)>;
+
+impl Rounds<'_> {
+    fn all(&mut self, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Stopped, RunError> {
+        let began = Instant::now();
+        let (mut done, total) = (0, total(self.experiment));
+        for round in 0..self.experiment.plan.repeat.rounds {
+            let order = wirecost_stats::order(self.experiment.cells.len(), round, seed);
+            for (position, cell) in order.into_iter().enumerate() {
+                let cell = &self.experiment.cells[cell];
+                progress(Progress::Taking {
+                    round,
+                    cell: cell.index,
+                });
+                let mut sample = empty(round, position as u32, cell, self.began);
+                let stopped = self.one(cell, &mut sample, progress)?;
+                if matches!(stopped, Some((Outcome::Interrupted, _))) {
+                    return Ok(stopped);
+                }
+                done += 1;
+                let per_sample = began.elapsed().as_secs_f64() / f64::from(done);
+                progress(Progress::Taken {
+                    done,
+                    gbps: Metric::Throughput.value(&sample).map(|bps| bps / 1e9),
+                    invalid: sample
+                        .invalid
+                        .as_ref()
+                        .map(|invalid| invalid.reason().to_owned()),
+                    left_s: per_sample * f64::from(total - done),
+                });
+                if stopped.is_some() {
+                    return Ok(stopped);
+                }
             }
         }
+        Ok(None)
     }
-    drop(labs);
-    let (outcome, reason) = stopped.unzip();
-    let end = RunEnd {
-        outcome: outcome.unwrap_or(Outcome::Complete),
-        reason,
-        seconds: began.elapsed().as_secs_f64(),
-        measured_s,
-    };
-    Ok(Finished { directory: directory.close(&end)?, end })
+
+    /// Takes and writes one sample. An interrupted one is dropped.
+    fn one(
+        &mut self,
+        cell: &Cell,
+        sample: &mut Sample,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Stopped, RunError> {
+        let interrupted = || Some((Outcome::Interrupted, "interrupted".to_owned()));
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Ok(interrupted());
+        }
+        let started = Instant::now();
+        let secret = random_bytes()?;
+        let repeat = &self.experiment.plan.repeat;
+        let taken = self
+            .labs
+            .take(repeat, cell, self.interrupt, secret, sample, progress);
+        if let Err(LinkError::Interrupted) = taken {
+            return Ok(interrupted());
+        }
+        sample.took_s = started.elapsed().as_secs_f64();
+        self.directory.append(sample)?;
+        self.measured_s += sample.stream.as_ref().map_or(0.0, |stream| stream.seconds);
+        Ok(taken
+            .err()
+            .map(|error| (Outcome::Failed, error.to_string())))
+    }
 }
 
 /// The experiment as it is really run: on one core nothing can be split.
@@ -191,137 +260,13 @@ fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
     }
 }
 
-/// The labs of a run, the most recently used last.
-struct Labs {
-    context: LabContext,
-    up: Vec<Lab>,
-    /// Networks that could not be built, and why: not tried again.
-    broken: BTreeMap<Network, String>,
-}
-
-impl Labs {
-    /// Builds the first lab that can be built and asks it about the machine.
-    fn describe(
-        &mut self,
-        experiment: &Experiment,
-        interrupt: &AtomicBool,
-    ) -> Result<Environment, LinkError> {
-        let mut first = None;
-        for cell in &experiment.cells {
-            match self.get(&cell.network, interrupt) {
-                Ok(Ok(lab)) => {
-                    let Reply::Description(environment) =
-                        lab.a.call(&Request::Describe, PROMPT, interrupt)?
-                    else {
-                        return Err(lab.a.confused("Describe"));
-                    };
-                    // The agent is pinned to its host's share of the cores.
-                    let (cpus, hosts) = (self.context.placement.all(), self.hosts());
-                    return Ok(Environment { cpus, hosts, ..*environment });
-                }
-                Ok(Err(message)) => {
-                    first.get_or_insert(LinkError::Refused { host: "a".into(), message });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(first.unwrap_or(LinkError::Interrupted))
-    }
-
-    fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
-        let placement = &self.context.placement;
-        let cores = match placement.cores {
-            Cores::Split => "split",
-            Cores::Shared => "shared",
-        };
-        [("a", &placement.a), ("b", &placement.b)]
-            .map(|(host, cpus)| {
-                let environment = HostEnvironment { cpus: cpus.clone(), cores: cores.to_owned() };
-                (host.to_owned(), environment)
-            })
-            .into()
-    }
-
-    /// The lab for a network: one that is up, or a new one. The inner error is the reason why this
-    /// network cannot be had here; the outer one ends the run.
-    fn get(
-        &mut self,
-        network: &Network,
-        interrupt: &AtomicBool,
-    ) -> Result<Result<&mut Lab, String>, LinkError> {
-        if let Some(reason) = self.broken.get(network) {
-            return Ok(Err(reason.clone()));
-        }
-        if let Some(at) = self.up.iter().position(|lab| lab.network() == network) {
-            let lab = self.up.remove(at);
-            self.up.push(lab);
-        } else {
-            if self.up.len() >= MAX_LABS {
-                self.up.remove(0);
-            }
-            match Lab::up(&self.context, network, interrupt) {
-                Ok(lab) => self.up.push(lab),
-                Err(LinkError::Refused { message, .. }) => {
-                    self.broken.insert(network.clone(), message.clone());
-                    return Ok(Err(message));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        self.up.last_mut().map(Ok).ok_or(LinkError::Interrupted)
-    }
-
-    fn take(
-        &mut self,
-        experiment: &Experiment,
-        cell: &Cell,
-        interrupt: &AtomicBool,
-        secret: [u8; 16],
-        sample: &mut Sample,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(), LinkError> {
-        let cores = self.context.placement.cores;
-        let is_up = self.up.iter().any(|lab| lab.network() == &cell.network);
-        let mut result = match self.get(&cell.network, interrupt) {
-            Ok(Ok(lab)) => {
-                if !is_up {
-                    let network = cell.network.to_string();
-                    progress(Progress::LabUp { network, seconds: lab.seconds() });
-                }
-                Ok(())
-            }
-            Ok(Err(reason)) => {
-                sample.invalid = Some(Invalid::Build(reason));
-                return Ok(());
-            }
-            Err(error) => Err(error),
-        };
-        let ours: Vec<u32> =
-            self.up.iter().flat_map(Lab::pids).chain([std::process::id()]).collect();
-        if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
-            let repeat = &experiment.plan.repeat;
-            let taking = Taking { repeat, cores, ours: &ours, secret, interrupt };
-            result = take(lab, cell, &taking, sample);
-        }
-        match result {
-            Err(LinkError::Refused { host, message }) => {
-                sample.invalid = Some(Invalid::Load(format!("host {host}: {message}")));
-                // Nobody knows in which state this lab is: the next sample gets a new one.
-                self.up.pop();
-                Ok(())
-            }
-            Err(LinkError::Interrupted) => Err(LinkError::Interrupted),
-            Err(error) => {
-                sample.invalid = Some(Invalid::Agent(error.to_string()));
-                Err(error)
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-}
-
-fn random_bytes() -> io::Result<[u8; 16]> {
+fn random_bytes() -> Result<[u8; 16], RunError> {
     let mut bytes = [0; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(|source| RunError::Machine {
+            what: "reading /dev/urandom",
+            source,
+        })?;
     Ok(bytes)
 }

@@ -70,7 +70,10 @@ pub(crate) fn take(
 
 fn load(lab: &mut Lab, cell: &Cell, taking: &Taking<'_>) -> Result<[Measured; 2], LinkError> {
     let interrupt = taking.interrupt;
-    let options = LoadOptions { stream: cell.load.clone(), secret: taking.secret };
+    let options = LoadOptions {
+        stream: cell.load.clone(),
+        secret: taking.secret,
+    };
     let sink = Request::OpenSink(options.clone());
     let Reply::Listening(target) = lab.b.call(&sink, PROMPT, interrupt)? else {
         return Err(lab.b.confused("OpenSink"));
@@ -123,6 +126,7 @@ fn join(sent: &Measured, received: &Measured) -> StreamResult {
     StreamResult {
         bytes: received.flows.iter().map(|(bytes, _)| bytes).sum(),
         seconds: received.seconds,
+        sender_seconds: sent.seconds,
         intervals: received.intervals.clone(),
         flows,
     }
@@ -144,21 +148,38 @@ fn failed_proof(proofs: &[Proof]) -> Option<String> {
 
 fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
     let mut marks = Vec::new();
-    if let Some(foreign) = sender.foreign_cores.filter(|cores| *cores > FOREIGN_CORES_THRESHOLD) {
-        marks.push(Mark::ForeignLoad { cores: foreign, threshold: FOREIGN_CORES_THRESHOLD });
+    if let Some(foreign) = sender
+        .foreign_cores
+        .filter(|cores| *cores > FOREIGN_CORES_THRESHOLD)
+    {
+        marks.push(Mark::ForeignLoad {
+            cores: foreign,
+            threshold: FOREIGN_CORES_THRESHOLD,
+        });
     }
     // With shared cores both hosts read the same counters.
     let hosts = [("a", sender), ("b", receiver)];
-    let apart = if cores == Cores::Split { &hosts[..] } else { &hosts[..1] };
+    let apart = if cores == Cores::Split {
+        &hosts[..]
+    } else {
+        &hosts[..1]
+    };
     for (name, usage) in apart {
         let fraction = usage.steal_fraction();
         if fraction > STEAL_THRESHOLD {
             let host = (*name).to_owned();
-            marks.push(Mark::Steal { host, fraction, threshold: STEAL_THRESHOLD });
+            marks.push(Mark::Steal {
+                host,
+                fraction,
+                threshold: STEAL_THRESHOLD,
+            });
         }
         if usage.backlog_drops > 0 {
             let host = (*name).to_owned();
-            marks.push(Mark::BacklogDrops { host, packets: usage.backlog_drops });
+            marks.push(Mark::BacklogDrops {
+                host,
+                packets: usage.backlog_drops,
+            });
         }
     }
     marks

@@ -115,6 +115,7 @@ fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
         stream: Some(StreamResult {
             bytes: (gbps * 1e9 / 8.0) as u64,
             seconds: 1.0,
+            sender_seconds: 1.0,
             intervals: Vec::new(),
             flows: Vec::new(),
         }),

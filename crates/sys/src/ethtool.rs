@@ -1,6 +1,9 @@
 //! Device features through the ethtool ioctl (include/uapi/linux/ethtool.h): names, state, change.
 
-#![expect(unsafe_code, reason = "SIOCETHTOOL takes a raw pointer in struct ifreq")]
+#![expect(
+    unsafe_code,
+    reason = "SIOCETHTOOL takes a raw pointer in struct ifreq"
+)]
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,8 +37,12 @@ pub struct Ethtool {
 impl Ethtool {
     /// Opens a handle in the calling thread's network namespace, for which it stays good.
     pub fn open() -> io::Result<Self> {
-        let socket =
-            socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+        let socket = socket(
+            AddressFamily::Inet,
+            SockType::Datagram,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        )?;
         Ok(Self { socket })
     }
 
@@ -61,7 +68,13 @@ impl Ethtool {
             .filter(|(_, name)| !name.is_empty())
             .map(|(index, name)| {
                 let changeable = bit(available, index) && !bit(never_changed, index);
-                (name, FeatureState { active: bit(active, index), changeable })
+                (
+                    name,
+                    FeatureState {
+                        active: bit(active, index),
+                        changeable,
+                    },
+                )
             })
             .filter(|(_, state)| state.changeable || state.active)
             .collect())
@@ -77,7 +90,9 @@ impl Ethtool {
         words[1] = blocks as u32;
         let (valid, requested) = (0, 1);
         for (index, name) in names.iter().enumerate() {
-            let Some(&on) = wanted.get(name) else { continue };
+            let Some(&on) = wanted.get(name) else {
+                continue;
+            };
             let block = 2 + 2 * (index / 32);
             words[block + valid] |= 1 << (index % 32);
             if on {
@@ -96,7 +111,10 @@ impl Ethtool {
         let mut words = vec![0u32; 3 + count * ETH_GSTRING_LEN / 4];
         words[..3].copy_from_slice(&[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, count as u32]);
         self.call(device, &mut words)?;
-        let bytes: Vec<u8> = words[3..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let bytes: Vec<u8> = words[3..]
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
         Ok(bytes
             .chunks_exact(ETH_GSTRING_LEN)
             .map(|raw| {
@@ -110,7 +128,10 @@ impl Ethtool {
     /// the kernel may write, and every caller sizes it so.
     fn call(&self, device: &str, words: &mut [u32]) -> io::Result<()> {
         if device.len() >= libc::IFNAMSIZ {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "device name too long"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "device name too long",
+            ));
         }
         // SAFETY: an all-zero ifreq is valid.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -122,7 +143,11 @@ impl Ethtool {
         // its own header announces, and both outlive the call.
         let result =
             unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -139,6 +164,11 @@ mod tests {
 
     #[test]
     fn an_unknown_device_is_an_error() {
-        assert!(Ethtool::open().expect("socket").features("no-such-dev").is_err());
+        assert!(
+            Ethtool::open()
+                .expect("socket")
+                .features("no-such-dev")
+                .is_err()
+        );
     }
 }

@@ -21,12 +21,16 @@ pub struct Netns {
 impl Netns {
     /// The calling thread's namespace.
     pub fn current() -> io::Result<Self> {
-        Ok(Self { file: File::open("/proc/thread-self/ns/net")? })
+        Ok(Self {
+            file: File::open("/proc/thread-self/ns/net")?,
+        })
     }
 
     /// The namespace of a process or thread.
     pub fn of(pid: u32) -> io::Result<Self> {
-        Ok(Self { file: File::open(format!("/proc/{pid}/ns/net"))? })
+        Ok(Self {
+            file: File::open(format!("/proc/{pid}/ns/net"))?,
+        })
     }
 
     /// Moves the calling thread into this namespace until the guard is dropped.
@@ -35,7 +39,10 @@ impl Netns {
     pub fn enter(&self) -> io::Result<Entered> {
         let home = Self::current()?;
         setns(&self.file, CloneFlags::CLONE_NEWNET)?;
-        Ok(Entered { home, not_send: PhantomData })
+        Ok(Entered {
+            home,
+            not_send: PhantomData,
+        })
     }
 
     /// Runs `work` inside this namespace.
@@ -88,21 +95,28 @@ impl HeldNetns {
     pub fn create(name: &str) -> io::Result<Self> {
         let (report, made) = mpsc::channel();
         let (release, parked) = mpsc::channel::<()>();
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let result = unshare(CloneFlags::CLONE_NEWNET)
-                .map_err(io::Error::from)
-                .and_then(|()| Netns::current());
-            let failed = result.is_err();
-            let told = report.send(result.map(|netns| (netns, gettid().as_raw() as u32)));
-            if !failed && told.is_ok() {
-                // Ends when the sender is dropped.
-                let _ = parked.recv();
-            }
-        })?;
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                let result = unshare(CloneFlags::CLONE_NEWNET)
+                    .map_err(io::Error::from)
+                    .and_then(|()| Netns::current());
+                let failed = result.is_err();
+                let told = report.send(result.map(|netns| (netns, gettid().as_raw() as u32)));
+                if !failed && told.is_ok() {
+                    // Ends when the sender is dropped.
+                    let _ = parked.recv();
+                }
+            })?;
         let (netns, tid) = made
             .recv()
             .map_err(|_| io::Error::other("the namespace's thread ended"))??;
-        Ok(Self { netns, tid, release: Some(release), thread: Some(thread) })
+        Ok(Self {
+            netns,
+            tid,
+            release: Some(release),
+            thread: Some(thread),
+        })
     }
 
     /// The namespace.
@@ -179,9 +193,8 @@ pub fn mount_own_sysfs() -> io::Result<()> {
 
 /// The setting that forbids user namespaces to plain users, and what to do; `None` where none is found.
 pub fn forbidding_setting() -> Option<String> {
-    let forbids = |path: &str, value: &str| {
-        fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
-    };
+    let forbids =
+        |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     let table = [
         ("kernel/unprivileged_userns_clone", "0", "1"),
         ("user/max_user_namespaces", "0", "16384"),

@@ -1,8 +1,10 @@
 //! Processes and threads: processors they may use, signals by handle instead of by number.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
@@ -61,6 +63,13 @@ impl PidFd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
 
+    /// Waits until it has ended; `false` where it has not within the time.
+    pub fn wait(&self, within: Duration) -> io::Result<bool> {
+        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
+        Ok(poll(&mut fds, timeout)? > 0)
+    }
+
     /// Kills it. Works on a stopped process too.
     #[expect(unsafe_code, reason = "pidfd_send_signal(2) has no wrapper in nix")]
     pub fn kill(&self) -> io::Result<()> {
@@ -74,6 +83,10 @@ impl PidFd {
                 0,
             )
         };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 }

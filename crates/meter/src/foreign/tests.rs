@@ -21,6 +21,7 @@ fn scan(origin: Instant, at_s: u64, processes: &[MadeUp<'_>]) -> ForeignSnapshot
                 let process = Process {
                     ours: false,
                     tasks: tasks.iter().copied().collect(),
+                    own_ns: 0,
                     reaped_ns,
                 };
                 (Identity { pid, start }, process)
@@ -67,6 +68,24 @@ fn a_number_given_to_another_process_is_another_process() {
     let before = scan(origin, 0, &[(9, 5, &[(9, 100 * S)], 0)]);
     let after = scan(origin, 1, &[(9, 1010, &[(9, S / 2)], 0)]);
     assert_cores(&before, &after, 0.5);
+}
+
+#[test]
+fn what_ended_threads_had_done_before_the_first_scan_is_not_new() {
+    let origin = Instant::now();
+    // A compiler whose 50 s are mostly those of threads that ended long ago, then its end.
+    let mut before = scan(
+        origin,
+        0,
+        &[(1, 5, &[(1, S)], 0), (9, 50, &[(9, 2 * S)], 0)],
+    );
+    before
+        .processes
+        .values_mut()
+        .filter(|process| process.tasks.contains_key(&9))
+        .for_each(|process| process.own_ns = 50 * S);
+    let after = scan(origin, 1, &[(1, 5, &[(1, S)], 50 * S + S / 4)]);
+    assert_cores(&before, &after, 0.25);
 }
 
 #[test]

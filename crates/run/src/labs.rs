@@ -1,0 +1,177 @@
+//! The labs of a run: built when first needed, kept while cells share them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{Reply, Request};
+use wirecost_model::cell::{Cell, Experiment, Network};
+use wirecost_model::plan::{Cores, Repeat};
+use wirecost_model::record::{Environment, HostEnvironment};
+use wirecost_model::sample::{Invalid, Sample};
+
+use crate::lab::{Lab, LabContext, PROMPT};
+use crate::progress::Progress;
+use crate::sample::{Taking, take};
+
+/// Labs kept at the same time; beyond that the one unused for longest is taken down.
+const MAX_LABS: usize = 8;
+
+/// The labs of a run, the most recently used last.
+pub(crate) struct Labs {
+    context: LabContext,
+    up: Vec<Lab>,
+    /// Networks that could not be built, and why: not tried again.
+    broken: BTreeMap<Network, String>,
+}
+
+impl Labs {
+    pub(crate) fn new(context: LabContext) -> Self {
+        Self {
+            context,
+            up: Vec::new(),
+            broken: BTreeMap::new(),
+        }
+    }
+
+    /// Builds the first lab that can be built and asks it about the machine.
+    pub(crate) fn describe(
+        &mut self,
+        experiment: &Experiment,
+        interrupt: &AtomicBool,
+    ) -> Result<Environment, LinkError> {
+        let mut first = None;
+        for cell in &experiment.cells {
+            match self.get(&cell.network, interrupt) {
+                Ok(Ok(lab)) => {
+                    let Reply::Description(environment) =
+                        lab.a.call(&Request::Describe, PROMPT, interrupt)?
+                    else {
+                        return Err(lab.a.confused("Describe"));
+                    };
+                    // The agent is pinned to its host's share of the cores.
+                    let (cpus, hosts) = (self.context.placement.all(), self.hosts());
+                    return Ok(Environment {
+                        cpus,
+                        hosts,
+                        ..*environment
+                    });
+                }
+                Ok(Err(message)) => {
+                    first.get_or_insert(LinkError::Refused {
+                        host: "a".into(),
+                        message,
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(first.unwrap_or(LinkError::Interrupted))
+    }
+
+    fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
+        let placement = &self.context.placement;
+        let cores = match placement.cores {
+            Cores::Split => "split",
+            Cores::Shared => "shared",
+        };
+        [("a", &placement.a), ("b", &placement.b)]
+            .map(|(host, cpus)| {
+                let environment = HostEnvironment {
+                    cpus: cpus.clone(),
+                    cores: cores.to_owned(),
+                };
+                (host.to_owned(), environment)
+            })
+            .into()
+    }
+
+    /// The lab for a network: one that is up, or a new one. The inner error is the reason why this
+    /// network cannot be had here; the outer one ends the run.
+    fn get(
+        &mut self,
+        network: &Network,
+        interrupt: &AtomicBool,
+    ) -> Result<Result<&mut Lab, String>, LinkError> {
+        if let Some(reason) = self.broken.get(network) {
+            return Ok(Err(reason.clone()));
+        }
+        if let Some(at) = self.up.iter().position(|lab| lab.network() == network) {
+            let lab = self.up.remove(at);
+            self.up.push(lab);
+        } else {
+            if self.up.len() >= MAX_LABS {
+                self.up.remove(0);
+            }
+            match Lab::up(&self.context, network, interrupt) {
+                Ok(lab) => self.up.push(lab),
+                Err(LinkError::Refused { message, .. }) => {
+                    self.broken.insert(network.clone(), message.clone());
+                    return Ok(Err(message));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.up.last_mut().map(Ok).ok_or(LinkError::Interrupted)
+    }
+
+    pub(crate) fn take(
+        &mut self,
+        repeat: &Repeat,
+        cell: &Cell,
+        interrupt: &AtomicBool,
+        secret: [u8; 16],
+        sample: &mut Sample,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), LinkError> {
+        let cores = self.context.placement.cores;
+        let is_up = self.up.iter().any(|lab| lab.network() == &cell.network);
+        let mut result = match self.get(&cell.network, interrupt) {
+            Ok(Ok(lab)) => {
+                if !is_up {
+                    let network = cell.network.to_string();
+                    progress(Progress::LabUp {
+                        network,
+                        seconds: lab.seconds(),
+                    });
+                }
+                Ok(())
+            }
+            Ok(Err(reason)) => {
+                sample.invalid = Some(Invalid::Build(reason));
+                return Ok(());
+            }
+            Err(error) => Err(error),
+        };
+        let ours: Vec<u32> = self
+            .up
+            .iter()
+            .flat_map(Lab::pids)
+            .chain([std::process::id()])
+            .collect();
+        if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
+            let taking = Taking {
+                repeat,
+                cores,
+                ours: &ours,
+                secret,
+                interrupt,
+            };
+            result = take(lab, cell, &taking, sample).map_err(|error| lab.blame(error));
+        }
+        match result {
+            Err(LinkError::Refused { host, message }) => {
+                sample.invalid = Some(Invalid::Load(format!("host {host}: {message}")));
+                // Nobody knows in which state this lab is: the next sample gets a new one.
+                self.up.pop();
+                Ok(())
+            }
+            Err(LinkError::Interrupted) => Err(LinkError::Interrupted),
+            Err(error) => {
+                sample.invalid = Some(Invalid::Agent(error.to_string()));
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `wirecost clean`: what has outlived its run is ended, everything else is left alone.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use common::{Owner, alone, lab_can_be_built, run, signal, state_and_start, wait_for, wirecost};
+use nix::sys::signal::Signal;
+
+/// An agent that this test started, its standard input held open.
+struct HeldAgent(Child);
+
+impl HeldAgent {
+    fn start(owner: Owner) -> Self {
+        let mut command = wirecost(["agent", "--host", "a", "--cpus", "0", "--owner"]);
+        command
+            .arg(owner.argument())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null());
+        let agent = Self(command.spawn().expect("the agent starts"));
+        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+        let (own, pid) = (namespace("self"), agent.0.id().to_string());
+        wait_for("the agent's namespace", || {
+            namespace(&pid).filter(|of| Some(of) != own.as_ref())
+        });
+        agent
+    }
+}
+
+impl Drop for HeldAgent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A process that is no more.
+fn dead_process() -> Owner {
+    let mut child = Command::new("true").spawn().expect("a process");
+    let owner = Owner::of(child.id());
+    child.wait().expect("its end");
+    owner
+}
+
+#[test]
+fn clean_ends_a_stopped_agent_whose_run_is_gone_and_says_so() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let owner = dead_process();
+    let mut agent = HeldAgent::start(owner);
+    let pid = agent.0.id();
+    assert!(signal(pid, Signal::SIGSTOP));
+    wait_for("the agent to stop", || {
+        state_and_start(pid).filter(|(state, _)| *state == 'T')
+    });
+
+    let ended = run(&mut wirecost(["clean"]));
+
+    ended.expect_code(0);
+    let line = format!("ended stopped agent {pid}, left by run {}", owner.pid);
+    assert!(ended.stdout.contains(&line), "{ended:#?}");
+    let status = wait_for("the agent to be gone", || {
+        agent.0.try_wait().expect("our own child")
+    });
+    assert!(!status.success(), "{status}");
+}
+
+#[test]
+fn clean_as_json_names_what_it_ended() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let owner = dead_process();
+    let mut agent = HeldAgent::start(owner);
+
+    let ended = run(&mut wirecost(["clean", "--json"]));
+
+    ended.expect_code(0);
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one document");
+    let wanted = serde_json::json!({
+        "pid": agent.0.id(), "controller": owner.pid, "stopped": false
+    });
+    let ended_agents = document["ended"].as_array().expect("a list");
+    assert!(ended_agents.contains(&wanted), "{document}");
+    wait_for("the agent to be gone", || {
+        agent.0.try_wait().expect("our own child")
+    });
+}
+
+#[test]
+fn clean_leaves_the_agents_of_a_living_run_alone_and_they_end_with_their_input() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let mut agent = HeldAgent::start(Owner::of(std::process::id()));
+    let pid = agent.0.id();
+
+    let ended = run(&mut wirecost(["clean"]));
+
+    ended.expect_code(0);
+    assert!(
+        !ended.stdout.contains(&format!("agent {pid},")),
+        "{ended:#?}"
+    );
+    assert!(
+        agent.0.try_wait().expect("our own child").is_none(),
+        "it was ended"
+    );
+
+    drop(agent.0.stdin.take());
+    let status = wait_for("the agent's own end", || {
+        agent.0.try_wait().expect("our own child")
+    });
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn clean_with_nothing_to_clean_says_so() {
+    let _alone = alone();
+    // What somebody else's killed run has left is not this test's subject.
+    run(&mut wirecost(["clean"])).expect_code(0);
+
+    let ended = run(&mut wirecost(["clean"]));
+    ended.expect_code(0);
+    assert_eq!(
+        ended.stdout,
+        "nothing to clean: no agent has outlived its run\n"
+    );
+    assert_eq!(ended.stderr, "");
+
+    let ended = run(&mut wirecost(["clean", "--json"]));
+    ended.expect_code(0);
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one document");
+    assert_eq!(document, serde_json::json!({ "ended": [], "refused": [] }));
+}
