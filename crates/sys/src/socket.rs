@@ -60,16 +60,6 @@ fn whole_milliseconds(time: Duration) -> PollTimeout {
     PollTimeout::try_from(time.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
 }
 
-/// Wakes a blocked reader only when that many bytes wait, or the stream has ended (`SO_RCVLOWAT`, socket(7)).
-pub fn set_receive_low_watermark(fd: &impl AsFd, bytes: u32) -> io::Result<()> {
-    set_int(
-        fd.as_fd(),
-        libc::SOL_SOCKET,
-        libc::SO_RCVLOWAT,
-        bytes as libc::c_int,
-    )
-}
-
 /// setsockopt(2) for an option that takes an `int`.
 fn set_int(
     fd: BorrowedFd<'_>,

@@ -55,6 +55,7 @@ impl StreamSource {
             hear(socket, target, flow, deadline)?;
             // Not before the handshake: a header is a partial segment.
             cork(socket)?;
+            keep_little_unsent(socket)?;
         }
 
         let shared = Arc::new(Shared {
@@ -193,6 +194,23 @@ pub(crate) fn cork(socket: &Socket) -> Result<(), TrafficError> {
         .set_tcp_cork(true)
         .map_err(|source| TrafficError::Socket {
             what: "setting TCP_CORK",
+            source,
+        })
+}
+
+/// Unsent bytes beyond which a write waits (`TCP_NOTSENT_LOWAT`, tcp(7)).
+const UNSENT: u32 = 128 << 10;
+
+/// Keeps the queue of what is written and not yet sent short, so that data leave the writing thread hot from the
+/// cache and while it runs. With megabytes queued they leave from the handling of acknowledgements instead, a window
+/// at a time: such bursts overflow the backlog of the sending core (`net.core.netdev_max_backlog`), and both cores
+/// halt in turns. Over the same unoffloaded path at MTU 1500 without a rate limit: 4.6 Gbit/s without, 6.3 to 6.9 with
+/// 128 KiB, no clear difference from 32 to 256 KiB.
+fn keep_little_unsent(socket: &Socket) -> Result<(), TrafficError> {
+    socket
+        .set_tcp_notsent_lowat(UNSENT)
+        .map_err(|source| TrafficError::Socket {
+            what: "setting TCP_NOTSENT_LOWAT",
             source,
         })
 }
