@@ -19,8 +19,8 @@ Yardstick of both: bytes that the receiving guest's device counted over the same
 included. CPU: everything the host's cores did then, in percent of one core per Gbit/s of that yardstick.
 Each tool's own figure is of payload: ours over the window, iperf3's over its whole test.
 iperf3 spends CPU outside its stream too: its control connection, timers and reports. The built-in load
-has only full segments leave (TCP_CORK, the lasting form of MSG_MORE); iperf3 has no such option, so that
-each of its writes may end in a small segment. Buffers: the kernel's autotuning.
+has only full segments leave (TCP_CORK) and keeps little unsent (TCP_NOTSENT_LOWAT); iperf3 has no such
+options: each of its writes may end in a small segment. Buffers: the kernel's autotuning.
 ";
 
 /// One JSON document, every sample included.

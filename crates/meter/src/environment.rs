@@ -23,6 +23,8 @@ pub struct Machine {
 
 /// Sysctls that matter to a network measurement.
 pub const NETWORK_SYSCTLS: &[&str] = &[
+    "net.bridge.bridge-nf-call-iptables",
+    "net.bridge.bridge-nf-call-ip6tables",
     "net.core.default_qdisc",
     "net.core.dev_weight",
     "net.core.netdev_budget",

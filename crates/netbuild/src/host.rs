@@ -33,7 +33,6 @@ impl LabHost {
         let guest = HeldNetns::create("guest").step(|| "making the guest's namespace".into())?;
         let quiet = || quiet_ipv6(&spec);
         quiet()?;
-        bypass_netfilter()?;
         let inside = |netns: &Netns| -> Result<_, BuildError> {
             netns
                 .within(|| {
@@ -229,18 +228,6 @@ fn quiet_ipv6(spec: &HostSpec) -> Result<(), BuildError> {
         // Absent: the kernel has no IPv6, which is as quiet.
         if !uses_ipv6 && fs::exists(&path).unwrap_or(false) {
             fs::write(&path, "1").step(|| format!("writing {path}"))?;
-        }
-    }
-    Ok(())
-}
-
-/// Where br_netfilter is loaded, as container engines do, every bridged frame would also walk the
-/// host's IP tables (net/bridge/br_netfilter_hooks.c): a cost of the firewall, not of the network.
-fn bypass_netfilter() -> Result<(), BuildError> {
-    for table in ["iptables", "ip6tables", "arptables"] {
-        let path = format!("/proc/sys/net/bridge/bridge-nf-call-{table}");
-        if fs::exists(&path).unwrap_or(false) {
-            fs::write(&path, "0").step(|| format!("writing {path}"))?;
         }
     }
     Ok(())

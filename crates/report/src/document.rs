@@ -11,7 +11,7 @@ use wirecost_model::metric::{
     Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
 };
 use wirecost_model::plan::{Cores, Levels, Repeat};
-use wirecost_model::record::{Environment, Outcome, Run};
+use wirecost_model::record::{Environment, Outcome, Run, RunHead};
 use wirecost_model::sample::{Mark, Sample};
 use wirecost_stats::{Summary, effects, summary};
 use wirecost_wire::line::tcp_goodput_bps;
@@ -156,6 +156,22 @@ pub struct CellResult {
     pub published_gbps: Option<f64>,
 }
 
+/// Where br_netfilter is loaded, as container engines do, its hooks cost every bridged frame
+/// (net/bridge/br_netfilter_hooks.c): the lab leaves that as the machine has it, and says so.
+fn netfilter(head: &RunHead) -> Option<String> {
+    let hooked = |key: &str| {
+        head.environment
+            .sysctls
+            .get(key)
+            .is_some_and(|value| value == "1")
+    };
+    hooked("net.bridge.bridge-nf-call-iptables").then(|| {
+        "br_netfilter is on, this machine's default: every bridged frame, in every cell, also walks \
+         the firewall's hooks, which narrows the differences between cells"
+            .to_owned()
+    })
+}
+
 /// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
 pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let head = &run.head;
@@ -210,7 +226,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         cores: plan.cores,
         seed: head.seed,
         environment: head.environment.clone(),
-        warnings,
+        warnings: warnings.into_iter().chain(netfilter(head)).collect(),
     }
 }
 
