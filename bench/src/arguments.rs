@@ -13,7 +13,7 @@ use crate::error::BenchError;
     2 the command line is wrong, 3 it could not run, or not to its end.")]
 pub(crate) struct Arguments {
     /// Pairs in each configuration; intervals need 2
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) pairs: u32,
     /// Measured window of each sample, seconds
     #[arg(long, default_value_t = 1.0, value_parser = window)]

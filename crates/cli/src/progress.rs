@@ -18,7 +18,7 @@ pub(crate) struct Display<'a> {
 impl<'a> Display<'a> {
     pub(crate) fn new(experiment: &'a Experiment) -> Self {
         let bar = stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}");
+            let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}");
             ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         Self {
