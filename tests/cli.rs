@@ -146,7 +146,7 @@ fn an_existing_run_directory_is_never_written_over() {
 
     let ended = run(&mut place.run_command(&plan, "out"));
 
-    ended.expect_code(3);
+    ended.expect_code(2);
     assert_eq!(ended.stdout, "");
     assert!(ended.stderr.contains("exists already"), "{ended:#?}");
     assert!(

@@ -1,12 +1,13 @@
 //! `wirecost clean`.
 
+use std::io;
 use std::process::ExitCode;
 
 use serde_json::json;
-use wirecost_agent::stray::{self, Cleaned};
+use wirecost_agent::stray::{self, Cleaned, Stray};
 
 use crate::arguments::Clean;
-use crate::{complain, exit};
+use crate::{complain, exit, screen};
 
 pub(crate) fn clean(arguments: &Clean) -> ExitCode {
     let Cleaned { ended, refused } = match stray::end_all() {
@@ -16,37 +17,40 @@ pub(crate) fn clean(arguments: &Clean) -> ExitCode {
             return exit::incomplete();
         }
     };
-    if arguments.json {
+    let printed = if arguments.json {
         let refused: Vec<_> = refused
             .iter()
             .map(|(stray, error)| json!({ "agent": stray, "error": error.to_string() }))
             .collect();
-        println!("{}", json!({ "ended": ended, "refused": refused }));
+        screen::print(&json!({ "ended": ended, "refused": refused }).to_string())
     } else {
-        for stray in &ended {
-            let state = if stray.stopped {
-                "stopped agent"
-            } else {
-                "agent"
-            };
-            println!(
-                "ended {state} {}, left by run {}, with its namespaces and devices",
-                stray.pid, stray.controller
-            );
-        }
-        for (stray, error) in &refused {
-            println!(
-                "could not end agent {}: {error}; try as its user or as root",
-                stray.pid
-            );
-        }
-        if ended.is_empty() && refused.is_empty() {
-            println!("nothing to clean: no agent has outlived its run");
-        }
-    }
+        screen::print(&lines(&ended, &refused))
+    };
     if refused.is_empty() {
-        exit::FINE
+        printed
     } else {
         exit::incomplete()
     }
+}
+
+fn lines(ended: &[Stray], refused: &[(Stray, io::Error)]) -> String {
+    if ended.is_empty() && refused.is_empty() {
+        return "nothing to clean: no agent has outlived its run".to_owned();
+    }
+    let ended = ended.iter().map(|stray| {
+        let state = if stray.stopped {
+            "stopped agent"
+        } else {
+            "agent"
+        };
+        let (pid, run) = (stray.pid, stray.controller);
+        format!("ended {state} {pid}, left by run {run}, with its namespaces and devices")
+    });
+    let refused = refused.iter().map(|(stray, error)| {
+        format!(
+            "could not end agent {}: {error}; try as its user or as root",
+            stray.pid
+        )
+    });
+    ended.chain(refused).collect::<Vec<_>>().join("\n")
 }

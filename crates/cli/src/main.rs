@@ -43,5 +43,5 @@ fn main() -> ExitCode {
 
 /// Prints an error for people, on standard error.
 fn complain(error: &dyn std::error::Error) {
-    eprintln!("wirecost: {error}");
+    screen::say(&format!("wirecost: {error}"));
 }

@@ -7,6 +7,8 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use wirecost_model::cell::Experiment;
 use wirecost_run::Progress;
 
+use crate::screen;
+
 /// Shows a run's steps.
 pub(crate) struct Display<'a> {
     experiment: &'a Experiment,
@@ -87,7 +89,7 @@ impl<'a> Display<'a> {
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => screen::say(text),
         }
     }
 

@@ -28,18 +28,8 @@ pub(crate) fn read(directory: &Path) -> Result<Document, ExitCode> {
 /// Prints a result on standard output.
 pub(crate) fn print(document: &Document, json: bool) -> ExitCode {
     if json {
-        match serde_json::to_string_pretty(document) {
-            Ok(text) => println!("{text}"),
-            Err(error) => {
-                complain(&error);
-                return exit::incomplete();
-            }
-        }
-    } else {
-        println!(
-            "{}",
-            wirecost_report::terminal(document, screen::terminal()).trim_end()
-        );
+        return screen::print_json(document);
     }
-    exit::FINE
+    let text = wirecost_report::terminal(document, screen::terminal());
+    screen::print(text.trim_end())
 }

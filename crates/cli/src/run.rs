@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicBool;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
-use wirecost_run::Options;
+use wirecost_run::{DirectoryError, Options, RunError};
 
 use crate::arguments::Run;
 use crate::progress::Display;
-use crate::{complain, exit, report};
+use crate::{complain, exit, report, screen};
 
 pub(crate) fn run(arguments: &Run) -> ExitCode {
     let (experiment, plan_text) = match load(&arguments.plan) {
@@ -22,6 +22,9 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
     };
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if is_ignored(signal) {
+            continue;
+        }
         // A second Ctrl-C ends the program at once; the labs go with it.
         let now = signal_hook::flag::register_conditional_shutdown(signal, 3, interrupt.clone());
         let flag = signal_hook::flag::register(signal, interrupt.clone());
@@ -53,7 +56,10 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
         Ok(finished) => finished,
         Err(error) => {
             complain(&error);
-            return exit::incomplete();
+            return match error {
+                RunError::Directory(DirectoryError::Exists(_)) => exit::usage(),
+                _ => exit::incomplete(),
+            };
         }
     };
     let document = match report::read(&finished.directory) {
@@ -64,6 +70,17 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
     let measured = document.cells.iter().all(|cell| cell.valid > 0);
     let whole = finished.end.outcome == Outcome::Complete && measured;
     if whole { printed } else { exit::incomplete() }
+}
+
+/// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a
+/// shell with SIGINT for a job in the background: then it stays ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
 /// A plan file, or a built-in plan where no such file exists.
@@ -77,17 +94,17 @@ fn load(plan: &Path) -> Result<(Experiment, String), ExitCode> {
                 .iter()
                 .map(|(name, _)| *name)
                 .collect();
-            eprintln!(
+            screen::say(&format!(
                 "wirecost: no plan {name}: {error}; name a plan file, or a built-in plan: {}",
                 known.join(", ")
-            );
+            ));
             return Err(exit::usage());
         }
     };
     match wirecost_plan::load(&name, &text) {
         Ok(experiment) => Ok((experiment, text)),
         Err(errors) => {
-            eprintln!("{:?}", miette::Report::new(errors));
+            screen::say(&format!("{:?}", miette::Report::new(errors)));
             Err(exit::usage())
         }
     }

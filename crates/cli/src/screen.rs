@@ -1,8 +1,13 @@
-//! What the terminal can show.
+//! What the terminal can show, and writing to it.
 
-use std::io::{IsTerminal, stdout};
+use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::process::ExitCode;
+
+use serde::Serialize;
 
 use wirecost_report::Terminal;
+
+use crate::{complain, exit};
 
 /// Width without a terminal: pipes and files have room.
 const PIPE_WIDTH: usize = 120;
@@ -16,4 +21,32 @@ pub(crate) fn terminal() -> Terminal {
         width: if is_terminal { width } else { PIPE_WIDTH },
         colour: is_terminal && !plain,
     }
+}
+
+/// Prints a result, with a line end. A reader that has gone has read enough.
+pub(crate) fn print(text: &str) -> ExitCode {
+    let mut out = stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&error);
+            exit::incomplete()
+        }
+        _ => exit::FINE,
+    }
+}
+
+/// Prints a result as one JSON document.
+pub(crate) fn print_json(value: &impl Serialize) -> ExitCode {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => print(&text),
+        Err(error) => {
+            complain(&error);
+            exit::incomplete()
+        }
+    }
+}
+
+/// Tells something on standard error; nobody listening is no reason to end a run.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(stderr().lock(), "{text}");
 }

@@ -193,7 +193,7 @@ impl fmt::Display for GuestMtu {
 /// `tcp-stream`: bulk TCP from host a's guest to host b's. Lists are factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TcpStreamPlan {
-    /// Connections at once, 1 to 1024 each.
+    /// Connections at once, 1 to 64 each.
     pub streams: Vec<u32>,
     /// Bytes handed over per write, 1 to 1 MiB.
     pub message: Vec<u32>,

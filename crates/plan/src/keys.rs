@@ -90,7 +90,7 @@ impl Key {
         self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
 
-    /// What to write, in words: ``a rate from 64kbit to 10000gbit, or `none` ``.
+    /// What to write, in words: ``a rate from 100mbit to 10000gbit, or `none` ``.
     pub fn expects(&self) -> String {
         let range = self.range_words();
         let quantity = match self.kind {
@@ -196,9 +196,10 @@ keys! {
     UNDERLAY_MTU "underlay.mtu" Whole { range: MTU, presence: Default("1500"), factor: true, example: "9000" }
         "MTU of the underlay's devices in bytes.";
     UNDERLAY_RATE "underlay.rate" Rate {
-        words: &["none"], range: from_to(64e3, 1e13), presence: Default("none"), factor: true, example: "10gbit",
+        words: &["none"], range: from_to(1e8, 1e13), presence: Default("none"), factor: true, example: "10gbit",
     }
-        "Line rate, counted with the framing of 38 bytes a frame; `none` sets no limit.";
+        "Line rate, counted with the framing of 38 bytes a frame; `none` sets no limit. Below 100mbit the bucket that a \
+         super-packet needs would hold more than 10 ms of the line.";
 
     ENCAPSULATION "encapsulation" Map {
         words: &["none", "vxlan"], presence: Default("none"), factor: true, example: "{ vxlan: { udp_checksum: on } }",
@@ -251,9 +252,9 @@ keys! {
     TCP_STREAM "load.tcp-stream" Map { example: "{ streams: 4 }" }
         "Bulk TCP from host a's guest to host b's.";
     STREAMS "load.tcp-stream.streams" Whole {
-        range: from_to(1.0, 1024.0), presence: Default("1"), factor: true, example: "4",
+        range: from_to(1.0, 64.0), presence: Default("1"), factor: true, example: "4",
     }
-        "Connections at once.";
+        "Connections at once, each with a thread on either host.";
     MESSAGE "load.tcp-stream.message" Size {
         range: from_to(1.0, 1_048_576.0), presence: Default("128KiB"), factor: true, example: "128KiB",
     }
@@ -327,7 +328,7 @@ mod tests {
         );
         assert_eq!(
             UNDERLAY_RATE.expects(),
-            "`none` or a rate from 64kbit to 10000gbit"
+            "`none` or a rate from 100mbit to 10000gbit"
         );
         assert_eq!(WORTH.expects(), "a share above 0% and at most 100%");
         assert_eq!(CORES.expects(), "`split` or `shared`");

@@ -84,7 +84,7 @@ exclude:
        ·                               ╰── a rate needs its unit
      4 │ guest_mtu: [1500, 8990, 100]
        ╰────
-      help: write `none` or a rate from 64kbit to 10000gbit, such as `10gbit`
+      help: write `none` or a rate from 100mbit to 10000gbit, such as `10gbit`
 
     Error:
       × a guest MTU of 8990 does not fit in vxlan over an underlay of 9000
@@ -141,7 +141,7 @@ exclude:
         ·               ╰── empty
      10 │     message: 2MiB
         ╰────
-      help: write a whole number from 1 to 1024, such as `4`, or leave the key out
+      help: write a whole number from 1 to 64, such as `4`, or leave the key out
 
     Error:
       × `load.tcp-stream.message` cannot be `2MiB`
@@ -470,7 +470,7 @@ repeat: { seconds: 2h, worth: 101% }
     3:21 `offload.profile` cannot be `all` | unknown word | write `none`, `plain` or `tunnel`
     3:31 `offload.gro` cannot be `1` | unknown word | write `on` or `off`
     3:44 `offload.checksum` cannot be `off` | unknown word | write `software` or `hardware`
-    4:32 `load.tcp-stream.streams` cannot be `1025` | above 1024 | write a whole number from 1 to 1024, such as `4`
+    4:32 `load.tcp-stream.streams` cannot be `1025` | above 64 | write a whole number from 1 to 64, such as `4`
     4:47 `load.tcp-stream.message` cannot be `0` | below 1B | write a size from 1B to 1MiB, such as `128KiB`
     4:62 `load.tcp-stream.congestion` cannot be `a b` | not such a name | write the kernel's name of a congestion control, such as `cubic`
     4:84 `load.tcp-stream.socket_buffer` cannot be `1KiB` | below 4KiB | write `auto` or a size from 4KiB to 1GiB, such as `4MiB`
@@ -553,11 +553,17 @@ published:
 
 #[test]
 fn too_many_cells_are_a_slip_of_the_pen() {
-    let hundred: Vec<String> = (1..=100).map(|n| n.to_string()).collect();
-    let list = hundred.join(", ");
-    let text =
-        format!("name: x\nload: {{ tcp-stream: {{ streams: [{list}], message: [{list}] }} }}\n");
-    insta::assert_snapshot!(brief(&text), @"1:1 the plan has 10000 cells, which is more than 4096 | this plan | vary less at once: 100 of `streams` x 100 of `message`");
+    let up_to = |last: u32| {
+        (1..=last)
+            .map(|n| n.to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let (streams, messages) = (up_to(64), up_to(100));
+    let text = format!(
+        "name: x\nload: {{ tcp-stream: {{ streams: [{streams}], message: [{messages}] }} }}\n"
+    );
+    insta::assert_snapshot!(brief(&text), @"1:1 the plan has 6400 cells, which is more than 4096 | this plan | vary less at once: 64 of `streams` x 100 of `message`");
 }
 
 #[test]

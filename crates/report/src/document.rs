@@ -167,8 +167,23 @@ fn netfilter(head: &RunHead) -> Option<String> {
     };
     hooked("net.bridge.bridge-nf-call-iptables").then(|| {
         "br_netfilter is on, this machine's default: every bridged frame, in every cell, also walks \
-         the firewall's hooks, which narrows the differences between cells"
+         the firewall's hooks, which narrows the differences between cells (sysctl \
+         net.bridge.bridge-nf-call-iptables)"
             .to_owned()
+    })
+}
+
+/// The kernel tells idle time in steps of 10 ms: few of them fit into a short window, and an
+/// interval from few rounds does not know of it.
+fn short_window(head: &RunHead) -> Option<String> {
+    const ENOUGH_S: f64 = 0.4;
+    let seconds = head.experiment.plan.repeat.seconds;
+    (seconds < ENOUGH_S).then(|| {
+        format!(
+            "windows of {seconds} s hold {:.0} of the 10 ms steps that CPU time is read in: do not \
+             rely on CPU verdicts, measure {ENOUGH_S} s or longer for these",
+            seconds / 0.01
+        )
     })
 }
 
@@ -226,7 +241,11 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         cores: plan.cores,
         seed: head.seed,
         environment: head.environment.clone(),
-        warnings: warnings.into_iter().chain(netfilter(head)).collect(),
+        warnings: warnings
+            .into_iter()
+            .chain(netfilter(head))
+            .chain(short_window(head))
+            .collect(),
     }
 }
 
