@@ -1,20 +1,16 @@
 //! One sample of either tool, by the same meter.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use serde::Serialize;
-use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::protocol::{LoadOptions, Measured, Reply, Request, Window};
+use wirecost_agent::protocol::{LoadOptions, Measured};
 use wirecost_model::usage::HostUsage;
-use wirecost_run::{FOREIGN_CORES_THRESHOLD, Lab, Placement, STEAL_THRESHOLD};
+use wirecost_run::{Counting, FOREIGN_CORES_THRESHOLD, Lab, Placement, STEAL_THRESHOLD};
 
 use crate::configuration::stream;
 use crate::error::BenchError;
 use crate::iperf3::{Client, Place, Server};
 
-/// How long a request may take beyond what it waits for itself.
-const PROMPT: Duration = Duration::from_secs(10);
 /// The receiving guest's device, as the meter names it.
 const RECEIVING_DEVICE: &str = "guest:eth0";
 /// Seconds that iperf3 goes on at least after the window.
@@ -85,14 +81,6 @@ fn disturbed(host: &HostUsage) -> bool {
         || host.backlog_drops > 0
 }
 
-/// Asks for something that has nothing to tell.
-fn done(link: &mut Link, request: &Request, interrupt: &AtomicBool) -> Result<(), LinkError> {
-    match link.call(request, PROMPT, interrupt)? {
-        Reply::Done => Ok(()),
-        _ => Err(link.confused("a step of the load")),
-    }
-}
-
 /// What samples are taken on and how.
 #[derive(Debug)]
 pub(crate) struct Bench<'a> {
@@ -119,19 +107,11 @@ impl Bench<'_> {
             stream: stream(),
             secret,
         };
-        let [a, b] = self.lab.links();
-        let sink = Request::OpenSink(options.clone());
-        let Reply::Listening(target) = b.call(&sink, PROMPT, self.interrupt).map_err(&lab)? else {
-            return Err(lab(b.confused("OpenSink")));
-        };
-        for request in [Request::OpenSource { target, options }, Request::Start] {
-            done(a, &request, self.interrupt).map_err(&lab)?;
-        }
-        let measured = self.count(&[]).map_err(&lab)?;
-        // The source first: the sink reads to the end of what was sent.
-        for link in self.lab.links() {
-            done(link, &Request::CloseLoad, self.interrupt).map_err(&lab)?;
-        }
+        let ours = self.ours_and(&[]);
+        let measured = self
+            .lab
+            .load(options, self.counting(&ours), self.interrupt)
+            .map_err(lab)?;
         let [_, received] = &measured;
         let bytes: u64 = received.flows.iter().map(|(bytes, _)| bytes).sum();
         Sample::new(
@@ -152,38 +132,28 @@ impl Bench<'_> {
         )?;
         let seconds = (self.warmup + self.seconds + TAIL_S).ceil() as u32;
         let client = Client::start(&Place::new(tid_a, &self.placement.a), address, seconds)?;
+        let ours = self.ours_and(&[server.pid(), client.pid()]);
         let measured = self
-            .count(&[server.pid(), client.pid()])
+            .lab
+            .count(self.counting(&ours), self.interrupt)
             .map_err(BenchError::lab("counting beside iperf3"))?;
         let own_gbps = client.finish(self.interrupt)?;
         server.finish(self.interrupt)?;
         Sample::new(Tool::Iperf3, own_gbps, &measured)
     }
 
-    /// One window on both hosts at once, beginning a warm-up from now.
-    fn count(&mut self, tools: &[u32]) -> Result<[Measured; 2], LinkError> {
-        let ours = [&[std::process::id()], &self.lab.pids()[..], tools].concat();
-        // One window, no intervals within it: nobody looks at them here.
-        let window = |foreign_to| {
-            Request::Measure(Window {
-                warmup_s: self.warmup,
-                seconds: self.seconds,
-                interval_s: self.seconds,
-                foreign_to,
-            })
-        };
-        let requests = [window(Some(ours)), window(None)];
-        let within = Duration::from_secs_f64(self.warmup + self.seconds) + PROMPT;
-        let [a, b] = self.lab.links();
-        a.send(&requests[0])?;
-        b.send(&requests[1])?;
-        let replies = (
-            a.receive(within, self.interrupt)?,
-            b.receive(within, self.interrupt)?,
-        );
-        match replies {
-            (Reply::Measured(sent), Reply::Measured(received)) => Ok([*sent, *received]),
-            _ => Err(a.confused("Measure")),
+    /// This program, its agents and the tools it started.
+    fn ours_and(&self, tools: &[u32]) -> Vec<u32> {
+        [&[std::process::id()], &self.lab.pids()[..], tools].concat()
+    }
+
+    /// One window, no intervals within it: nobody looks at them here.
+    fn counting<'c>(&self, ours: &'c [u32]) -> Counting<'c> {
+        Counting {
+            warmup_s: self.warmup,
+            seconds: self.seconds,
+            interval_s: self.seconds,
+            ours,
         }
     }
 }

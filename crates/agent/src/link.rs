@@ -223,6 +223,19 @@ impl Link {
         Ok(())
     }
 
+    /// Asks for something that has nothing to tell.
+    pub fn done(
+        &mut self,
+        request: &Request,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<(), LinkError> {
+        match self.call(request, within, interrupt)? {
+            Reply::Done => Ok(()),
+            _ => Err(self.confused(&name_of(request))),
+        }
+    }
+
     /// The agent's process id.
     pub fn pid(&self) -> u32 {
         self.agent_pid

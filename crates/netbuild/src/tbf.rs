@@ -3,7 +3,7 @@
 //! Two things a plain `tc qdisc add ... tbf` gets wrong here:
 //! - it counts 14 of the 38 bytes that frame a packet on an Ethernet line, so 24 are missing;
 //! - its `overhead` is added once per super-packet, not once per segment, so that an offloaded
-//!   stream at MTU 1500 runs 1.6 % above the line. The size table of `wirecost_wire::size_table`
+//!   stream at MTU 1500 may run up to 1.6 % above the line. The size table of `wirecost_wire::size_table`
 //!   (`TCA_STAB`) gives each super-packet the bytes of all its frames.
 
 use std::io;
@@ -17,7 +17,7 @@ use crate::netlink::{Intent, Netlink};
 
 /// Tokens the bucket holds, as line time in seconds. The timer that refills it is late by up to
 /// some hundred microseconds on a busy virtual machine; a smaller bucket overflows meanwhile and
-/// loses rate (256 kB at 10 Gbit/s reached 97.5 % of the limit, 1.25 MB 99.7 %). Over a window of
+/// loses rate (256 kB at 10 Gbit/s reached 97.5 % of the limit, 1 MB mostly 99.5 % and more). Over a window of
 /// 1 s a full bucket at its start adds 0.1 %.
 pub const BURST_SECONDS: f64 = 1.0e-3;
 /// What may wait in the queue, as line time in seconds.

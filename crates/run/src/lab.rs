@@ -88,10 +88,7 @@ impl Lab {
             interrupt,
         )?;
         let wire = Request::Wire { peer: self.b.pid() };
-        match self.a.call(&wire, PROMPT, interrupt)? {
-            Reply::Done => {}
-            _ => return Err(self.a.confused("Wire")),
-        }
+        self.a.done(&wire, PROMPT, interrupt)?;
         let replies = self.both(&Request::Build, &Request::Build, PROMPT, interrupt)?;
         for (index, reply) in replies.into_iter().enumerate() {
             let Reply::Built {

@@ -7,6 +7,7 @@
 mod directory;
 mod lab;
 mod labs;
+mod load;
 mod placement;
 mod progress;
 mod rounds;
@@ -14,6 +15,7 @@ mod sample;
 
 pub use directory::DirectoryError;
 pub use lab::{Lab, LabContext};
+pub use load::Counting;
 pub use placement::{Placement, place};
 pub use progress::Progress;
 pub use rounds::{Finished, Options, RunError, run};

@@ -1,16 +1,16 @@
 //! One sample: adapt, prove, load, count, prove again.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{LoadOptions, Measured, Reply, Request, Window};
+use wirecost_agent::protocol::{LoadOptions, Measured};
 use wirecost_model::cell::Cell;
 use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::sample::{Flow, Invalid, Mark, Proof, ProofTime, Sample, StreamResult};
 use wirecost_model::usage::HostUsage;
 
-use crate::lab::{Lab, PROMPT};
+use crate::lab::Lab;
+use crate::load::Counting;
 
 /// Cores that tasks of others may use before a sample is marked.
 pub const FOREIGN_CORES_THRESHOLD: f64 = 0.05;
@@ -51,7 +51,17 @@ pub(crate) fn take(
         return Ok(());
     }
 
-    let [sent, received] = load(lab, cell, taking)?;
+    let options = LoadOptions {
+        stream: cell.load.clone(),
+        secret: taking.secret,
+    };
+    let counting = Counting {
+        warmup_s: taking.repeat.warmup,
+        seconds: taking.repeat.seconds,
+        interval_s: INTERVAL_S,
+        ours: taking.ours,
+    };
+    let [sent, received] = lab.load(options, counting, interrupt)?;
     let after = lab.prove(ProofTime::After, cell.guest_mtu, taking.secret, interrupt)?;
     sample.proofs.extend(after);
 
@@ -66,49 +76,6 @@ pub(crate) fn take(
     sample.sender = Some(sent.usage);
     sample.receiver = Some(received.usage);
     Ok(())
-}
-
-fn load(lab: &mut Lab, cell: &Cell, taking: &Taking<'_>) -> Result<[Measured; 2], LinkError> {
-    let interrupt = taking.interrupt;
-    let options = LoadOptions {
-        stream: cell.load.clone(),
-        secret: taking.secret,
-    };
-    let sink = Request::OpenSink(options.clone());
-    let Reply::Listening(target) = lab.b.call(&sink, PROMPT, interrupt)? else {
-        return Err(lab.b.confused("OpenSink"));
-    };
-    done(lab, &Request::OpenSource { target, options }, interrupt)?;
-    done(lab, &Request::Start, interrupt)?;
-
-    let window = |foreign_to| {
-        Request::Measure(Window {
-            warmup_s: taking.repeat.warmup,
-            seconds: taking.repeat.seconds,
-            interval_s: INTERVAL_S,
-            foreign_to,
-        })
-    };
-    let within = Duration::from_secs_f64(taking.repeat.warmup + taking.repeat.seconds) + PROMPT;
-    let ours = taking.ours.to_vec();
-    let measured = lab.both(&window(Some(ours)), &window(None), within, interrupt)?;
-    let [Reply::Measured(sent), Reply::Measured(received)] = measured else {
-        return Err(lab.a.confused("Measure"));
-    };
-    // The source first: the sink reads to the end of what was sent.
-    done(lab, &Request::CloseLoad, interrupt)?;
-    let Reply::Done = lab.b.call(&Request::CloseLoad, PROMPT, interrupt)? else {
-        return Err(lab.b.confused("CloseLoad"));
-    };
-    Ok([*sent, *received])
-}
-
-/// Asks host a for something that has nothing to tell.
-fn done(lab: &mut Lab, request: &Request, interrupt: &AtomicBool) -> Result<(), LinkError> {
-    match lab.a.call(request, PROMPT, interrupt)? {
-        Reply::Done => Ok(()),
-        _ => Err(lab.a.confused("a step of the load")),
-    }
 }
 
 /// The receiver's bytes and window, each connection's two sockets side by side.
