@@ -12,45 +12,14 @@ fn help_names_the_commands_for_people() {
     let ended = run(&mut wirecost(["--help"]));
     ended.expect_code(0);
     assert_eq!(ended.stderr, "");
-    insta::assert_snapshot!(ended.stdout, @"
-    Should we run jumbo frames, which overlay encapsulation, which offloads? Measures it
-
-    Usage: wirecost <COMMAND>
-
-    Commands:
-      run     Build the networks of a plan, measure them, and say what pays
-      report  Print the result of a run again, from its record alone
-      clean   End agents whose run is gone, and say which
-      help    Print this message or the help of the given subcommand(s)
-
-    Options:
-      -h, --help     Print help
-      -V, --version  Print version
-    ");
+    insta::assert_snapshot!(ended.stdout);
 }
 
 #[test]
 fn help_of_run_says_what_the_exit_codes_mean() {
     let ended = run(&mut wirecost(["run", "--help"]));
     ended.expect_code(0);
-    insta::assert_snapshot!(ended.stdout, @"
-    Build the networks of a plan, measure them, and say what pays
-
-    Usage: wirecost run [OPTIONS] [PLAN]
-
-    Arguments:
-      [PLAN]  A plan file, or the name of a built-in plan [default: jumbo-or-not]
-
-    Options:
-      -o, --out <DIR>      The run directory, which must not exist [default: wirecost-runs/NAME-TIME]
-          --seed <NUMBER>  Seed of the random order of cells [default: the plan's, or a random one;
-                           recorded]
-          --json           Print the result as one JSON document
-      -h, --help           Print help
-
-    Exit codes: 0 measured, 2 the plan or the command line is wrong, 3 the run could not be completed
-    (what was measured is in the run directory).
-    ");
+    insta::assert_snapshot!(ended.stdout);
 }
 
 #[test]
@@ -69,7 +38,7 @@ fn no_command_at_all_shows_the_help() {
     let ended = run(&mut wirecost([]));
     ended.expect_code(2);
     assert!(
-        ended.stderr.contains("Usage: wirecost <COMMAND>"),
+        ended.stderr.contains("Usage: wirecost [OPTIONS] <COMMAND>"),
         "{ended:#?}"
     );
 }

@@ -77,6 +77,7 @@ pub(crate) fn run(
         program,
         owner,
         placement,
+        verbose: 0,
     };
     let all = Configuration::all(report.cores);
     for (index, configuration) in all.iter().enumerate() {

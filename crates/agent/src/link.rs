@@ -1,5 +1,6 @@
 //! A controller's end of the line to one agent: a child process and its standard input and output.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use tracing::debug;
 
 use crate::frame;
 use crate::protocol::{Reply, Request, VERSION};
@@ -31,22 +33,25 @@ pub enum LinkError {
         source: io::Error,
     },
     /// It ended, or its line closed.
-    #[error("the agent of host {host} ended during {during}: {how}")]
+    #[error("the agent of host {host} ended while {during}: {how}")]
     Ended {
         /// Which host.
         host: String,
-        /// Name of the request.
-        during: String,
+        /// What it was doing.
+        during: &'static str,
         /// Exit status or signal.
         how: String,
     },
     /// It did not answer in time.
-    #[error("the agent of host {host} did not answer {during} within {seconds:.1} s")]
+    #[error(
+        "the agent of host {host} did not answer within {seconds:.1} s while {during}: the machine is \
+         overloaded, or the agent was stopped"
+    )]
     Silent {
         /// Which host.
         host: String,
-        /// Name of the request.
-        during: String,
+        /// What it was doing.
+        during: &'static str,
         /// The limit.
         seconds: f64,
     },
@@ -60,12 +65,13 @@ pub enum LinkError {
     },
     /// It answered something else than this request has for an answer.
     #[error(
-        "the agent of host {host} answered {during} with something else: not the same wirecost?"
+        "the agent of host {host} gave an answer that does not belong to the question ({during}): not \
+         the same wirecost?"
     )]
     Confused {
         /// Which host.
         host: String,
-        /// Name of the request.
+        /// What it was asked.
         during: String,
     },
     /// The user interrupted the wait.
@@ -86,6 +92,8 @@ pub struct LabAgent {
     pub user_namespace_of: Option<u32>,
     /// Cores it is pinned to.
     pub cpus: Vec<u32>,
+    /// How much it tells on standard error: 0 nothing, 1 its steps, 2 everything.
+    pub verbose: u8,
 }
 
 /// A running agent. Dropping it ends the agent, and with it a lab host's network.
@@ -95,7 +103,8 @@ pub struct Link {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
-    awaited: Vec<String>,
+    /// What was asked and is not answered yet, and when.
+    awaited: VecDeque<(&'static str, Instant)>,
     agent_pid: u32,
 }
 
@@ -113,6 +122,9 @@ impl Link {
                 &agent.owner.argument(),
             ])
             .args(["--cpus", &cpus.join(",")]);
+        if agent.verbose > 0 {
+            command.arg(format!("-{}", "v".repeat(agent.verbose.into())));
+        }
         if let Some(pid) = agent.user_namespace_of {
             command.args(["--user-namespace-of", &pid.to_string()]);
         }
@@ -134,7 +146,7 @@ impl Link {
             child,
             input: Some(input),
             output,
-            awaited: Vec::new(),
+            awaited: VecDeque::new(),
             agent_pid: 0,
         };
         match link.call(
@@ -153,15 +165,15 @@ impl Link {
 
     /// Sends a request without waiting, so that several hosts can work at the same time.
     pub fn send(&mut self, request: &Request) -> Result<(), LinkError> {
-        let name = name_of(request);
+        let doing = request.doing();
         let sent = match &mut self.input {
             Some(input) => frame::write(input, request),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
         if sent.is_err() {
-            return Err(self.ended(&name));
+            return Err(self.ended(doing));
         }
-        self.awaited.push(name);
+        self.awaited.push_back((doing, Instant::now()));
         Ok(())
     }
 
@@ -174,11 +186,8 @@ impl Link {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Reply, LinkError> {
-        let during = if self.awaited.is_empty() {
-            "nothing".into()
-        } else {
-            self.awaited.remove(0)
-        };
+        let asked = self.awaited.pop_front();
+        let (during, sent) = asked.unwrap_or(("idle", Instant::now()));
         let deadline = Instant::now() + within;
         while !self.readable(GLANCE.min(deadline.saturating_duration_since(Instant::now()))) {
             if interrupt.load(Ordering::Relaxed) {
@@ -193,13 +202,15 @@ impl Link {
                 });
             }
         }
-        match frame::read(&mut self.output) {
+        let answer = frame::read(&mut self.output);
+        debug!(host = self.host, ms = milliseconds(sent), "{during}");
+        match answer {
             Ok(Some(Reply::Failed { message })) => Err(LinkError::Refused {
                 host: self.host.clone(),
                 message,
             }),
             Ok(Some(reply)) => Ok(reply),
-            Ok(None) | Err(_) => Err(self.ended(&during)),
+            Ok(None) | Err(_) => Err(self.ended(during)),
         }
     }
 
@@ -215,7 +226,7 @@ impl Link {
     }
 
     /// Fails where the agent has ended: what another host complains about is then only the echo.
-    pub fn still_there(&mut self, during: &str) -> Result<(), LinkError> {
+    pub fn still_there(&mut self, during: &'static str) -> Result<(), LinkError> {
         // With no answer due, only the end of the line makes it readable.
         if self.awaited.is_empty() && self.readable(Duration::ZERO) {
             return Err(self.ended(during));
@@ -232,7 +243,7 @@ impl Link {
     ) -> Result<(), LinkError> {
         match self.call(request, within, interrupt)? {
             Reply::Done => Ok(()),
-            _ => Err(self.confused(&name_of(request))),
+            _ => Err(self.confused(request.doing())),
         }
     }
 
@@ -260,7 +271,7 @@ impl Link {
         poll(&mut fds, timeout).is_ok_and(|ready| ready > 0)
     }
 
-    fn ended(&mut self, during: &str) -> LinkError {
+    fn ended(&mut self, during: &'static str) -> LinkError {
         drop(self.input.take());
         let how = match self.wait(FAREWELL) {
             Some(status) => status.to_string(),
@@ -268,7 +279,7 @@ impl Link {
         };
         LinkError::Ended {
             host: self.host.clone(),
-            during: during.to_owned(),
+            during,
             how,
         }
     }
@@ -298,10 +309,6 @@ impl Drop for Link {
     }
 }
 
-fn name_of(request: &Request) -> String {
-    let text = format!("{request:?}");
-    let end = text
-        .find(|c: char| !c.is_alphanumeric())
-        .unwrap_or(text.len());
-    text[..end].to_owned()
+fn milliseconds(since: Instant) -> u64 {
+    since.elapsed().as_millis() as u64
 }

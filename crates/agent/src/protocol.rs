@@ -75,6 +75,28 @@ pub enum Request {
     Describe,
 }
 
+impl Request {
+    /// What a host is doing while it has not answered, for messages: "host a ended while ...".
+    pub fn doing(&self) -> &'static str {
+        match self {
+            Self::Hello { .. } => "starting",
+            Self::Prepare(_) => "making its network namespaces",
+            Self::Wire { .. } => "wiring the two hosts",
+            Self::Build => "building its network",
+            Self::Adapt { .. } => "setting the guest MTU and the offloads",
+            Self::Watch(_) => "beginning to watch the underlay",
+            Self::Watched { .. } => "looking at what the underlay showed",
+            Self::Prove { .. } => "proving the path",
+            Self::OpenSink(_) => "opening the receiving side of the load",
+            Self::OpenSource { .. } => "connecting the sending side of the load",
+            Self::Start => "starting the load",
+            Self::Measure(_) => "measuring",
+            Self::CloseLoad => "ending the load",
+            Self::Describe => "describing the machine",
+        }
+    }
+}
+
 /// A TCP stream load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadOptions {

@@ -4,6 +4,9 @@ use std::io::{Read, Write};
 use std::process::exit;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Instant;
+
+use tracing::{debug, trace};
 
 use crate::execute::Agent;
 use crate::frame;
@@ -35,6 +38,7 @@ pub fn serve(
     }
     let mut agent = Agent::default();
     while let Ok(request) = requests.recv() {
+        let (doing, began) = (request.doing(), Instant::now());
         let reply = match (started, request) {
             (Err(message), _) => Reply::Failed {
                 message: message.clone(),
@@ -49,6 +53,12 @@ pub fn serve(
                 .execute(request)
                 .unwrap_or_else(|message| Reply::Failed { message }),
         };
+        let us = began.elapsed().as_micros() as u64;
+        if let Reply::Failed { message } = &reply {
+            debug!(us, "failed {doing}: {message}");
+        } else {
+            trace!(us, "done {doing}");
+        }
         if frame::write(&mut output, &reply).is_err() {
             break;
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 
 /// Should we run jumbo frames, which overlay encapsulation, which offloads? Measures it.
 #[derive(Debug, Parser)]
@@ -10,6 +10,19 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// How much is told on standard error.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Talk {
+    /// No progress: only the result, and errors on standard error
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Tell each step on standard error, the agents' too; twice for everything
+    #[arg(long, short, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,6 +3,7 @@
 mod agent;
 mod arguments;
 mod clean;
+mod log;
 mod progress;
 mod report;
 mod run;
@@ -33,8 +34,10 @@ mod exit {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Run(arguments) => run::run(&arguments),
+    let Arguments { command, talk } = Arguments::parse();
+    log::start(talk.verbose);
+    match command {
+        Command::Run(arguments) => run::run(&arguments, talk),
         Command::Report(arguments) => report::report(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),

@@ -1,33 +1,77 @@
-//! Progress on standard error: a bar with the time left on a terminal, a line per round elsewhere.
+//! Progress on standard error: a bar with the time left on a terminal, a line per round elsewhere,
+//! a line per sample with `--verbose`, nothing with `--quiet`.
 
+use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use wirecost_model::cell::Experiment;
 use wirecost_run::Progress;
 
+use crate::arguments::Talk;
 use crate::screen;
+
+/// How often the bar's time left is written anew within a sample.
+const TICK: Duration = Duration::from_secs(1);
 
 /// Shows a run's steps.
 pub(crate) struct Display<'a> {
     experiment: &'a Experiment,
+    talk: Talk,
     bar: Option<ProgressBar>,
+    /// The sample being taken.
     round: u32,
+    cell: u32,
+    /// Samples in all.
     total: u32,
+    /// Throughput of the last sample that has one, and of which cell.
+    last: Option<(u32, f64)>,
+    /// The lowest and the highest of this round.
+    range: Option<(f64, f64)>,
+    /// When the run is expected to end.
+    end: Expected,
+}
+
+/// A time that the bar's own thread looks at.
+type Expected = Arc<Mutex<Option<Instant>>>;
+
+fn bar(end: Expected) -> ProgressBar {
+    let left = move |_: &ProgressState, out: &mut dyn Write| {
+        if let Some(end) = *end.lock().unwrap_or_else(PoisonError::into_inner) {
+            let left = end.saturating_duration_since(Instant::now());
+            let _ = write!(out, "{} left | ", whole_seconds(left));
+        }
+    };
+    let style = ProgressStyle::with_template("{bar:16} {pos}/{len}  {left}{wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("left", left);
+    let bar = ProgressBar::new(0).with_style(style);
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+fn whole_seconds(time: Duration) -> HumanDuration {
+    HumanDuration(Duration::from_secs(time.as_secs_f64().round() as u64))
 }
 
 impl<'a> Display<'a> {
-    pub(crate) fn new(experiment: &'a Experiment) -> Self {
-        let bar = stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}");
-            ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
+    pub(crate) fn new(experiment: &'a Experiment, talk: Talk) -> Self {
+        // The log of --verbose and a bar would write over each other.
+        let wanted = stderr().is_terminal() && !talk.quiet && talk.verbose == 0;
+        let end = Arc::new(Mutex::new(None));
+        let bar = wanted.then(|| bar(end.clone()));
         Self {
             experiment,
+            talk,
             bar,
             round: 0,
+            cell: 0,
             total: 0,
+            last: None,
+            range: None,
+            end,
         }
     }
 
@@ -47,36 +91,73 @@ impl<'a> Display<'a> {
                 self.say(&format!("built {network} in {:.0} ms", seconds * 1e3));
             }
             Progress::Taking { round, cell } => {
-                self.round = round;
-                if let Some(bar) = &self.bar {
-                    let name = self.name(cell);
-                    let left = bar.message();
-                    let left = left.split(" | ").next().unwrap_or_default().to_owned();
-                    bar.set_message(format!("{left} | round {}: {name}", round + 1));
+                if round != self.round {
+                    self.range = None;
                 }
+                (self.round, self.cell) = (round, cell);
+                self.draw();
             }
             Progress::Taken {
                 done,
+                gbps,
                 invalid,
                 left_s,
-                ..
-            } => {
-                if let Some(reason) = invalid {
-                    self.say(&format!("sample {done} does not count: {reason}"));
-                }
-                let left = HumanDuration(Duration::from_secs_f64(left_s.max(0.0).round()));
-                if let Some(bar) = &self.bar {
-                    bar.set_position(done.into());
-                    bar.set_message(format!("{left} left"));
-                } else if done % self.experiment.cells.len() as u32 == 0 {
-                    self.say(&format!(
-                        "round {} of {} measured, {left} left",
-                        self.round + 1,
-                        self.experiment.plan.repeat.rounds
-                    ));
-                }
-            }
+            } => self.taken(done, gbps, invalid.as_deref(), left_s),
         }
+    }
+
+    fn taken(&mut self, done: u32, gbps: Option<f64>, invalid: Option<&str>, left_s: f64) {
+        let left = Duration::from_secs_f64(left_s.max(0.0));
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + left);
+        if let Some(reason) = invalid {
+            self.say(&format!("sample {done} does not count: {reason}"));
+        }
+        if let Some(gbps) = gbps {
+            self.last = Some((self.cell, gbps));
+            let (low, high) = self.range.unwrap_or((gbps, gbps));
+            self.range = Some((low.min(gbps), high.max(gbps)));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(done.into());
+            self.draw();
+            return;
+        }
+        let left = whole_seconds(left);
+        if self.talk.verbose > 0 {
+            let figure = gbps.map_or_else(|| "no figure".to_owned(), throughput);
+            self.say(&format!(
+                "sample {done} of {}, round {}, {}: {figure}, {left} left",
+                self.total,
+                self.round + 1,
+                self.name(self.cell)
+            ));
+        } else if done.is_multiple_of(self.experiment.cells.len() as u32) {
+            let range = match self.range {
+                Some((low, high)) if low < high => {
+                    format!(" at {} to {}", bare(low, high), throughput(high))
+                }
+                Some((only, _)) => format!(" at {}", throughput(only)),
+                None => String::new(),
+            };
+            self.say(&format!(
+                "round {} of {} measured{range}, {left} left",
+                self.round + 1,
+                self.experiment.plan.repeat.rounds
+            ));
+        }
+    }
+
+    /// What was measured last, and what is being measured.
+    fn draw(&self) {
+        let Some(bar) = &self.bar else { return };
+        let mut parts = Vec::new();
+        if let Some((_, gbps)) = self.last {
+            parts.push(format!("last {}", throughput(gbps)));
+        }
+        let rounds = self.experiment.plan.repeat.rounds;
+        let name = self.name(self.cell);
+        parts.push(format!("round {} of {rounds}: {name}", self.round + 1));
+        bar.set_message(parts.join(" | "));
     }
 
     /// Takes the bar away, so that nothing is in the result's way.
@@ -88,6 +169,7 @@ impl<'a> Display<'a> {
 
     fn say(&self, text: &str) {
         match &self.bar {
+            _ if self.talk.quiet => {}
             Some(bar) => bar.println(text),
             None => screen::say(text),
         }
@@ -103,5 +185,53 @@ impl<'a> Display<'a> {
             Some(format!("{} {level}", factor.key.replace('_', " ")))
         });
         levels.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Three significant digits, in the unit that fits.
+fn throughput(gbps: f64) -> String {
+    let (value, unit) = if gbps < 1.0 {
+        (gbps * 1e3, "Mbit/s")
+    } else {
+        (gbps, "Gbit/s")
+    };
+    let decimals = match value {
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// The lower end of a range, without its unit where that is the upper end's.
+fn bare(low: f64, high: f64) -> String {
+    let (low, high) = (throughput(low), throughput(high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => number.to_owned(),
+        _ => low,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throughput_has_three_digits_in_the_unit_that_fits() {
+        let cases = [
+            (0.0123, "12.3 Mbit/s"),
+            (0.5, "500 Mbit/s"),
+            (4.876, "4.88 Gbit/s"),
+            (98.76, "98.8 Gbit/s"),
+        ];
+        for (gbps, words) in cases {
+            assert_eq!(throughput(gbps), words);
+        }
+    }
+
+    #[test]
+    fn a_range_names_a_shared_unit_once() {
+        assert_eq!(bare(4.0, 9.0), "4.00");
+        assert_eq!(bare(0.5, 9.0), "500 Mbit/s");
     }
 }

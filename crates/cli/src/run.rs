@@ -11,11 +11,11 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
 use wirecost_run::{DirectoryError, Options, RunError};
 
-use crate::arguments::Run;
+use crate::arguments::{Run, Talk};
 use crate::progress::Display;
 use crate::{complain, exit, report, screen};
 
-pub(crate) fn run(arguments: &Run) -> ExitCode {
+pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let (experiment, plan_text) = match load(&arguments.plan) {
         Ok(loaded) => loaded,
         Err(code) => return code,
@@ -46,8 +46,9 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
         plan_text,
         seed: arguments.seed.map(u64::from),
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        verbose: talk.verbose,
     };
-    let mut display = Display::new(&experiment);
+    let mut display = Display::new(&experiment, talk);
     let finished = wirecost_run::run(&experiment, &options, &interrupt, &mut |step| {
         display.show(step);
     });
@@ -58,18 +59,30 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
             complain(&error);
             return match error {
                 RunError::Directory(DirectoryError::Exists(_)) => exit::usage(),
+                // What could be kept is a result too.
+                RunError::Record {
+                    directory, samples, ..
+                } if samples > 0 => {
+                    result(&directory, arguments.json);
+                    exit::incomplete()
+                }
                 _ => exit::incomplete(),
             };
         }
     };
-    let document = match report::read(&finished.directory) {
-        Ok(document) => document,
-        Err(code) => return code,
+    let Some((measured, printed)) = result(&finished.directory, arguments.json) else {
+        return exit::incomplete();
     };
-    let printed = report::print(&document, arguments.json);
-    let measured = document.cells.iter().all(|cell| cell.valid > 0);
     let whole = finished.end.outcome == Outcome::Complete && measured;
     if whole { printed } else { exit::incomplete() }
+}
+
+/// Prints the result from the record: whether every cell has a valid sample, and how printing went.
+/// `None` where the record cannot be read, which is told.
+fn result(directory: &Path, json: bool) -> Option<(bool, ExitCode)> {
+    let document = report::read(directory).ok()?;
+    let measured = document.cells.iter().all(|cell| cell.valid > 0);
+    Some((measured, report::print(&document, json)))
 }
 
 /// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a

@@ -27,12 +27,12 @@ pub enum DirectoryError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; the samples written so far are kept: make room, or name another place with --out"
+            ": make room, or name another place with --out"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "; name a directory you may write to with --out"
+            ": name a directory you may write to with --out"
         }
-        _ => "",
+        _ => ": name another place with --out",
     }
 }
 
@@ -41,6 +41,8 @@ fn advice(error: &io::Error) -> &'static str {
 pub(crate) struct Directory {
     path: PathBuf,
     samples: File,
+    /// Bytes of the whole samples.
+    length: u64,
 }
 
 impl Directory {
@@ -57,6 +59,13 @@ impl Directory {
             io::ErrorKind::AlreadyExists => DirectoryError::Exists(path.to_owned()),
             _ => at(source),
         })?;
+        Self::fill(path, head, plan).inspect_err(|_| {
+            // Ours alone, and of no use: without run.json nothing can be read back.
+            let _ = fs::remove_dir_all(path);
+        })
+    }
+
+    fn fill(path: &Path, head: &RunHead, plan: &str) -> Result<Self, DirectoryError> {
         write_json(&path.join(file::RUN), head)?;
         let plan_path = path.join(file::PLAN);
         fs::write(&plan_path, plan).map_err(|source| DirectoryError::Write {
@@ -75,6 +84,7 @@ impl Directory {
         Ok(Self {
             path: path.to_owned(),
             samples,
+            length: 0,
         })
     }
 
@@ -106,24 +116,29 @@ impl Directory {
     }
 
     /// Appends one sample in a single write: after it, killing this process loses nothing of it.
-    pub(crate) fn append(&self, sample: &Sample) -> Result<(), DirectoryError> {
+    /// Where the file system refuses part of it, that part is taken back.
+    pub(crate) fn append(&mut self, sample: &Sample) -> Result<(), DirectoryError> {
         let at = |source| DirectoryError::Write {
             path: self.path.join(file::SAMPLES),
             source,
         };
         let mut line = serde_json::to_vec(sample).map_err(|error| at(error.into()))?;
         line.push(b'\n');
-        (&self.samples).write_all(&line).map_err(at)
+        self.samples.write_all(&line).map_err(|source| {
+            let _ = self.samples.set_len(self.length);
+            at(source)
+        })?;
+        self.length += line.len() as u64;
+        Ok(())
     }
 
     /// Writes how the run ended, and sees to it that the record is on disk.
-    pub(crate) fn close(self, end: &RunEnd) -> Result<PathBuf, DirectoryError> {
+    pub(crate) fn close(self, end: &RunEnd) -> Result<(), DirectoryError> {
         let path = self.path.join(file::SAMPLES);
         self.samples
             .sync_all()
             .map_err(|source| DirectoryError::Write { path, source })?;
-        write_json(&self.path.join(file::END), end)?;
-        Ok(self.path)
+        write_json(&self.path.join(file::END), end)
     }
 }
 
@@ -136,6 +151,9 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), DirectoryError>
     let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| at(error.into()))?;
     bytes.push(b'\n');
     let beside = path.with_extension("json.new");
-    fs::write(&beside, bytes).map_err(at)?;
-    fs::rename(&beside, path).map_err(at)
+    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|source| {
+        let _ = fs::remove_file(&beside);
+        at(source)
+    })
 }

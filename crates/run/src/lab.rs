@@ -28,6 +28,8 @@ pub struct LabContext {
     pub owner: Owner,
     /// Who runs where.
     pub placement: Placement,
+    /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
+    pub verbose: u8,
 }
 
 /// Two hosts with everything built, ready for cells of one network. Dropping it removes it.
@@ -57,6 +59,7 @@ impl Lab {
             owner: context.owner,
             user_namespace_of,
             cpus: cpus.to_vec(),
+            verbose: context.verbose,
         };
         let mut a = Link::start(&agent("a", &context.placement.a, None), interrupt)?;
         // Without root, b must live in a's user namespace, or a could not wire it.
@@ -245,7 +248,7 @@ fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     }
     let ended = links
         .iter_mut()
-        .find_map(|link| link.still_there("the other host's work").err());
+        .find_map(|link| link.still_there("the other host worked").err());
     ended.unwrap_or(error)
 }
 

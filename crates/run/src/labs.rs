@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
+use tracing::debug;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request};
 use wirecost_model::cell::{Cell, Experiment, Network};
@@ -39,10 +40,11 @@ impl Labs {
         &mut self,
         experiment: &Experiment,
         interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<Environment, LinkError> {
         let mut first = None;
         for cell in &experiment.cells {
-            match self.get(&cell.network, interrupt) {
+            match self.get(&cell.network, interrupt, progress) {
                 Ok(Ok(lab)) => {
                     let Reply::Description(environment) =
                         lab.a.call(&Request::Describe, PROMPT, interrupt)?
@@ -92,6 +94,7 @@ impl Labs {
         &mut self,
         network: &Network,
         interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<Result<&mut Lab, String>, LinkError> {
         if let Some(reason) = self.broken.get(network) {
             return Ok(Err(reason.clone()));
@@ -101,11 +104,22 @@ impl Labs {
             self.up.push(lab);
         } else {
             if self.up.len() >= MAX_LABS {
+                debug!(
+                    "taking down {}: no more than {MAX_LABS} labs at a time",
+                    self.up[0].network()
+                );
                 self.up.remove(0);
             }
             match Lab::up(&self.context, network, interrupt) {
-                Ok(lab) => self.up.push(lab),
+                Ok(lab) => {
+                    progress(Progress::LabUp {
+                        network: network.to_string(),
+                        seconds: lab.seconds(),
+                    });
+                    self.up.push(lab);
+                }
                 Err(LinkError::Refused { message, .. }) => {
+                    debug!("not built: {network}: {message}");
                     self.broken.insert(network.clone(), message.clone());
                     return Ok(Err(message));
                 }
@@ -125,18 +139,8 @@ impl Labs {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), LinkError> {
         let cores = self.context.placement.cores;
-        let is_up = self.up.iter().any(|lab| lab.network() == &cell.network);
-        let mut result = match self.get(&cell.network, interrupt) {
-            Ok(Ok(lab)) => {
-                if !is_up {
-                    let network = cell.network.to_string();
-                    progress(Progress::LabUp {
-                        network,
-                        seconds: lab.seconds(),
-                    });
-                }
-                Ok(())
-            }
+        let mut result = match self.get(&cell.network, interrupt, progress) {
+            Ok(Ok(_)) => Ok(()),
             Ok(Err(reason)) => {
                 sample.invalid = Some(Invalid::Build(reason));
                 return Ok(());

@@ -33,6 +33,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Version of the program.
     pub program_version: String,
+    /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
+    pub verbose: u8,
 }
 
 /// A run that left a record.
@@ -58,9 +60,31 @@ pub enum RunError {
         /// Why it failed.
         source: io::Error,
     },
-    /// The run directory.
+    /// The run directory could not be made; nothing was measured.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// The record could not be kept to the end.
+    #[error("{source}; {}", kept(*samples, directory))]
+    Record {
+        /// The run directory.
+        directory: PathBuf,
+        /// Samples that lie in it.
+        samples: u32,
+        /// Why.
+        source: DirectoryError,
+    },
+    /// Interrupted before there was a record.
+    #[error("interrupted before the first sample: nothing was measured, and there is no record")]
+    Interrupted,
+}
+
+fn kept(samples: u32, directory: &Path) -> String {
+    let at = directory.display();
+    match samples {
+        0 => format!("no sample was kept in {at}"),
+        1 => format!("the one sample written before is kept in {at}"),
+        _ => format!("the {samples} samples written before are kept in {at}"),
+    }
 }
 
 /// Runs an experiment to its end, or as far as it gets.
@@ -86,12 +110,16 @@ pub fn run(
         program: options.program.clone(),
         owner,
         placement,
+        verbose: options.verbose,
     };
     let mut labs = Labs::new(context);
 
-    let environment = labs
-        .describe(experiment, interrupt)
-        .map_err(RunError::NoLab)?;
+    let environment =
+        labs.describe(experiment, interrupt, progress)
+            .map_err(|error| match error {
+                LinkError::Interrupted => RunError::Interrupted,
+                error => RunError::NoLab(error),
+            })?;
     // 32 bits: a JSON reader with doubles must be able to keep it.
     let fresh = random_bytes()?
         .iter()
@@ -110,9 +138,17 @@ pub fn run(
         interrupt,
         began,
         measured_s: 0.0,
+        written: 0,
     };
-    let stopped = rounds.all(seed, progress)?;
+    let stopped = rounds.all(seed, progress);
     drop(rounds.labs);
+    let (stopped, lost) = match stopped {
+        Ok(stopped) => (stopped, None),
+        Err(RunError::Directory(error)) => {
+            (Some((Outcome::Failed, error.to_string())), Some(error))
+        }
+        Err(error) => return Err(error),
+    };
     let (outcome, reason) = stopped.unzip();
     let end = RunEnd {
         outcome: outcome.unwrap_or(Outcome::Complete),
@@ -120,10 +156,17 @@ pub fn run(
         seconds: began.elapsed().as_secs_f64(),
         measured_s: rounds.measured_s,
     };
-    Ok(Finished {
-        directory: rounds.directory.close(&end)?,
-        end,
-    })
+    let directory = rounds.directory.path().to_owned();
+    // Where the samples could not be written, the end may still find room.
+    let closed = rounds.directory.close(&end);
+    match lost.map_or(closed, Err) {
+        Ok(()) => Ok(Finished { directory, end }),
+        Err(source) => Err(RunError::Record {
+            directory,
+            samples: rounds.written,
+            source,
+        }),
+    }
 }
 
 fn total(experiment: &Experiment) -> u32 {
@@ -163,6 +206,8 @@ struct Rounds<'a> {
     interrupt: &'a AtomicBool,
     began: Instant,
     measured_s: f64,
+    /// Samples in the record.
+    written: u32,
 }
 
 /// Why a run ended before its last sample.
@@ -226,6 +271,7 @@ impl Rounds<'_> {
         }
         sample.took_s = started.elapsed().as_secs_f64();
         self.directory.append(sample)?;
+        self.written += 1;
         self.measured_s += sample.stream.as_ref().map_or(0.0, |stream| stream.seconds);
         Ok(taken
             .err()

@@ -1,0 +1,23 @@
+//! The log of `--verbose`: steps on standard error, never on standard output.
+
+use std::io::{IsTerminal, stderr};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::time::uptime;
+
+/// Begins to log: nothing at 0, each step at 1, everything from 2 on. Starts no thread, for an agent
+/// must have none before it has its namespaces.
+pub(crate) fn start(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_timer(uptime())
+        .with_ansi(stderr().is_terminal() && !plain)
+        .with_writer(stderr)
+        .init();
+}
