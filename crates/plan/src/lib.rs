@@ -25,6 +25,7 @@ mod expand;
 mod factors;
 mod keys;
 mod read;
+mod schema;
 mod select;
 mod suggest;
 mod values;
@@ -36,6 +37,7 @@ pub use builtin::{BUILTIN, builtin};
 pub use error::{PlanError, PlanErrors};
 pub use expand::MAX_CELLS;
 pub use keys::{Key, Kind, Presence, keys};
+pub use schema::{BEYOND_SCHEMA, Schema, schema};
 
 /// Reads a plan and expands it into cells.
 ///
