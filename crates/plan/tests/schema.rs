@@ -230,6 +230,38 @@ fn a_key_that_no_table_has_is_refused_wherever_it_stands() {
     assert_eq!(agree("name: x\nno_such_key: 1\n"), Taken::ByNeither);
 }
 
+#[test]
+fn a_level_twice_is_seen_by_the_schema_where_it_is_written_the_same() {
+    assert_eq!(
+        agree("name: x\nguest_mtu: [1400, 1400]\n"),
+        Taken::ByNeither
+    );
+    assert_eq!(
+        agree("name: x\noffload: [{ gro: off }, { gro: off }]\n"),
+        Taken::ByNeither
+    );
+    assert_eq!(
+        agree("name: x\nguest_mtu: [1400, '1400']\n"),
+        Taken::BySchemaOnly
+    );
+    let rates = "name: x\nunderlay: { rate: [10gbit, 10000mbit] }\n";
+    assert_eq!(agree(rates), Taken::BySchemaOnly);
+}
+
+#[test]
+fn selections_may_name_levels_as_the_plan_does_or_by_their_labels() {
+    let text = "\
+name: x
+encapsulation: [none, { vxlan: { vni: 7, udp_checksum: on } }]
+offload: [tunnel, { profile: tunnel, gro: off }]
+underlay: { rate: [none, 10gbit] }
+exclude:
+  - { encapsulation: vxlan vni=7 udp_checksum=on, offload: [tunnel, tunnel gro=off] }
+  - { encapsulation: { vxlan: { vni: 7, udp_checksum: on } }, underlay.rate: 10000mbit }
+";
+    assert_eq!(agree(text), Taken::ByBoth);
+}
+
 /// The smallest plan in which `key` has `value`, everything else being right.
 fn plan_with(key: &Key, value: &str) -> String {
     let mut inner = format!("{}: {value}", key.name());
