@@ -20,6 +20,8 @@ fn help_names_the_commands_for_people() {
     Commands:
       run     Build the networks of a plan, measure them, and say what pays
       report  Print the result of a run again, from its record alone
+      plans   List the built-in plans, or print one
+      schema  Print the JSON Schema of plans, for editors
       clean   End agents whose run is gone, and say which
       help    Print this message or the help of the given subcommand(s)
 
@@ -39,12 +41,14 @@ fn help_of_run_says_what_the_exit_codes_mean() {
     Usage: wirecost run [OPTIONS] [PLAN]
 
     Arguments:
-      [PLAN]  A plan file, or the name of a built-in plan [default: jumbo-or-not]
+      [PLAN]  A plan file, the name of a built-in plan, or `-` for standard input [default:
+              jumbo-or-not]
 
     Options:
       -o, --out <DIR>      The run directory, which must not exist [default: wirecost-runs/NAME-TIME]
           --seed <NUMBER>  Seed of the random order of cells [default: the plan's, or a random one;
                            recorded]
+          --dry-run        Print cells, order and expected time, and change nothing
           --json           Print the result as one JSON document
       -h, --help           Print help
 

@@ -3,6 +3,9 @@
 mod agent;
 mod arguments;
 mod clean;
+mod dry_run;
+mod plan;
+mod plans;
 mod progress;
 mod report;
 mod run;
@@ -36,6 +39,8 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Plans(arguments) => plans::plans(&arguments),
+        Command::Schema => plans::schema(),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }

@@ -46,6 +46,18 @@ pub(crate) fn print_json(value: &impl Serialize) -> ExitCode {
     }
 }
 
+/// A duration for people: `0.4 s`, `82 s`, `12 min`, `3 h 5 min`.
+pub(crate) fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    let (hours, minutes) = (whole / 3600, (whole as f64 / 60.0).round() as u64);
+    match whole {
+        0..10 => format!("{seconds:.1} s"),
+        10..120 => format!("{whole} s"),
+        120..7200 => format!("{minutes} min"),
+        _ => format!("{hours} h {} min", (whole % 3600) / 60),
+    }
+}
+
 /// Tells something on standard error; nobody listening is no reason to end a run.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");

@@ -33,7 +33,7 @@ mod yaml;
 
 use wirecost_model::cell::Experiment;
 
-pub use builtin::{BUILTIN, builtin};
+pub use builtin::{BUILTIN, builtin, nearest_builtin};
 pub use error::{PlanError, PlanErrors};
 pub use expand::MAX_CELLS;
 pub use keys::{Key, Kind, Presence, keys};

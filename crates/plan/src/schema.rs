@@ -5,7 +5,7 @@
 
 mod document;
 
-use std::ops::Bound::{Excluded, Included};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use serde_json::{Number, Value};
 use wirecost_model::units::{DURATION_UNITS, RATE_UNITS, SHARE_UNITS, SIZE_UNITS, Unit};
@@ -19,8 +19,8 @@ use crate::yaml;
 
 /// What a schema does not see, and the program refuses all the same.
 pub const BEYOND_SCHEMA: &[&str] = &[
-    "rules that take several keys: a guest MTU that does not fit its underlay and encapsulation, two \
-     guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, and \
+    "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
+     two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, and \
      levels in `exclude` and `where` that the factor does not have",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
     "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
@@ -190,7 +190,7 @@ fn number(key: &Key, name: &'static str) -> Schema {
     match low {
         Included(low) => schema.minimum = Some(json_number(low)),
         Excluded(low) => schema.exclusive_minimum = Some(json_number(low)),
-        _ => {}
+        Unbounded => {}
     }
     schema.maximum = match high {
         Included(high) => Some(json_number(high)),
@@ -219,7 +219,7 @@ fn rate() -> Schema {
     let any_case = |unit: &Unit| -> String {
         let letters = unit.name.chars();
         letters
-            .map(|letter| format!("[{letter}{}]", letter.to_ascii_uppercase()))
+            .flat_map(|letter| ['[', letter, letter.to_ascii_uppercase(), ']'])
             .collect()
     };
     let names: Vec<String> = RATE_UNITS.iter().map(any_case).collect();

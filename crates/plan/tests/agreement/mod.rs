@@ -66,6 +66,9 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
     says(&[
         "does not fit",
         "the guest MTU `max` is",
+        "is too small for",
+        "cannot run over",
+        "changes nothing",
         "are both",
         "which is more than 4096",
         "drops every cell",
