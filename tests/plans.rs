@@ -109,7 +109,7 @@ fn a_dry_run_shows_cells_order_and_time_and_makes_nothing() {
     let ended = dry_run(&place, &[plan, "--seed", "7", "--out", "new"]);
     ended.expect_code(0);
     assert_eq!(ended.stderr, "");
-    assert_eq!(names(place.path()), [plan.clone()]);
+    assert_eq!(names(place.path()), std::slice::from_ref(plan));
     let page = ended
         .stdout
         .lines()
