@@ -11,7 +11,7 @@ use wirecost_model::plan::{Cores, Levels};
 use wirecost_run::{Forecast, Preview, SeedSource};
 
 use crate::plan::Loaded;
-use crate::screen;
+use crate::screen::{self, wrap};
 
 /// Rounds whose order is shown to people; the JSON document has all.
 const SHOWN_ROUNDS: usize = 20;
@@ -165,24 +165,6 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
     parts.join("\n")
 }
 
-/// Breaks a line between words; what follows the first line is indented.
-fn wrap(text: &str, indent: &str, width: usize) -> String {
-    let mut lines = String::new();
-    let mut used = 0;
-    for word in text.split_inclusive(' ') {
-        let length = word.trim_end().chars().count();
-        if used > indent.len() && used + length > width {
-            lines.truncate(lines.trim_end_matches(' ').len());
-            lines.push('\n');
-            lines.push_str(indent);
-            used = indent.len();
-        }
-        lines.push_str(word);
-        used += word.chars().count();
-    }
-    lines
-}
-
 /// The cells by what varies between them.
 fn table(experiment: &Experiment) -> String {
     let varied: Vec<&Factor> = experiment.varied().collect();
@@ -314,19 +296,6 @@ fn hosts(document: &Document<'_>, wish: Cores) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_break_between_words_and_no_word_is_lost() {
-        assert_eq!(
-            wrap("  round 1: 0 1 2 3", "    ", 14),
-            "  round 1: 0 1\n    2 3"
-        );
-        assert_eq!(
-            wrap("a word-that-is-too-long b", "", 6),
-            "a\nword-that-is-too-long\nb"
-        );
-        assert_eq!(wrap("short", "", 80), "short");
-    }
 
     #[test]
     fn combinations_are_cells_or_excluded() {
