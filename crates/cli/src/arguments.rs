@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+use crate::plans::Plans;
+
 /// Should we run jumbo frames, which overlay encapsulation, which offloads? Measures it.
 #[derive(Debug, Parser)]
 #[command(name = "wirecost", version, arg_required_else_help = true)]
@@ -31,6 +33,10 @@ pub(crate) enum Command {
     Run(Run),
     /// Print the result of a run again, from its record alone
     Report(Report),
+    /// List the built-in plans, or print one
+    Plans(Plans),
+    /// Print the JSON Schema of plans, for editors
+    Schema,
     /// End agents whose run is gone, and say which
     Clean(Clean),
     /// Be the agent of a host, spoken to over standard input and output
@@ -44,7 +50,7 @@ pub(crate) enum Command {
     3 the run could not be completed (what was measured is in the run directory)."
 )]
 pub(crate) struct Run {
-    /// A plan file, or the name of a built-in plan
+    /// A plan file, the name of a built-in plan, or `-` for standard input
     #[arg(default_value = "jumbo-or-not")]
     pub(crate) plan: PathBuf,
     /// The run directory, which must not exist [default: wirecost-runs/NAME-TIME]
@@ -53,6 +59,9 @@ pub(crate) struct Run {
     /// Seed of the random order of cells [default: the plan's, or a random one; recorded]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u32>,
+    /// Print cells, order and expected time, and change nothing
+    #[arg(long = "dry-run")]
+    pub(crate) preview: bool,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,7 +3,10 @@
 mod agent;
 mod arguments;
 mod clean;
+mod dry_run;
 mod log;
+mod plan;
+mod plans;
 mod progress;
 mod report;
 mod run;
@@ -39,6 +42,8 @@ fn main() -> ExitCode {
     match command {
         Command::Run(arguments) => run::run(&arguments, talk),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Plans(arguments) => plans::plans(&arguments),
+        Command::Schema => plans::schema(),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }

@@ -86,10 +86,7 @@ fn axis<T>(
     read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
 ) -> Axis {
     Axis {
-        name: key
-            .path
-            .strip_prefix("load.tcp-stream.")
-            .unwrap_or(key.path),
+        name: key.factor_name().unwrap_or(key.path),
         key,
         labels: levels.levels.iter().map(|l| l.label.clone()).collect(),
         sound: levels.sound,
@@ -329,6 +326,12 @@ mod tests {
             "1500", "none", "none", "max", "tunnel", "1", "128KiB", "cubic", "auto",
         ];
         assert_eq!(labels, expected);
+        let names: Vec<&str> = factors.axes().iter().map(|axis| axis.name).collect();
+        let table: Vec<&str> = keys::keys()
+            .iter()
+            .filter_map(|key| key.factor_name())
+            .collect();
+        assert_eq!(names, table);
     }
 
     #[test]

@@ -37,9 +37,10 @@ pub enum Kind {
     Word,
     /// Any text.
     Text,
-    /// Letters, digits, `.`, `_` and `-`, at most 64.
+    /// Letters, digits, `.`, `_` and `-`, at most 64; not dots only.
     Name,
-    /// A congestion control's name, at most 15 characters (`TCP_CA_NAME_MAX`, include/net/tcp.h).
+    /// A congestion control's name: a letter, then letters, digits, `_` and `-`, at most
+    /// 15; neither `true` nor `false`.
     Congestion,
     /// A whole number.
     Whole,
@@ -55,6 +56,8 @@ pub enum Kind {
     Gbps,
     /// A mapping of the keys below it.
     Map,
+    /// A mapping of one of the keys below it: which, and its options.
+    Choice,
     /// A list of mappings of the keys below it.
     Maps,
     /// A mapping of factors to one level each.
@@ -74,6 +77,11 @@ pub enum Presence {
     Default(&'static str),
 }
 
+/// Longest name of a plan, which becomes part of a directory's, in characters.
+pub(crate) const NAME_MAX: usize = 64;
+/// Longest name of a congestion control: `TCP_CA_NAME_MAX` less the final 0 (include/net/tcp.h).
+pub(crate) const CONGESTION_MAX: usize = 15;
+
 /// Every key of a plan, outer before inner, in the order of the documentation.
 pub fn keys() -> &'static [&'static Key] {
     KEYS
@@ -90,13 +98,21 @@ impl Key {
         self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
 
+    /// The name that a factor has in records and selections: `underlay.mtu`, `streams`.
+    pub fn factor_name(&self) -> Option<&'static str> {
+        let name = self.path.strip_prefix("load.tcp-stream.");
+        self.factor.then(|| name.unwrap_or(self.path))
+    }
+
     /// What to write, in words: ``a rate from 100mbit to 10000gbit, or `none` ``.
     pub fn expects(&self) -> String {
         let range = self.range_words();
         let quantity = match self.kind {
             Kind::Word => None,
             Kind::Text => Some("text".to_owned()),
-            Kind::Name => Some("letters, digits, `.`, `_` and `-`, at most 64".to_owned()),
+            Kind::Name => Some(format!(
+                "letters, digits, `.`, `_` and `-`, at most {NAME_MAX}"
+            )),
             Kind::Congestion => Some("the kernel's name of a congestion control".to_owned()),
             Kind::Whole => Some(format!("a whole number{range}")),
             Kind::Size => Some(format!("a size{range}")),
@@ -104,7 +120,7 @@ impl Key {
             Kind::Seconds => Some(format!("a duration{range}")),
             Kind::Share => Some(format!("a share{range}")),
             Kind::Gbps => Some(format!("a number of Gbit/s{range}")),
-            Kind::Map => Some("a mapping".to_owned()),
+            Kind::Map | Kind::Choice => Some("a mapping".to_owned()),
             Kind::Maps | Kind::LevelSets => Some("a list of mappings".to_owned()),
             Kind::Levels => Some("a mapping of factors to levels".to_owned()),
         };
@@ -201,7 +217,7 @@ keys! {
         "Line rate, counted with the framing of 38 bytes a frame; `none` sets no limit. Below 100mbit the bucket that a \
          super-packet needs would hold more than 10 ms of the line.";
 
-    ENCAPSULATION "encapsulation" Map {
+    ENCAPSULATION "encapsulation" Choice {
         words: &["none", "vxlan"], presence: Default("none"), factor: true, example: "{ vxlan: { udp_checksum: on } }",
     }
         "How guest frames cross the underlay: bridged as they are, or in a tunnel.";
@@ -247,7 +263,7 @@ keys! {
     OFFLOAD_CHECKSUM "offload.checksum" Word { words: &["software", "hardware"], example: "software" }
         "Where checksums are computed and verified.";
 
-    LOAD "load" Map { words: &["tcp-stream"], presence: Default("tcp-stream"), example: "{ tcp-stream: { streams: 4 } }" }
+    LOAD "load" Choice { words: &["tcp-stream"], presence: Default("tcp-stream"), example: "{ tcp-stream: { streams: 4 } }" }
         "What is sent.";
     TCP_STREAM "load.tcp-stream" Map { example: "{ streams: 4 }" }
         "Bulk TCP from host a's guest to host b's.";
@@ -280,9 +296,9 @@ keys! {
     EXCLUDE "exclude" LevelSets { example: "[{ encapsulation: none, offload: plain }]" }
         "Combinations to leave out: a cell that matches every level of an entry is dropped.";
 
-    PUBLISHED "published" Map { example: "{ source: ..., figures: [...] }" }
+    PUBLISHED "published" Map { example: "{ source: who, figures: [{ where: { guest_mtu: 1500 }, gbps: 7.4 }] }" }
         "Figures somebody else published for some of these cells.";
-    SOURCE "published.source" Text { presence: Required, example: "who, what, on which hardware" }
+    SOURCE "published.source" Text { presence: Required, example: "who measured what on which hardware" }
         "Who published them, and what was measured on which hardware.";
     FIGURES "published.figures" Maps { presence: Required, example: "[{ where: { guest_mtu: 1500 }, gbps: 7.4 }]" }
         "The figures, each for the cells that match its levels.";
@@ -313,7 +329,7 @@ mod tests {
             let parent = keys().iter().find(|other| other.path == key.parent());
             let parent = parent.unwrap_or_else(|| panic!("{} has no parent", key.path));
             assert!(
-                matches!(parent.kind, Kind::Map | Kind::Maps),
+                matches!(parent.kind, Kind::Map | Kind::Choice | Kind::Maps),
                 "{}",
                 key.path
             );

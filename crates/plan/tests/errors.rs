@@ -1,10 +1,14 @@
 //! What a user sees when a plan is wrong: one test per rule, and one plan with everything wrong.
 
+mod agreement;
+
+use agreement::agree;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use wirecost_plan::load;
 
 /// The errors as the command line shows them, without colour.
 fn errors(text: &str) -> String {
+    agree(text);
     let errors = load("plan.yaml", text).expect_err("the plan is wrong");
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
         .with_width(80)
@@ -19,6 +23,7 @@ fn errors(text: &str) -> String {
 
 /// The errors in one line each, where the picture adds nothing.
 fn brief(text: &str) -> String {
+    agree(text);
     let errors = load("plan.yaml", text).expect_err("the plan is wrong");
     let lines = errors.errors().iter().map(|error| {
         format!(
@@ -448,7 +453,7 @@ published: none
     9:47 `repeat.warmup` cannot be `-1s` | below 0 s | write a duration from 0 s to 60 s, such as `200ms`
     9:59 `repeat.worth` cannot be `0%` | not above 0% | write a share above 0% and at most 100%, such as `5%`
     10:10 `exclude` cannot be a mapping | not a list | write a list of mappings, such as `[{ encapsulation: none, offload: plain }]`
-    11:12 `published` cannot be `none` | not a mapping | write a mapping, such as `{ source: ..., figures: [...] }`
+    11:12 `published` cannot be `none` | not a mapping | write a mapping, such as `{ source: who, figures: [{ where: { guest_mtu: 1500 }, gbps: 7.4 }] }`
     ");
 }
 
@@ -540,7 +545,7 @@ published:
     - 7.4
 ";
     insta::assert_snapshot!(brief(text), @r"
-    3:3 `published.source` is missing | no `source` here | write `source: ...`: text, such as `who, what, on which hardware`
+    3:3 `published.source` is missing | no `source` here | write `source: ...`: text, such as `who measured what on which hardware`
     4:29 `guest_mtu` has no level `9000` | not a level | its only level is `max`
     5:16 `published.figures[1].where` names no factor | would match every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     5:26 `published.figures[1].gbps` cannot be `0` | not above 0 | write a number of Gbit/s above 0 and at most 100000, such as `7.4`
@@ -715,4 +720,41 @@ fn an_error_gives_its_place_as_numbers_too() {
         .iter()
         .map(|error| &marked[error.span.clone()]);
     assert_eq!(places.collect::<Vec<_>>(), ["ünder", "0"]);
+}
+
+#[test]
+fn a_tab_before_a_key_is_no_indentation_even_in_the_first_line() {
+    for text in [
+        "\tname: x\n",
+        " \tname: x\n",
+        "---\n\tname: x\n",
+        "\t\"name\": x\n",
+        "# plan\n\n\tname: x\n",
+        "name: x\nunderlay:\n \tmtu: 9000\n",
+        "name: x\nexclude:\n-\tguest_mtu: 1500\n",
+        "name: x\nexclude:\n  \t- guest_mtu: 1500\n",
+        "name: x\nrepeat:\n  rounds: 1\n  \tseconds: 1\n",
+        "name: x\nguest_mtu:\n  - \"1500\"\n  \t- \"1400\"\n",
+        "name: x\n\tseed: 1\n",
+        "\u{feff}\tname: x\n",
+    ] {
+        let errors = brief(text);
+        assert!(errors.contains("this is not YAML"), "{text:?}: {errors}");
+        assert!(errors.contains("tab"), "{text:?}: {errors}");
+    }
+    insta::assert_snapshot!(brief("\tname: x\n"), @"1:1 this is not YAML: a tab indents this line | a tab | indent with spaces: YAML allows no tabs there");
+    insta::assert_snapshot!(brief("name:\tx\n"), @"1:7 this is not YAML: ':' must be followed by a valid YAML whitespace | here | write a space behind the colon, not a tab");
+}
+
+#[test]
+fn tabs_are_fine_where_they_indent_nothing() {
+    for text in [
+        "\t{ name: x }\n",
+        "\t# a comment\nname: x\n",
+        "\t\n \t\nname: x\n",
+        "name: x\t# a comment\n",
+        "name: x\nrepeat: {\trounds: 1\t}\n",
+    ] {
+        assert!(load("plan.yaml", text).is_ok(), "{text:?}: {}", brief(text));
+    }
 }

@@ -1,5 +1,8 @@
 //! What right plans come to.
 
+mod agreement;
+
+use agreement::{Taken, agree};
 use wirecost_model::cell::Experiment;
 use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, OuterDf, Vxlan};
@@ -8,6 +11,7 @@ use wirecost_plan::{BUILTIN, builtin, load};
 use proptest::prelude::*;
 
 fn experiment(text: &str) -> Experiment {
+    assert_eq!(agree(text), Taken::ByBoth, "{text}");
     load("plan.yaml", text).unwrap_or_else(|errors| panic!("{:#?}", errors.errors()))
 }
 
@@ -262,6 +266,7 @@ fn nearly_a_plan() -> impl Strategy<Value = String> {
 }
 
 fn never_panics(text: &str) {
+    agree(text);
     if let Err(errors) = load("plan.yaml", text) {
         assert!(!errors.errors().is_empty());
         for error in errors.errors() {
