@@ -18,6 +18,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Print the result of a run again, from its record alone
     Report(Report),
+    /// Compute what encapsulations cost: guest MTU, headers, goodput
+    Overhead(crate::overhead::Overhead),
     /// End agents whose run is gone, and say which
     Clean(Clean),
     /// Be the agent of a host, spoken to over standard input and output

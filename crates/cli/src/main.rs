@@ -3,6 +3,7 @@
 mod agent;
 mod arguments;
 mod clean;
+mod overhead;
 mod progress;
 mod report;
 mod run;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Overhead(arguments) => overhead::overhead(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }

@@ -83,6 +83,11 @@ impl Stack {
         Ok(Path::new(self.clone(), underlay, guest))
     }
 
+    /// Whether it is no encapsulation at all.
+    pub const fn is_none(&self) -> bool {
+        self.layers.is_empty() && self.outer.is_none()
+    }
+
     /// What it is in words, innermost first: `Geneve with 8 option bytes, in ESP in tunnel mode`.
     pub fn describe(&self) -> String {
         let mut text = String::new();
