@@ -18,10 +18,11 @@ fn help_names_the_commands_for_people() {
     Usage: wirecost <COMMAND>
 
     Commands:
-      run     Build the networks of a plan, measure them, and say what pays
-      report  Print the result of a run again, from its record alone
-      clean   End agents whose run is gone, and say which
-      help    Print this message or the help of the given subcommand(s)
+      run       Build the networks of a plan, measure them, and say what pays
+      report    Print the result of a run again, from its record alone
+      overhead  Compute what encapsulations cost: guest MTU, headers, goodput
+      clean     End agents whose run is gone, and say which
+      help      Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help

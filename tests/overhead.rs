@@ -64,18 +64,18 @@ fn one_encapsulation_is_shown_part_by_part_outermost_first() {
 
     Underlay MTU 1500 (IPv4), guest MTU 1446 (IPv4): the frame, outermost part first.
 
-    bytes  part                       defined in
-    ───────────────────────────────────────────────────────────
-        8  preamble, start delimiter  IEEE 802.3, 3.1.1, 3.2.1
-       14  Ethernet header            IEEE 802.3, 3.1.1
-       20    IPv4 header              RFC 791, 3.1
-        8    UDP header               RFC 768
-        8    VXLAN header             RFC 7348, 5
-       14    Ethernet header, inside  IEEE 802.3, 3.1.1
-        4    VLAN tag                 IEEE 802.1Q, 9
+    bytes  part                          defined in
+    ──────────────────────────────────────────────────────────────
+        8  preamble and start delimiter  IEEE 802.3, 3.1.1, 3.2.1
+       14  Ethernet header               IEEE 802.3, 3.1.1
+       20    IPv4 header                 RFC 791, 3.1
+        8    UDP header                  RFC 768
+        8    VXLAN header                RFC 7348, 5
+       14    inner Ethernet header       IEEE 802.3, 3.1.1
+        4    VLAN tag                    IEEE 802.1Q, 9
      1446      guest's IP packet
-        4  frame check sequence       IEEE 802.3, 3.2.9
-       12  interframe gap             IEEE 802.3, 4.4.2
+        4  frame check sequence          IEEE 802.3, 3.2.9
+       12  interframe gap                IEEE 802.3, 4.4.2
      1538  on the line
 
     overhead      54 of 1500 bytes of the underlay's MTU (3.6%)
@@ -166,6 +166,7 @@ fn without_an_encapsulation_there_is_a_table_for_each_underlay_mtu() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the lines are what is printed")]
 fn json_is_one_document_with_every_part_and_figure() {
     let ended = run(&mut wirecost([
         "overhead",
@@ -208,7 +209,7 @@ fn json_is_one_document_with_every_part_and_figure() {
                   "bytes": 8,
                   "counts": "line",
                   "depth": 0,
-                  "name": "preamble, start delimiter",
+                  "name": "preamble and start delimiter",
                   "source": "IEEE 802.3, 3.1.1, 3.2.1"
                 },
                 {
@@ -229,7 +230,7 @@ fn json_is_one_document_with_every_part_and_figure() {
                   "bytes": 8,
                   "counts": "underlay",
                   "depth": 1,
-                  "name": "ESP header: SPI, sequence",
+                  "name": "ESP header (SPI, sequence)",
                   "source": "RFC 4303, 2"
                 },
                 {
@@ -257,7 +258,7 @@ fn json_is_one_document_with_every_part_and_figure() {
                   "bytes": 2,
                   "counts": "underlay",
                   "depth": 1,
-                  "name": "ESP pad length, next header",
+                  "name": "ESP pad length and next header",
                   "source": "RFC 4303, 2"
                 },
                 {

@@ -85,26 +85,26 @@ fn sixty_columns_are_enough_for_one_encapsulation() {
     Underlay MTU 1600 (IPv4), guest MTU 1484 (IPv4): the frame,
     outermost part first.
 
-    bytes  part                           defined in
-    ─────────────────────────────────────────────────────────
-        8  preamble, start delimiter      IEEE 802.3, 3.1.1,
-                                          3.2.1
-       14  Ethernet header                IEEE 802.3, 3.1.1
-       20    IPv4 header                  RFC 791, 3.1
-        8    ESP header: SPI, sequence    RFC 4303, 2
-        8    AES-GCM IV                   RFC 4106, 3.1
-       20      IPv4 header                RFC 791, 3.1
-        8      UDP header                 RFC 768
-        8      Geneve header              RFC 8926, 3.4
-        8      Geneve options             RFC 8926, 3.5
-       14      Ethernet header, inside    IEEE 802.3, 3.1.1
-        4      VLAN tag                   IEEE 802.1Q, 9
+    bytes  part                              defined in
+    ────────────────────────────────────────────────────────────
+        8  preamble and start delimiter      IEEE 802.3, 3.1.1,
+                                             3.2.1
+       14  Ethernet header                   IEEE 802.3, 3.1.1
+       20    IPv4 header                     RFC 791, 3.1
+        8    ESP header (SPI, sequence)      RFC 4303, 2
+        8    AES-GCM IV                      RFC 4106, 3.1
+       20      IPv4 header                   RFC 791, 3.1
+        8      UDP header                    RFC 768
+        8      Geneve header                 RFC 8926, 3.4
+        8      Geneve options                RFC 8926, 3.5
+       14      inner Ethernet header         IEEE 802.3, 3.1.1
+        4      VLAN tag                      IEEE 802.1Q, 9
      1484        guest's IP packet
-        0    ESP padding                  RFC 4303, 2.4
-        2    ESP pad length, next header  RFC 4303, 2
-       16    AES-GCM integrity check      RFC 4106, 6
-        4  frame check sequence           IEEE 802.3, 3.2.9
-       12  interframe gap                 IEEE 802.3, 4.4.2
+        0    ESP padding                     RFC 4303, 2.4
+        2    ESP pad length and next header  RFC 4303, 2
+       16    AES-GCM integrity check         RFC 4106, 6
+        4  frame check sequence              IEEE 802.3, 3.2.9
+       12  interframe gap                    IEEE 802.3, 4.4.2
      1638  on the line
 
     overhead      116 of 1600 bytes of the underlay's MTU (7.2%)
@@ -159,19 +159,19 @@ fn a_guest_mtu_asks_for_the_underlays() {
 
     Underlay MTU 1556 (IPv4), guest MTU 1500 (IPv4): the frame, outermost part first.
 
-    bytes  part                           defined in
-    ───────────────────────────────────────────────────────────────
-        8  preamble, start delimiter      IEEE 802.3, 3.1.1, 3.2.1
-       14  Ethernet header                IEEE 802.3, 3.1.1
-       20    IPv4 header                  RFC 791, 3.1
-        8    ESP header: SPI, sequence    RFC 4303, 2
-        8    AES-GCM IV                   RFC 4106, 3.1
+    bytes  part                              defined in
+    ──────────────────────────────────────────────────────────────────
+        8  preamble and start delimiter      IEEE 802.3, 3.1.1, 3.2.1
+       14  Ethernet header                   IEEE 802.3, 3.1.1
+       20    IPv4 header                     RFC 791, 3.1
+        8    ESP header (SPI, sequence)      RFC 4303, 2
+        8    AES-GCM IV                      RFC 4106, 3.1
      1500      guest's IP packet
-        2    ESP padding                  RFC 4303, 2.4
-        2    ESP pad length, next header  RFC 4303, 2
-       16    AES-GCM integrity check      RFC 4106, 6
-        4  frame check sequence           IEEE 802.3, 3.2.9
-       12  interframe gap                 IEEE 802.3, 4.4.2
+        2    ESP padding                     RFC 4303, 2.4
+        2    ESP pad length and next header  RFC 4303, 2
+       16    AES-GCM integrity check         RFC 4106, 6
+        4  frame check sequence              IEEE 802.3, 3.2.9
+       12  interframe gap                    IEEE 802.3, 4.4.2
      1594  on the line
 
     overhead      56 of 1556 bytes of the underlay's MTU (3.6%)

@@ -62,12 +62,11 @@ fn unknown(name: &str) -> Refusal {
 
 fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal> {
     match (of.takes, option) {
-        (Takes::Nothing, None) => Ok(Options::default()),
         (Takes::Nothing, Some(option)) => Err((
             format!("`{}` has no option `{option}`", of.name),
             format!("write `{}` alone", of.name),
         )),
-        (Takes::AnyOf(_), None) => Ok(Options::default()),
+        (Takes::Nothing | Takes::AnyOf(_), None) => Ok(Options::default()),
         (Takes::AnyOf(known), Some(option)) => {
             let given: Vec<&str> = option.split(',').map(str::trim).collect();
             for (at, word) in given.iter().enumerate() {
@@ -136,14 +135,15 @@ fn read_number(of: &Encapsulation, number: &Number, option: &str) -> Result<u32,
             1 => String::new(),
             of => format!(", a multiple of {of}"),
         };
-        let words: String = named
+        let words = named
             .iter()
-            .map(|(word, value)| format!(", or `{}:{word}` ({value})", of.name))
-            .collect();
+            .map(|(word, value)| format!(", or `{}:{word}` ({value})", of.name));
+        let words: Vec<String> = words.collect();
         let help = format!(
-            "write a whole number of {what} from {min} to {max}{multiple}, such as `{}:{}`{words}",
+            "write a whole number of {what} from {min} to {max}{multiple}, such as `{}:{}`{}",
             of.name,
-            multiple_of.max(2)
+            multiple_of.max(2),
+            words.concat()
         );
         Err((problem, help))
     };

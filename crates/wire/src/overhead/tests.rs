@@ -225,16 +225,16 @@ fn the_headers_stand_in_the_order_in_which_they_pass_the_line() {
     };
     insta::assert_snapshot!(names("geneve:ovn+vlan+esp-transport", Ipv4), @"
     IPv4 header 20
-    ESP header: SPI, sequence 8
+    ESP header (SPI, sequence) 8
     AES-GCM IV 8
       UDP header 8
       Geneve header 8
       Geneve options 8
-      Ethernet header, inside 14
+      inner Ethernet header 14
       VLAN tag 4
         guest's IP packet 1000
     ESP padding 0
-    ESP pad length, next header 2
+    ESP pad length and next header 2
     AES-GCM integrity check 16
     ");
     insta::assert_snapshot!(names("macsec+vlan", Ipv4), @"
@@ -246,11 +246,11 @@ fn the_headers_stand_in_the_order_in_which_they_pass_the_line() {
     insta::assert_snapshot!(names("esp-transport:natt", Ipv4), @"
     IPv4 header 20
     UDP header 8
-    ESP header: SPI, sequence 8
+    ESP header (SPI, sequence) 8
     AES-GCM IV 8
       rest of the guest's IP packet 980
     ESP padding 2
-    ESP pad length, next header 2
+    ESP pad length and next header 2
     AES-GCM integrity check 16
     ");
     insta::assert_snapshot!(names("vxlan+gre:encaplimit,key+wireguard", Ipv6), @"
@@ -264,7 +264,7 @@ fn the_headers_stand_in_the_order_in_which_they_pass_the_line() {
         IPv6 header 40
         UDP header 8
         VXLAN header 8
-        Ethernet header, inside 14
+        inner Ethernet header 14
           guest's IP packet 1000
     WireGuard padding 0
     Poly1305 tag 16
