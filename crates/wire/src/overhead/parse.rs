@@ -6,17 +6,28 @@ use super::catalogue::{Encapsulation, Number, OTHER_NAMES, Takes, Word, every};
 use super::error::StackError;
 use super::stack::{Item, Options, Refusal, Stack};
 
+/// The most encapsulations in each other: more than anybody runs, few enough to compute at once.
+const MOST: usize = 16;
+
 impl FromStr for Stack {
     type Err = StackError;
 
     /// Reads a stack as people write it, innermost first; capital letters do not matter.
     fn from_str(text: &str) -> Result<Self, StackError> {
         let expression = text.trim().to_ascii_lowercase();
-        let items: Result<Vec<Item>, Refusal> = expression.split('+').map(item).collect();
-        items
+        let items = || {
+            if expression.split('+').count() > MOST {
+                return Err((
+                    format!("more than {MOST} encapsulations in each other"),
+                    "write fewer".into(),
+                ));
+            }
+            expression.split('+').map(item).collect()
+        };
+        items()
             .and_then(Self::assemble)
             .map_err(|(problem, help)| StackError {
-                expression,
+                expression: shortened(&expression),
                 problem,
                 help,
             })
@@ -57,13 +68,22 @@ fn unknown(name: &str) -> Refusal {
         ),
         None => all,
     };
-    (format!("there is no `{name}`"), help)
+    (format!("there is no `{}`", shortened(name)), help)
+}
+
+/// What was written, for an error's text.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 80;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal> {
     match (of.takes, option) {
         (Takes::Nothing, Some(option)) => Err((
-            format!("`{}` has no option `{option}`", of.name),
+            format!("`{}` has no option `{}`", of.name, shortened(option)),
             format!("write `{}` alone", of.name),
         )),
         (Takes::Nothing | Takes::AnyOf(_), None) => Ok(Options::default()),
@@ -113,7 +133,7 @@ fn no_such_word(of: &Encapsulation, option: &str, known: &[Word]) -> Refusal {
         .unwrap_or_default();
     let all: Vec<String> = words.map(|word| format!("`{word}`")).collect();
     (
-        format!("`{}` has no option `{option}`", of.name),
+        format!("`{}` has no option `{}`", of.name, shortened(option)),
         format!("{near}it takes {}", all.join(", ")),
     )
 }
@@ -154,7 +174,11 @@ fn read_number(of: &Encapsulation, number: &Number, option: &str) -> Result<u32,
             Ok(value)
         }
         Ok(_) if digits => refuse(format!("`{}` cannot have {option} {what}", of.name)),
-        _ => refuse(format!("`{}` has no option `{option}`", of.name)),
+        _ => refuse(format!(
+            "`{}` has no option `{}`",
+            of.name,
+            shortened(option)
+        )),
     }
 }
 

@@ -383,6 +383,21 @@ fn what_cannot_be_says_why_and_what_to_write_instead() {
 }
 
 #[test]
+fn a_text_without_end_is_refused_in_a_few_words() {
+    for text in [
+        "esp+".repeat(20_000),
+        "x".repeat(100_000),
+        format!("geneve:{}", "9".repeat(100_000)),
+        format!("gre:{}", "é,".repeat(100_000)),
+        format!("vxlan:{}", "é".repeat(100_000)),
+    ] {
+        let words = refusal(&text);
+        assert!(words.len() < 600, "{} bytes", words.len());
+    }
+    assert!(["esp"; 16].join("+").parse::<Stack>().is_ok());
+}
+
+#[test]
 fn an_mtu_that_cannot_be_says_what_could() {
     let vxlan = path("vxlan", Ipv4);
     let wide: Stack = "esp".parse().expect("esp");
@@ -413,7 +428,10 @@ fn an_mtu_that_cannot_be_says_what_could() {
     assert_eq!(path("vxlan", Ipv6).underlay_mtu(68), Ok(1280));
 }
 
-/// Every stack of up to two encapsulations, each with every kind of option, and an outer tag or none.
+/// Tags inside, tags on the line, both or none.
+const ENDS: &[&str] = &["", "+vlan", "+qinq", "+outer-vlan", "+vlan+outer-qinq"];
+
+/// Stacks of up to three encapsulations, with every option.
 fn stacks() -> impl Strategy<Value = Stack> {
     let items: Vec<String> = every()
         .iter()
@@ -432,7 +450,6 @@ fn stacks() -> impl Strategy<Value = Stack> {
             with.chain([one.name.to_owned()]).collect::<Vec<_>>()
         })
         .collect();
-    const ENDS: &[&str] = &["", "+vlan", "+qinq", "+outer-vlan", "+vlan+outer-qinq"];
     let written = (
         proptest::collection::vec(proptest::sample::select(items), 1..4),
         proptest::sample::select(ENDS),
