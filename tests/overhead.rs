@@ -365,7 +365,7 @@ fn a_mistake_is_named_with_what_to_write_instead_and_nothing_is_printed() {
 
     geneve:7 --json: wirecost: encapsulation `geneve:7`: `geneve` cannot have 7 option bytes; write a whole number of option bytes from 0 to 252, a multiple of 4, such as `geneve:4`, or `geneve:ovn` (8)
 
-    gre:encaplimit: wirecost: encapsulation `gre:encaplimit`: `gre:encaplimit` is an IPv6 option (RFC 2473), and the underlay speaks IPv4; leave it out, or ask for an IPv6 underlay
+    gre:encaplimit: wirecost: encapsulation `gre:encaplimit`: `gre:encaplimit` is an IPv6 option (RFC 2473), and the underlay speaks IPv4; leave it out, or ask for an IPv6 underlay (--ipv6)
 
     vxlan --underlay-mtu 100: wirecost: an underlay MTU of 100 is too small for `vxlan`: 50 bytes are left, and an IPv4 guest needs 68 (RFC 791); the underlay needs at least 118
 

@@ -57,14 +57,14 @@ fn heading(document: &Document, first: &Size) -> String {
             format!("{side} {ip}")
         }
     };
-    let mut text = format!(
-        "{}, {}",
+    let line = document.rate_bps.map_or(String::new(), |rate| {
+        format!(", line of {}", format_rate(rate))
+    });
+    let text = format!(
+        "{}, {}{line}",
         side("underlay", document.underlay_ip, "underlay"),
         side("guests", document.guest_ip, "guest")
     );
-    if let Some(rate) = document.rate_bps {
-        text.push_str(&format!(", line of {}", format_rate(rate)));
-    }
     text[..1].to_uppercase() + &text[1..]
 }
 

@@ -77,7 +77,7 @@ impl Stack {
                     "`{}:{ENCAPLIMIT}` is an IPv6 option (RFC 2473), and the underlay speaks IPv4",
                     layer.of.name
                 ),
-                help: "leave it out, or ask for an IPv6 underlay".into(),
+                help: "leave it out, or ask for an IPv6 underlay (--ipv6)".into(),
             });
         }
         Ok(Path::new(self.clone(), underlay, guest))

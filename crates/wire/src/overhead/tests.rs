@@ -96,7 +96,7 @@ fn an_encapsulation_limit_over_ipv4_is_refused() {
     assert_eq!(
         stack.over(Ipv4, Ipv4).expect_err("IPv6 only").to_string(),
         "encapsulation `vxlan+gre:key,encaplimit`: `gre:encaplimit` is an IPv6 option (RFC 2473), and the underlay \
-         speaks IPv4; leave it out, or ask for an IPv6 underlay"
+         speaks IPv4; leave it out, or ask for an IPv6 underlay (--ipv6)"
     );
 }
 
