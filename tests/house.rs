@@ -23,7 +23,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("run", &["agent", "model", "stats"]),
     ("report", &["model", "stats", "wire"]),
-    ("cli", &["agent", "model", "plan", "report", "run", "sys"]),
+    // `wirecost overhead` is arithmetic and nothing else: no run, no record.
+    (
+        "cli",
+        &["agent", "model", "plan", "report", "run", "sys", "wire"],
+    ),
     ("bench", &["agent", "model", "run", "stats"]),
 ];
 

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Plans(Plans),
     /// Print the JSON Schema of plans, for editors
     Schema,
+    /// Compute what encapsulations cost: guest MTU, headers, goodput
+    Overhead(crate::overhead::Overhead),
     /// End agents whose run is gone, and say which
     Clean(Clean),
     /// Be the agent of a host, spoken to over standard input and output

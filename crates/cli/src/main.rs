@@ -5,6 +5,7 @@ mod arguments;
 mod clean;
 mod dry_run;
 mod log;
+mod overhead;
 mod plan;
 mod plans;
 mod progress;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::report(&arguments),
         Command::Plans(arguments) => plans::plans(&arguments),
         Command::Schema => plans::schema(),
+        Command::Overhead(arguments) => overhead::overhead(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }
