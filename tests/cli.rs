@@ -21,6 +21,7 @@ fn help_names_the_commands_for_people() {
       run     Build the networks of a plan, measure them, and say what pays
       report  Print the result of a run again, from its record alone
       clean   End agents whose run is gone, and say which
+      doctor  Find out what this machine can do, and what to do about what it cannot
       help    Print this message or the help of the given subcommand(s)
 
     Options:

@@ -21,9 +21,14 @@ const ARROWS: &[(&str, &[&str])] = &[
             "meter", "model", "netbuild", "pmtu", "sys", "traffic", "wire",
         ],
     ),
+    // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
+    ("doctor", &["meter", "netbuild", "sys"]),
     ("run", &["agent", "model", "stats"]),
     ("report", &["model", "stats", "wire"]),
-    ("cli", &["agent", "model", "plan", "report", "run", "sys"]),
+    (
+        "cli",
+        &["agent", "doctor", "model", "plan", "report", "run", "sys"],
+    ),
     ("bench", &["agent", "model", "run", "stats"]),
 ];
 

@@ -3,6 +3,7 @@
 mod agent;
 mod arguments;
 mod clean;
+mod doctor;
 mod progress;
 mod report;
 mod run;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }
 }

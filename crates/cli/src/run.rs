@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
 use wirecost_run::{DirectoryError, Options, RunError};
 
 use crate::arguments::Run;
 use crate::progress::Display;
-use crate::{complain, exit, report, screen};
+use crate::{complain, doctor, exit, report, screen};
 
 pub(crate) fn run(arguments: &Run) -> ExitCode {
     let (experiment, plan_text) = match load(&arguments.plan) {
@@ -56,6 +57,9 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
         Ok(finished) => finished,
         Err(error) => {
             complain(&error);
+            if matches!(&error, RunError::NoLab(why) if !matches!(why, LinkError::Interrupted)) {
+                screen::say(doctor::HINT);
+            }
             return match error {
                 RunError::Directory(DirectoryError::Exists(_)) => exit::usage(),
                 _ => exit::incomplete(),
@@ -68,8 +72,17 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
     };
     let printed = report::print(&document, arguments.json);
     let measured = document.cells.iter().all(|cell| cell.valid > 0);
-    let whole = finished.end.outcome == Outcome::Complete && measured;
-    if whole { printed } else { exit::incomplete() }
+    if finished.end.outcome != Outcome::Complete {
+        return exit::incomplete();
+    }
+    if !measured {
+        screen::say(&format!(
+            "wirecost: some cells could not be measured; {}",
+            doctor::HINT
+        ));
+        return exit::incomplete();
+    }
+    printed
 }
 
 /// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a
