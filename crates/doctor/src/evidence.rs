@@ -103,7 +103,8 @@ pub(crate) struct Machine {
     /// `ID` of /etc/os-release.
     pub(crate) distribution: Option<String>,
     pub(crate) cpu_model: Option<String>,
-    pub(crate) virtual_machine: Option<bool>,
+    /// Whether the processor says it is a hypervisor's.
+    pub(crate) is_guest: Option<bool>,
     /// `vmx` or `svm` among the processor's flags.
     pub(crate) virtualisation: Option<String>,
     pub(crate) online: Vec<u32>,

@@ -17,13 +17,10 @@ use crate::kernel_config::KernelConfig;
 const SETTINGS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
     "kernel.io_uring_disabled",
-    "kernel.unprivileged_bpf_disabled",
     "kernel.unprivileged_userns_clone",
     "net.ipv4.tcp_allowed_congestion_control",
-    "net.ipv6.conf.default.disable_ipv6",
     "user.max_net_namespaces",
     "user.max_user_namespaces",
-    "vm.unprivileged_userfaultfd",
 ];
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -39,7 +36,7 @@ pub(crate) fn machine() -> Machine {
             .ok()
             .and_then(|text| distribution(&text)),
         cpu_model: environment.as_ref().map(|e| e.cpu_model.clone()),
-        virtual_machine: environment.as_ref().map(|e| e.virtual_machine),
+        is_guest: environment.as_ref().map(|e| e.virtual_machine),
         virtualisation: ["vmx", "svm"]
             .into_iter()
             .find(|flag| cpuinfo.split_ascii_whitespace().any(|word| word == *flag))

@@ -24,7 +24,7 @@ pub(crate) fn examination(evidence: &Evidence, seconds: f64) -> Examination {
         machine: MachineSummary {
             kernel: machine.release.clone(),
             cpu_model: machine.cpu_model.clone(),
-            virtual_machine: machine.virtual_machine,
+            virtual_machine: machine.is_guest,
             online_cpus: machine.online.clone(),
             allowed_cpus: machine.allowed.clone(),
             kernel_config: machine.config.as_ref().map(|config| config.path.clone()),

@@ -72,7 +72,7 @@ fn special(trial: Trial, code: Option<i32>, machine: &Machine) -> Option<String>
             "join the group that owns /dev/kvm: `sudo usermod -aG kvm $USER`, then log in again".into()
         }
         (Trial::Kvm, Some(_)) if machine.virtualisation.is_none() => {
-            let where_ = match machine.virtual_machine {
+            let where_ = match machine.is_guest {
                 Some(true) => "allow nested virtualisation for this virtual machine on its host",
                 _ => "switch VT-x or AMD-V on in the firmware's settings",
             };

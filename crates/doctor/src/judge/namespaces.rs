@@ -5,6 +5,10 @@ use crate::evidence::{Evidence, Outcome, Trial, Tried};
 use crate::judge::advice;
 use crate::judge::feature::{EINVAL, EPERM};
 
+/// Ids.
+pub(super) const AS_ROOT: &str = "namespaces-as-root";
+pub(super) const AS_USER: &str = "namespaces-as-user";
+
 pub(super) fn checks(evidence: &Evidence) -> [Check; 2] {
     [as_root(evidence), as_plain_user(evidence)]
 }
@@ -50,12 +54,7 @@ fn as_root(evidence: &Evidence) -> Check {
         _ => silent(&evidence.own),
     };
     let needed_for = "every lab, when run as root";
-    check(
-        "namespaces-as-root",
-        "Namespaces as root",
-        needed_for,
-        answer,
-    )
+    check(AS_ROOT, "Namespaces as root", needed_for, answer)
 }
 
 fn refused_to_root(code: Option<i32>, capable: bool) -> String {
@@ -93,12 +92,7 @@ fn as_plain_user(evidence: &Evidence) -> Check {
         _ => silent(plain),
     };
     let needed_for = "every lab, when run without root";
-    check(
-        "namespaces-as-user",
-        "Namespaces without root",
-        needed_for,
-        answer,
-    )
+    check(AS_USER, "Namespaces without root", needed_for, answer)
 }
 
 fn silent(tried: &Tried) -> (Status, String, Option<String>) {

@@ -1,8 +1,9 @@
 //! What it all comes to: whether the main job can be done here, in one sentence.
 
-use crate::check::{Check, Status};
+use crate::check::Check;
 use crate::evidence::{Evidence, Outcome, Trial, Tried};
 use crate::judge::feature::{EACCES, EPERM, FEATURES, is_essential};
+use crate::judge::namespaces;
 
 pub(super) struct Verdict {
     pub(super) sentence: String,
@@ -50,54 +51,45 @@ fn can(tried: &Tried, evidence: &Evidence) -> bool {
     lacks(tried, evidence).next().is_none()
 }
 
-/// What a lab needs and this probe did not get, by trial and title.
+/// What a lab needs and this probe did not get, by the check's id and title.
 fn lacks<'a>(
     tried: &'a Tried,
     evidence: &'a Evidence,
-) -> impl Iterator<Item = (Trial, &'static str)> + 'a {
+) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
+    let caller = evidence.caller;
+    let namespaces = if caller.may_make_namespaces || caller.uid == 0 {
+        namespaces::AS_ROOT
+    } else {
+        namespaces::AS_USER
+    };
     let features = FEATURES
         .iter()
         .filter(|feature| is_essential(feature, &evidence.machine))
-        .map(|feature| (feature.trial, feature.title));
-    [(Trial::Namespaces, "namespaces")]
+        .map(|feature| (feature.trial, feature.id, feature.title));
+    [(Trial::Namespaces, namespaces, "namespaces")]
         .into_iter()
         .chain(features)
-        .filter(|(trial, _)| !tried.outcomes.get(trial).is_some_and(Outcome::works))
+        .filter(|(trial, ..)| !tried.outcomes.get(trial).is_some_and(Outcome::works))
+        .map(|(_, id, title)| (id, title))
 }
 
 fn missing(tried: &Tried, evidence: &Evidence) -> String {
-    let mut lacks = lacks(tried, evidence);
-    match lacks.next() {
-        // Without a namespace nothing else was tried.
-        Some((Trial::Namespaces, title)) => title.to_owned(),
-        first => first
-            .into_iter()
-            .chain(lacks)
-            .map(|(_, title)| title)
-            .collect::<Vec<_>>()
-            .join(", "),
+    let titles: Vec<_> = lacks(tried, evidence).map(|(_, title)| title).collect();
+    // Without a namespace nothing else was tried.
+    match titles.first() {
+        Some(&first @ "namespaces") => first.to_owned(),
+        _ => titles.join(", "),
     }
 }
 
 /// Names what is missing and what to do about the first of it.
 fn cannot(tried: &Tried, evidence: &Evidence, checks: &[Check]) -> String {
     let what = missing(tried, evidence);
-    let to_do = checks
-        .iter()
-        .filter(|check| check.essential && check.status != Status::Yes)
-        // As root has its own advice; to a plain user it only says to become root.
-        .filter(|check| check.status != Status::Unknown || checks_silent(tried))
-        .find_map(|check| check.advice.as_deref());
-    match to_do {
-        Some(to_do) => {
-            format!(
-                "This machine cannot run the built-in plan, for want of {what}. What to do: {to_do}."
-            )
-        }
-        None => format!("This machine cannot run the built-in plan, for want of {what}."),
+    let sentence = format!("This machine cannot run the built-in plan, for want of {what}.");
+    let first = lacks(tried, evidence).next();
+    let check = first.and_then(|(id, _)| checks.iter().find(|check| check.id == id));
+    match check.and_then(|check| check.advice.as_deref()) {
+        Some(advice) => format!("{sentence} What to do: {advice}."),
+        None => sentence,
     }
-}
-
-fn checks_silent(tried: &Tried) -> bool {
-    tried.cut_short.is_some()
 }
