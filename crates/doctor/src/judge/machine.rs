@@ -10,8 +10,7 @@ pub const STEAL_THRESHOLD: f64 = 0.02;
 /// Cores' worth of other processes' work above which a run marks a sample, and this warns.
 pub const FOREIGN_CORES_THRESHOLD: f64 = 0.05;
 
-/// A reading that goes to a device (hpet, acpi_pm) takes a microsecond and more; one that does not,
-/// 15 to 60 ns, under some hypervisors up to 200.
+/// Far above a processor's own counter (tsc read in 26 ns here), below what a device register costs.
 const SLOW_READING_NS: f64 = 500.0;
 /// What the programs of a run and its kernel buffers need with room to spare: each of 64 streams,
 /// the most a plan may have, can hold tcp_wmem's and tcp_rmem's 4 and 6 MiB.
