@@ -21,12 +21,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "meter", "model", "netbuild", "pmtu", "sys", "traffic", "wire",
         ],
     ),
+    // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
+    ("doctor", &["meter", "netbuild", "sys"]),
     ("run", &["agent", "model", "stats"]),
     ("report", &["model", "stats", "wire"]),
     // `wirecost overhead` is arithmetic and nothing else: no run, no record.
     (
         "cli",
-        &["agent", "model", "plan", "report", "run", "sys", "wire"],
+        &[
+            "agent", "doctor", "model", "plan", "report", "run", "sys", "wire",
+        ],
     ),
     ("bench", &["agent", "model", "run", "stats"]),
 ];

@@ -144,7 +144,12 @@ fn where_user_namespaces_are_forbidden_the_error_names_the_setting() {
 
     ended.expect_code(3);
     assert_eq!(ended.stdout, "");
-    for words in ["user.max_user_namespaces is 0", "run as root", "sysctl -w"] {
+    for words in [
+        "user.max_user_namespaces is 0",
+        "run as root",
+        "sysctl -w",
+        "`wirecost doctor` says",
+    ] {
         assert!(ended.stderr.contains(words), "{words}: {ended:#?}");
     }
     assert!(!place.path().join("out").exists(), "no record of nothing");

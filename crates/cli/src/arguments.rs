@@ -6,6 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::plans::Plans;
 
+use crate::doctor::Doctor;
+
 /// Should we run jumbo frames, which overlay encapsulation, which offloads? Measures it.
 #[derive(Debug, Parser)]
 #[command(name = "wirecost", version, arg_required_else_help = true)]
@@ -41,6 +43,8 @@ pub(crate) enum Command {
     Overhead(crate::overhead::Overhead),
     /// End agents whose run is gone, and say which
     Clean(Clean),
+    /// Find out what this machine can do, and what to do about what it cannot
+    Doctor(Doctor),
     /// Be the agent of a host, spoken to over standard input and output
     #[command(hide = true)]
     Agent(Agent),

@@ -3,6 +3,7 @@
 mod agent;
 mod arguments;
 mod clean;
+mod doctor;
 mod dry_run;
 mod log;
 mod overhead;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Schema => plans::schema(),
         Command::Overhead(arguments) => overhead::overhead(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }
 }

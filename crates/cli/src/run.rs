@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wirecost_agent::link::LinkError;
 use wirecost_model::record::Outcome;
 use wirecost_run::{DirectoryError, Options, RunError};
 
 use crate::arguments::{Run, Talk};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
-use crate::{complain, dry_run, exit, report};
+use crate::{complain, doctor, dry_run, exit, report, screen};
 
 pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let loaded = match plan::load(&arguments.plan) {
@@ -84,13 +85,25 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let Some((measured, printed)) = result(&finished.directory, arguments.json) else {
         return exit::incomplete();
     };
-    let whole = finished.end.outcome == Outcome::Complete && measured;
-    if whole { printed } else { exit::incomplete() }
+    if finished.end.outcome != Outcome::Complete {
+        return exit::incomplete();
+    }
+    if !measured {
+        let hint = doctor::HINT;
+        screen::say(&format!(
+            "wirecost: some cells could not be measured; {hint}"
+        ));
+        return exit::incomplete();
+    }
+    printed
 }
 
 /// Says why there is no run.
 fn refused(error: &RunError) -> ExitCode {
     complain(error);
+    if matches!(error, RunError::NoLab(why) if !matches!(why, LinkError::Interrupted)) {
+        screen::say(doctor::HINT);
+    }
     match error {
         RunError::Directory(DirectoryError::Exists(_)) => exit::usage(),
         _ => exit::incomplete(),

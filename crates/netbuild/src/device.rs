@@ -155,6 +155,21 @@ pub(crate) fn read_vxlan(netlink: &mut Netlink, name: &str) -> io::Result<Vxlan>
     Ok(vxlan)
 }
 
+/// A device's kind; `None` for one without, such as a loopback device or a network card.
+pub(crate) fn read_kind(netlink: &mut Netlink, name: &str) -> io::Result<Option<InfoKind>> {
+    let attributes = read_message(netlink, name)?.attributes;
+    let info = attributes
+        .into_iter()
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::LinkInfo(info) => Some(info),
+            _ => None,
+        });
+    Ok(info.flatten().find_map(|info| match info {
+        LinkInfo::Kind(kind) => Some(kind),
+        _ => None,
+    }))
+}
+
 /// Changes MTU, controlling bridge and state of an existing device, whichever are given.
 #[derive(Debug, Default)]
 pub(crate) struct Change {

@@ -27,6 +27,11 @@ pub enum BuildError {
     },
 }
 
+/// The kernel's error number, with or without its words (`NLMSGERR_ATTR_MSG`) around it.
+pub fn error_code(error: &io::Error) -> Option<i32> {
+    crate::netlink::code(error)
+}
+
 /// Names the step of a failed call.
 pub(crate) trait Step<T> {
     fn step(self, step: impl FnOnce() -> String) -> Result<T, BuildError>;

@@ -13,7 +13,7 @@ use crate::error::{BuildError, Step, same};
 use crate::netlink::Netlink;
 use crate::spec::{BRIDGE, GUEST_DEVICE, GUEST_PORT, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE};
 
-const RPS_DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
+pub(crate) const RPS_DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
 
 /// A lab host under construction or in use. The calling thread's network namespace is the host's.
 #[derive(Debug)]
@@ -250,7 +250,7 @@ fn keep_to_own_cores() -> Result<(), BuildError> {
 }
 
 /// A bitmap of CPUs as /proc and /sys write it: 32-bit words in hex, the highest first.
-fn cpu_mask(cpus: &[u32]) -> String {
+pub(crate) fn cpu_mask(cpus: &[u32]) -> String {
     let words = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
     let word = |index: u32| {
         let bits = cpus.iter().filter(|&&cpu| cpu / 32 == index);
@@ -263,7 +263,7 @@ fn cpu_mask(cpus: &[u32]) -> String {
 }
 
 /// Drops the leading zeros and commas that two spellings of one mask may differ in.
-fn mask_value(mask: &str) -> String {
+pub(crate) fn mask_value(mask: &str) -> String {
     let digits: String = mask.trim().chars().filter(|c| *c != ',').collect();
     digits.trim_start_matches('0').to_owned()
 }

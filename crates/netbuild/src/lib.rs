@@ -11,7 +11,8 @@ mod host;
 mod netlink;
 mod spec;
 pub mod tbf;
+pub mod trial;
 
-pub use error::BuildError;
+pub use error::{BuildError, error_code};
 pub use host::LabHost;
 pub use spec::{GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};
