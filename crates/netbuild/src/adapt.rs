@@ -26,8 +26,9 @@ impl LabHost {
         guest_mtu: u32,
         offload: &Offload,
     ) -> Result<Vec<DeviceState>, BuildError> {
-        let encapsulation = &self.spec.network.encapsulation;
-        let (tunnelled, overhead) = (encapsulation.is_tunnel(), encapsulation.overhead_bytes());
+        let network = &self.spec.network;
+        let tunnelled = network.encapsulation.is_tunnel();
+        let (overhead, guest_ip) = (network.overhead_bytes(), network.guest_ip);
         set_mtu(&mut self.netlink, GUEST_PORT, guest_mtu)?;
         set_mtu(&mut self.guest_netlink, GUEST_DEVICE, guest_mtu)?;
 
@@ -55,7 +56,7 @@ impl LabHost {
 
         if let Some(rate) = self.spec.network.rate {
             let index = self.underlay_index()?;
-            let sizes = size_table(guest_mtu, overhead);
+            let sizes = size_table(guest_mtu, overhead, guest_ip);
             let step = || format!("limiting `{UNDERLAY_DEVICE}` with tbf to {rate} bit/s");
             tbf::set(&mut self.netlink, index, rate, &sizes).step(step)?;
             let found = tbf::read_rate(&mut self.netlink, index).step(step)?;

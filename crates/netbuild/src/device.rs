@@ -4,7 +4,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use netlink_packet_route::address::{AddressAttribute, AddressMessage, AddressScope};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
+};
 use netlink_packet_route::link::{
     BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, InfoVxlan, LinkAttribute, LinkFlags,
     LinkInfo, LinkMessage, VxlanDf,
@@ -92,11 +94,24 @@ pub(crate) fn create_vxlan(
     netlink: &mut Netlink,
     name: &str,
     vxlan: &Vxlan,
-    (local, remote): (IpAddr, IpAddr),
+    ends: (IpAddr, IpAddr),
     underlay: u32,
     mtu: u32,
 ) -> io::Result<()> {
-    let mut data = vec![
+    let data = InfoData::Vxlan(vxlan_attributes(vxlan, ends, underlay));
+    let mut message = named(name);
+    message.attributes.push(LinkAttribute::Mtu(mtu));
+    create(netlink, message, InfoKind::Vxlan, data)
+}
+
+/// `IFLA_VXLAN_*` (include/uapi/linux/if_link.h). Over IPv6 a zero checksum has to be allowed on
+/// either side, sending and receiving; over IPv4 only sending has a choice.
+fn vxlan_attributes(
+    vxlan: &Vxlan,
+    (local, remote): (IpAddr, IpAddr),
+    underlay: u32,
+) -> Vec<InfoVxlan> {
+    vec![
         InfoVxlan::Id(vxlan.vni),
         InfoVxlan::Link(underlay),
         InfoVxlan::Port(vxlan.port),
@@ -109,28 +124,23 @@ pub(crate) fn create_vxlan(
             OuterDf::Set => VxlanDf::Set,
             OuterDf::Inherit => VxlanDf::Inherit,
         }),
-    ];
-    data.push(match local {
-        IpAddr::V4(address) => InfoVxlan::Local(address),
-        IpAddr::V6(address) => InfoVxlan::Local6(address),
-    });
-    data.push(match remote {
-        IpAddr::V4(address) => InfoVxlan::Group(address),
-        IpAddr::V6(address) => InfoVxlan::Group6(address),
-    });
-    let mut message = named(name);
-    message.attributes.push(LinkAttribute::Mtu(mtu));
-    create(netlink, message, InfoKind::Vxlan, InfoData::Vxlan(data))
+        match local {
+            IpAddr::V4(address) => InfoVxlan::Local(address),
+            IpAddr::V6(address) => InfoVxlan::Local6(address),
+        },
+        match remote {
+            IpAddr::V4(address) => InfoVxlan::Group(address),
+            IpAddr::V6(address) => InfoVxlan::Group6(address),
+        },
+    ]
 }
 
-/// The VXLAN options of a device as the kernel has them: VNI, port, DF, checksum.
-pub(crate) fn read_vxlan(netlink: &mut Netlink, name: &str) -> io::Result<Vxlan> {
+/// A VXLAN device's options and its two ends, local and remote, as the kernel has them.
+pub(crate) fn read_vxlan(
+    netlink: &mut Netlink,
+    name: &str,
+) -> io::Result<(Vxlan, [Option<IpAddr>; 2])> {
     let message = read_message(netlink, name)?;
-    let mut vxlan = Vxlan {
-        vni: u32::MAX,
-        port: 0,
-        ..Vxlan::default()
-    };
     let info = message
         .attributes
         .iter()
@@ -142,17 +152,39 @@ pub(crate) fn read_vxlan(netlink: &mut Netlink, name: &str) -> io::Result<Vxlan>
         LinkInfo::Data(InfoData::Vxlan(data)) => Some(data),
         _ => None,
     });
-    for attribute in data.flatten() {
+    Ok(vxlan_of(data.flatten()))
+}
+
+fn vxlan_of<'a>(attributes: impl Iterator<Item = &'a InfoVxlan>) -> (Vxlan, [Option<IpAddr>; 2]) {
+    let mut vxlan = Vxlan {
+        vni: u32::MAX,
+        port: 0,
+        ..Vxlan::default()
+    };
+    let (mut local, mut remote) = (None, None);
+    // Every device tells of both checksums; only that of its own IP is in use.
+    let (mut checksum4, mut zero6) = (false, [false; 2]);
+    for attribute in attributes {
         match *attribute {
             InfoVxlan::Id(vni) => vxlan.vni = vni,
             InfoVxlan::Port(port) => vxlan.port = port,
-            InfoVxlan::UDPCsum(on) => vxlan.udp_checksum = on,
+            InfoVxlan::UDPCsum(on) => checksum4 = on,
+            InfoVxlan::UDPZeroCsumTX(on) => zero6[0] = on,
+            InfoVxlan::UDPZeroCsumRX(on) => zero6[1] = on,
             InfoVxlan::Df(VxlanDf::Set) => vxlan.df = OuterDf::Set,
             InfoVxlan::Df(VxlanDf::Inherit) => vxlan.df = OuterDf::Inherit,
+            InfoVxlan::Local(address) => local = Some(address.into()),
+            InfoVxlan::Local6(address) => local = Some(address.into()),
+            InfoVxlan::Group(address) => remote = Some(address.into()),
+            InfoVxlan::Group6(address) => remote = Some(address.into()),
             _ => {}
         }
     }
-    Ok(vxlan)
+    vxlan.udp_checksum = match remote {
+        Some(IpAddr::V6(_)) => zero6 != [true; 2],
+        _ => checksum4,
+    };
+    (vxlan, [local, remote])
 }
 
 /// Changes MTU, controlling bridge and state of an existing device, whichever are given.
@@ -178,13 +210,19 @@ impl Change {
     }
 }
 
-/// Gives a device an address.
+/// Gives a device an address. One of IPv6 is usable at once: nobody else is on this link, so that
+/// duplicate address detection (RFC 4862, section 5.4) would only take its second.
 pub(crate) fn add_address(
     netlink: &mut Netlink,
     index: u32,
     address: IpAddr,
     prefix: u8,
 ) -> io::Result<()> {
+    let message = address_message(index, address, prefix);
+    netlink.apply(RouteNetlinkMessage::NewAddress(message), Intent::Create)
+}
+
+fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.family = match address {
         IpAddr::V4(_) => AddressFamily::Inet,
@@ -193,11 +231,14 @@ pub(crate) fn add_address(
     message.header.prefix_len = prefix;
     message.header.scope = AddressScope::Universe;
     message.header.index = index;
+    if address.is_ipv6() {
+        message.header.flags = AddressHeaderFlags::Nodad;
+    }
     message.attributes = vec![
         AddressAttribute::Local(address),
         AddressAttribute::Address(address),
     ];
-    netlink.apply(RouteNetlinkMessage::NewAddress(message), Intent::Create)
+    message
 }
 
 /// Reads a device back.

@@ -8,6 +8,7 @@ mod adapt;
 mod device;
 mod error;
 mod host;
+mod ipv6;
 mod netlink;
 mod spec;
 pub mod tbf;

@@ -36,6 +36,14 @@ impl Side {
     }
 }
 
+/// Length in bits of the prefix that both ends of a lab's network have: the whole of it is on the link.
+pub(crate) const fn prefix(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 24,
+        IpAddr::V6(_) => 64,
+    }
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -47,7 +55,7 @@ impl fmt::Display for Side {
 pub struct HostSpec {
     /// Which of the two.
     pub side: Side,
-    /// MTU, rate, encapsulation.
+    /// MTU, rate, encapsulation, IP versions.
     pub network: Network,
     /// The host's address on the underlay, used where the path is tunnelled.
     pub underlay_address: IpAddr,
@@ -55,8 +63,6 @@ pub struct HostSpec {
     pub underlay_peer: IpAddr,
     /// The guest's address.
     pub guest_address: IpAddr,
-    /// Length of both prefixes in bits.
-    pub prefix: u8,
     /// Cores that handle what the underlay receives; `None` leaves it to the core that sent it.
     pub receive_cpus: Option<Vec<u32>>,
 }

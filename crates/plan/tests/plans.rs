@@ -64,8 +64,12 @@ fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
     let repeat = &plan.plan.repeat;
     assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
     assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
-    assert_eq!(plan.factors.len(), 9);
-    assert_eq!(cell.levels.len(), 9);
+    assert_eq!(plan.factors.len(), 11);
+    assert_eq!(
+        cell.levels.len(),
+        10,
+        "nothing tunnels: no level of `underlay.ip`"
+    );
 }
 
 #[test]
@@ -129,10 +133,16 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
             "2.5gbit",
         ],
         [
+            "ipv4",
+        ],
+        [
             "vxlan vni=7 port=8472 df=inherit udp_checksum=on",
         ],
         [
             "576",
+        ],
+        [
+            "ipv4",
         ],
         [
             "tunnel gro=off",

@@ -2,6 +2,7 @@
 
 use wirecost_model::cell::{Cell, Experiment, Factor, Network, TcpStream};
 use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::ip::IpVersion;
 use wirecost_model::metric::Metric;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{
@@ -28,7 +29,9 @@ fn experiment(cores: Cores) -> Experiment {
                 network: Network {
                     underlay_mtu: 9000,
                     rate: None,
+                    underlay_ip: IpVersion::Ipv4,
                     encapsulation: encapsulation.clone(),
+                    guest_ip: IpVersion::Ipv4,
                     cores,
                 },
                 guest_mtu: mtu,
@@ -55,8 +58,10 @@ fn experiment(cores: Cores) -> Experiment {
             underlay: Underlay {
                 mtu: vec![9000],
                 rate: vec![None],
+                ip: vec![IpVersion::Ipv4],
             },
             guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
+            guest_ip: vec![IpVersion::Ipv4],
             encapsulation: encapsulations.into(),
             offload: vec![offload],
             load: TcpStreamPlan {

@@ -7,6 +7,8 @@ use wirecost_model::plan::Levels;
 pub(super) fn factor(key: &str) -> &str {
     match key {
         "guest_mtu" => "guest MTU",
+        "guest_ip" => "guest IP",
+        "underlay.ip" => "underlay IP",
         "underlay.mtu" => "underlay MTU",
         "underlay.rate" => "underlay rate",
         "message" => "write size",
@@ -27,6 +29,10 @@ pub(super) fn column(key: &str) -> String {
 /// `vxlan`, `no encapsulation`, `guest MTU 1500`, `offload none`.
 fn level(key: &str, level: &str) -> String {
     match (key, level) {
+        ("guest_ip", "ipv4") => "IPv4 guests".into(),
+        ("guest_ip", "ipv6") => "IPv6 guests".into(),
+        ("underlay.ip", "ipv4") => "IPv4 underlay".into(),
+        ("underlay.ip", "ipv6") => "IPv6 underlay".into(),
         ("encapsulation", "none") => "no encapsulation".into(),
         ("encapsulation", level) => level.into(),
         (key, level) => format!("{} {level}", factor(key)),
