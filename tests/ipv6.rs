@@ -28,7 +28,7 @@ guest_mtu: [1500, max]
 guest_ip: [ipv4, ipv6]
 encapsulation: [none, vxlan]
 offload: [none, tunnel]
-repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }
 ";
 
 const UNDERLAY_MTU: u32 = 9000;

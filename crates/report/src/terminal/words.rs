@@ -116,6 +116,20 @@ mod tests {
     }
 
     #[test]
+    fn both_ips_of_a_cell_are_told_apart() {
+        let cell = Levels::from([
+            ("underlay.ip".into(), "ipv4".into()),
+            ("guest_ip".into(), "ipv6".into()),
+            ("encapsulation".into(), "vxlan".into()),
+        ]);
+        assert_eq!(levels(&[], &cell), "vxlan, IPv6 guests, IPv4 underlay");
+        assert_eq!(
+            contrast("underlay.ip", "ipv4", "ipv6"),
+            "underlay IP ipv6 instead of ipv4"
+        );
+    }
+
+    #[test]
     fn ratios_keep_digits_that_tell_something() {
         assert_eq!(ratio(1.524), "x1.52");
         assert_eq!(ratio(0.0612), "x0.061");
