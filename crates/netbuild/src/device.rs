@@ -12,7 +12,7 @@ use netlink_packet_route::address::{
 };
 use netlink_packet_route::link::{
     BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, InfoVxlan, LinkAttribute, LinkFlags,
-    LinkInfo, LinkMessage, VxlanDf,
+    LinkInfo, LinkMessage, State, VxlanDf,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use wirecost_model::plan::{OuterDf, Vxlan};
@@ -31,7 +31,11 @@ pub(crate) enum PeerNamespace<'a> {
 pub(crate) struct Device {
     pub(crate) index: u32,
     pub(crate) mtu: u32,
+    /// Whether it is switched on.
     pub(crate) up: bool,
+    /// Whether it is up in operation (RFC 2863): switched on at both ends, its queue in place. Devices
+    /// that do not know are taken for it.
+    pub(crate) carries: bool,
     pub(crate) controller: Option<u32>,
 }
 
@@ -259,6 +263,12 @@ pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
         })
         .unwrap_or(0),
         up: message.header.flags.contains(LinkFlags::Up),
+        carries: message.attributes.iter().any(|attribute| {
+            matches!(
+                attribute,
+                LinkAttribute::OperState(State::Up | State::Unknown)
+            )
+        }),
         controller: find(|a| {
             if let LinkAttribute::Controller(i) = a {
                 Some(*i)

@@ -10,6 +10,7 @@ mod error;
 mod host;
 mod ipv6;
 mod netlink;
+mod ready;
 mod spec;
 pub mod tbf;
 
