@@ -77,11 +77,11 @@ impl LabHost {
         if let IpAddr::V6(address) = self.spec.underlay_address
             && self.spec.network.encapsulation.is_tunnel()
         {
-            ready::neighbour(address)?;
+            ready::address(address)?;
         }
         if let IpAddr::V6(address) = self.spec.guest_address {
-            let found = self.guest.netns().within(|| ready::neighbour(address));
-            found.step(|| "entering the guest's namespace".into())??;
+            let usable = self.guest.netns().within(|| ready::address(address));
+            usable.step(|| "entering the guest's namespace".into())??;
         }
         Ok(())
     }

@@ -14,6 +14,9 @@ use netlink_packet_route::link::{
     BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, InfoVxlan, LinkAttribute, LinkFlags,
     LinkInfo, LinkMessage, State, VxlanDf,
 };
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use wirecost_model::plan::{OuterDf, Vxlan};
 
@@ -62,36 +65,44 @@ fn create(
 
 /// A veth whose other end comes into being inside the other namespace: made there, not moved
 /// there, so that it takes that namespace's `rps_default_mask` (net/core/net-sysfs.c).
+///
+/// `macs` are the two ends' hardware addresses; without them the kernel draws some.
 pub(crate) fn create_veth(
     netlink: &mut Netlink,
-    name: &str,
-    peer_name: &str,
+    (name, peer_name): (&str, &str),
     peer_namespace: PeerNamespace<'_>,
     mtu: u32,
+    macs: Option<[[u8; 6]; 2]>,
 ) -> io::Result<()> {
-    let with_queues = |mut message: LinkMessage| {
+    let made = |name: &str, mac: Option<[u8; 6]>| {
+        let mut message = named(name);
         // One queue: with more, the kernel spreads flows over them by a hash we do not control.
         message.attributes.extend([
             LinkAttribute::Mtu(mtu),
             LinkAttribute::NumTxQueues(1),
             LinkAttribute::NumRxQueues(1),
         ]);
+        let mac = mac.map(|mac| LinkAttribute::Address(mac.to_vec()));
+        message.attributes.extend(mac);
         message
     };
-    let mut peer = with_queues(named(peer_name));
+    let mut peer = made(peer_name, macs.map(|[_, peer]| peer));
     peer.attributes.push(match peer_namespace {
         PeerNamespace::Process(pid) => LinkAttribute::NetNsPid(pid),
         PeerNamespace::Fd(fd) => LinkAttribute::NetNsFd(fd.as_raw_fd()),
     });
     let data = InfoData::Veth(InfoVeth::Peer(peer));
-    create(netlink, with_queues(named(name)), InfoKind::Veth, data)
+    let own = made(name, macs.map(|[own, _]| own));
+    create(netlink, own, InfoKind::Veth, data)
 }
 
-/// A bridge without spanning tree: ports forward at once.
+/// A bridge without spanning tree, whose ports forward at once, and without multicast snooping, for which
+/// it would send reports of its own (net/bridge/br_multicast.c, `br_multicast_join_snoopers`).
 pub(crate) fn create_bridge(netlink: &mut Netlink, name: &str) -> io::Result<()> {
     let data = InfoData::Bridge(vec![
         InfoBridge::StpState(BridgeStpState::Disabled),
         InfoBridge::ForwardDelay(0),
+        InfoBridge::MulticastSnooping(false),
     ]);
     create(netlink, named(name), InfoKind::Bridge, data)
 }
@@ -244,6 +255,34 @@ fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     message.attributes = vec![
         AddressAttribute::Local(address),
         AddressAttribute::Address(address),
+    ];
+    message
+}
+
+/// Tells a device once and for all who has an address on its link.
+pub(crate) fn add_neighbour(
+    netlink: &mut Netlink,
+    index: u32,
+    address: IpAddr,
+    mac: [u8; 6],
+) -> io::Result<()> {
+    let message = neighbour_message(index, address, mac);
+    // What the other host sent already may have made the kernel look for it.
+    netlink.apply(RouteNetlinkMessage::NewNeighbour(message), Intent::Replace)
+}
+
+fn neighbour_message(index: u32, address: IpAddr, mac: [u8; 6]) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.ifindex = index;
+    message.header.state = NeighbourState::Permanent;
+    let (family, destination) = match address {
+        IpAddr::V4(v4) => (AddressFamily::Inet, NeighbourAddress::Inet(v4)),
+        IpAddr::V6(v6) => (AddressFamily::Inet6, NeighbourAddress::Inet6(v6)),
+    };
+    message.header.family = family;
+    message.attributes = vec![
+        NeighbourAttribute::Destination(destination),
+        NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
     ];
     message
 }

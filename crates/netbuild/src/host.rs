@@ -69,12 +69,13 @@ impl LabHost {
     /// Second step, on host a only, when both are prepared: the underlay, one veth whose other end
     /// is made inside the namespace of process `peer`.
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
+        let side = self.spec.side;
         device::create_veth(
             &mut self.netlink,
-            UNDERLAY_DEVICE,
-            UNDERLAY_DEVICE,
+            (UNDERLAY_DEVICE, UNDERLAY_DEVICE),
             PeerNamespace::Process(peer),
             self.spec.network.underlay_mtu,
+            Some([side.underlay_mac(), side.other().underlay_mac()]),
         )
         .step(|| format!("making the veth `{UNDERLAY_DEVICE}` towards process {peer}"))
     }
@@ -102,10 +103,10 @@ impl LabHost {
 
         device::create_veth(
             &mut self.netlink,
-            GUEST_PORT,
-            GUEST_DEVICE,
+            (GUEST_PORT, GUEST_DEVICE),
             PeerNamespace::Fd(self.guest.netns().as_fd()),
             mtu,
+            None,
         )
         .step(|| format!("making the veth `{GUEST_PORT}` towards the guest"))?;
         enslave(&mut self.netlink, GUEST_PORT, bridge)?;
@@ -140,6 +141,14 @@ impl LabHost {
         device::add_address(&mut self.netlink, underlay, address, prefix(address))
             .step(|| format!("giving `{UNDERLAY_DEVICE}` the address {address}"))?;
         up(&mut self.netlink, UNDERLAY_DEVICE)?;
+        // A guest that speaks by itself would make this host ask for the other before that is built, and
+        // then again only after a second (RFC 4861, section 10, RETRANS_TIMER).
+        let (peer, mac) = (
+            self.spec.underlay_peer,
+            self.spec.side.other().underlay_mac(),
+        );
+        device::add_neighbour(&mut self.netlink, underlay, peer, mac)
+            .step(|| format!("telling `{UNDERLAY_DEVICE}` who has the address {peer}"))?;
         let mtu = network.underlay_mtu - network.overhead_bytes();
         let ends = (address, self.spec.underlay_peer);
         device::create_vxlan(&mut self.netlink, TUNNEL, vxlan, ends, underlay, mtu)

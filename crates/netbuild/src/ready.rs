@@ -1,7 +1,8 @@
-//! When a path can be used. The kernel acknowledges an address or a device before all of it works: links
-//! come up, and an IPv6 address joins the group by which it is found, in work queues of their own
-//! (net/core/link_watch.c; net/ipv6/addrconf.c, `addrconf_dad_work`). Who sends before that loses a
-//! question for a neighbour, and asks again a second later: seen in one of three labs on a busy machine.
+//! When a path can be used. The kernel acknowledges a device or an address before all of it works: links
+//! come up (net/core/link_watch.c), and an IPv6 address gets the group by which it is found and the
+//! route by which it is taken as one's own (net/ipv6/addrconf.c, `addrconf_dad_work`), in work queues of
+//! their own. What arrives before that is dropped, and who had asked for a neighbour asks again only a
+//! second later.
 
 use std::fs;
 use std::io;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use crate::device;
 use crate::error::{BuildError, Step};
 use crate::netlink::Netlink;
+use crate::spec;
 
 /// Within the controller's patience; work queues are late by milliseconds.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -25,16 +27,14 @@ pub(crate) fn link(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> 
     )
 }
 
-/// Waits until an address of the calling thread's namespace can be found by its neighbours.
-pub(crate) fn neighbour(address: Ipv6Addr) -> Result<(), BuildError> {
-    let group = solicited_node(address);
-    let joined = || {
-        let text = fs::read_to_string("/proc/thread-self/net/igmp6")?;
-        Ok(has_joined(&text, group))
+/// Waits until an address of the calling thread's namespace is one that packets are sent from and taken for.
+pub(crate) fn address(address: Ipv6Addr) -> Result<(), BuildError> {
+    let has_routes = || {
+        let text = fs::read_to_string("/proc/thread-self/net/ipv6_route")?;
+        let prefix = spec::prefix(address.into());
+        Ok(has_route(&text, address, 128) && has_route(&text, address, prefix))
     };
-    until(joined, || {
-        format!("waiting for {address} to listen to its neighbours")
-    })
+    until(has_routes, || format!("waiting for {address} to be usable"))
 }
 
 fn until(
@@ -51,44 +51,35 @@ fn until(
     Ok(())
 }
 
-/// The multicast group in which an address is asked for (RFC 4291, section 2.7.1).
-fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
-    let low = address.to_bits() & 0xff_ffff;
-    Ipv6Addr::from_bits(0xff02_0000_0000_0000_0000_0001_ff00_0000 | low)
-}
-
-/// Whether /proc/net/igmp6 (net/ipv6/mcast.c, `igmp6_mc_seq_show`) has the group: index, device, group in
-/// hexadecimal, users, flags, timer.
-fn has_joined(text: &str, group: Ipv6Addr) -> bool {
-    let wanted = format!("{:032x}", group.to_bits());
-    text.lines()
-        .any(|line| line.split_whitespace().nth(2) == Some(&wanted))
+/// Whether /proc/net/ipv6_route (net/ipv6/route.c, `rt6_info_route`; destination, its length, and more,
+/// in hexadecimal) has a route to exactly that prefix of an address.
+fn has_route(text: &str, address: Ipv6Addr, length: u8) -> bool {
+    let network = address.to_bits() & u128::MAX.unbounded_shl(128 - u32::from(length));
+    let (network, length) = (format!("{network:032x}"), format!("{length:02x}"));
+    text.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        fields.next() == Some(&network) && fields.next() == Some(&length)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_address_is_found_in_the_group_of_its_last_24_bits() {
-        let address: Ipv6Addr = "4037::1:800:200e:8c6c".parse().expect("the RFC's example");
-        assert_eq!(
-            solicited_node(address).to_string(),
-            "ff02::1:ff0e:8c6c",
-            "RFC 4291, section 2.7.1"
-        );
-    }
+    const ROUTES: &str = "\
+20010002000000190000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000001 00000000 00000001     eth0
+20010002000000190000000000000001 80 00000000000000000000000000000000 00 00000000000000000000000000000000 00000000 00000002 00000000 80200001     eth0
+ff000000000000000000000000000000 08 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000001 00000000 00000001     eth0
+";
 
     #[test]
-    fn a_group_is_known_by_all_of_its_digits() {
-        let text = "\
-1    lo              ff020000000000000000000000000001     1 0000000C 0
-4    eth0            ff0200000000000000000001ff000002     1 00000004 0
-";
-        let group = |text: &str| text.parse().expect("a group");
-        assert!(has_joined(text, group("ff02::1:ff00:2")));
-        assert!(!has_joined(text, group("ff02::1:ff00:1")));
-        assert!(!has_joined("", group("ff02::1:ff00:2")));
+    fn an_address_is_usable_with_its_own_route_and_its_links() {
+        let own: Ipv6Addr = "2001:2:0:19::1".parse().expect("an address");
+        assert!(has_route(ROUTES, own, 128) && has_route(ROUTES, own, 64));
+        let other: Ipv6Addr = "2001:2:0:19::2".parse().expect("an address");
+        assert!(has_route(ROUTES, other, 64) && !has_route(ROUTES, other, 128));
+        assert!(!has_route(ROUTES, own, 48));
+        assert!(!has_route("", own, 128));
     }
 
     #[test]

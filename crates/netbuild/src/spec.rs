@@ -27,6 +27,22 @@ pub enum Side {
 }
 
 impl Side {
+    /// The other one.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+
+    /// The hardware address of its underlay device, locally administered: known to both without asking.
+    pub(crate) const fn underlay_mac(self) -> [u8; 6] {
+        match self {
+            Self::A => [2, 0, 0, 0, 0, 1],
+            Self::B => [2, 0, 0, 0, 0, 2],
+        }
+    }
+
     /// The host's name in records.
     pub const fn name(self) -> &'static str {
         match self {

@@ -74,6 +74,31 @@ fn a_tunnels_options_read_back_over_either_ip() {
 }
 
 #[test]
+fn a_neighbour_is_told_as_permanent() {
+    for (address, family, octets) in [
+        (
+            IpAddr::from(Ipv4Addr::new(198, 18, 0, 2)),
+            2,
+            vec![198, 18, 0, 2],
+        ),
+        (IpAddr::from(V6.1), 10, V6.1.octets().to_vec()),
+    ] {
+        let message = neighbour_message(7, address, [2, 0, 0, 0, 0, 2]);
+        let mut sent = vec![0; message.buffer_len()];
+        message.emit(&mut sent);
+        let expected: Vec<u8> = [
+            // struct ndmsg: family, index, NUD_PERMANENT, flags, type.
+            &[family, 0, 0, 0, 7, 0, 0, 0, 0x80, 0, 0, 0][..],
+            &[4 + octets.len() as u8, 0, 1, 0], // NDA_DST
+            &octets,
+            &[10, 0, 2, 0, 2, 0, 0, 0, 0, 2, 0, 0], // NDA_LLADDR
+        ]
+        .concat();
+        assert_eq!(sent, expected);
+    }
+}
+
+#[test]
 fn an_ipv6_address_needs_no_detection_of_duplicates() {
     let message = address_message(3, V6.0.into(), 64);
     let mut sent = vec![0; message.buffer_len()];
