@@ -24,32 +24,7 @@ fn one_encapsulation_is_shown_part_by_part_outermost_first() {
     ]));
     ended.expect_code(0);
     assert_eq!(ended.stderr, "");
-    insta::assert_snapshot!(ended.stdout, @"
-    vxlan+vlan: VXLAN with a VLAN tag inside
-
-    Underlay MTU 1500 (IPv4), guest MTU 1446 (IPv4): the frame, outermost part first.
-
-    bytes  part                          defined in
-    ──────────────────────────────────────────────────────────────
-        8  preamble and start delimiter  IEEE 802.3, 3.1.1, 3.2.1
-       14  Ethernet header               IEEE 802.3, 3.1.1
-       20    IPv4 header                 RFC 791, 3.1
-        8    UDP header                  RFC 768
-        8    VXLAN header                RFC 7348, 5
-       14    inner Ethernet header       IEEE 802.3, 3.1.1
-        4    VLAN tag                    IEEE 802.1Q, 9
-     1446      guest's IP packet
-        4  frame check sequence          IEEE 802.3, 3.2.9
-       12  interframe gap                IEEE 802.3, 4.4.2
-     1538  on the line
-
-    overhead      54 of 1500 bytes of the underlay's MTU (3.6%)
-    guest MTU     1446
-    frame         1518 bytes from header to FCS, 1538 on the line
-    TCP goodput   9.06 Gbit/s of 10gbit, 90.6% of the line, with timestamps
-    frames        812,744/s full-size; 9,057,971/s with guest packets of 46 bytes
-    needs         underlay MTU 1554 for guest MTU 1500, 9054 for guest MTU 9000
-    ");
+    insta::assert_snapshot!(ended.stdout);
 }
 
 #[test]
@@ -62,72 +37,7 @@ fn without_an_encapsulation_there_is_a_table_for_each_underlay_mtu() {
         "100gbit",
     ]));
     ended.expect_code(0);
-    insta::assert_snapshot!(ended.stdout, @"
-    Underlay MTU 1500 (IPv4), guests IPv4, line of 100gbit
-
-    encapsulation             over-  guest  on the  goodput  goodput   frames/s
-                               head    MTU    line        %   Gbit/s
-    ────────────────────────────────────────────────────────────────────────────
-    none                          0   1500    1538     94.1    94.15  8,127,438
-    vlan                          0   1500    1542     93.9    93.90  8,106,355
-    qinq                          0   1500    1546     93.7    93.66  8,085,382
-    pppoe                         8   1492    1538     93.6    93.63  8,127,438
-    mpls                          4   1496    1538     93.9    93.89  8,127,438
-    mpls:2                        8   1492    1538     93.6    93.63  8,127,438
-    macsec                       32   1468    1538     92.1    92.07  8,127,438
-    vxlan                        50   1450    1538     90.9    90.90  8,127,438
-    vxlan+vlan                   54   1446    1538     90.6    90.64  8,127,438
-    vxlan-gpe:ip                 36   1464    1538     91.8    91.81  8,127,438
-    vxlan-gpe:ethernet           50   1450    1538     90.9    90.90  8,127,438
-    geneve                       50   1450    1538     90.9    90.90  8,127,438
-    geneve:ovn                   58   1442    1538     90.4    90.38  8,127,438
-    nvgre                        42   1458    1538     91.4    91.42  8,127,438
-    gretap                       38   1462    1538     91.7    91.68  8,127,438
-    gre                          24   1476    1538     92.6    92.59  8,127,438
-    gre:key                      28   1472    1538     92.3    92.33  8,127,438
-    ipip                         20   1480    1538     92.8    92.85  8,127,438
-    stt                          72   1428    1538     89.5    89.47  8,127,438
-    wireguard                    60   1440    1538     90.2    90.25  8,127,438
-    esp                          54   1446    1538     90.6    90.64  8,127,438
-    esp:natt                     62   1438    1538     90.1    90.12  8,127,438
-    geneve:ovn+esp              112   1388    1538     86.9    86.87  8,127,438
-    geneve:ovn+esp-transport     92   1408    1538     88.2    88.17  8,127,438
-
-    Underlay MTU 9000 (IPv4), guests IPv4, line of 100gbit
-
-    encapsulation             over-  guest  on the  goodput  goodput   frames/s
-                               head    MTU    line        %   Gbit/s
-    ────────────────────────────────────────────────────────────────────────────
-    none                          0   9000    9038     99.0    99.00  1,383,049
-    vlan                          0   9000    9042     99.0    98.96  1,382,438
-    qinq                          0   9000    9046     98.9    98.92  1,381,826
-    pppoe                         8   8992    9038     98.9    98.92  1,383,049
-    mpls                          4   8996    9038     99.0    98.96  1,383,049
-    mpls:2                        8   8992    9038     98.9    98.92  1,383,049
-    macsec                       32   8968    9038     98.7    98.65  1,383,049
-    vxlan                        50   8950    9038     98.5    98.45  1,383,049
-    vxlan+vlan                   54   8946    9038     98.4    98.41  1,383,049
-    vxlan-gpe:ip                 36   8964    9038     98.6    98.61  1,383,049
-    vxlan-gpe:ethernet           50   8950    9038     98.5    98.45  1,383,049
-    geneve                       50   8950    9038     98.5    98.45  1,383,049
-    geneve:ovn                   58   8942    9038     98.4    98.36  1,383,049
-    nvgre                        42   8958    9038     98.5    98.54  1,383,049
-    gretap                       38   8962    9038     98.6    98.58  1,383,049
-    gre                          24   8976    9038     98.7    98.74  1,383,049
-    gre:key                      28   8972    9038     98.7    98.69  1,383,049
-    ipip                         20   8980    9038     98.8    98.78  1,383,049
-    stt                          72   8928    9038     98.2    98.21  1,383,049
-    wireguard                    60   8940    9038     98.3    98.34  1,383,049
-    esp                          54   8946    9038     98.4    98.41  1,383,049
-    esp:natt                     62   8938    9038     98.3    98.32  1,383,049
-    geneve:ovn+esp              112   8888    9038     97.8    97.76  1,383,049
-    geneve:ovn+esp-transport     92   8908    9038     98.0    97.99  1,383,049
-
-    overhead: bytes of the underlay's MTU; guest MTU: the largest guest packet that fits; on the line: bytes of a full
-    frame, preamble and gap included; goodput: TCP payload with timestamps, of the line's rate; frames/s: full-size frames.
-    For a wider terminal: what it is.
-    Part by part: `wirecost overhead vxlan`; stacks and options: `wirecost overhead --help`.
-    ");
+    insta::assert_snapshot!(ended.stdout);
 }
 
 #[test]

@@ -89,7 +89,10 @@ fn a_plain_user_gets_a_lab_in_a_user_namespace() {
     }
     let _alone = alone();
     let (place, program) = place_for_everybody();
-    let plan = place.plan(TINY);
+    let every_ip = TINY
+        .replace("[1500, 8900]", "1500\nguest_ip: [ipv4, ipv6]")
+        .replace("rate: 1gbit", "rate: 1gbit, ip: [ipv4, ipv6]");
+    let plan = place.plan(&every_ip);
 
     let mut command = as_plain_user(program.to_str().expect("text"));
     command
@@ -103,7 +106,7 @@ fn a_plain_user_gets_a_lab_in_a_user_namespace() {
     let result = ended.document();
     assert_eq!(result["environment"]["privilege"], "user namespace");
     let record = Record::read(&place.path().join("out")).expect("a record");
-    assert_eq!(record.samples.len(), 4);
+    assert_eq!(record.samples.len(), 2 * (1 + 2));
     for sample in &record.samples {
         assert_eq!(sample.invalid, None, "{sample:#?}");
     }

@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Experiment;
 
-/// Version of the record that this program writes. Readers refuse a newer one.
-pub const VERSION: u32 = 1;
+/// Version of the record that this program writes. Readers read every older one and refuse a newer one.
+///
+/// 1: IPv4 only. 2: the plan's `underlay.ip` and `guest_ip`, and with them the networks of the cells,
+/// whose absence means IPv4.
+pub const VERSION: u32 = 2;
 
 /// File names within a run directory.
 pub mod file {

@@ -57,6 +57,9 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
         Some(2) if step.contains("tbf") => Some(
             "this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into(),
         ),
+        Some(2) if step.contains("/net/ipv6/") => Some(
+            "this kernel has no IPv6: CONFIG_IPV6, and no `ipv6.disable=1` at its start".into(),
+        ),
         Some(1 | 13) => Some("this needs CAP_NET_ADMIN in the network namespace".into()),
         _ => None,
     }

@@ -1,7 +1,6 @@
 //! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
 
 use std::fs;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use wirecost_model::plan::Encapsulation;
@@ -10,8 +9,11 @@ use wirecost_sys::namespace::{HeldNetns, Netns};
 
 use crate::device::{self, Change, PeerNamespace};
 use crate::error::{BuildError, Step, same};
+use crate::ipv6;
 use crate::netlink::Netlink;
-use crate::spec::{BRIDGE, GUEST_DEVICE, GUEST_PORT, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE};
+use crate::spec::{
+    BRIDGE, GUEST_DEVICE, GUEST_PORT, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE, prefix,
+};
 
 pub(crate) const RPS_DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
 
@@ -31,12 +33,11 @@ impl LabHost {
     /// they are made. The calling thread's namespace must be a fresh one of the host's own.
     pub fn prepare(spec: HostSpec) -> Result<Self, BuildError> {
         let guest = HeldNetns::create("guest").step(|| "making the guest's namespace".into())?;
-        let quiet = || quiet_ipv6(&spec);
-        quiet()?;
+        ipv6::quiet()?;
         let inside = |netns: &Netns| -> Result<_, BuildError> {
             netns
                 .within(|| {
-                    quiet()?;
+                    ipv6::quiet()?;
                     keep_to_own_cores()?;
                     let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
                     let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
@@ -68,12 +69,13 @@ impl LabHost {
     /// Second step, on host a only, when both are prepared: the underlay, one veth whose other end
     /// is made inside the namespace of process `peer`.
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
+        let side = self.spec.side;
         device::create_veth(
             &mut self.netlink,
-            UNDERLAY_DEVICE,
-            UNDERLAY_DEVICE,
+            (UNDERLAY_DEVICE, UNDERLAY_DEVICE),
             PeerNamespace::Process(peer),
             self.spec.network.underlay_mtu,
+            Some([side.underlay_mac(), side.other().underlay_mac()]),
         )
         .step(|| format!("making the veth `{UNDERLAY_DEVICE}` towards process {peer}"))
     }
@@ -101,10 +103,10 @@ impl LabHost {
 
         device::create_veth(
             &mut self.netlink,
-            GUEST_PORT,
-            GUEST_DEVICE,
+            (GUEST_PORT, GUEST_DEVICE),
             PeerNamespace::Fd(self.guest.netns().as_fd()),
             mtu,
+            None,
         )
         .step(|| format!("making the veth `{GUEST_PORT}` towards the guest"))?;
         enslave(&mut self.netlink, GUEST_PORT, bridge)?;
@@ -116,7 +118,12 @@ impl LabHost {
 
         let guest = device::read(&mut self.guest_netlink, GUEST_DEVICE)
             .step(|| format!("reading the guest's `{GUEST_DEVICE}` back"))?;
-        let (address, prefix) = (self.spec.guest_address, self.spec.prefix);
+        let address = self.spec.guest_address;
+        if address.is_ipv6() {
+            let allowed = self.guest.netns().within(|| ipv6::allow(GUEST_DEVICE));
+            allowed.step(|| "entering the guest's namespace".into())??;
+        }
+        let prefix = prefix(address);
         device::add_address(&mut self.guest_netlink, guest.index, address, prefix)
             .step(|| format!("giving the guest's `{GUEST_DEVICE}` the address {address}"))?;
         up(&mut self.guest_netlink, GUEST_DEVICE)
@@ -128,19 +135,31 @@ impl LabHost {
             return Ok(());
         };
         let address = self.spec.underlay_address;
-        device::add_address(&mut self.netlink, underlay, address, self.spec.prefix)
+        if address.is_ipv6() {
+            ipv6::allow(UNDERLAY_DEVICE)?;
+        }
+        device::add_address(&mut self.netlink, underlay, address, prefix(address))
             .step(|| format!("giving `{UNDERLAY_DEVICE}` the address {address}"))?;
         up(&mut self.netlink, UNDERLAY_DEVICE)?;
-        let mtu = network.underlay_mtu - network.encapsulation.overhead_bytes();
+        // A guest that speaks by itself would make this host ask for the other before that is built, and
+        // then again only after a second (RFC 4861, section 10, RETRANS_TIMER).
+        let (peer, mac) = (
+            self.spec.underlay_peer,
+            self.spec.side.other().underlay_mac(),
+        );
+        device::add_neighbour(&mut self.netlink, underlay, peer, mac)
+            .step(|| format!("telling `{UNDERLAY_DEVICE}` who has the address {peer}"))?;
+        let mtu = network.underlay_mtu - network.overhead_bytes();
         let ends = (address, self.spec.underlay_peer);
         device::create_vxlan(&mut self.netlink, TUNNEL, vxlan, ends, underlay, mtu)
             .step(|| format!("making the vxlan device `{TUNNEL}`"))?;
         let found = device::read_vxlan(&mut self.netlink, TUNNEL)
             .step(|| format!("reading the vxlan device `{TUNNEL}` back"))?;
-        if found != *vxlan {
+        let wanted = (vxlan.clone(), [Some(ends.0), Some(ends.1)]);
+        if found != wanted {
             return Err(BuildError::ReadBack {
                 step: format!("options of the vxlan device `{TUNNEL}`"),
-                wanted: format!("{vxlan:?}"),
+                wanted: format!("{wanted:?}"),
                 found: format!("{found:?}"),
             });
         }
@@ -216,21 +235,6 @@ fn enslave(netlink: &mut Netlink, name: &str, bridge: u32) -> Result<(), BuildEr
         &bridge,
         &device.controller.unwrap_or(0),
     )
-}
-
-/// Neighbour discovery and duplicate address detection would add frames nobody asked for.
-fn quiet_ipv6(spec: &HostSpec) -> Result<(), BuildError> {
-    let uses_ipv6 = [spec.underlay_address, spec.guest_address]
-        .iter()
-        .any(IpAddr::is_ipv6);
-    for scope in ["all", "default"] {
-        let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
-        // Absent: the kernel has no IPv6, which is as quiet.
-        if !uses_ipv6 && fs::exists(&path).unwrap_or(false) {
-            fs::write(&path, "1").step(|| format!("writing {path}"))?;
-        }
-    }
-    Ok(())
 }
 
 /// Keeps the sending host's work on the sending host's cores.

@@ -14,6 +14,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{
     InfoData, InfoGeneve, InfoKind, InfoVlan, LinkAttribute, LinkInfo, LinkMessage,
 };
+use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Vxlan;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
@@ -84,7 +85,7 @@ impl Scratch {
             return Err(io::ErrorKind::NotFound.into());
         };
         let namespace = PeerNamespace::Fd(peer.netns().as_fd());
-        device::create_veth(&mut self.netlink, name, name, namespace, MTU)
+        device::create_veth(&mut self.netlink, (name, name), namespace, MTU, None)
     }
 
     /// Receive steering as a lab sets it: the namespace's default mask, taken up by a device that
@@ -124,7 +125,7 @@ impl Scratch {
     /// A token bucket with a size table as the veth's root qdisc.
     pub fn rate_limit(&mut self) -> io::Result<()> {
         let index = self.index(VETH)?;
-        let sizes = size_table(1500, 0);
+        let sizes = size_table(1500, 0, IpVersion::Ipv4);
         tbf::set(&mut self.netlink, index, RATE, &sizes)?;
         same(
             "rate",
@@ -171,11 +172,9 @@ impl Scratch {
         let underlay = self.index("lo")?;
         device::create_vxlan(&mut self.netlink, name, &vxlan, ends, underlay, MTU)?;
         self.up(name)?;
-        same(
-            "options",
-            &vxlan,
-            &device::read_vxlan(&mut self.netlink, name)?,
-        )
+        let (options, found) = device::read_vxlan(&mut self.netlink, name)?;
+        same("options", &vxlan, &options)?;
+        same("ends", &[Some(ends.0), Some(ends.1)], &found)
     }
 
     /// A Geneve tunnel over IPv4.

@@ -3,10 +3,16 @@
 use crate::suggest::nearest;
 
 /// Every built-in plan: its name and its text.
-pub const BUILTIN: &[(&str, &str)] = &[(
-    "jumbo-or-not",
-    include_str!("../../../plans/jumbo-or-not.yaml"),
-)];
+pub const BUILTIN: &[(&str, &str)] = &[
+    (
+        "jumbo-or-not",
+        include_str!("../../../plans/jumbo-or-not.yaml"),
+    ),
+    (
+        "ipv6-or-not",
+        include_str!("../../../plans/ipv6-or-not.yaml"),
+    ),
+];
 
 /// The built-in plan that `name`, which may be a file's, was most likely meant to be.
 pub fn nearest_builtin(name: &str) -> Option<&'static str> {

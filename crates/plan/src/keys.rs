@@ -3,6 +3,7 @@
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
+use wirecost_model::ip::IpVersion;
 use wirecost_model::units::{format_bytes, format_fraction, format_rate};
 
 use crate::suggest::joined;
@@ -174,10 +175,9 @@ const BASE: Key = Key {
     doc: "",
 };
 
-/// Smallest MTU in bytes: what every IPv4 host must take (RFC 791, section 3.1).
-pub(crate) const MIN_MTU: u32 = 576;
-
-const MTU: (Bound<f64>, Bound<f64>) = from_to(MIN_MTU as f64, 65535.0);
+/// The smallest MTU is IPv4's; that IPv6 wants more takes two keys to see.
+const MTU: (Bound<f64>, Bound<f64>) = from_to(IpVersion::Ipv4.min_mtu() as f64, 65535.0);
+const IP: &[&str] = &[IpVersion::Ipv4.key(), IpVersion::Ipv6.key()];
 const ON_OFF: &[&str] = &["on", "off"];
 
 macro_rules! keys {
@@ -210,12 +210,15 @@ keys! {
     UNDERLAY "underlay" Map { example: "{ mtu: 9000, rate: 10gbit }" }
         "The network between the hosts.";
     UNDERLAY_MTU "underlay.mtu" Whole { range: MTU, presence: Default("1500"), factor: true, example: "9000" }
-        "MTU of the underlay's devices in bytes.";
+        "MTU of the underlay's devices in bytes; at least 1280 where tunnels run over IPv6 (RFC 8200).";
     UNDERLAY_RATE "underlay.rate" Rate {
         words: &["none"], range: from_to(1e8, 1e13), presence: Default("none"), factor: true, example: "10gbit",
     }
         "Line rate, counted with the framing of 38 bytes a frame; `none` sets no limit. Below 100mbit the bucket that a \
          super-packet needs would hold more than 10 ms of the line.";
+    UNDERLAY_IP "underlay.ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
+        "Which IP carries the tunnels. Without encapsulation nothing is carried in it: such a cell is measured once and \
+         compared with the tunnels over either.";
 
     ENCAPSULATION "encapsulation" Choice {
         words: &["none", "vxlan"], presence: Default("none"), factor: true, example: "{ vxlan: { udp_checksum: on } }",
@@ -234,14 +237,18 @@ keys! {
     VXLAN_DF "encapsulation.vxlan.df" Word {
         words: &["unset", "set", "inherit"], presence: Default("unset"), example: "set",
     }
-        "The outer header's don't-fragment bit.";
+        "The outer IPv4 header's don't-fragment bit; IPv6 has none, and no router fragments it.";
     VXLAN_CHECKSUM "encapsulation.vxlan.udp_checksum" Word { words: ON_OFF, presence: Default("off"), example: "on" }
-        "Whether the outer UDP checksum is computed.";
+        "Whether the outer UDP checksum is computed. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
+         that `underlay.ip` changes nothing else; the kernel's own default is on.";
 
     GUEST_MTU "guest_mtu" Whole {
         words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",
     }
         "MTU of the guests' devices in bytes; `max` is the underlay's less the encapsulation's overhead.";
+
+    GUEST_IP "guest_ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
+        "Which IP the guests speak; `ipv6` needs a `guest_mtu` of at least 1280 (RFC 8200).";
 
     OFFLOAD "offload" Map {
         words: &["none", "plain", "tunnel"], presence: Default("tunnel"), factor: true,

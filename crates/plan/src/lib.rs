@@ -23,6 +23,7 @@ mod decode;
 mod error;
 mod expand;
 mod factors;
+mod fit;
 mod keys;
 mod read;
 mod schema;

@@ -123,7 +123,7 @@ pub struct CellResult {
     pub cell: u32,
     /// Its levels of the varied factors.
     pub levels: Levels,
-    /// Its levels of all factors.
+    /// Its levels of all factors that mean something to it (`underlay.ip` means nothing without a tunnel).
     pub all_levels: Levels,
     /// The guest's MTU in bytes, resolved where the plan said `max`.
     pub guest_mtu: u32,
@@ -150,7 +150,7 @@ pub struct CellResult {
     /// Segments retransmitted within a window.
     pub retransmits: Option<Summary>,
     /// The most TCP payload that the line carries in this cell's frames, Gbit/s (TCP with
-    /// timestamps over IPv4); `null` without a rate.
+    /// timestamps over the guests' IP, in tunnels over the underlay's); `null` without a rate.
     pub line_limit_gbps: Option<f64>,
     /// The published throughput, Gbit/s.
     pub published_gbps: Option<f64>,
@@ -326,7 +326,8 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> Cell
         segments_per_packet: over(&segments_per_packet),
         retransmits: over(&retransmits),
         line_limit_gbps: network.rate.map(|rate| {
-            tcp_goodput_bps(rate, cell.guest_mtu, network.encapsulation.overhead_bytes()) / 1e9
+            let overhead = network.overhead_bytes();
+            tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
     }

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use fixture::{edit, run, write};
+use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::file;
-use wirecost_report::{ReadError, read};
+use wirecost_report::{ReadError, document, read};
 
 fn error(dir: &Path) -> String {
     let error: ReadError = read(dir).expect_err("an error");
@@ -28,7 +29,42 @@ fn a_record_of_a_newer_version_is_refused_even_if_its_shape_is_unknown() {
     let dir = write(&run(1, Cores::Split));
     let newer = r#"{"record_version": 7, "program_version": "3.1.0", "all": "else is new"}"#;
     fs::write(dir.path().join(file::RUN), newer).expect("written");
-    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 1: use the program that made the run (it says 3.1.0) or a newer one");
+    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 2: use the program that made the run (it says 3.1.0) or a newer one");
+}
+
+/// A run that a program before version 2 wrote, as it wrote it.
+#[test]
+fn a_record_of_version_1_reads_as_the_ipv4_that_it_was() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/v1");
+    let reading = read(&dir).expect("a run");
+    assert_eq!(reading.warnings, Vec::<String>::new());
+    let head = &reading.run.head;
+    assert_eq!(head.record_version, 1);
+    let plan = &head.experiment.plan;
+    assert_eq!(plan.underlay.ip, [IpVersion::Ipv4]);
+    assert_eq!(plan.guest_ip, [IpVersion::Ipv4]);
+    for cell in &head.experiment.cells {
+        let network = &cell.network;
+        assert_eq!(
+            (network.underlay_ip, network.guest_ip),
+            (IpVersion::Ipv4, IpVersion::Ipv4)
+        );
+    }
+
+    let doc = document(&reading.run, &dir, reading.warnings);
+    assert_eq!(
+        (doc.record_version, doc.samples, doc.rounds_done),
+        (1, 4, 2)
+    );
+    assert!(doc.invalid.is_empty());
+    // One factor of two levels, three metrics.
+    assert_eq!(doc.effects.len(), 3);
+    let limits: Vec<_> = doc.cells.iter().filter_map(|c| c.line_limit_gbps).collect();
+    let expected = [1448.0 / 1538.0, 1448.0 / 1588.0];
+    for (limit, expected) in limits.iter().zip(expected) {
+        assert!((limit - expected).abs() < 1e-9, "{limit}: {expected}");
+    }
+    assert_eq!(limits.len(), 2);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod fixture;
 use std::path::Path;
 
 use fixture::run;
+use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
@@ -51,6 +52,52 @@ fn a_disturbed_and_interrupted_run_at_70_columns() {
     end.outcome = Outcome::Interrupted;
     end.reason = Some("SIGINT".into());
     insta::assert_snapshot!(print(&run, 70));
+}
+
+#[test]
+fn a_cell_to_which_a_factor_means_nothing_has_a_dash_for_its_level() {
+    let mut run = run(2, Cores::Split);
+    let experiment = &mut run.head.experiment;
+    experiment.factors.insert(
+        0,
+        Factor {
+            key: "underlay.ip".into(),
+            levels: vec!["ipv4".into(), "ipv6".into()],
+        },
+    );
+    for cell in &mut experiment.cells {
+        if cell.network.encapsulation.is_tunnel() {
+            cell.levels.insert("underlay.ip".into(), "ipv6".into());
+        }
+    }
+    let printed = print(&run, 120);
+    let table = printed.lines().skip_while(|line| !line.starts_with('─'));
+    let first_columns: Vec<_> = table
+        .skip(1)
+        .take(8)
+        .map(|line| {
+            line.split_whitespace()
+                .take(3)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        first_columns,
+        [
+            "- 1500 none",
+            "- 1500 none",
+            "ipv6 1500 vxlan",
+            "ipv6 1500 vxlan",
+            "- 8900 none",
+            "- 8900 none",
+            "ipv6 8900 vxlan",
+            "ipv6 8900 vxlan"
+        ]
+    );
+    let of_tunnel =
+        "encapsulation vxlan instead of none, IPv6 underlay, guest MTU 1500, offload none";
+    assert!(printed.contains(of_tunnel), "{printed}");
 }
 
 #[test]

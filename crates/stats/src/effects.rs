@@ -17,6 +17,9 @@ use crate::{TCP_STREAM, verdict};
 /// A combination of which a cell was excluded has no effect; one without a valid pair has an
 /// effect without a ratio. `where_` holds the other *varied* factors.
 ///
+/// A cell without a level of some factor is one to which that factor means nothing, as the IP of the
+/// underlay does where nothing tunnels: it is compared with the cells of every level.
+///
 /// Ordered by factor (as in the plan), then by where (as the cells are), level, and metric.
 pub fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
     let rounds = ByCell::of(samples);
@@ -33,8 +36,10 @@ pub fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
                     where_: experiment
                         .varied()
                         .filter(|other| other.key != factor.key)
-                        .filter_map(|other| from.levels.get_key_value(&other.key))
-                        .map(|(key, level)| (key.clone(), level.clone()))
+                        .filter_map(|other| {
+                            let of = |cell: &'_ Cell| cell.levels.get(&other.key).cloned();
+                            Some((other.key.clone(), of(from).or_else(|| of(to))?))
+                        })
                         .collect(),
                     load: TCP_STREAM.into(),
                     metric,
@@ -55,6 +60,7 @@ pub fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
 }
 
 /// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.
+/// What means nothing to one of the two is no difference.
 fn contrasts<'a>(
     experiment: &'a Experiment,
     factor: &'a Factor,
@@ -68,13 +74,22 @@ fn contrasts<'a>(
         .iter()
         .filter(move |cell| first.is_some() && cell.levels.get(&factor.key) == first)
         .flat_map(move |from| {
-            others.iter().filter_map(move |level| {
-                let mut wanted = from.levels.clone();
-                wanted.insert(factor.key.clone(), level.clone());
-                let to = cells.iter().find(|cell| cell.levels == wanted)?;
-                Some((from, to))
+            others.iter().flat_map(move |level| {
+                cells
+                    .iter()
+                    .filter(move |to| to.levels.get(&factor.key) == Some(level))
+                    .filter(move |to| agree(from, to, &factor.key))
+                    .map(move |to| (from, to))
             })
         })
+}
+
+/// Whether two cells have the same level of every factor that both have a level of, but for `except`.
+fn agree(one: &Cell, other: &Cell, except: &str) -> bool {
+    one.levels
+        .iter()
+        .filter(|(key, _)| *key != except)
+        .all(|(key, level)| other.levels.get(key).is_none_or(|its| its == level))
 }
 
 /// Valid samples by cell and round.

@@ -2,6 +2,7 @@
 
 use wirecost_model::cell::{Cell, Experiment, Factor, Network, TcpStream};
 use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::ip::IpVersion;
 use wirecost_model::metric::Metric;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{
@@ -28,7 +29,9 @@ fn experiment(cores: Cores) -> Experiment {
                 network: Network {
                     underlay_mtu: 9000,
                     rate: None,
+                    underlay_ip: IpVersion::Ipv4,
                     encapsulation: encapsulation.clone(),
+                    guest_ip: IpVersion::Ipv4,
                     cores,
                 },
                 guest_mtu: mtu,
@@ -55,8 +58,10 @@ fn experiment(cores: Cores) -> Experiment {
             underlay: Underlay {
                 mtu: vec![9000],
                 rate: vec![None],
+                ip: vec![IpVersion::Ipv4],
             },
             guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
+            guest_ip: vec![IpVersion::Ipv4],
             encapsulation: encapsulations.into(),
             offload: vec![offload],
             load: TcpStreamPlan {
@@ -247,6 +252,58 @@ fn a_combination_of_which_a_cell_is_excluded_has_no_effect() {
             .all(|level| level == "none" || level == "8900")
     }));
     assert_eq!(effects.len(), 6);
+}
+
+/// The tunnels over either IP; without a tunnel there is no level of `underlay.ip`.
+#[test]
+fn a_cell_to_which_a_factor_means_nothing_is_compared_with_every_level_of_it() {
+    let mut experiment = experiment(Cores::Split);
+    let at_1500: Vec<Cell> = experiment.cells.drain(..2).collect();
+    let over = |ip: &str, index| {
+        let mut cell = at_1500[1].clone();
+        cell.levels.insert("underlay.ip".into(), ip.into());
+        cell.index = index;
+        cell
+    };
+    experiment.cells = vec![at_1500[0].clone(), over("ipv4", 1), over("ipv6", 2)];
+    experiment.factors[0].levels = vec!["1500".into()];
+    experiment.factors.push(Factor {
+        key: "underlay.ip".into(),
+        levels: vec!["ipv4".into(), "ipv6".into()],
+    });
+    let gbps = [8.0, 4.0, 2.0];
+    let samples: Vec<_> = (0..3)
+        .flat_map(|round| (0..3).map(move |cell| sample(round, cell, gbps[cell as usize], 0.5)))
+        .collect();
+
+    let effects = effects(&experiment, &samples);
+
+    let throughput: Vec<_> = effects
+        .iter()
+        .filter(|effect| effect.metric == Metric::Throughput)
+        .map(|effect| {
+            let (from, to) = (effect.from.as_str(), effect.to.as_str());
+            (from, to, effect.where_.clone(), effect.ratio)
+        })
+        .collect();
+    let at = |key: &str, level: &str| Levels::from([(key.into(), level.into())]);
+    let close = |ratio: Option<f64>, to: f64| (ratio.expect("a ratio") - to).abs() < 1e-6;
+    let [(.., first), (.., second), (.., third)] = throughput[..] else {
+        panic!("{throughput:?}");
+    };
+    let shown: Vec<_> = throughput
+        .iter()
+        .map(|(a, b, at, _)| (*a, *b, at.clone()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("none", "vxlan", at("underlay.ip", "ipv4")),
+            ("none", "vxlan", at("underlay.ip", "ipv6")),
+            ("ipv4", "ipv6", at("encapsulation", "vxlan")),
+        ]
+    );
+    assert!(close(first, 0.5) && close(second, 0.25) && close(third, 0.5));
 }
 
 #[test]

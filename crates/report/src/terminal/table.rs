@@ -193,7 +193,12 @@ fn levels(doc: &Document) -> Vec<Column> {
             cells: doc
                 .cells
                 .iter()
-                .map(|cell| cell.all_levels.get(key).cloned().unwrap_or_default())
+                .map(|cell| {
+                    cell.all_levels
+                        .get(key)
+                        .cloned()
+                        .unwrap_or_else(|| NONE.into())
+                })
                 .collect(),
             align: CellAlignment::Left,
         })

@@ -7,6 +7,8 @@ use wirecost_model::plan::Levels;
 pub(super) fn factor(key: &str) -> &str {
     match key {
         "guest_mtu" => "guest MTU",
+        "guest_ip" => "guest IP",
+        "underlay.ip" => "underlay IP",
         "underlay.mtu" => "underlay MTU",
         "underlay.rate" => "underlay rate",
         "message" => "write size",
@@ -27,6 +29,10 @@ pub(super) fn column(key: &str) -> String {
 /// `vxlan`, `no encapsulation`, `guest MTU 1500`, `offload none`.
 fn level(key: &str, level: &str) -> String {
     match (key, level) {
+        ("guest_ip", "ipv4") => "IPv4 guests".into(),
+        ("guest_ip", "ipv6") => "IPv6 guests".into(),
+        ("underlay.ip", "ipv4") => "IPv4 underlay".into(),
+        ("underlay.ip", "ipv6") => "IPv6 underlay".into(),
         ("encapsulation", "none") => "no encapsulation".into(),
         ("encapsulation", level) => level.into(),
         (key, level) => format!("{} {level}", factor(key)),
@@ -107,6 +113,20 @@ mod tests {
     fn cores_are_listed_in_runs() {
         assert_eq!(cores(&[1]), "core 1");
         assert_eq!(cores(&[0, 1, 2, 5, 7, 8]), "cores 0-2, 5, 7-8");
+    }
+
+    #[test]
+    fn both_ips_of_a_cell_are_told_apart() {
+        let cell = Levels::from([
+            ("underlay.ip".into(), "ipv4".into()),
+            ("guest_ip".into(), "ipv6".into()),
+            ("encapsulation".into(), "vxlan".into()),
+        ]);
+        assert_eq!(levels(&[], &cell), "vxlan, IPv6 guests, IPv4 underlay");
+        assert_eq!(
+            contrast("underlay.ip", "ipv4", "ipv6"),
+            "underlay IP ipv6 instead of ipv4"
+        );
     }
 
     #[test]
