@@ -5,9 +5,12 @@
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
 mod document;
+mod notes;
 mod published;
 mod read;
+mod short;
 mod terminal;
+mod words;
 
 pub use document::{
     CellResult, Document, Ending, InvalidSample, MarkCount, PublishedResult, document,

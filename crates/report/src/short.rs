@@ -3,8 +3,8 @@
 use wirecost_model::effect::{Effect, Verdict};
 use wirecost_model::metric::Metric;
 
-use super::words;
 use crate::document::Document;
+use crate::words;
 
 /// Changes that get a sentence: those with the largest effects.
 const CHANGES: usize = 3;
@@ -13,7 +13,7 @@ const CHANGES: usize = 3;
 const FILLS: f64 = 0.95;
 
 /// Every change, its throughput and its CPU, the other factors taken together; then what limits the conclusions.
-pub(super) fn sentences(doc: &Document) -> Vec<String> {
+pub(crate) fn sentences(doc: &Document) -> Vec<String> {
     if doc.samples == doc.invalid.len() as u32 {
         return vec!["No sample is valid: nothing can be told.".into()];
     }
