@@ -62,11 +62,13 @@ pub(crate) fn run(arguments: &Run) -> ExitCode {
             };
         }
     };
-    let document = match report::read(&finished.directory) {
-        Ok(document) => document,
+    let result = match report::read(&finished.directory) {
+        Ok(result) => result,
         Err(code) => return code,
     };
-    let printed = report::print(&document, arguments.json);
+    let page = report::write_page(&result, &finished.directory);
+    let document = &result.document;
+    let printed = report::print(document, page.as_deref(), arguments.json);
     let measured = document.cells.iter().all(|cell| cell.valid > 0);
     let whole = finished.end.outcome == Outcome::Complete && measured;
     if whole { printed } else { exit::incomplete() }

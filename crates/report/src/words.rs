@@ -3,6 +3,8 @@
 use wirecost_model::cell::Factor;
 use wirecost_model::plan::Levels;
 
+use crate::document::{CellResult, Document};
+
 /// A factor's name in a sentence.
 pub(crate) fn factor(key: &str) -> &str {
     match key {
@@ -50,6 +52,17 @@ pub(crate) fn levels(factors: &[Factor], levels: &Levels) -> String {
         .filter_map(|key| Some(level(key, levels.get(key)?)))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// A cell by its varied levels; where nothing was varied, those that a network is known by.
+pub(crate) fn cell(doc: &Document, cell: &CellResult) -> String {
+    if !cell.levels.is_empty() {
+        return self::levels(&doc.factors, &cell.levels);
+    }
+    let known = |key: &str| matches!(key, "guest_mtu" | "encapsulation" | "offload");
+    let levels = cell.all_levels.iter().filter(|(key, _)| known(key));
+    let levels = levels.map(|(key, level)| (key.clone(), level.clone()));
+    self::levels(&[], &levels.collect())
 }
 
 /// A ratio with as many digits as tell something: `x1.52`, `x0.061`, `x12.3`.
