@@ -23,7 +23,7 @@ pub fn markdown(doc: &Document) -> String {
         page.paragraph(&format!("**{}** {}", text(&label), text(&why)));
     }
     page.gap();
-    for sentence in short::sentences(doc) {
+    for sentence in short::sentences(doc, '×') {
         page.line(&format!("- {}", text(&sentence)));
     }
     oddities(doc, &mut page);

@@ -28,7 +28,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     notes::published(doc, &mut page);
     verdicts::print(doc, &mut page);
     page.heading("In short");
-    for sentence in short::sentences(doc) {
+    for sentence in short::sentences(doc, 'x') {
         page.paragraph(&sentence);
     }
     page.gap();

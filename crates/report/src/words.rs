@@ -83,7 +83,8 @@ pub(crate) fn ratio_and_interval(
     })
 }
 
-fn figure(ratio: f64) -> String {
+/// A ratio's digits.
+pub(crate) fn figure(ratio: f64) -> String {
     match ratio {
         r if r < 0.1 => format!("{r:.3}"),
         r if r < 10.0 => format!("{r:.2}"),

@@ -16,10 +16,12 @@ use super::svg::{Svg, width_of};
 use crate::document::{CellResult, Document};
 
 const WIDTH: f64 = 960.0;
-const LABEL: f64 = 290.0;
+const LABEL: f64 = 326.0;
 const HOST: f64 = 66.0;
 const RIGHT: f64 = 880.0;
 const BAR: f64 = 15.0;
+/// Beneath a bar, with room for its interval.
+const GAP: f64 = 5.0;
 
 const ID: &str = "cpu-title";
 
@@ -46,7 +48,7 @@ pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
         id: "cpu",
         title: "What does a Gbit/s cost in CPU, and where does it go?".into(),
         caption: "A bar is the median of the valid samples in percent of one core per Gbit/s: everything that was not idle, \
-                  its line the 95 % interval of the mean. The length is measured; the colours are only shares of it, from \
+                  the line beneath it the 95 % interval of the mean. The length is measured; the colours are only shares of it, from \
                   ticks that the kernel samples, and biased: work that starts and ends between ticks is \
                   charged to whoever runs at the tick. Do not compare classes more finely than by eye."
             .into(),
@@ -139,7 +141,7 @@ fn draw(cells: &[CellView], bars: &[Vec<Bar>]) -> String {
     let longest = all().map(|bar| bar.cpu.median).fold(0.0, f64::max);
     let high = high.fold(0.0, f64::max).min(longest * 1.5);
     let high = if high > 0.0 { high } else { 1.0 };
-    let (scale, ticks) = Scale::linear(0.0, high, (LABEL + HOST, RIGHT - 20.0), 8);
+    let (scale, ticks) = Scale::linear(0.0, high * 1.02, (LABEL + HOST, RIGHT - 20.0), 8);
     let mut svg = Svg::default();
     let used = |class: usize| all().any(|bar| bar.shares[class] > 0.0);
     let signs = CLASSES.iter().enumerate().filter(|(at, _)| used(*at));
@@ -148,7 +150,7 @@ fn draw(cells: &[CellView], bars: &[Vec<Bar>]) -> String {
         .collect();
     let top = legend::draw(&mut svg, LABEL + HOST, RIGHT - LABEL - HOST, &signs) + 8.0;
     let hosts = bars.iter().map(Vec::len).max().unwrap_or(1).max(1);
-    let row = hosts as f64 * (BAR + 3.0) + 12.0;
+    let row = hosts as f64 * (BAR + GAP) + 12.0;
     let bottom = top + row * cells.len() as f64;
     for &at in &ticks {
         let x = scale.at(at);
@@ -180,7 +182,7 @@ fn draw(cells: &[CellView], bars: &[Vec<Bar>]) -> String {
                 cell,
                 bar,
                 &scale,
-                y + 6.0 + at as f64 * (BAR + 3.0),
+                y + 6.0 + at as f64 * (BAR + GAP),
             );
         }
         svg.close();
@@ -218,8 +220,12 @@ fn draw_bar(svg: &mut Svg, cell: &CellView, bar: &Bar, scale: &Scale, y: f64) {
         }
     }
     if let (Some(low), Some(high)) = (bar.cpu.low, bar.cpu.high) {
-        let middle = y + BAR / 2.0;
-        svg.line("whisker", (scale.at(low), middle), (scale.at(high), middle));
+        let beneath = y + BAR + 2.0;
+        svg.line(
+            "whisker",
+            (scale.at(low), beneath),
+            (scale.at(high), beneath),
+        );
     }
     svg.text(
         "figure",

@@ -28,8 +28,8 @@ pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
     });
     let last = f64::from(doc.rounds_planned.max(2));
     let axes = Axes::new(
-        (1.0, last),
-        (low, high),
+        (0.5, last + 0.5),
+        (low - 1.0, high + 1.0),
         ("round", "% of the cell's median"),
     );
     Chart {

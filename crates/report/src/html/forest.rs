@@ -14,7 +14,8 @@ use crate::words;
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 290.0;
-const RIGHT: f64 = 730.0;
+const RIGHT: f64 = 700.0;
+const WORD: f64 = 842.0;
 const ROW: f64 = 24.0;
 
 /// Effects that one chart draws.
@@ -194,7 +195,7 @@ fn row(svg: &mut Svg, doc: &Document, effect: &Effect, scale: &Scale, y: f64) {
     }
     svg.text("figure", "start", (RIGHT, y + 4.5), &ratio(effect));
     let word = format!("{} {}", sign(effect.verdict), word(effect.verdict));
-    svg.text("verdict", "end", (WIDTH, y + 4.5), &word);
+    svg.text("verdict", "start", (WORD, y + 4.5), &word);
     svg.close();
 }
 

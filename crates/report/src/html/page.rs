@@ -99,7 +99,7 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         facts: facts(doc),
         lab: notes::LAB,
         place: notes::place(doc),
-        answers: short::sentences(doc)
+        answers: short::sentences(doc, '×')
             .iter()
             .map(|text| sentence(text))
             .collect(),

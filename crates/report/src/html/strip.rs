@@ -12,7 +12,7 @@ use super::svg::Svg;
 use crate::document::Document;
 
 const WIDTH: f64 = 960.0;
-const LABEL: f64 = 290.0;
+const LABEL: f64 = 326.0;
 const RIGHT: f64 = 880.0;
 
 /// Cells that one wide chart draws.
@@ -71,8 +71,9 @@ fn ends(cells: &[CellView]) -> Option<(f64, f64)> {
 fn draw(doc: &Document, cells: &[CellView]) -> String {
     let (low, high) = ends(cells).unwrap_or((0.0, 1.0));
     // A third of the way down to 0 is near enough to show 0 itself.
-    let low = if low < high / 3.0 { 0.0 } else { low };
-    let (scale, ticks) = Scale::linear(low, high, (LABEL, RIGHT - 20.0), 8);
+    let room = (high - low).max(high * 0.01) * 0.03;
+    let low = if low < high / 3.0 { 0.0 } else { low - room };
+    let (scale, ticks) = Scale::linear(low, high + room, (LABEL, RIGHT - 20.0), 8);
     let mut svg = Svg::default();
     let mut signs = vec![
         (Sign::Sample(State::Valid), "a sample"),

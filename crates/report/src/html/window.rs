@@ -34,7 +34,11 @@ pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Option<Chart> {
     let high = drawn().map(|part| part.2);
     let limits = shown.iter().filter_map(|cell| cell.result.line_limit_gbps);
     let high = high.chain(limits).fold(0.0, f64::max);
-    let axes = Axes::new((0.0, end), (0.0, high), ("seconds in the window", "Gbit/s"));
+    let axes = Axes::new(
+        (0.0, end),
+        (0.0, high * 1.04),
+        ("seconds in the window", "Gbit/s"),
+    );
     Some(Chart {
         id: "windows",
         title: "Was the load steady within the windows?".into(),
