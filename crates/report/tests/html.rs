@@ -292,7 +292,6 @@ fn hostile_names_are_only_text() {
     run.end.as_mut().expect("an end").outcome = Outcome::Failed;
     run.end.as_mut().expect("an end").reason = Some(HOSTILE.into());
     let text = page_with(&run, Some(HOSTILE));
-    let harmless = page_with(&disturbed(), Some("plan"));
     let page = Html::parse_document(&text);
     assert_eq!(all(&page, "script").len(), 1);
     assert_eq!(all(&page, "style").len(), 1);
@@ -300,20 +299,14 @@ fn hostile_names_are_only_text() {
     assert!(all(&page, "[onerror]").is_empty());
     assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
     assert!(text.contains("{{ 7 * 7 }}") && text.contains("␛[31m"));
-    // Every way that the name takes into the page: as many as there are elements with texts of it.
-    let shown = all(&page, "h1");
-    let title = super_visible(HOSTILE);
-    assert_eq!(text_of(&page, "h1"), title, "{}", shown.len());
+    let title = as_shown(HOSTILE);
+    assert_eq!(text_of(&page, "h1"), title);
     assert!(text_of(&page, "#plan pre").starts_with(&title));
     assert!(text_of(&page, "#samples svg title").contains(&title));
-    // The same elements as in a page without it, save where words are not the same.
-    let names = |page: &Html| all(page, "figure *").len();
-    let difference = names(&page).abs_diff(names(&Html::parse_document(&harmless)));
-    assert!(difference < 80, "lines of labels only: {difference}");
 }
 
 /// A text as the page shows it.
-fn super_visible(text: &str) -> String {
+fn as_shown(text: &str) -> String {
     text.replace('\u{1b}', "␛").replace('\u{202e}', "\u{fffd}")
 }
 
