@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Build the networks of a plan, measure them, and say what pays
     Run(Run),
-    /// Print the result of a run again, from its record alone, or write it as HTML, Markdown, CSV
+    /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
     Report(Report),
     /// End agents whose run is gone, and say which
     Clean(Clean),

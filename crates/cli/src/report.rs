@@ -35,6 +35,13 @@ pub(crate) fn report(arguments: &Report) -> ExitCode {
             Err(code) => code,
         };
     };
+    if is_record(path, &arguments.directory) {
+        screen::say(&format!(
+            "wirecost: {} is part of the record and is not written over; name another file with --out",
+            path.display()
+        ));
+        return exit::usage();
+    }
     match text(&result, arguments, FILE).map(|text| write(path, &text)) {
         Ok(Ok(())) => exit::FINE,
         Ok(Err(error)) => {
@@ -43,6 +50,18 @@ pub(crate) fn report(arguments: &Report) -> ExitCode {
         }
         Err(code) => code,
     }
+}
+
+/// Whether a path is of a file that the result is made from.
+fn is_record(path: &Path, directory: &Path) -> bool {
+    let record = [file::RUN, file::SAMPLES, file::END, file::PLAN];
+    let named = path.file_name().and_then(|name| name.to_str());
+    let parent = path.parent().map(|parent| match parent.as_os_str() {
+        here if here.is_empty() => Path::new("."),
+        _ => parent,
+    });
+    let same = || Some(fs::canonicalize(parent?).ok()? == fs::canonicalize(directory).ok()?);
+    named.is_some_and(|name| record.contains(&name)) && same().unwrap_or(false)
 }
 
 /// Reads a run directory, or says why not.

@@ -124,7 +124,7 @@ fn shares<'a>(usages: impl Iterator<Item = &'a HostUsage>) -> [f64; 5] {
         for (class, share) in classes.iter_mut().zip(told) {
             *class += core.busy_s * share;
         }
-        classes[4] += core.busy_s * (1.0 - told.iter().sum::<f64>()).max(0.0);
+        classes[4] += core.busy_s * unclassified(told);
         busy += core.busy_s;
     }
     if busy > 0.0 {
@@ -132,6 +132,12 @@ fn shares<'a>(usages: impl Iterator<Item = &'a HostUsage>) -> [f64; 5] {
     } else {
         [0.0, 0.0, 0.0, 0.0, 1.0]
     }
+}
+
+/// What the shares leave over; the last digits of their sum are not a class.
+fn unclassified(told: [f64; 4]) -> f64 {
+    let left = 1.0 - told.iter().sum::<f64>();
+    if left > 1e-6 { left } else { 0.0 }
 }
 
 fn draw(cells: &[CellView], bars: &[Vec<Bar>]) -> String {

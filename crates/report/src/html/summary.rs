@@ -21,7 +21,7 @@ const FIGURES: [Figure; 11] = [
     ("line limit#", |cell| {
         Some(format!("{:.2}", cell.line_limit_gbps?))
     }),
-    ("% of the limit#", |cell| {
+    ("% of limit#", |cell| {
         let share = cell.throughput_gbps?.median / cell.line_limit_gbps?;
         Some(format!("{:.0}", share * 100.0))
     }),
@@ -38,7 +38,7 @@ const FIGURES: [Figure; 11] = [
     ("kframes/s#", |cell| {
         Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3))
     }),
-    ("segments/packet#", |cell| {
+    ("segments/ packet#", |cell| {
         median(cell.segments_per_packet, 1)
     }),
 ];
