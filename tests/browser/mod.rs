@@ -44,7 +44,7 @@ pub(crate) struct Browser {
     events: VecDeque<Value>,
     asked: u64,
     session: Option<String>,
-    _profile: TempDir,
+    profile: TempDir,
 }
 
 /// What a page did while it was opened and used.
@@ -95,7 +95,7 @@ impl Browser {
             events: VecDeque::new(),
             asked: 0,
             session: None,
-            _profile: profile,
+            profile,
         };
         let target = browser.ask("Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
@@ -143,7 +143,7 @@ impl Browser {
     /// What it wrote about itself.
     fn log(&self) -> String {
         let mut text = String::new();
-        if let Ok(mut file) = File::open(self._profile.path().join("log")) {
+        if let Ok(mut file) = File::open(self.profile.path().join("log")) {
             let _ = file.read_to_string(&mut text);
         }
         text

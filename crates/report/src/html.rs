@@ -45,7 +45,6 @@ pub struct HtmlError(#[from] minijinja::Error);
 pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.set_keep_trailing_newline(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_formatter(|out, state, value| match value.as_str() {
         Some(text) if !value.is_safe() => {
@@ -64,7 +63,8 @@ pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
         script_hash => hash(SCRIPT),
         ..Value::from(Serde(&page))
     };
-    Ok(environment.get_template("page")?.render(context)?)
+    // The last line end of a template is not part of what it makes.
+    Ok(environment.get_template("page")?.render(context)? + "\n")
 }
 
 /// A source's hash as a policy names it.

@@ -162,7 +162,10 @@ fn a_changed_sample_changes_its_mark_its_row_its_cell_and_its_effects() {
             .collect();
         let bytes = &mut samples[7]["stream"]["bytes"];
         *bytes = (bytes.as_u64().expect("bytes") / 2).into();
-        samples.iter().map(|sample| format!("{sample}\n")).collect()
+        samples
+            .iter()
+            .map(|sample| sample.to_string() + "\n")
+            .collect()
     });
     let after = render();
     let (before, after) = (Html::parse_document(&before), Html::parse_document(&after));

@@ -114,7 +114,7 @@ mod tests {
         assert!((scale.at(7.0) - 300.0).abs() < 1e-9);
         let (_, ticks) = Scale::linear(4.7, 9.9, (0.0, 600.0), 3);
         assert_eq!(ticks, [6.0, 8.0]);
-        assert_eq!(tick(0.30000000000000004, &[0.0, 0.1]), "0.3");
+        assert_eq!(tick(0.1 + 0.2, &[0.0, 0.1]), "0.3");
     }
 
     #[test]

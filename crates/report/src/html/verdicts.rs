@@ -180,7 +180,7 @@ pub(super) fn meanings(low: f64, high: f64) -> Vec<Meaning> {
             word: word(verdict),
             says: match verdict {
                 Verdict::Pays => {
-                    format!("the whole interval is better than the band from {band}: do it")
+                    format!("the whole interval is better than the band from {band}: worth it")
                 }
                 Verdict::Costs => format!("the whole interval is worse than the band from {band}"),
                 Verdict::Gains => "better for certain, perhaps by less than is worth it".into(),
