@@ -15,7 +15,7 @@ use common::{
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
 use wirecost_model::plan::Cores;
-use wirecost_model::record::Outcome;
+use wirecost_model::record::{Outcome, file};
 use wirecost_model::sample::Invalid;
 
 /// As little as shows whether a lab can be had and is measured.
@@ -191,6 +191,10 @@ fn an_interrupted_run_keeps_and_prints_what_there_is() {
     let again = run(wirecost(["report", "--json"]).arg(&out));
     again.expect_code(0);
     assert_eq!(again.stdout, ended.stdout);
+    let page = run(wirecost(["report", "--html"]).arg(&out));
+    let written = fs::read_to_string(out.join(file::REPORT)).expect("a page");
+    assert_eq!(written, page.stdout);
+    assert!(written.contains("interrupted"), "{written}");
 }
 
 #[test]

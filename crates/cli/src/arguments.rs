@@ -33,7 +33,7 @@ pub(crate) struct Talk {
 pub(crate) enum Command {
     /// Build the networks of a plan, measure them, and say what pays
     Run(Run),
-    /// Print the result of a run again, from its record alone
+    /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
     Report(Report),
     /// List the built-in plans, or print one
     Plans(Plans),
@@ -74,13 +74,29 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of one form, and clap lets one through"
+)]
 pub(crate) struct Report {
     /// The run directory
     #[arg(value_name = "RUN_DIR")]
     pub(crate) directory: PathBuf,
-    /// Print the result as one JSON document
-    #[arg(long)]
+    /// One HTML file with charts, which needs no network
+    #[arg(long, group = "form")]
+    pub(crate) html: bool,
+    /// Markdown for a pull request or a wiki
+    #[arg(long, group = "form")]
+    pub(crate) markdown: bool,
+    /// Every sample as a row of CSV
+    #[arg(long, group = "form")]
+    pub(crate) csv: bool,
+    /// The result as one JSON document
+    #[arg(long, group = "form")]
     pub(crate) json: bool,
+    /// Write it to this file, over what is there, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

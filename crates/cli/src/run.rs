@@ -110,12 +110,14 @@ fn refused(error: &RunError) -> ExitCode {
     }
 }
 
-/// Prints the result from the record: whether every cell has a valid sample, and how printing went.
+/// Prints the result from the record and leaves it as a page there: whether every cell has a valid sample, and how printing went.
 /// `None` where the record cannot be read, which is told.
 fn result(directory: &Path, json: bool) -> Option<(bool, ExitCode)> {
-    let document = report::read(directory).ok()?;
+    let result = report::read(directory).ok()?;
+    let page = report::write_page(&result, directory);
+    let document = &result.document;
     let measured = document.cells.iter().all(|cell| cell.valid > 0);
-    Some((measured, report::print(&document, json)))
+    Some((measured, report::print(document, page.as_deref(), json)))
 }
 
 /// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a

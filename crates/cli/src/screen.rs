@@ -23,10 +23,18 @@ pub(crate) fn terminal() -> Terminal {
     }
 }
 
+/// Prints a text that has its own line ends.
+pub(crate) fn print_as_is(text: &str) -> ExitCode {
+    written(&mut stdout().lock(), text)
+}
+
 /// Prints a result, with a line end. A reader that has gone has read enough.
 pub(crate) fn print(text: &str) -> ExitCode {
-    let mut out = stdout().lock();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+    written(&mut stdout().lock(), &format!("{text}\n"))
+}
+
+fn written(out: &mut impl Write, text: &str) -> ExitCode {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             complain(&error);
             exit::incomplete()

@@ -25,6 +25,8 @@ pub mod file {
     pub const END: &str = "end.json";
     /// The plan's text as the user wrote it.
     pub const PLAN: &str = "plan.yaml";
+    /// The result for people, made from the others; no reader needs it.
+    pub const REPORT: &str = "report.html";
 }
 
 /// `run.json`: everything that was known before the first sample.

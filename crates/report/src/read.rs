@@ -17,6 +17,8 @@ pub struct Reading {
     pub run: Run,
     /// What a kill left behind, in words. The run can be used all the same.
     pub warnings: Vec<String>,
+    /// The plan as the user wrote it; `None` where the directory does not hold it (any more).
+    pub plan_text: Option<String>,
 }
 
 /// Why a run directory cannot be used. The text says what to do.
@@ -94,9 +96,11 @@ pub fn read(dir: &Path) -> Result<Reading, ReadError> {
             Vec::new()
         }
     };
+    let plan_text = bytes(&dir.join(file::PLAN))?;
     Ok(Reading {
         run: Run { head, samples, end },
         warnings,
+        plan_text: plan_text.map(|text| String::from_utf8_lossy(&text).into_owned()),
     })
 }
 

@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 use wirecost_stats::Summary;
 
 use super::page::{Page, visible_width};
-use super::words;
 use crate::document::{CellResult, Document};
+use crate::words;
 
 /// Spaces between columns: the padding, and where the line beneath the head has its junction.
 const GAP: u16 = PADDING + 1;

@@ -3,8 +3,10 @@
 use wirecost_model::cell::Factor;
 use wirecost_model::plan::Levels;
 
+use crate::document::{CellResult, Document};
+
 /// A factor's name in a sentence.
-pub(super) fn factor(key: &str) -> &str {
+pub(crate) fn factor(key: &str) -> &str {
     match key {
         "guest_mtu" => "guest MTU",
         "guest_ip" => "guest IP",
@@ -19,7 +21,7 @@ pub(super) fn factor(key: &str) -> &str {
 }
 
 /// A factor's name above a column, in two lines where it is long.
-pub(super) fn column(key: &str) -> String {
+pub(crate) fn column(key: &str) -> String {
     match key {
         "encapsulation" => "encap-\nsulation".into(),
         other => factor(other).replace(' ', "\n"),
@@ -40,12 +42,12 @@ fn level(key: &str, level: &str) -> String {
 }
 
 /// `guest MTU 8900 instead of 1500`.
-pub(super) fn contrast(key: &str, from: &str, to: &str) -> String {
+pub(crate) fn contrast(key: &str, from: &str, to: &str) -> String {
     format!("{} {to} instead of {from}", factor(key))
 }
 
 /// The levels in the order of the plan's factors, those that were not varied last: `vxlan, offload none`.
-pub(super) fn levels(factors: &[Factor], levels: &Levels) -> String {
+pub(crate) fn levels(factors: &[Factor], levels: &Levels) -> String {
     let varied = factors.iter().map(|factor| factor.key.as_str());
     let constant = levels
         .keys()
@@ -58,13 +60,24 @@ pub(super) fn levels(factors: &[Factor], levels: &Levels) -> String {
         .join(", ")
 }
 
+/// A cell by its varied levels; where nothing was varied, those that a network is known by.
+pub(crate) fn cell(doc: &Document, cell: &CellResult) -> String {
+    if !cell.levels.is_empty() {
+        return self::levels(&doc.factors, &cell.levels);
+    }
+    let known = |key: &str| matches!(key, "guest_mtu" | "encapsulation" | "offload");
+    let levels = cell.all_levels.iter().filter(|(key, _)| known(key));
+    let levels = levels.map(|(key, level)| (key.clone(), level.clone()));
+    self::levels(&[], &levels.collect())
+}
+
 /// A ratio with as many digits as tell something: `x1.52`, `x0.061`, `x12.3`.
-pub(super) fn ratio(ratio: f64) -> String {
+pub(crate) fn ratio(ratio: f64) -> String {
     format!("x{}", figure(ratio))
 }
 
 /// `x1.52 [1.45, 1.60]`; without an interval the ratio alone; without a ratio nothing.
-pub(super) fn ratio_and_interval(
+pub(crate) fn ratio_and_interval(
     of: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
@@ -76,7 +89,8 @@ pub(super) fn ratio_and_interval(
     })
 }
 
-fn figure(ratio: f64) -> String {
+/// A ratio's digits.
+pub(crate) fn figure(ratio: f64) -> String {
     match ratio {
         r if r < 0.1 => format!("{r:.3}"),
         r if r < 10.0 => format!("{r:.2}"),
@@ -85,12 +99,12 @@ fn figure(ratio: f64) -> String {
 }
 
 /// `1 round`, `8 rounds`.
-pub(super) fn count(n: usize, thing: &str) -> String {
+pub(crate) fn count(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// `core 0`, `cores 0-3, 6`.
-pub(super) fn cores(cpus: &[u32]) -> String {
+pub(crate) fn cores(cpus: &[u32]) -> String {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();
     let runs: Vec<String> = cpus

@@ -3,8 +3,8 @@
 use wirecost_model::effect::{Effect, Verdict};
 use wirecost_model::metric::Metric;
 
-use super::words;
 use crate::document::Document;
+use crate::words;
 
 /// Changes that get a sentence: those with the largest effects.
 const CHANGES: usize = 3;
@@ -13,7 +13,8 @@ const CHANGES: usize = 3;
 const FILLS: f64 = 0.95;
 
 /// Every change, its throughput and its CPU, the other factors taken together; then what limits the conclusions.
-pub(super) fn sentences(doc: &Document) -> Vec<String> {
+/// `times` stands before a ratio: `x` or `×`.
+pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
     if doc.samples == doc.invalid.len() as u32 {
         return vec!["No sample is valid: nothing can be told.".into()];
     }
@@ -34,7 +35,10 @@ pub(super) fn sentences(doc: &Document) -> Vec<String> {
             .min_by(|&a, &b| f64::total_cmp(&changes[a].size(), &changes[b].size()));
         changes.remove(smallest.unwrap_or(CHANGES));
     }
-    let mut sentences: Vec<String> = changes.iter().map(|change| change.sentence(doc)).collect();
+    let mut sentences: Vec<String> = changes
+        .iter()
+        .map(|change| change.sentence(doc, times))
+        .collect();
     sentences.extend(limits(doc));
     sentences
 }
@@ -61,14 +65,14 @@ impl<'a> Change<'a> {
         effects.map(|effect| size(effect)).fold(0.0, f64::max)
     }
 
-    fn sentence(&self, doc: &Document) -> String {
+    fn sentence(&self, doc: &Document, times: char) -> String {
         let effect = self.throughput[0];
         let mut text = words::contrast(&effect.factor, &effect.from, &effect.to);
         text.push_str(": in throughput it ");
-        text.push_str(&tally(doc, &self.throughput));
+        text.push_str(&tally(doc, &self.throughput, times));
         if !self.cpu.is_empty() {
             text.push_str("; in CPU per Gbit/s it ");
-            text.push_str(&tally(doc, &self.cpu));
+            text.push_str(&tally(doc, &self.cpu, times));
         }
         text.push('.');
         let first = text[..1].to_uppercase();
@@ -81,7 +85,7 @@ fn size(effect: &Effect) -> f64 {
 }
 
 /// `pays in 2 of 4 (most x1.98: vxlan, offload none), makes no difference in 2`.
-fn tally(doc: &Document, effects: &[&Effect]) -> String {
+fn tally(doc: &Document, effects: &[&Effect], times: char) -> String {
     let mut parts: Vec<String> = Vec::new();
     for verdict in [
         Verdict::Pays,
@@ -107,7 +111,7 @@ fn tally(doc: &Document, effects: &[&Effect]) -> String {
         };
         let settled = !matches!(verdict, Verdict::MakesNoDifference | Verdict::CannotTellYet);
         let example = match most.ratio {
-            Some(ratio) if settled => format!(" ({})", example(doc, most, ratio, count)),
+            Some(ratio) if settled => format!(" ({})", example(doc, most, ratio, count, times)),
             _ => String::new(),
         };
         parts.push(format!("{}{share}{example}", verb(verdict)));
@@ -128,12 +132,13 @@ const fn verb(verdict: Verdict) -> &'static str {
 }
 
 /// `most x1.98: vxlan, offload none`; of the only one, no `most`.
-fn example(doc: &Document, effect: &Effect, ratio: f64, of: usize) -> String {
+fn example(doc: &Document, effect: &Effect, ratio: f64, of: usize, times: char) -> String {
     let mut text = String::new();
     if of > 1 {
         text.push_str("most ");
     }
-    text.push_str(&words::ratio(ratio));
+    text.push(times);
+    text.push_str(&words::figure(ratio));
     let place = words::levels(&doc.factors, &effect.where_);
     let side = match effect.metric {
         Metric::SenderCpu => "sender",
