@@ -20,6 +20,11 @@ pub(crate) enum Command {
     Report(Report),
     /// End agents whose run is gone, and say which
     Clean(Clean),
+    /// Print a script that lets a shell complete `wirecost`
+    Completions(crate::completions::Completions),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(crate::man::Man),
     /// Be the agent of a host, spoken to over standard input and output
     #[command(hide = true)]
     Agent(Agent),

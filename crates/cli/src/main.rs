@@ -3,6 +3,10 @@
 mod agent;
 mod arguments;
 mod clean;
+mod completions;
+mod definition;
+mod examples;
+mod man;
 mod progress;
 mod report;
 mod run;
@@ -10,9 +14,7 @@ mod screen;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::arguments::{Arguments, Command};
+use crate::arguments::Command;
 
 /// Exit codes are part of the contract (docs/commands.md).
 mod exit {
@@ -33,10 +35,12 @@ mod exit {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    match definition::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
+        Command::Completions(arguments) => completions::completions(&arguments),
+        Command::Man(arguments) => man::man(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }
 }
