@@ -63,7 +63,7 @@ fn the_release_build_is_small_and_has_no_symbols() {
     assert!(elf.elf_symbol_table().is_empty(), "symbols are there");
 }
 
-/// A run in a root that holds the program, a plan, /proc and nothing else: agents are started from
+/// A run in a root that holds the program, a plan, /dev, /proc and nothing else: agents are started from
 /// the same file, and nothing is opened that a host might not have.
 #[test]
 fn a_run_needs_no_other_file_than_the_program() {
@@ -74,18 +74,21 @@ fn a_run_needs_no_other_file_than_the_program() {
     }
     let place = Place::new();
     let root = place.path();
-    for directory in ["proc", "sys"] {
+    for directory in ["dev", "proc", "sys"] {
         fs::create_dir(root.join(directory)).expect("directory");
     }
     fs::copy(&file, root.join("wirecost")).expect("copy");
     place.plan("name: alone\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n");
+    // The root is a mount of its own, as a container's is.
+    let steps = r#"mount --bind "$0" "$0" && mount --rbind /dev "$0/dev" &&
+        exec unshare --mount-proc --root="$0" --wd=/ "$@""#;
     let enter = |user: &[&str]| {
         let mut command = Command::new("unshare");
         command
-            .args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"])
+            .args(["--mount", "--pid", "--fork", "--kill-child"])
             .args(user)
-            .arg(format!("--root={}", root.display()))
-            .arg("--wd=/");
+            .args(["sh", "-c", steps])
+            .arg(root);
         command
     };
     // A user namespace where this is no root; some containers let nobody mount /proc.

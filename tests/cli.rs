@@ -18,10 +18,11 @@ fn help_names_the_commands_for_people() {
     Usage: wirecost <COMMAND>
 
     Commands:
-      run     Build the networks of a plan, measure them, and say what pays
-      report  Print the result of a run again, from its record alone
-      clean   End agents whose run is gone, and say which
-      help    Print this message or the help of the given subcommand(s)
+      run          Build the networks of a plan, measure them, and say what pays
+      report       Print the result of a run again, from its record alone
+      clean        End agents whose run is gone, and say which
+      completions  Print a script that lets a shell complete `wirecost`
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -47,6 +48,11 @@ fn help_of_run_says_what_the_exit_codes_mean() {
                            recorded]
           --json           Print the result as one JSON document
       -h, --help           Print help
+
+    Examples:
+      wirecost run                             the built-in plan
+      wirecost run lan.yaml --out before       a plan of your own, recorded in before/
+      wirecost run lan.yaml --json > lan.json  the result for a program
 
     Exit codes: 0 measured, 2 the plan or the command line is wrong, 3 the run could not be completed
     (what was measured is in the run directory).
