@@ -27,7 +27,7 @@ pub(crate) fn definition() -> Command {
         let command = command.mut_args(|argument| {
             // What a value is called says what it is.
             let called = argument.get_value_names().and_then(|names| names.first());
-            match called.map(|name| name.as_str()) {
+            match called.map(clap::builder::Str::as_str) {
                 Some("NAME") if of_plans => {
                     argument.add(ArgValueCompleter::new(completions::builtin_plans))
                 }

@@ -79,7 +79,7 @@ fn page_of_program(mut program: Command, commands: &[Command]) -> Page {
     text.heading("EXAMPLES");
     for Example { line, why } in commands
         .iter()
-        .flat_map(|c| examples::of(c.get_name()).first())
+        .filter_map(|command| examples::of(command.get_name()).first())
     {
         text.paragraph(&format!("{}:", uppercase_first(why)))
             .verbatim(&indented(line));
