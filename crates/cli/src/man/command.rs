@@ -80,6 +80,7 @@ fn page_of_program(mut program: Command, commands: &[Command]) -> Page {
     for Example { line, why } in commands
         .iter()
         .filter_map(|command| examples::of(command.get_name()).first())
+        .filter(|example| example.line.starts_with(&name))
     {
         text.paragraph(&format!("{}:", uppercase_first(why)))
             .verbatim(&indented(line));
@@ -295,13 +296,12 @@ mod tests {
         insta::assert_snapshot!(text, @r#"
         .ie \n(.g .ds Aq \(aq
         .el .ds Aq '
-        .TH WIRECOST-CLEAN 1  "wirecost VERSION" "Wirecost Manual"
+        .TH WIRECOST-CLEAN 1 "" "wirecost VERSION" "Wirecost Manual"
         .SH NAME
         wirecost\-clean \- end agents whose run is gone, and say which
         .SH SYNOPSIS
         \fBwirecost clean\fR [OPTIONS]
         .SH DESCRIPTION
-        .PP
         End agents whose run is gone, and say which.
         .SH OPTIONS
         .TP
@@ -321,7 +321,6 @@ mod tests {
         \fB3\fR
         The work could not be completed.
         .SH EXAMPLES
-        .PP
         After a run was killed:
         .PP
         .EX

@@ -12,7 +12,8 @@ impl Text {
         let mut title = Roff::new();
         let version = concat!("wirecost ", env!("CARGO_PKG_VERSION"));
         let (name, section) = (name.to_uppercase(), section.to_string());
-        title.control("TH", [&*name, &section, "", version, "Wirecost Manual"]);
+        // No date: the version says as much, and the same program writes the same pages.
+        title.control("TH", [&*name, &section, "\"\"", version, "Wirecost Manual"]);
         Self(title.render())
     }
 
@@ -26,7 +27,20 @@ impl Text {
     }
 
     pub(super) fn paragraph(&mut self, words: &str) -> &mut Self {
-        self.push(Roff::new().control("PP", []).text([roman(words)]))
+        self.apart().push(Roff::new().text([roman(words)]))
+    }
+
+    /// Begins a paragraph, unless a heading has just done so.
+    fn apart(&mut self) -> &mut Self {
+        let after_heading = self
+            .0
+            .lines()
+            .last()
+            .is_some_and(|line| line.starts_with(".SH"));
+        if after_heading {
+            return self;
+        }
+        self.push(Roff::new().control("PP", []))
     }
 
     /// A term and what it means.
@@ -42,7 +56,7 @@ impl Text {
     /// Lines as they are.
     pub(super) fn verbatim(&mut self, lines: &str) -> &mut Self {
         let mut block = Roff::new();
-        block.control("PP", []).control("EX", []);
+        block.control("EX", []);
         for line in lines.lines() {
             match line {
                 "" => block.control("sp", []),
@@ -50,7 +64,7 @@ impl Text {
                 line => block.text([roman(line.replace('`', GRAVE))]),
             };
         }
-        self.push(block.control("EE", []))
+        self.apart().push(block.control("EE", []))
     }
 
     /// Words as they stand in a help text: paragraphs, and what is set in columns.
