@@ -45,6 +45,11 @@ pub(crate) enum Command {
     Clean(Clean),
     /// Find out what this machine can do, and what to do about what it cannot
     Doctor(Doctor),
+    /// Print a script that lets a shell complete `wirecost`
+    Completions(crate::completions::Completions),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(crate::man::Man),
     /// Be the agent of a host, spoken to over standard input and output
     #[command(hide = true)]
     Agent(Agent),

@@ -3,9 +3,13 @@
 mod agent;
 mod arguments;
 mod clean;
+mod completions;
+mod definition;
 mod doctor;
 mod dry_run;
+mod examples;
 mod log;
+mod man;
 mod overhead;
 mod plan;
 mod plans;
@@ -15,8 +19,6 @@ mod run;
 mod screen;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
@@ -39,7 +41,7 @@ mod exit {
 }
 
 fn main() -> ExitCode {
-    let Arguments { command, talk } = Arguments::parse();
+    let Arguments { command, talk } = definition::parse();
     log::start(talk.verbose);
     match command {
         Command::Run(arguments) => run::run(&arguments, talk),
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
         Command::Overhead(arguments) => overhead::overhead(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Completions(arguments) => completions::completions(&arguments),
+        Command::Man(arguments) => man::man(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }
 }
