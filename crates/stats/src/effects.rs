@@ -8,6 +8,7 @@ use wirecost_model::metric::Metric;
 use wirecost_model::sample::Sample;
 
 use crate::ratio::{PairedRatio, has_log};
+use crate::sequential::Stopping;
 use crate::{TCP_STREAM, verdict};
 
 /// Compares every level of every varied factor with the factor's first, the other factors equal.
@@ -103,6 +104,6 @@ impl<'a> ByCell<'a> {
                 Some(figure(partner)?.ln() - figure(sample)?.ln())
             })
             .collect();
-        PairedRatio::of_logs(&logs)
+        PairedRatio::of_logs(&logs, Stopping::Fixed)
     }
 }

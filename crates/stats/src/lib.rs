@@ -12,6 +12,7 @@ mod effects;
 mod interval;
 mod order;
 mod ratio;
+pub mod sequential;
 mod summary;
 mod verdict;
 
@@ -19,6 +20,7 @@ pub use effects::effects;
 pub use interval::Interval;
 pub use order::order;
 pub use ratio::{PairedRatio, RatioError, paired_ratio};
+pub use sequential::Stopping;
 pub use summary::{Summary, summary};
 pub use verdict::{Margin, verdict};
 
