@@ -1,7 +1,7 @@
 //! Confidence intervals of a mean.
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{Continuous, ContinuousCDF, Normal, StudentsT};
 
 /// A confidence interval, ends included; 95 % unless what returns it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -36,9 +36,30 @@ pub(crate) fn of_mean(mean: f64, sd: f64, n: usize, alpha: f64) -> Option<Interv
 
 /// What a t variable of `freedom` degrees exceeds with probability `tail`, 0 < `tail` <= 0.5.
 pub(crate) fn t_upper(tail: f64, freedom: f64) -> f64 {
-    // By its lower tail: 1 - tail would lose the digits of a small one.
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |t| -t.inverse_cdf(tail))
+    let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else {
+        return f64::INFINITY;
+    };
+    // By the lower tail: 1 - tail would lose the digits of a small one. Far out the library's
+    // inverse is wrong by a factor (its tail is not): Newton's steps on the tail's logarithm, which
+    // is nearly straight in the quantile's, end that.
+    let mut t = -student.inverse_cdf(tail);
+    for _ in 0..STEPS {
+        let here = student.sf(t);
+        let slope = -student.pdf(t) * t / here;
+        let step = (tail / here).ln() / slope;
+        if !step.is_finite() {
+            break;
+        }
+        t *= step.clamp(-2.0, 2.0).exp();
+        if step.abs() < 1e-12 {
+            break;
+        }
+    }
+    t
 }
+
+/// Two are enough near the centre, a dozen in the far tail of one degree of freedom.
+const STEPS: usize = 40;
 
 /// Probability that a t variable of `freedom` degrees exceeds `t`.
 pub(crate) fn t_tail(t: f64, freedom: f64) -> f64 {
@@ -72,5 +93,24 @@ impl Interval {
     /// Whether `value` lies in it.
     pub fn holds(self, value: f64) -> bool {
         self.low <= value && value <= self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_t_are_scipys_far_into_the_tail() {
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../golden/methods.json")).expect("JSON");
+        for entry in golden["t_quantiles"].as_array().expect("a list") {
+            let number = |key: &str| entry[key].as_f64().expect("a number");
+            let ours = t_upper(number("tail"), number("freedom"));
+            assert!(
+                (ours / number("t") - 1.0).abs() < 1e-8,
+                "{ours} is not {entry}"
+            );
+        }
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::Aim;
-use super::boundary::{SEQUENTIAL_ALPHA, critical, information};
+use super::boundary::{IN_A_ROW, SEQUENTIAL_ALPHA, critical, information};
 use crate::interval::{moments, phi, phi_inverse, t_upper};
 
 /// Rounds beyond which nobody waits.
@@ -46,7 +46,7 @@ pub fn forecast(logs: &[f64], aim: &Aim, chance: f64) -> Option<Forecast> {
 /// rounds of `aim` are minded, the most are not: what comes back may be more. `None` where it is
 /// more than 100,000.
 ///
-/// Normal log ratios are assumed, and no look but the one at that round. `spread` is about the
+/// Normal log ratios are assumed. `spread` is about the
 /// relative standard deviation of one sample times the square root of two.
 pub fn rounds_needed(spread: f64, ratio: f64, aim: &Aim, chance: f64) -> Option<u32> {
     let enough = |rounds: u32| chance_settled(rounds, spread, ratio, aim) >= chance;
@@ -67,9 +67,13 @@ pub fn rounds_needed(spread: f64, ratio: f64, aim: &Aim, chance: f64) -> Option<
     Some(high)
 }
 
-/// The chance that a look after `rounds` rounds (at least 2) finds an answer.
+/// The chance that an effect is settled by a number of rounds: that there was an answer as many rounds
+/// earlier as it has to hold ([`IN_A_ROW`]; that it then does hold is nearly certain). 0 for fewer.
 pub fn chance_settled(rounds: u32, spread: f64, ratio: f64, aim: &Aim) -> f64 {
-    let n = f64::from(rounds);
+    let n = f64::from(rounds) - (IN_A_ROW - 1) as f64;
+    if n < 2.0 {
+        return 0.0;
+    }
     let freedom = n - 1.0;
     let effect = ratio.ln();
     let (wanted, margin) = (aim.precision.ln_1p(), aim.worth.ln_1p());
