@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 
-.PHONY: run test build bench lint install-missing install-missing-test install-missing-bench clean-strays
+.PHONY: run test build bench soak-stats lint install-missing install-missing-test install-missing-bench clean-strays
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
 run: build
@@ -22,6 +22,10 @@ test: install-missing-test
 ## Our load beside iperf3's on the same lab; takes some minutes and wants the machine for itself.
 bench: build install-missing-bench
 	$(CARGO) run --release --locked --package wirecost-bench
+
+## Every simulation behind docs/statistics.md, from fixed seeds; some minutes.
+soak-stats: install-missing
+	$(CARGO) run --release --locked --package wirecost-stats --example soak
 
 install-missing:
 	@scripts/install-missing cc:build-essential

@@ -9,6 +9,7 @@ mod candidates;
 mod experiment;
 mod fixed;
 mod noise;
+mod several;
 mod validity;
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use candidates::CANDIDATES;
 use experiment::{AIM, Tally, run};
 use noise::Noise;
+use several::{percentile, rates, seven};
 use wirecost_stats::sequential::{Aim, rounds_needed};
 
 const NOISES: [Noise; 8] = [
@@ -46,12 +48,15 @@ fn main() -> ExitCode {
     candidates_table(experiments);
     let mut broken = null_table(experiments);
     truths_table(experiments);
+    several_table(experiments);
+    lopsided_table(experiments);
     aims_table(experiments);
     power_table(experiments);
     forecast_table(experiments);
     methods_table(experiments);
     broken.extend(family_table(experiments));
     validity_table(experiments);
+    figures_table(experiments);
     if experiments >= 4000 && !broken.is_empty() {
         for bound in broken {
             eprintln!("soak: {bound}");
@@ -364,6 +369,91 @@ fn validity_table(experiments: u32) {
             [t.beyond, t.same, t.leaning]
                 .map(|count| percent(t.share(count)))
                 .join(" / ")
+        });
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+}
+
+fn several_table(experiments: u32) {
+    head(
+        "Seven effects that are none, of one reference; the run ends when all are settled",
+        &[
+            "noise of a sample",
+            "coverage of an effect",
+            "runs with a false difference",
+            "after correction",
+            "rounds",
+        ],
+    );
+    for noise in [
+        Noise::Normal(0.01),
+        Noise::Normal(0.03),
+        Noise::LogNormal(0.03),
+        Noise::Bimodal(0.02),
+    ] {
+        let t = seven(noise, &AIM, experiments);
+        println!(
+            "| {} | {} | {} | {} | {:.1} |",
+            noise.name(),
+            percent(t.share(t.covered) / 7.0),
+            percent(t.share(t.beyond)),
+            percent(t.share(t.same)),
+            t.mean_rounds()
+        );
+    }
+}
+
+fn lopsided_table(experiments: u32) {
+    head(
+        "Bad runs in one of the two cells only, no effect on the mean: coverage",
+        &[
+            "method",
+            "6 to 60 rounds, the rule",
+            "10 rounds",
+            "20",
+            "40",
+        ],
+    );
+    let noise = Noise::Lopsided(0.02);
+    let rule = run(noise, 1.0, &AIM, experiments, 1);
+    let fixed = [10, 20, 40].map(|rounds| fixed::methods(noise, rounds, experiments));
+    let cells = fixed.map(|t| percent(t.share(t.covered)));
+    println!(
+        "| t | {} | {} |",
+        percent(rule.share(rule.covered)),
+        cells.join(" | ")
+    );
+    let cells = fixed.map(|t| percent(t.share(t.lasted)));
+    println!("| signed rank | | {} |", cells.join(" | "));
+    let cells = fixed.map(|t| percent(t.share(t.same)));
+    println!("| bootstrap | | {} |", cells.join(" | "));
+}
+
+fn figures_table(experiments: u32) {
+    let fewer = (experiments / 4).max(1);
+    head(
+        &format!("Coverage of percentiles and rates ({fewer} experiments a line)"),
+        &["figure", "6 rounds", "10", "20"],
+    );
+    for (name, p, z) in [
+        ("p50", 0.5, 0.0),
+        ("p90", 0.9, 1.281_552),
+        ("p99", 0.99, 2.326_348),
+    ] {
+        let cells = [6, 10, 20].map(|rounds| {
+            let t = percentile(p, z, rounds, fewer);
+            percent(t.share(t.covered))
+        });
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    for (name, mean, burst) in [
+        ("10 single events a round", 10.0, 1),
+        ("10 in bursts of 5", 10.0, 5),
+        ("1 single event", 1.0, 1),
+    ] {
+        let cells = [6, 10, 20].map(|rounds| {
+            let t = rates(mean, burst, rounds, fewer);
+            percent(t.share(t.covered))
         });
         println!("| {name} | {} |", cells.join(" | "));
     }

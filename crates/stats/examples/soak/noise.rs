@@ -17,6 +17,8 @@ pub(crate) enum Noise {
     /// Three in ten samples are slow by four deviations, and one in twenty is an outlier that is
     /// slow by ten to forty.
     Bimodal(f64),
+    /// The second cell as [`Noise::Bimodal`], the first normal.
+    Lopsided(f64),
 }
 
 impl Noise {
@@ -26,10 +28,21 @@ impl Noise {
             Self::LogNormal(sd) => format!("log-normal {:.0} %", sd * 100.0),
             Self::Drifting(sd) => format!("drifting {:.0} %", sd * 100.0),
             Self::Bimodal(sd) => format!("bimodal, outliers {:.0} %", sd * 100.0),
+            Self::Lopsided(sd) => format!("that in one cell {:.0} %", sd * 100.0),
         }
     }
 
-    fn sample(self, numbers: &mut Numbers) -> f64 {
+    /// The noise of either cell. The mean logarithm of both is that of no noise.
+    fn of_cell(self, second: bool, numbers: &mut Numbers) -> f64 {
+        match (self, second) {
+            (Self::Lopsided(sd), false) => sd * numbers.normal(),
+            // Three in ten by 4, one in twenty by 25 on average.
+            (Self::Lopsided(sd), true) => Self::Bimodal(sd).sample(numbers) + 2.45 * sd,
+            _ => self.sample(numbers),
+        }
+    }
+
+    pub(crate) fn sample(self, numbers: &mut Numbers) -> f64 {
         match self {
             Self::Normal(sd) | Self::Drifting(sd) => (1.0 + sd * numbers.normal()).max(0.01).ln(),
             Self::LogNormal(sd) => {
@@ -37,7 +50,7 @@ impl Noise {
                 let (mean, deviation) = (0.5f64.exp(), (1f64.exp() * (1f64.exp() - 1.0)).sqrt());
                 -sd * (numbers.normal().exp() - mean) / deviation
             }
-            Self::Bimodal(sd) => {
+            Self::Bimodal(sd) | Self::Lopsided(sd) => {
                 let slow = if numbers.uniform() < 0.3 { 4.0 } else { 0.0 };
                 let outlier = if numbers.uniform() < 0.05 {
                     10.0 + 30.0 * numbers.uniform()
@@ -96,8 +109,8 @@ pub(crate) fn log_ratios(
             };
             let order = wirecost_stats::order(CELLS, round, seed);
             let position = |cell: usize| order.iter().position(|&c| c == cell).unwrap_or(0) as f64;
-            let first = level + slope * position(0) + noise.sample(numbers);
-            let second = level + slope * position(1) + noise.sample(numbers) + ratio.ln();
+            let first = level + slope * position(0) + noise.of_cell(false, numbers);
+            let second = level + slope * position(1) + noise.of_cell(true, numbers) + ratio.ln();
             second - first
         })
         .collect()

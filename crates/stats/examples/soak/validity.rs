@@ -65,11 +65,6 @@ pub(crate) fn dip_table() {
          const TABLE: &[(usize, [f64; 6])] = &["
     );
     for n in [10usize, 12, 15, 20, 25, 30, 40, 60, 100, 200, 500] {
-        let experiments = if n > 100 {
-            EXPERIMENTS / 5
-        } else {
-            EXPERIMENTS
-        };
         let mut dips: Vec<f64> = (0..EXPERIMENTS)
             .map(|experiment| {
                 let mut numbers = Numbers::new(7 + n as u64, experiment as u64);

@@ -7,7 +7,7 @@ use crate::interval::moments;
 
 /// `pbench-fio`, `pbench-uperf` and the like: a set of samples counts if its population standard
 /// deviation is within a share of its mean; else the set is set aside as a whole and measured anew,
-/// a number of times at most (`--samples`, `--max-stddev`, `--max-failures` of their manuals).
+/// a number of times at most (options `--samples`, `--max-stddev`, `--max-failures`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pbench {
     /// Samples of a set, at least 2.
@@ -18,7 +18,7 @@ pub struct Pbench {
     pub sets: u32,
 }
 
-/// pbench's own defaults: five samples within 5 %, six sets.
+/// The defaults in pbench's agent/bench-scripts/pbench-uperf: five samples within 5 %, six sets.
 impl Default for Pbench {
     fn default() -> Self {
         Self {
