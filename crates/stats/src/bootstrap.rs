@@ -28,8 +28,8 @@ pub(crate) fn resamples(n: usize, resamples: usize, seed: u64) -> impl Iterator<
 /// confidence intervals", Ann. Statist. 16 (1988) 927). `None` below ten values and where they are
 /// all the same.
 ///
-/// Not BCa, which covered 80 to 90 % in simulations with 10 to 40 rounds of noise with tails; this
-/// covers 88 to 96 % (docs/statistics.md).
+/// Not BCa, which covered less in simulations of 10 to 40 rounds of noise with tails. What this one
+/// covers: docs/statistics.md.
 pub fn bootstrap_mean(values: &[f64], alpha: f64, seed: u64) -> Option<Interval> {
     let (mean, Some(sd)) = moments(values)? else {
         return None;
