@@ -48,6 +48,14 @@ fn a_tenth_more_is_found_in_every_run_and_nearly_always_said_to_pay() {
     assert!(tally.mean_rounds() < 20.0, "{tally:?}");
 }
 
+/// An interval that is simply looked at every round says so three times as often.
+#[test]
+fn an_effect_at_the_margin_is_hardly_ever_said_to_pay() {
+    let tally = run(Noise::Normal(0.03), 1.05, &AIM, EXPERIMENTS, 1);
+    let allowed = 0.025 + 2.5 * (0.025 * 0.975 / f64::from(EXPERIMENTS)).sqrt();
+    assert!(tally.share(tally.beyond) <= allowed, "{tally:?}");
+}
+
 /// There the intervals cover less (docs/statistics.md), and still nothing is said to pay.
 #[test]
 fn bad_runs_of_one_cell_alone_are_not_said_to_pay_or_cost() {
