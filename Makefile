@@ -15,7 +15,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test build bench bench-start deny install uninstall deb \
+.PHONY: run test build bench bench-start soak-stats deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -77,6 +77,9 @@ uninstall:
 ## A Debian package in dist/; it needs nothing but dpkg-deb.
 deb: $(BINARY)
 	scripts/make-deb '$(BINARY)' dist
+## Every simulation behind docs/statistics.md, from fixed seeds; some minutes.
+soak-stats: install-missing
+	$(CARGO) run --release --locked --package wirecost-stats --example soak
 
 install-missing:
 	@scripts/install-missing cc:build-essential

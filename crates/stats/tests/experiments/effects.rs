@@ -1,147 +1,14 @@
-//! Effects of a small experiment: two guest MTUs, two encapsulations, a constant offload.
+//! Effects of the small experiment.
 
-use wirecost_model::cell::{Cell, Experiment, Factor, Network, TcpStream};
+use wirecost_model::cell::{Cell, Factor};
 use wirecost_model::effect::{Effect, Verdict};
-use wirecost_model::ip::IpVersion;
 use wirecost_model::metric::Metric;
-use wirecost_model::offload::{Offload, Profile};
-use wirecost_model::plan::{
-    Cores, Encapsulation, GuestMtu, Hosts, Levels, Plan, Repeat, TcpStreamPlan, Underlay, Vxlan,
-};
-use wirecost_model::sample::{Invalid, Sample, StreamResult};
-use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
-use wirecost_stats::effects;
+use wirecost_model::plan::{Cores, Levels};
+use wirecost_model::sample::Invalid;
+use wirecost_stats::sequential::{Aim, standing};
+use wirecost_stats::{Stopping, contrasts, effects};
 
-fn experiment(cores: Cores) -> Experiment {
-    let encapsulations = [Encapsulation::None, Encapsulation::Vxlan(Vxlan::default())];
-    let offload = Offload::profile(Profile::None);
-    let mut cells = Vec::new();
-    for mtu in [1500, 8900] {
-        for encapsulation in &encapsulations {
-            cells.push(Cell {
-                index: cells.len() as u32,
-                levels: [
-                    ("guest_mtu".into(), mtu.to_string()),
-                    ("encapsulation".into(), encapsulation.to_string()),
-                    ("offload".into(), offload.to_string()),
-                ]
-                .into(),
-                network: Network {
-                    underlay_mtu: 9000,
-                    rate: None,
-                    underlay_ip: IpVersion::Ipv4,
-                    encapsulation: encapsulation.clone(),
-                    guest_ip: IpVersion::Ipv4,
-                    cores,
-                },
-                guest_mtu: mtu,
-                offload: offload.clone(),
-                load: TcpStream {
-                    streams: 1,
-                    message: 131_072,
-                    congestion: "cubic".into(),
-                    socket_buffer: None,
-                },
-            });
-        }
-    }
-    let factor = |key: &str, levels: &[&str]| Factor {
-        key: key.into(),
-        levels: levels.iter().map(ToString::to_string).collect(),
-    };
-    Experiment {
-        plan: Plan {
-            name: "small".into(),
-            description: None,
-            hosts: Hosts::Lab,
-            cores,
-            underlay: Underlay {
-                mtu: vec![9000],
-                rate: vec![None],
-                ip: vec![IpVersion::Ipv4],
-            },
-            guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
-            guest_ip: vec![IpVersion::Ipv4],
-            encapsulation: encapsulations.into(),
-            offload: vec![offload],
-            load: TcpStreamPlan {
-                streams: vec![1],
-                message: vec![131_072],
-                congestion: vec!["cubic".into()],
-                socket_buffer: vec![None],
-            },
-            repeat: Repeat {
-                rounds: 3,
-                seconds: 1.0,
-                warmup: 0.2,
-                worth: 0.05,
-            },
-            exclude: Vec::new(),
-            published: None,
-            seed: Some(1),
-        },
-        factors: vec![
-            factor("guest_mtu", &["1500", "8900"]),
-            factor("encapsulation", &["none", "vxlan"]),
-            factor("offload", &["none"]),
-        ],
-        cells,
-    }
-}
-
-/// One second in which `gbps` arrived and each host was busy for `busy` seconds.
-fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
-    let host = HostUsage {
-        window_s: 1.0,
-        cores: vec![CoreUsage {
-            cpu: 0,
-            busy_s: busy,
-            idle_s: 1.0 - busy,
-            iowait_s: 0.0,
-            steal_s: 0.0,
-            shares: ClassShares::default(),
-        }],
-        foreign_cores: None,
-        backlog_drops: 0,
-        budget_exhausted: 0,
-        links: [].into(),
-        guest: ProtocolDelta::default(),
-    };
-    Sample {
-        round,
-        position: 0,
-        cell,
-        started_s: 0.0,
-        took_s: 1.4,
-        invalid: None,
-        marks: Vec::new(),
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        stream: Some(StreamResult {
-            bytes: (gbps * 1e9 / 8.0) as u64,
-            seconds: 1.0,
-            sender_seconds: 1.0,
-            intervals: Vec::new(),
-            flows: Vec::new(),
-        }),
-        sender: Some(host.clone()),
-        receiver: Some(host),
-    }
-}
-
-/// Three rounds in which 8900 doubles the throughput at equal busy time and vxlan changes nothing.
-fn samples() -> Vec<Sample> {
-    let mut samples = Vec::new();
-    for round in 0..3 {
-        let drift = 1.0 + f64::from(round) * 0.1;
-        for cell in 0..4 {
-            let mtu_gain = if cell >= 2 { 2.0 } else { 1.0 };
-            let jitter = 1.0 + f64::from((round + cell) % 3) * 0.002;
-            samples.push(sample(round, cell, 2.0 * drift * mtu_gain * jitter, 0.5));
-        }
-    }
-    samples
-}
+use crate::small::{experiment, sample, samples};
 
 fn find<'a>(effects: &'a [Effect], factor: &str, where_: &str, metric: Metric) -> &'a Effect {
     effects
@@ -254,6 +121,59 @@ fn a_combination_of_which_a_cell_is_excluded_has_no_effect() {
     assert_eq!(effects.len(), 6);
 }
 
+#[test]
+fn shared_cores_have_one_cpu_metric() {
+    let effects = effects(&experiment(Cores::Shared), &samples());
+    assert!(effects.iter().any(|e| e.metric == Metric::Cpu));
+    assert!(
+        effects
+            .iter()
+            .all(|e| !matches!(e.metric, Metric::SenderCpu | Metric::ReceiverCpu))
+    );
+}
+
+#[test]
+fn the_order_in_which_samples_were_taken_does_not_matter() {
+    let mut reversed = samples();
+    reversed.reverse();
+    let experiment = experiment(Cores::Split);
+    assert_eq!(
+        effects(&experiment, &samples()),
+        effects(&experiment, &reversed)
+    );
+}
+
+#[test]
+fn contrasts_are_the_effects_in_the_same_order_and_can_be_looked_at() {
+    let experiment = experiment(Cores::Split);
+    let contrasts = contrasts(&experiment, &samples());
+    let again: Vec<Effect> = contrasts
+        .iter()
+        .map(|contrast| contrast.effect(0.05, Stopping::Fixed))
+        .collect();
+    assert_eq!(again, effects(&experiment, &samples()));
+    let aim = Aim {
+        precision: 0.02,
+        worth: 0.05,
+        min_rounds: 4,
+        max_rounds: 60,
+    };
+    let standing = standing(contrasts.iter().map(|c| &c.logs[..]), &aim, 60);
+    assert_eq!(standing.looks.len(), 12);
+    assert!(!standing.known, "three rounds are fewer than the least");
+}
+
+#[test]
+fn the_interval_after_a_sequential_run_is_a_little_wider() {
+    let contrasts = contrasts(&experiment(Cores::Split), &samples());
+    for contrast in contrasts {
+        let fixed = contrast.effect(0.05, Stopping::Fixed);
+        let sequential = contrast.effect(0.05, Stopping::Sequential);
+        assert!(sequential.low < fixed.low && sequential.high > fixed.high);
+        assert_eq!(sequential.ratio, fixed.ratio);
+    }
+}
+
 /// The tunnels over either IP; without a tunnel there is no level of `underlay.ip`.
 #[test]
 fn a_cell_to_which_a_factor_means_nothing_is_compared_with_every_level_of_it() {
@@ -304,26 +224,4 @@ fn a_cell_to_which_a_factor_means_nothing_is_compared_with_every_level_of_it() {
         ]
     );
     assert!(close(first, 0.5) && close(second, 0.25) && close(third, 0.5));
-}
-
-#[test]
-fn shared_cores_have_one_cpu_metric() {
-    let effects = effects(&experiment(Cores::Shared), &samples());
-    assert!(effects.iter().any(|e| e.metric == Metric::Cpu));
-    assert!(
-        effects
-            .iter()
-            .all(|e| !matches!(e.metric, Metric::SenderCpu | Metric::ReceiverCpu))
-    );
-}
-
-#[test]
-fn the_order_in_which_samples_were_taken_does_not_matter() {
-    let mut reversed = samples();
-    reversed.reverse();
-    let experiment = experiment(Cores::Split);
-    assert_eq!(
-        effects(&experiment, &samples()),
-        effects(&experiment, &reversed)
-    );
 }
