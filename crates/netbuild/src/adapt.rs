@@ -11,10 +11,11 @@ use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
-use crate::host::{LabHost, receive_mask};
+use crate::host::LabHost;
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::spec::{GUEST_DEVICE, GUEST_PORT, Side, TUNNEL, UNDERLAY_DEVICE};
+use crate::steering::receive_mask;
 use crate::tbf;
 
 impl LabHost {

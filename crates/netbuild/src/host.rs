@@ -14,13 +14,13 @@ use crate::netlink::Netlink;
 use crate::spec::{
     BRIDGE, GUEST_DEVICE, GUEST_PORT, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE, prefix,
 };
-
-pub(crate) const RPS_DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
+use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
 
 /// A lab host under construction or in use. The calling thread's network namespace is the host's.
 #[derive(Debug)]
 pub struct LabHost {
     pub(crate) spec: HostSpec,
+    steering: Option<Steering>,
     pub(crate) netlink: Netlink,
     pub(crate) ethtool: Ethtool,
     pub(crate) guest: HeldNetns,
@@ -50,14 +50,17 @@ impl LabHost {
         for netlink in [&mut netlink, &mut guest_netlink] {
             up(netlink, "lo")?;
         }
-        if let Some(cpus) = &spec.receive_cpus {
-            let mask = cpu_mask(cpus);
-            fs::write(RPS_DEFAULT_MASK, &mask)
-                .step(|| format!("setting net.core.rps_default_mask to {mask}"))?;
-        }
+        let steering = match &spec.receive_cpus {
+            Some(cpus) => Some(
+                Steering::begin(cpus)
+                    .step(|| format!("setting net.core.rps_default_mask for {cpus:?}"))?,
+            ),
+            None => None,
+        };
         let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
         Ok(Self {
             spec,
+            steering,
             netlink,
             ethtool,
             guest,
@@ -84,9 +87,10 @@ impl LabHost {
     /// rate limit come with [`LabHost::adapt`].
     pub fn build(&mut self) -> Result<(), BuildError> {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
-        if self.spec.receive_cpus.is_some() {
-            fs::write(RPS_DEFAULT_MASK, "0")
-                .step(|| "resetting net.core.rps_default_mask".into())?;
+        if let Some(steering) = self.steering.take() {
+            steering
+                .end(UNDERLAY_DEVICE)
+                .step(|| format!("steering what `{UNDERLAY_DEVICE}` receives"))?;
             self.check_steering()?;
         }
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
@@ -251,44 +255,4 @@ fn keep_to_own_cores() -> Result<(), BuildError> {
         fs::write(&path, "1000").step(|| format!("writing {path}"))?;
     }
     Ok(())
-}
-
-/// A bitmap of CPUs as /proc and /sys write it: 32-bit words in hex, the highest first.
-pub(crate) fn cpu_mask(cpus: &[u32]) -> String {
-    let words = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
-    let word = |index: u32| {
-        let bits = cpus.iter().filter(|&&cpu| cpu / 32 == index);
-        format!(
-            "{:08x}",
-            bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32))
-        )
-    };
-    (0..words).rev().map(word).collect::<Vec<_>>().join(",")
-}
-
-/// Drops the leading zeros and commas that two spellings of one mask may differ in.
-pub(crate) fn mask_value(mask: &str) -> String {
-    let digits: String = mask.trim().chars().filter(|c| *c != ',').collect();
-    digits.trim_start_matches('0').to_owned()
-}
-
-/// The steering mask of a device's first queue, where this namespace's sysfs is mounted.
-pub(crate) fn receive_mask(device: &str) -> Option<String> {
-    let path = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_are_written_as_the_kernel_reads_them() {
-        assert_eq!(cpu_mask(&[0, 1]), "00000003");
-        assert_eq!(cpu_mask(&[1, 33]), "00000002,00000002");
-        assert_eq!(mask_value("00000000,00000002"), mask_value("2"));
-        assert_ne!(mask_value("00000002,00000000"), mask_value("2"));
-    }
 }

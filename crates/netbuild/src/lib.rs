@@ -12,6 +12,7 @@ mod ipv6;
 mod netlink;
 mod ready;
 mod spec;
+mod steering;
 pub mod tbf;
 pub mod trial;
 

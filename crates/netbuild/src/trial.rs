@@ -5,7 +5,6 @@
 //! faster than deleting devices one by one.
 
 use std::fmt::Debug;
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
@@ -21,8 +20,8 @@ use wirecost_sys::namespace::HeldNetns;
 use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change, PeerNamespace};
-use crate::host::{RPS_DEFAULT_MASK, cpu_mask, mask_value, receive_mask};
 use crate::netlink::{Intent, Netlink};
+use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
 use crate::tbf;
 
 const VETH: &str = "veth0";
@@ -88,15 +87,15 @@ impl Scratch {
         device::create_veth(&mut self.netlink, (name, name), namespace, MTU, None)
     }
 
-    /// Receive steering as a lab sets it: the namespace's default mask, taken up by a device that
-    /// is made meanwhile. Returns the mask that was read back; `None` where this namespace's sysfs
+    /// Receive steering as a lab sets it, for a device that is made meanwhile. Returns the mask that was read back; `None` where this namespace's sysfs
     /// cannot be seen.
     pub fn steering(&mut self, cpus: &[u32]) -> io::Result<Option<String>> {
         const STEERED: &str = "steered0";
-        fs::write(RPS_DEFAULT_MASK, cpu_mask(cpus))?;
+        let steering = Steering::begin(cpus)?;
         let made = self.veth_to_peer(STEERED);
-        fs::write(RPS_DEFAULT_MASK, "0")?;
+        let steered = steering.end(STEERED);
         made?;
+        steered?;
         let Some(found) = receive_mask(STEERED) else {
             return Ok(None);
         };

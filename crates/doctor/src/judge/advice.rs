@@ -42,7 +42,7 @@ fn special(trial: Trial, code: Option<i32>, machine: &Machine) -> Option<String>
             format!("`sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{allowed} cubic\"` as root")
         }
         (Trial::Steering, Some(ENOENT)) => {
-            "a kernel from Linux 6.3 on with CONFIG_RPS has it; on this one write `cores: shared` in \
+            "a kernel from Linux 6.3 on with CONFIG_RPS has it; on this one run as root, or write `cores: shared` in \
              the plan"
                 .into()
         }

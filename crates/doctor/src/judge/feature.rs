@@ -132,7 +132,7 @@ pub(super) const FEATURES: &[Feature] = &[
     Feature {
         trial: Trial::Steering,
         id: "receive-steering",
-        title: "Receive steering (RPS default mask)",
+        title: "Receive steering (RPS)",
         needed_for: "plans with cores: split, such as the built-in one, on two cores or more",
         option: "CONFIG_RPS",
         since: Some("6.3"),
