@@ -187,6 +187,26 @@ fn short_window(head: &RunHead) -> Option<String> {
     })
 }
 
+/// More than the line can carry is a fault of the limiter or of a clock, not a result.
+fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
+    // The bucket's 1 ms, and what lay in the receive buffer when the window began.
+    const SLACK: f64 = 1.02;
+    let over = |cell: &CellResult| Some(cell.throughput_gbps?.median / cell.line_limit_gbps?);
+    let beyond: Vec<f64> = cells
+        .iter()
+        .filter_map(over)
+        .filter(|&share| share > SLACK)
+        .collect();
+    let most = beyond.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "{} of {} cells measured more than their line can carry, up to {:.0}% of it: the rate limiter \
+         or the clock does not keep time here; do not rely on the figures of these cells",
+        beyond.len(),
+        cells.len(),
+        most * 100.0
+    ))
+}
+
 /// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
 pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let head = &run.head;
@@ -194,6 +214,12 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let plan = &experiment.plan;
     let effects = effects(experiment, &run.samples);
     let end = run.end.as_ref();
+    let cells: Vec<CellResult> = experiment
+        .cells
+        .iter()
+        .map(|cell| cell_result(experiment, cell, &run.samples))
+        .collect();
+    let beyond_the_line = beyond_the_line(&cells);
     Document {
         record_version: head.record_version,
         program_version: head.program_version.clone(),
@@ -214,11 +240,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         invalid: run.samples.iter().filter_map(invalid).collect(),
         marks: marks(&run.samples),
         factors: experiment.varied().cloned().collect(),
-        cells: experiment
-            .cells
-            .iter()
-            .map(|cell| cell_result(experiment, cell, &run.samples))
-            .collect(),
+        cells,
         published: plan.published.as_ref().map(|published| PublishedResult {
             source: published.source.clone(),
             ratios: published::ratios(experiment, &effects),
@@ -245,6 +267,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .into_iter()
             .chain(netfilter(head))
             .chain(short_window(head))
+            .chain(beyond_the_line)
             .collect(),
     }
 }

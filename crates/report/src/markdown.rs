@@ -171,16 +171,16 @@ fn verdict(effect: &Effect, rounds_done: u32) -> String {
 type Figure = (&'static str, fn(&CellResult) -> Option<String>);
 
 const FIGURES: [Figure; 9] = [
-    ("Gbit/s#", |cell| median(cell.throughput_gbps, 2)),
+    ("Gbit/s#", |cell| {
+        Some(words::gbps(cell.throughput_gbps?.median))
+    }),
     ("±%#", |cell| {
         Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
     }),
     ("line limit#", |cell| {
-        Some(format!("{:.2}", cell.line_limit_gbps?))
+        Some(words::gbps(cell.line_limit_gbps?))
     }),
-    ("published#", |cell| {
-        Some(format!("{:.2}", cell.published_gbps?))
-    }),
+    ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
     ("sender CPU#", |cell| {
         median(cell.sender_cpu_percent_per_gbps, 1)
     }),

@@ -148,7 +148,9 @@ pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
         Ending::Complete => return None,
         Ending::Interrupted => "interrupted",
         Ending::Failed => "failed",
-        Ending::NoEnd => "the record has no end: the run was killed, or is still going",
+        Ending::NoEnd => {
+            "the record has no end: the run was killed, could not write it, or is still going"
+        }
     };
     let reason = doc
         .reason

@@ -84,9 +84,30 @@ pub(crate) fn ratio_and_interval(
 ) -> Option<String> {
     let ratio = ratio(of?);
     Some(match (low, high) {
-        (Some(low), Some(high)) => format!("{ratio} [{}, {}]", figure(low), figure(high)),
+        (Some(low), Some(high)) => format!("{ratio} [{}, {}]", end(low), end(high)),
         _ => ratio,
     })
+}
+
+/// An interval's end. Beyond a hundred times or a hundredth it says only that nothing is known.
+fn end(ratio: f64) -> String {
+    const FAR: f64 = 100.0;
+    match ratio {
+        r if r < FAR.recip() => format!("<{}", FAR.recip()),
+        r if r > FAR => format!(">{FAR}"),
+        r => figure(r),
+    }
+}
+
+/// Gbit/s with two decimals, and with more where these would tell too little: 0.0987.
+pub(crate) fn gbps(gbps: f64) -> String {
+    let decimals = match gbps {
+        g if g >= 0.995 || g <= 0.0 => 2,
+        g if g >= 0.0995 => 3,
+        g if g >= 0.00995 => 4,
+        _ => 5,
+    };
+    format!("{gbps:.decimals$}")
 }
 
 /// A ratio's digits.
@@ -141,6 +162,28 @@ mod tests {
             contrast("underlay.ip", "ipv4", "ipv6"),
             "underlay IP ipv6 instead of ipv4"
         );
+    }
+
+    #[test]
+    fn an_interval_that_knows_nothing_is_not_given_digits() {
+        assert_eq!(
+            ratio_and_interval(Some(2.7), Some(1.0e-7), Some(1.07e6)).as_deref(),
+            Some("x2.70 [<0.01, >100]")
+        );
+    }
+
+    #[test]
+    fn slow_lines_have_three_digits_too() {
+        let cases = [
+            (9.8765, "9.88"),
+            (0.9412, "0.941"),
+            (0.0941, "0.0941"),
+            (0.00941, "0.00941"),
+            (0.0, "0.00"),
+        ];
+        for (figure, words) in cases {
+            assert_eq!(gbps(figure), words);
+        }
     }
 
     #[test]

@@ -74,9 +74,10 @@ fn a_last_line_cut_short_is_left_out_with_a_warning() {
     edit(dir.path(), file::SAMPLES, |text| {
         text[..text.len() - 40].into()
     });
+    fs::remove_file(dir.path().join(file::END)).expect("removed");
     let reading = read(dir.path()).expect("a run");
     assert_eq!(reading.run.samples, whole.samples[..15]);
-    insta::assert_snapshot!(reading.warnings.join("\n"), @"samples.jsonl, line 16 is incomplete: the run was killed while writing it; left out");
+    insta::assert_snapshot!(reading.warnings.join("\n"), @"samples.jsonl, line 16 is incomplete: the run was killed, or its disk was full, while it was written; left out");
 }
 
 #[test]
@@ -145,4 +146,24 @@ fn an_end_cut_short_is_no_end() {
     let reading = read(dir.path()).expect("a run");
     assert_eq!(reading.run.end, None);
     assert_eq!(reading.warnings.len(), 1);
+}
+
+#[test]
+fn a_complete_run_without_all_its_samples_was_changed_afterwards() {
+    let dir = write(&run(2, Cores::Split));
+    let path = dir.path().join(file::SAMPLES);
+    fs::write(&path, "").expect("written");
+    let reading = read(dir.path()).expect("a run");
+    insta::assert_snapshot!(reading.warnings.join("\n"), @"samples.jsonl holds 0 of 16 samples although the run came to its end: the record was changed, or not copied whole");
+}
+
+#[test]
+fn a_record_of_no_version_there_ever_was_is_refused() {
+    let dir = write(&run(1, Cores::Split));
+    let path = dir.path().join(file::RUN);
+    let text = fs::read_to_string(&path).expect("run.json");
+    let none = text.replacen("\"record_version\": 2", "\"record_version\": 0", 1);
+    assert_ne!(none, text);
+    fs::write(&path, none).expect("written");
+    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 0, which no program has written: the record was changed or damaged after it was written");
 }

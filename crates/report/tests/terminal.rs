@@ -227,3 +227,49 @@ fn warnings_are_shown() {
         "{text}"
     );
 }
+
+#[test]
+fn what_a_record_says_cannot_steer_the_terminal() {
+    let mut run = run(2, Cores::Split);
+    run.head.experiment.plan.name = "red\u{1b}[31m and \u{9b}2J".into();
+    run.samples[0].invalid = Some(Invalid::Load("bell \u{7}, title \u{1b}]0;x".into()));
+    for colour in [false, true] {
+        let text = terminal(&doc(&run), Terminal { width: 80, colour });
+        assert!(text.contains("red\u{241b}[31m and \u{fffd}2J"), "{text}");
+        assert!(text.contains("title \u{241b}]0;x"), "{text}");
+        let ours = |rest: &str| {
+            ["[0m", "[1m", "[2m", "[1;32m", "[1;31m", "[32m", "[33m"]
+                .iter()
+                .any(|sequence| rest.starts_with(sequence))
+        };
+        assert!(text.split('\u{1b}').skip(1).all(ours), "{text}");
+        let control = |c: char| c.is_control() && c != '\n' && c != '\u{1b}';
+        assert!(!text.contains(control), "{text}");
+    }
+}
+
+#[test]
+fn more_than_the_line_can_carry_is_no_result() {
+    let mut run = run(2, Cores::Split);
+    assert!(
+        doc(&run)
+            .warnings
+            .iter()
+            .all(|warning| !warning.contains("their line can carry"))
+    );
+    let (cell, rate) = {
+        let cell = &mut run.head.experiment.cells[0];
+        let rate = cell.network.rate.get_or_insert(10_000_000_000);
+        (cell.index, *rate)
+    };
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == cell) {
+        let stream = sample.stream.as_mut().expect("a stream");
+        stream.bytes = (rate as f64 / 8.0 * stream.seconds) as u64;
+    }
+    let warnings = doc(&run).warnings;
+    let beyond = warnings
+        .iter()
+        .find(|warning| warning.contains("their line can carry"));
+    let beyond = beyond.expect("a warning");
+    assert!(beyond.starts_with("1 of 8 cells measured more"), "{beyond}");
+}

@@ -10,6 +10,7 @@ use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
 use super::svg::Svg;
 use crate::document::Document;
+use crate::words;
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 326.0;
@@ -145,7 +146,7 @@ fn draw_cell(svg: &mut Svg, cell: &CellView, scale: &Scale, (y, height): (f64, f
             "figure",
             "end",
             (WIDTH, y + 4.5),
-            &format!("{:.2}", summary.median),
+            &words::gbps(summary.median),
         );
     } else {
         svg.text("figure", "end", (WIDTH, y + 4.5), "–");

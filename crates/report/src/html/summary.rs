@@ -10,24 +10,28 @@ use crate::words;
 type Figure = (&'static str, fn(&CellResult) -> Option<String>);
 
 const FIGURES: [Figure; 11] = [
-    ("Gbit/s#", |cell| median(cell.throughput_gbps, 2)),
+    ("Gbit/s#", |cell| {
+        Some(words::gbps(cell.throughput_gbps?.median))
+    }),
     ("95 % interval#", |cell| {
         let summary = cell.throughput_gbps?;
-        Some(format!("[{:.2}, {:.2}]", summary.low?, summary.high?))
+        Some(format!(
+            "[{}, {}]",
+            words::gbps(summary.low?),
+            words::gbps(summary.high?)
+        ))
     }),
     ("±%#", |cell| {
         Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
     }),
     ("line limit#", |cell| {
-        Some(format!("{:.2}", cell.line_limit_gbps?))
+        Some(words::gbps(cell.line_limit_gbps?))
     }),
     ("% of limit#", |cell| {
         let share = cell.throughput_gbps?.median / cell.line_limit_gbps?;
         Some(format!("{:.0}", share * 100.0))
     }),
-    ("published#", |cell| {
-        Some(format!("{:.2}", cell.published_gbps?))
-    }),
+    ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
     ("sender CPU#", |cell| {
         median(cell.sender_cpu_percent_per_gbps, 1)
     }),

@@ -126,7 +126,7 @@ fn columns(doc: &Document) -> Vec<Column> {
         "Gbit/s",
         0,
         "Gbit/s: what the receiving application read, median of valid samples",
-        &|cell| median(&cell.throughput_gbps, 2),
+        &|cell| Some(words::gbps(cell.throughput_gbps?.median)),
     ));
     columns.push(number(
         "±%",
@@ -138,10 +138,10 @@ fn columns(doc: &Document) -> Vec<Column> {
         "line\nlimit",
         5,
         "line limit: the TCP payload that the line carries in such frames",
-        &|cell| Some(format!("{:.2}", cell.line_limit_gbps?)),
+        &|cell| Some(words::gbps(cell.line_limit_gbps?)),
     ));
     columns.push(number("pub-\nlished", 4, "published: see below", &|cell| {
-        Some(format!("{:.2}", cell.published_gbps?))
+        Some(words::gbps(cell.published_gbps?))
     }));
     columns.push(number(
         "sender\nCPU",
