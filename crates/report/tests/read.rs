@@ -9,6 +9,7 @@ use fixture::{edit, run, write};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::file;
+use wirecost_model::sample::Sample;
 use wirecost_report::{ReadError, document, read};
 
 fn error(dir: &Path) -> String {
@@ -166,4 +167,23 @@ fn a_record_of_no_version_there_ever_was_is_refused() {
     assert_ne!(none, text);
     fs::write(&path, none).expect("written");
     insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 0, which no program has written: the record was changed or damaged after it was written");
+}
+
+#[test]
+fn the_documents_example_is_a_sample() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/record-format.md");
+    let text = fs::read_to_string(path).expect("docs/record-format.md");
+    let example = text
+        .split("```json")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let sample: Sample = serde_json::from_str(example.expect("an example")).expect("a sample");
+    assert_eq!(sample.invalid, None);
+    // What the text beneath it says of it.
+    let stream = sample.stream.expect("a stream");
+    let gbps = stream.bytes as f64 * 8.0 / stream.seconds / 1e9;
+    assert!(text.contains(&format!(
+        "{} x 8 / {} = {gbps:.2} Gbit/s",
+        stream.bytes, stream.seconds
+    )));
 }
