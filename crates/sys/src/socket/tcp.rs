@@ -131,6 +131,9 @@ pub fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
     })
 }
 
+/// What connect(2) says on a socket that does not block: `EINPROGRESS`.
+pub const IN_PROGRESS: i32 = libc::EINPROGRESS;
+
 /// send(2) on a connection: a broken one is `EPIPE`, never a signal.
 pub fn send(fd: &impl AsFd, buffer: &[u8]) -> io::Result<usize> {
     SockRef::from(fd).send_with_flags(buffer, libc::MSG_NOSIGNAL)

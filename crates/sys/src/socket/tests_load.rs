@@ -139,7 +139,7 @@ fn every_zero_copy_send_is_completed() {
     let data = vec![5; 20_000];
     let mut all = Completions::default();
     for _ in 0..3 {
-        let sent = send_zero_copy(&near, &data).unwrap();
+        let sent = send_zero_copy(&near, &data).unwrap().unwrap();
         far.read_exact(&mut vec![0; sent]).unwrap();
     }
     let deadline = Instant::now() + LONG;

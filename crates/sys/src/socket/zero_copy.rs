@@ -28,9 +28,8 @@ pub fn enable_zero_copy(fd: &impl AsFd) -> io::Result<()> {
 /// Sends from the caller's own pages. What they hold must stay until the send is completed, or else what the peer
 /// reads may be what they hold later; nothing worse.
 ///
-/// # Errors
-/// `ENOBUFS` where too many sends are not completed (`net.core.optmem_max`): send with a copy then.
-pub fn send_zero_copy(fd: &impl AsFd, buffer: &[u8]) -> io::Result<usize> {
+/// `None` where too many sends are not completed (`net.core.optmem_max`): send with a copy then.
+pub fn send_zero_copy(fd: &impl AsFd, buffer: &[u8]) -> io::Result<Option<usize>> {
     // SAFETY: the pointer and the length describe `buffer`. The kernel pins the pages for as long as it needs them.
     let result = unsafe {
         libc::send(
@@ -40,10 +39,12 @@ pub fn send_zero_copy(fd: &impl AsFd, buffer: &[u8]) -> io::Result<usize> {
             libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL,
         )
     };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result as usize)
+    if result >= 0 {
+        return Ok(Some(result as usize));
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(None),
+        error => Err(error),
     }
 }
 
