@@ -36,8 +36,13 @@ fn lowest_in(bucket: u64) -> u64 {
 }
 
 /// Where one thread counts.
-#[derive(Debug)]
 pub(crate) struct LatencyBook(Box<[AtomicU64]>);
+
+impl std::fmt::Debug for LatencyBook {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.snapshot().fmt(formatter)
+    }
+}
 
 impl LatencyBook {
     /// An empty one, every page of it there.

@@ -1,4 +1,5 @@
 //! Whole loads, both ends in this process. Every wait is bounded, none is measured.
 
+mod peers;
 mod streams;
 mod workloads;

@@ -21,6 +21,23 @@ impl std::fmt::Debug for RawAddress {
     }
 }
 
+impl PartialEq for RawAddress {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for RawAddress {}
+
+impl RawAddress {
+    /// As many as the kernel said there are.
+    fn bytes(&self) -> &[u8] {
+        let length = (self.length as usize).min(mem::size_of::<libc::sockaddr_storage>());
+        // SAFETY: within the storage, which was zeroed before the kernel wrote to it: every byte is initialised.
+        unsafe { std::slice::from_raw_parts((&raw const self.storage).cast(), length) }
+    }
+}
+
 impl Default for RawAddress {
     fn default() -> Self {
         Self {

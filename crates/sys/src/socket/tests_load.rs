@@ -61,6 +61,21 @@ fn a_batch_arrives_as_it_was_sent_and_can_be_answered() {
 }
 
 #[test]
+fn who_sent_is_told_apart() {
+    let far = bound();
+    let (one, other) = (connected(&far), connected(&far));
+    let mut batch = ReceiveBatch::new(1, 10, false);
+    let mut from = |socket: &UdpSocket| {
+        socket.send(b"x").unwrap();
+        batch.receive(&far, true).unwrap();
+        *batch.get(0).from
+    };
+    let first = from(&one);
+    assert_eq!(from(&one), first);
+    assert_ne!(from(&other), first);
+}
+
+#[test]
 fn a_batch_that_must_not_wait_says_so() {
     let mut batch = ReceiveBatch::new(2, 10, false);
     let error = batch.receive(&bound(), false).unwrap_err();

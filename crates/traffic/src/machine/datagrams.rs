@@ -26,6 +26,7 @@ const TURN: u32 = 16;
 struct Guest {
     ledger: Ledger,
     heard: u64,
+    address: RawAddress,
 }
 
 pub(crate) struct DatagramServer {
@@ -59,6 +60,9 @@ impl DatagramServer {
                 header[..length].copy_from_slice(&bytes[..length]);
                 self.control(&header, length, &from, desk);
                 continue;
+            }
+            if message.bytes.is_empty() {
+                desk.load.flows.count_stray();
             }
             let segment = message.segment.unwrap_or(message.length).max(1);
             let mut left = message.length;
@@ -115,16 +119,19 @@ impl DatagramServer {
                 let guest = &mut self.guests[index as usize];
                 match (phase, guest) {
                     // Asked again, since our answer was lost or late.
-                    (Phase::Open, Some(_)) => Answer::Taken,
+                    (Phase::Open, Some(guest)) if guest.address == *from => Answer::Taken,
                     (Phase::Open, guest) if !flow.here.load(Relaxed) => {
                         *guest = Some(Guest {
                             ledger: Ledger::new(),
                             heard: load.now(),
+                            address: *from,
                         });
                         load.flows.arrive(flow);
                         Answer::Taken
                     }
-                    (Phase::Close, Some(guest)) if length == header.len() => {
+                    (Phase::Close, Some(guest))
+                        if length == header.len() && guest.address == *from =>
+                    {
                         flow.incoming
                             .expected
                             .publish(count.max(guest.ledger.expected()));

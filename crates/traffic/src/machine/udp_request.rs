@@ -17,6 +17,8 @@ use crate::sequence::Stamp;
 
 /// Exchanges of one flow before the others of its thread have their turn.
 const TURN: u32 = 8;
+/// Requests of a flow that may be lost one after the other before its peer counts as vanished.
+const LOST_IN_A_ROW: u64 = 10;
 
 /// Requests that wait for their response, by number. No clock, no socket.
 #[derive(Debug)]
@@ -121,6 +123,8 @@ pub(crate) struct UdpRequester {
     number: u64,
     /// When the last response came, or the first request was sent.
     heard: u64,
+    /// Without any response for so long the peer counts as vanished, and not its datagrams as lost.
+    patience: u64,
     finishing: bool,
 }
 
@@ -134,6 +138,7 @@ impl UdpRequester {
             outstanding: Outstanding::new(load.options.depth as usize, timeout),
             number: 0,
             heard: 0,
+            patience: (timeout * LOST_IN_A_ROW).max(PEER_SILENCE.as_nanos() as u64),
             finishing: false,
         }
     }
@@ -257,7 +262,7 @@ impl Machine for UdpRequester {
                 };
                 return Next::Wait(interest, self.schedule.due(0));
             }
-            if now.saturating_sub(self.heard) > PEER_SILENCE.as_nanos() as u64 {
+            if now.saturating_sub(self.heard) > self.patience {
                 return Next::failed(io::ErrorKind::TimedOut.into());
             }
             if desk.load.flows.is_cut() {

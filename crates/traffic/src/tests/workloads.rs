@@ -342,7 +342,6 @@ fn many_flows_begin_run_and_end_without_an_error() {
         let options = Options {
             // Each is to have its turn on a machine that is busy with other tests.
             rate: (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000)),
-            reply_timeout: Duration::from_secs(5),
             ..options(workload, streams)
         };
         run(&options);
