@@ -31,7 +31,10 @@ pub use options::{
     dscp, receive_discarding, set_busy_poll, set_dscp, set_max_pacing_rate, set_udp_gro,
     set_udp_segment,
 };
-pub use tcp::{CongestionError, IN_PROGRESS, TcpInfo, congestion, send, set_congestion, tcp_info};
+pub use tcp::{
+    CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, send, set_congestion,
+    tcp_info,
+};
 pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 
 /// Waits until at least one of `fds` can be read, has an error to tell (its error queue included) or was hung up.

@@ -1,18 +1,22 @@
 //! How a load's threads are best driven: each workload with a thread for each flow, with one or two threads for all
 //! of them, and spinning; interleaved, on two namespaces joined by a veth, the server on the last processor and the
-//! client on the first. Needs root. `cargo bench -p wirecost-traffic -- [PART OF A ROW'S NAME] [ROUNDS]`.
+//! client on the first. TCP goes without segmentation offload, datagrams with it. Needs root. `cargo bench -p wirecost-traffic -- [PART OF A ROW'S NAME] [ROUNDS]`.
 //!
 //! Prints what docs/loads.md has: the median figure of each way, and the median of its ratios to the first way, round
 //! by round, with their quartiles.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
 use wirecost_sys::process::{allowed_cpus, pin_to};
-use wirecost_traffic::{Client, Options, Segmentation, Server, Snapshot, Waiting, Window, Workload};
+use wirecost_traffic::{
+    Client, Options, Segmentation, Server, Snapshot, Waiting, Window, Workload,
+};
 
 const WARMUP: Duration = Duration::from_millis(200);
 const WINDOW: Duration = Duration::from_millis(600);
@@ -51,7 +55,9 @@ fn bed() -> Bed {
     client
         .netns()
         .within(|| {
-            ip(&format!("link add dr0 type veth peer name dr1 netns {peer}"));
+            ip(&format!(
+                "link add dr0 type veth peer name dr1 netns {peer}"
+            ));
             ip("addr add 10.99.0.1/24 dev dr0");
             ip("link set dr0 up");
         })
@@ -64,6 +70,27 @@ fn bed() -> Bed {
         })
         .expect("the server's namespace");
     Bed { client, server }
+}
+
+/// Switches segmentation and aggregation of both devices: with them on, throughput over a veth is bistable.
+fn offload(bed: &Bed, on: bool) {
+    for (netns, device) in [(&bed.client, "dr0"), (&bed.server, "dr1")] {
+        let switch = || -> std::io::Result<()> {
+            let ethtool = Ethtool::open()?;
+            let features = ethtool.features(device)?;
+            let wanted: BTreeMap<String, bool> = features
+                .into_keys()
+                .filter(|name| name.contains("segmentation") || name == "rx-gro")
+                .map(|name| (name, on))
+                .collect();
+            ethtool.set_features(device, &wanted)
+        };
+        netns
+            .netns()
+            .within(switch)
+            .expect("namespace")
+            .expect("ethtool");
+    }
 }
 
 fn way(name: &'static str, options: &Options, change: impl FnOnce(&mut Options)) -> Way {
@@ -80,12 +107,27 @@ fn rows() -> Vec<Row> {
         ..Options::new(workload, [3; 16])
     };
     let is_stream = |workload| matches!(workload, Workload::TcpStream | Workload::TcpBidirectional);
-    for workload in [Workload::TcpStream, Workload::TcpBidirectional, Workload::TcpRr, Workload::TcpCrr, Workload::UdpRr] {
-        for streams in [1, 4, 8, 16, 64] {
+    for workload in [
+        Workload::TcpStream,
+        Workload::TcpBidirectional,
+        Workload::TcpRr,
+        Workload::TcpCrr,
+        Workload::UdpRr,
+    ] {
+        for streams in [1, 4, 8, 16, 64, 256] {
+            if streams > 16 && workload == Workload::TcpBidirectional {
+                continue;
+            }
             let options = base(workload, streams);
-            let halves = if workload == Workload::TcpBidirectional { 2 } else { 1 };
+            let halves = if workload == Workload::TcpBidirectional {
+                2
+            } else {
+                1
+            };
             let mut ways = vec![
-                way("a thread each", &options, |options| options.threads = Some(streams * halves)),
+                way("a thread each", &options, |options| {
+                    options.threads = Some(streams * halves)
+                }),
                 way("one thread", &options, |options| {
                     options.threads = Some(1);
                     // With one flow that is the same; think time forces the waiting drive, and is none of it.
@@ -115,8 +157,10 @@ fn rows() -> Vec<Row> {
             request,
             ..base(Workload::UdpStream, 1)
         };
-        let segmented = |send, receive| move |options: &mut Options| {
-            options.segmentation = Segmentation { send, receive };
+        let segmented = |send, receive| {
+            move |options: &mut Options| {
+                options.segmentation = Segmentation { send, receive };
+            }
         };
         rows.push(Row {
             name: format!("udp-stream 1 of {request}"),
@@ -140,7 +184,10 @@ fn is_udp(workload: Workload) -> bool {
 fn measure(bed: &Bed, options: &Options, cpus: [u32; 2]) -> [Window; 2] {
     let listen: SocketAddr = "10.99.0.2:0".parse().expect("an address");
     pin_to(&[cpus[1]]).expect("affinity");
-    let within = bed.server.netns().within(|| Server::listen(listen, options));
+    let within = bed
+        .server
+        .netns()
+        .within(|| Server::listen(listen, options));
     let server = within.expect("namespace").expect("server");
     pin_to(&[cpus[0]]).expect("affinity");
     let within = bed
@@ -166,10 +213,14 @@ fn measure(bed: &Bed, options: &Options, cpus: [u32; 2]) -> [Window; 2] {
     [0, 1].map(|end| Window::between(&before[end], &after[end]).expect("a window"))
 }
 
+fn is_datagrams(row: &Row) -> bool {
+    row.name.starts_with("udp-stream")
+}
+
 /// The figure, and processor seconds of the load's threads per second at both ends.
 fn figure(row: &Row, [client, server]: &[Window; 2]) -> (f64, f64) {
     let busy = |window: &Window| window.threads.iter().map(|thread| thread.busy).sum::<f64>();
-    let figure = if row.name.starts_with("udp-stream") {
+    let figure = if is_datagrams(row) {
         server.sum(|counts| counts.received) as f64 / server.seconds
     } else if row.counts {
         client.sum(|counts| counts.received) as f64 / client.seconds
@@ -190,7 +241,9 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
     let wanted = arguments.next().unwrap_or_default();
     let rounds = arguments
         .next()
@@ -201,13 +254,18 @@ fn main() {
     println!("| load | way | median | ratio (quartiles) | threads' CPU |");
     println!("|---|---|---|---|---|");
     for row in rows().iter().filter(|row| row.name.contains(&wanted)) {
+        offload(&bed, is_datagrams(row));
         let mut figures: Vec<Vec<(f64, f64)>> = row.ways.iter().map(|_| Vec::new()).collect();
         for _ in 0..rounds {
             for (way, figures) in row.ways.iter().zip(&mut figures) {
                 figures.push(figure(row, &measure(&bed, &way.options, cpus)));
             }
         }
-        let unit = if row.counts { (1e3, "k/s") } else { (1e9, "Gbit/s") };
+        let unit = if row.counts {
+            (1e3, "k/s")
+        } else {
+            (1e9, "Gbit/s")
+        };
         for (way, values) in row.ways.iter().zip(&figures) {
             let median = |of: fn(&(f64, f64)) -> f64| {
                 quartile(&sorted(values.iter().map(of).collect()), 0.5)

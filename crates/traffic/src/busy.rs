@@ -99,7 +99,10 @@ mod tests {
 
     #[test]
     fn a_load_is_generator_bound_when_all_of_its_threads_are() {
-        let (full, half) = (over_a_second(at(990, 0, 0, 0)), over_a_second(at(500, 0, 0, 0)));
+        let (full, half) = (
+            over_a_second(at(990, 0, 0, 0)),
+            over_a_second(at(500, 0, 0, 0)),
+        );
         assert!(generator_bound(&[full, full]));
         assert!(!generator_bound(&[full, half]));
         assert!(!generator_bound(&[]));

@@ -14,7 +14,7 @@ use crate::opening::open_all;
 use crate::options::{Limit, Options};
 use crate::preflight::raise_descriptors;
 use crate::snapshot::Snapshot;
-use crate::table::{ClientFlow, Table};
+use crate::table::{ClientFlow, Opening, Table};
 use crate::worker::{Drive, spawn};
 
 /// The end that asks or sends: connected, then started, then stopped.
@@ -57,15 +57,16 @@ impl Client {
     /// Gives every machine to a thread.
     fn employ(&mut self) -> Result<(), TrafficError> {
         let load = &self.load;
-        let mut shares: Vec<Vec<Box<dyn Machine>>> = load.seats.iter().map(|_| Vec::new()).collect();
+        let mut shares: Vec<Vec<Box<dyn Machine>>> =
+            load.seats.iter().map(|_| Vec::new()).collect();
         let mut next = 0;
         for flow in &self.flows {
             let book = &load.flows.all()[flow.index as usize];
             let machines = (load.table.client)(load, flow.clone())
                 .and_then(|machines| {
-                    if let Some(socket) = &flow.socket {
-                        socket.set_nonblocking(load.drive != Drive::Blocking)?;
-                        let _ = book.socket.set(Arc::clone(socket));
+                    if load.table.opening != Opening::Connections {
+                        flow.socket.set_nonblocking(load.drive != Drive::Blocking)?;
+                        let _ = book.socket.set(Arc::clone(&flow.socket));
                     }
                     Ok(machines)
                 })
@@ -126,7 +127,12 @@ impl Client {
     /// A flow that broke; [`TrafficError::NotOver`] where the limit was not reached in time, or there is none.
     pub fn wait_over(&self, timeout: Duration) -> Result<(), TrafficError> {
         let flows = &self.load.flows;
-        let broken = || flows.all().iter().any(|flow| matches!(flow.end.get(), Some(End::Failed(_))));
+        let broken = || {
+            flows
+                .all()
+                .iter()
+                .any(|flow| matches!(flow.end.get(), Some(End::Failed(_))))
+        };
         let over = if let Some(Limit::Time(time)) = self.load.options.limit {
             flows.wait_until(Some(Instant::now() + time.min(timeout)), broken);
             time <= timeout

@@ -21,7 +21,7 @@ const COMPLETION: Duration = Duration::from_millis(100);
 
 /// The server sends its count once it has read all of ours. `false`: not by the deadline.
 pub(crate) fn by_count(load: &Load, flow: ClientFlow, deadline: Instant) -> io::Result<bool> {
-    let socket = flow.socket()?;
+    let socket = flow.socket;
     socket.set_nonblocking(false)?;
     // A source that never began has not ended its half.
     let _ = socket.shutdown(Shutdown::Write);
@@ -72,7 +72,7 @@ pub(crate) fn by_peer(load: &Load, flow: ClientFlow, _: Instant) -> io::Result<b
 
 /// We end our half, the server answers what was asked and ends its own.
 pub(crate) fn by_end(_: &Load, flow: ClientFlow, deadline: Instant) -> io::Result<bool> {
-    let socket = flow.socket()?;
+    let socket = flow.socket;
     socket.set_nonblocking(false)?;
     let _ = socket.shutdown(Shutdown::Write);
     let mut past = [0; 1];
@@ -101,15 +101,23 @@ fn io_error(error: TrafficError) -> io::Error {
 
 /// One more connection says that the flow is over.
 pub(crate) fn by_connection(load: &Load, flow: ClientFlow, deadline: Instant) -> io::Result<bool> {
-    let socket = knock(flow.target, &load.options, flow.index, Phase::Close, deadline)
-        .map_err(io_error)?;
+    let socket = flow.socket.try_clone()?;
+    let socket = knock(
+        socket,
+        flow.target,
+        &load.options,
+        flow.index,
+        Phase::Close,
+        deadline,
+    )
+    .map_err(io_error)?;
     hear(&socket, flow.target, flow.index, deadline).map_err(io_error)?;
     Ok(true)
 }
 
 /// A datagram says that the flow is over, and how many there were.
 pub(crate) fn by_datagram(load: &Load, flow: ClientFlow, deadline: Instant) -> io::Result<bool> {
-    let socket = flow.socket()?;
+    let socket = flow.socket;
     socket.set_nonblocking(false)?;
     if load.options.segmentation.send {
         // This datagram is to stay one.

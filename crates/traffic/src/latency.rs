@@ -162,7 +162,8 @@ fn combine(one: &[(u32, u64)], other: &[(u32, u64)], with: fn(u64, u64) -> u64) 
             (Some((a, _)), Some((b, _))) => *a.min(b),
         };
         let take = |from: &mut std::iter::Peekable<std::slice::Iter<'_, (u32, u64)>>| {
-            from.next_if(|(at, _)| *at == bucket).map_or(0, |(_, count)| *count)
+            from.next_if(|(at, _)| *at == bucket)
+                .map_or(0, |(_, count)| *count)
         };
         let count = with(take(&mut left), take(&mut right));
         if count > 0 {

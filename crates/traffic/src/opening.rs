@@ -24,14 +24,17 @@ pub(crate) fn open_all(
     deadline: Instant,
 ) -> Result<Vec<ClientFlow>, TrafficError> {
     let flows = 0..options.streams;
-    let sockets: Vec<Option<Socket>> = match opening {
+    let sockets: Vec<Socket> = match opening {
         Opening::Ports => flows
-            .map(|flow| greet(target, options, flow, deadline).map(Some))
+            .map(|flow| greet(target, options, flow, deadline))
             .collect::<Result<_, _>>()?,
         Opening::Connection { .. } | Opening::Connections => {
             // All knock before the first answer is waited for.
             let sockets = flows
-                .map(|flow| knock(target, options, flow, Phase::Open, deadline))
+                .map(|flow| {
+                    let socket = socket::tcp(target, options)?;
+                    knock(socket, target, options, flow, Phase::Open, deadline)
+                })
                 .collect::<Result<Vec<_>, _>>()?;
             for (flow, socket) in (0..).zip(&sockets) {
                 hear(socket, target, flow, deadline)?;
@@ -39,30 +42,32 @@ pub(crate) fn open_all(
                     socket::write_side(socket, options)?;
                 }
             }
-            let stays = opening != Opening::Connections;
-            sockets
-                .into_iter()
-                .map(|socket| stays.then_some(socket))
-                .collect()
+            if opening == Opening::Connections {
+                // Each flow keeps a socket for its end, made here: in the namespace that it belongs to.
+                let last = |_| socket::tcp(target, options);
+                sockets.iter().map(last).collect::<Result<_, _>>()?
+            } else {
+                sockets
+            }
         }
     };
-    let flow = |(index, socket): (u32, Option<Socket>)| ClientFlow {
+    let flow = |(index, socket): (u32, Socket)| ClientFlow {
         index,
         target,
-        socket: socket.map(Arc::new),
+        socket: Arc::new(socket),
     };
     Ok((0..).zip(sockets).map(flow).collect())
 }
 
 /// Connects one flow and says whose it is.
 pub(crate) fn knock(
+    mut socket: Socket,
     target: SocketAddr,
     options: &Options,
     flow: u32,
     phase: Phase,
     deadline: Instant,
 ) -> Result<Socket, TrafficError> {
-    let mut socket = socket::tcp(target, options)?;
     let header: [u8; HEADER_BYTES] = Header::new(options, flow, phase).encode();
     // A process that is killed leaves no half-closed connection behind, which would keep its network namespace
     // alive: until the flow has ended in order, closing it means resetting it.

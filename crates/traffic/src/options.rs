@@ -212,15 +212,17 @@ impl Options {
             Workload::TcpBidirectional => self.streams * 2,
             _ => self.streams,
         };
-        self.threads.unwrap_or_else(|| {
-            let cpus = wirecost_sys::process::allowed_cpus().map_or(1, |cpus| cpus.len() as u32);
-            if flows <= FEW || (self.workload.is_udp() && flows <= cpus) {
-                flows
-            } else {
-                cpus.max(1)
-            }
-        })
-        .min(flows)
+        self.threads
+            .unwrap_or_else(|| {
+                let cpus =
+                    wirecost_sys::process::allowed_cpus().map_or(1, |cpus| cpus.len() as u32);
+                if flows <= FEW || (self.workload.is_udp() && flows <= cpus) {
+                    flows
+                } else {
+                    cpus.max(1)
+                }
+            })
+            .min(flows)
     }
 }
 

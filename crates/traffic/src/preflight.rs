@@ -155,7 +155,9 @@ fn local_ports() -> Option<u64> {
 
 fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib << 10)
 }
@@ -178,9 +180,15 @@ mod tests {
     fn what_stands_in_the_way_is_named_with_what_to_do() {
         let mut options = Options::new(Workload::TcpStream, [0; 16]);
         options.congestion = Some("no-such".to_owned());
-        let words: Vec<String> = preflight(&options).iter().map(ToString::to_string).collect();
+        let words: Vec<String> = preflight(&options)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(words.len(), 1, "{words:?}");
-        assert!(words[0].contains("no-such") && words[0].contains("it has:"), "{words:?}");
+        assert!(
+            words[0].contains("no-such") && words[0].contains("it has:"),
+            "{words:?}"
+        );
 
         options.streams = 0;
         assert!(matches!(preflight(&options)[..], [Finding::Options(_)]));

@@ -42,22 +42,14 @@ pub(crate) struct Table {
 /// How a client's flow is closed.
 pub(crate) type Closing = fn(&Load, ClientFlow, Instant) -> io::Result<bool>;
 
-/// A client's flow, by what it may have.
+/// A client's flow.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientFlow {
     pub(crate) index: u32,
     pub(crate) target: SocketAddr,
-    /// Of a flow that is a connection or a pair of ports.
-    pub(crate) socket: Option<Arc<Socket>>,
-}
-
-impl ClientFlow {
-    /// The socket, of a workload whose flows have one.
-    pub(crate) fn socket(&self) -> io::Result<Arc<Socket>> {
-        self.socket
-            .clone()
-            .ok_or_else(|| io::ErrorKind::NotConnected.into())
-    }
+    /// The connection or pair of ports that the flow is; where it is many connections, a socket for the last one, which
+    /// ends it.
+    pub(crate) socket: Arc<Socket>,
 }
 
 /// What a flow is to the client's kernel.

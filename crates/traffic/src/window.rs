@@ -67,7 +67,12 @@ impl Window {
             seconds,
             flows: before.flows.iter().zip(&after.flows).map(flow).collect(),
             latency: after.latency.since(&before.latency),
-            threads: before.threads.iter().zip(&after.threads).map(thread).collect(),
+            threads: before
+                .threads
+                .iter()
+                .zip(&after.threads)
+                .map(thread)
+                .collect(),
             strays: after.strays.saturating_sub(before.strays),
         })
     }
@@ -110,7 +115,10 @@ fn fairness(values: impl Iterator<Item = f64>) -> Option<f64> {
 ///
 /// # Errors
 /// As of [`Window::between`]; flows that are no TCP connections have no such sockets, and are left out.
-pub fn flow_deltas(before: &Snapshot, after: &Snapshot) -> Result<Vec<(u64, Socket)>, TrafficError> {
+pub fn flow_deltas(
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Result<Vec<(u64, Socket)>, TrafficError> {
     let window = Window::between(before, after)?;
     let bytes = |flow: &FlowWindow| flow.counts.sent_bytes + flow.counts.read_bytes;
     Ok(window

@@ -81,8 +81,7 @@ impl Worker {
     fn run(mut self, waits_for_start: bool) {
         let load = Arc::clone(&self.load);
         let seat = &load.seats[self.seat];
-        seat.tid
-            .store(wirecost_sys::thread::current(), Relaxed);
+        seat.tid.store(wirecost_sys::thread::current(), Relaxed);
         if load.options.rate.is_some() || !load.options.think_time.is_zero() {
             // Without it a paced message may leave up to 50 us late; nothing else depends on it.
             let _ = wirecost_sys::thread::exact_timers();

@@ -34,7 +34,10 @@ fn run(netns: &Netns, program: &str, arguments: &str, input: &str) -> bool {
         child.stdin.take().unwrap().write_all(input.as_bytes())?;
         Ok(child.wait()?.success())
     };
-    netns.within(run).unwrap().unwrap_or_else(|error| panic!("{program} {arguments}: {error}"))
+    netns
+        .within(run)
+        .unwrap()
+        .unwrap_or_else(|error| panic!("{program} {arguments}: {error}"))
 }
 
 fn must(netns: &Netns, program: &str, arguments: &str) {
@@ -64,7 +67,11 @@ impl Path {
             }
         };
         let peer = server.tid();
-        must(client.netns(), "ip", &format!("link add pl0 type veth peer name pl1 netns {peer}"));
+        must(
+            client.netns(),
+            "ip",
+            &format!("link add pl0 type veth peer name pl1 netns {peer}"),
+        );
         must(client.netns(), "ip", "addr add 10.98.0.1/24 dev pl0");
         must(client.netns(), "ip", "link set pl0 up");
         must(server.netns(), "ip", "addr add 10.98.0.2/24 dev pl1");
@@ -74,7 +81,10 @@ impl Path {
 
     fn pair(&self, options: &Options) -> (Server, Client) {
         let listen: SocketAddr = "10.98.0.2:0".parse().unwrap();
-        let listening = self.server.netns().within(|| Server::listen(listen, options));
+        let listening = self
+            .server
+            .netns()
+            .within(|| Server::listen(listen, options));
         let server = listening.unwrap().unwrap();
         let connecting = || Client::connect(server.address(), options, LONG);
         let client = self.client.netns().within(connecting).unwrap().unwrap();
@@ -84,7 +94,11 @@ impl Path {
 
     /// Rules of one end, in nft's words; `false`, and said so, where nft(8) or a part of it is missing.
     fn rules(&self, at_server: bool, rules: &str) -> bool {
-        let netns = if at_server { &self.server } else { &self.client };
+        let netns = if at_server {
+            &self.server
+        } else {
+            &self.client
+        };
         let put = run(netns.netns(), "nft", "-f -", rules);
         if !put {
             skip("nft(8), or what this rule needs of the kernel, is not there");
@@ -98,7 +112,10 @@ impl Path {
         let text = self.server.netns().within(read).unwrap();
         let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
         let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-        let place = names.split(' ').position(|name| name == "RcvbufErrors").unwrap();
+        let place = names
+            .split(' ')
+            .position(|name| name == "RcvbufErrors")
+            .unwrap();
         values.split(' ').nth(place).unwrap().parse().unwrap()
     }
 }
@@ -127,7 +144,9 @@ fn send(path: &Path, all: impl Fn(&Counts, u64) -> bool) -> Counts {
     client.start().unwrap();
     client.wait_over(LONG).unwrap();
     let counts = || server.snapshot().unwrap().flows[0].counts;
-    eventually("what can arrive is there", || all(&counts(), path.overflowed()));
+    eventually("what can arrive is there", || {
+        all(&counts(), path.overflowed())
+    });
     client.stop(LONG).unwrap();
     let counts = counts();
     assert!(server.finish(LONG).unwrap().drained());
@@ -144,10 +163,15 @@ fn planted_loss_is_told_to_the_datagram() {
     if !path.rules(true, &rule) {
         return;
     }
-    let counts = send(&path, |counts, overflowed| counts.received + overflowed >= 1_800);
+    let counts = send(&path, |counts, overflowed| {
+        counts.received + overflowed >= 1_800
+    });
     assert_eq!(counts.expected, 2_000);
     assert_eq!(counts.expected - counts.received, 200 + path.overflowed());
-    assert_eq!((counts.duplicated, counts.reordered, counts.too_old), (0, 0, 0));
+    assert_eq!(
+        (counts.duplicated, counts.reordered, counts.too_old),
+        (0, 0, 0)
+    );
 }
 
 #[test]
@@ -160,7 +184,9 @@ fn the_last_datagrams_are_lost_too_when_they_are() {
     if !path.rules(true, &rule) {
         return;
     }
-    let counts = send(&path, |counts, overflowed| counts.received + overflowed >= 500);
+    let counts = send(&path, |counts, overflowed| {
+        counts.received + overflowed >= 500
+    });
     // Nothing that arrived tells of them; the sender does when it ends the flow.
     assert_eq!(counts.expected, 2_000);
     assert!(counts.received <= 501, "{counts:?}");
@@ -182,7 +208,10 @@ fn planted_duplicates_are_told_to_the_datagram() {
     let arrived = counts.received + counts.duplicated;
     let lost = path.overflowed();
     // The duplicate passes the rule as well, so that it is not every tenth of the originals exactly.
-    assert!((2_150..=2_250).contains(&(arrived + lost)), "{counts:?} {lost}");
+    assert!(
+        (2_150..=2_250).contains(&(arrived + lost)),
+        "{counts:?} {lost}"
+    );
     assert!(counts.received + lost >= 2_000 && counts.received <= 2_000);
     assert!(counts.duplicated + lost >= 150, "{counts:?} {lost}");
     assert_eq!((counts.reordered, counts.too_old), (0, 0));
@@ -194,18 +223,31 @@ fn planted_reordering_is_neither_loss_nor_duplication() {
     let (client, server) = (path.client.netns(), path.server.netns());
     // Every tenth datagram goes a second, slow way to the same address.
     let peer = path.server.tid();
-    must(client, "ip", &format!("link add pl2 type veth peer name pl3 netns {peer}"));
+    must(
+        client,
+        "ip",
+        &format!("link add pl2 type veth peer name pl3 netns {peer}"),
+    );
     must(client, "ip", "addr add 10.98.1.1/24 dev pl2");
     must(client, "ip", "link set pl2 up");
     must(server, "ip", "addr add 10.98.1.2/24 dev pl3");
     must(server, "ip", "link set pl3 up");
-    must(client, "ip", "route add 10.98.0.2/32 via 10.98.1.2 dev pl2 src 10.98.0.1 table 100");
+    must(
+        client,
+        "ip",
+        "route add 10.98.0.2/32 via 10.98.1.2 dev pl2 src 10.98.0.1 table 100",
+    );
     must(client, "ip", "rule add fwmark 1 table 100");
     for device in ["all", "default", "pl3"] {
         let loose = || fs::write(format!("/proc/sys/net/ipv4/conf/{device}/rp_filter"), "0");
         server.within(loose).unwrap().unwrap();
     }
-    if !run(client, "tc", "qdisc add dev pl2 root tbf rate 300kbit burst 2000 limit 1000000", "") {
+    if !run(
+        client,
+        "tc",
+        "qdisc add dev pl2 root tbf rate 300kbit burst 2000 limit 1000000",
+        "",
+    ) {
         return skip("tc(8) or tbf is not there");
     }
     let rule = format!(
@@ -215,7 +257,9 @@ fn planted_reordering_is_neither_loss_nor_duplication() {
     if !path.rules(false, &rule) {
         return;
     }
-    let counts = send(&path, |counts, overflowed| counts.received + overflowed >= 2_000);
+    let counts = send(&path, |counts, overflowed| {
+        counts.received + overflowed >= 2_000
+    });
     assert_eq!(counts.received + path.overflowed(), 2_000, "{counts:?}");
     assert_eq!((counts.duplicated, counts.too_old), (0, 0), "{counts:?}");
     assert!((1..=200).contains(&counts.reordered), "{counts:?}");
@@ -283,7 +327,8 @@ fn a_path_that_falls_silent_is_a_peer_that_vanished_for_every_workload() {
     eventually("every load moves", || {
         pairs.iter().all(|(_, (server, _))| server.bytes() > 0)
     });
-    let silence = "table inet planted { chain in { type filter hook prerouting priority -300; drop\n }\n}\n";
+    let silence =
+        "table inet planted { chain in { type filter hook prerouting priority -300; drop\n }\n}\n";
     if !path.rules(true, silence) {
         return;
     }
@@ -296,7 +341,10 @@ fn a_path_that_falls_silent_is_a_peer_that_vanished_for_every_workload() {
         let vanished = matches!(error, TrafficError::PeerVanished { flow: 0, .. });
         assert!(vanished, "{workload:?}: {error}");
         let ended = server.finish(Duration::from_millis(10));
-        assert!(!ended.is_ok_and(|finished| finished.drained()), "{workload:?}");
+        assert!(
+            !ended.is_ok_and(|finished| finished.drained()),
+            "{workload:?}"
+        );
     }
 }
 
@@ -310,10 +358,18 @@ fn a_thousand_streams_run_and_end_in_a_small_process() {
     let (server, client) = path.pair(&options);
     client.start().unwrap();
     eventually("every stream moves", || {
-        server.snapshot().unwrap().flows.iter().all(|flow| flow.bytes > 0)
+        server
+            .snapshot()
+            .unwrap()
+            .flows
+            .iter()
+            .all(|flow| flow.bytes > 0)
     });
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
     let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     // Both ends, and the other tests' besides.
     assert!(kib < 128 << 10, "{line}");

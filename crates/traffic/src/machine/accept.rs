@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use socket2::Socket;
 use wirecost_sys::epoll::{Epoll, Events, Interest};
-use wirecost_sys::socket::send;
+use wirecost_sys::socket::{accept_nonblocking, send};
 
 use super::{Desk, LOOK, Machine, Next, Trouble};
 use crate::flow::End;
@@ -29,7 +29,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub(crate) struct Acceptor {
     listener: Arc<Socket>,
     epoll: Epoll,
-    events: Events,
+    /// Lent out for as long as they are gone through.
+    events: Option<Events>,
     places: Box<[Option<Visit>]>,
     free: Vec<usize>,
     swept: u64,
@@ -64,7 +65,7 @@ impl Acceptor {
         Ok(Self {
             listener,
             epoll,
-            events: Events::with_capacity(room + 1),
+            events: Some(Events::with_capacity(room + 1)),
             places: (0..room).map(|_| None).collect(),
             free: (0..room).rev().collect(),
             swept: 0,
@@ -73,14 +74,13 @@ impl Acceptor {
 
     fn accept(&mut self, desk: &mut Desk<'_>) {
         while !self.free.is_empty() {
-            match self.listener.accept() {
-                Ok((socket, _)) => {
-                    let ready = socket.set_nonblocking(true);
-                    let Some(place) = self.free.pop().filter(|_| ready.is_ok()) else {
-                        continue;
+            match accept_nonblocking(&*self.listener) {
+                Ok(socket) => {
+                    let Some(place) = self.free.pop() else {
+                        return;
                     };
                     self.places[place] = Some(Visit {
-                        socket,
+                        socket: socket.into(),
                         since: desk.load.now(),
                         header: [0; HEADER_BYTES],
                         heard: 0,
@@ -136,9 +136,9 @@ impl Acceptor {
         }
         self.swept = now;
         for place in 0..self.places.len() {
-            let late = self.places[place].as_ref().is_some_and(|visit| {
-                now.saturating_sub(visit.since) > PATIENCE.as_nanos() as u64
-            });
+            let late = self.places[place]
+                .as_ref()
+                .is_some_and(|visit| now.saturating_sub(visit.since) > PATIENCE.as_nanos() as u64);
             if late {
                 desk.load.flows.count_stray();
                 self.leave(place);
@@ -157,9 +157,10 @@ impl Machine for Acceptor {
             Waiting::Sleep => LOOK,
             Waiting::Spin => Duration::ZERO,
         };
-        let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
-        let waited = self.epoll.wait(&mut events, Some(patience));
-        if let Err(error) = waited {
+        let Some(mut events) = self.events.take() else {
+            return Next::Again;
+        };
+        if let Err(error) = self.epoll.wait(&mut events, Some(patience)) {
             return Next::failed(error);
         }
         let mut any = false;
@@ -171,7 +172,7 @@ impl Machine for Acceptor {
                 self.attend(token as usize, desk, false);
             }
         }
-        self.events = events;
+        self.events = Some(events);
         self.sweep(desk);
         if any { Next::Again } else { Next::READ }
     }

@@ -158,7 +158,8 @@ impl Connector {
 /// The errors of connect(2) that say little by themselves.
 fn explain(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::AddrNotAvailable {
-        let words = "no local port is free for another connection (sysctl net.ipv4.ip_local_port_range)";
+        let words =
+            "no local port is free for another connection (sysctl net.ipv4.ip_local_port_range)";
         return io::Error::new(error.kind(), words);
     }
     error
@@ -184,7 +185,11 @@ impl Machine for Connector {
                 if let Err(error) = self.begin(desk, began) {
                     return Next::failed(error);
                 }
-                if !self.current.as_ref().is_some_and(|current| current.connected) {
+                if !self
+                    .current
+                    .as_ref()
+                    .is_some_and(|current| current.connected)
+                {
                     return Next::WRITE;
                 }
             }

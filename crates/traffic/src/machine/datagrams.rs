@@ -71,9 +71,7 @@ impl DatagramServer {
                 let length = left.min(segment);
                 left -= length;
                 let entered = Datagram::get(bytes)
-                    .filter(|datagram| {
-                        enter(&mut self.guests, desk.load, datagram, length, now)
-                    });
+                    .filter(|datagram| enter(&mut self.guests, desk.load, datagram, length, now));
                 match entered {
                     Some(datagram) if self.responds => {
                         datagram.put(desk.room.out.message(replies));
@@ -111,7 +109,9 @@ impl DatagramServer {
         let (Some(first), true) = (header.first_chunk(), length >= HEADER_BYTES) else {
             return load.flows.count_stray();
         };
-        let count = header.last_chunk().map_or(0, |count| u64::from_be_bytes(*count));
+        let count = header
+            .last_chunk()
+            .map_or(0, |count| u64::from_be_bytes(*count));
         let mut arrived = 0;
         let answer = match judge(first, &load.options) {
             Judgement::Flow(index, phase) => {
@@ -223,8 +223,7 @@ impl Machine for DatagramServer {
                         return Next::READ;
                     }
                     // An answer of ours reached a closed port; the socket is as good as before.
-                    Trouble::Broken(error)
-                        if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                    Trouble::Broken(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                     Trouble::Broken(error) => return Next::failed(error),
                 },
             }

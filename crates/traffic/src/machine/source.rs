@@ -14,7 +14,7 @@ use crate::flow::{End, Flow};
 use crate::options::Sending;
 
 /// Bytes that one flow may write before the others of its thread have their turn.
-const TURN: usize = 512 << 10;
+const TURN: usize = 128 << 10;
 /// Zero-copy sends after which the completions are looked for: they take memory of the kernel's.
 const COMPLETIONS_EVERY: u64 = 16;
 

@@ -233,8 +233,7 @@ impl UdpRequester {
         }
         let out = &desk.flow(self.flow).out;
         out.messages.add(sent as u64);
-        out.bytes
-            .add(sent as u64 * u64::from(load.options.request));
+        out.bytes.add(sent as u64 * u64::from(load.options.request));
         Ok(sent == batched)
     }
 }

@@ -86,7 +86,11 @@ impl UdpSource {
         while numbered < count {
             let datagrams = (count - numbered).min(segments as u64) as usize;
             batch.set_length(messages, datagrams * each);
-            for message in batch.message(messages).chunks_exact_mut(each).take(datagrams) {
+            for message in batch
+                .message(messages)
+                .chunks_exact_mut(each)
+                .take(datagrams)
+            {
                 let datagram = Datagram {
                     tag: load.tag,
                     flow: self.flow as u16,

@@ -259,25 +259,57 @@ mod tests {
     fn what_excludes_each_other_is_refused() {
         type Change = fn(&mut Options);
         let cases: &[(Workload, Change, &str)] = &[
-            (Workload::UdpStream, |o| o.sending = Sending::ZeroCopy, "zero copy"),
-            (Workload::TcpRr, |o| o.receiving = Receiving::Discard, "read what they receive"),
+            (
+                Workload::UdpStream,
+                |o| o.sending = Sending::ZeroCopy,
+                "zero copy",
+            ),
+            (
+                Workload::TcpRr,
+                |o| o.receiving = Receiving::Discard,
+                "read what they receive",
+            ),
             (
                 Workload::UdpStream,
                 |o| {
                     o.receiving = Receiving::Discard;
-                    o.segmentation = Segmentation { send: false, receive: true };
+                    o.segmentation = Segmentation {
+                        send: false,
+                        receive: true,
+                    };
                 },
                 "cannot be discarded",
             ),
             (
                 Workload::TcpStream,
-                |o| o.segmentation = Segmentation { send: true, receive: false },
+                |o| {
+                    o.segmentation = Segmentation {
+                        send: true,
+                        receive: false,
+                    }
+                },
                 "udp-stream",
             ),
-            (Workload::TcpStream, |o| o.think_time = Duration::from_secs(1), "think_time"),
-            (Workload::TcpStream, |o| o.limit = Some(Limit::Transactions(5)), "limited by bytes"),
-            (Workload::TcpRr, |o| o.limit = Some(Limit::Bytes(5)), "limited by transactions"),
-            (Workload::TcpRr, |o| o.rate = Some(Rate::BitsPerSecond(800)), "requests per second"),
+            (
+                Workload::TcpStream,
+                |o| o.think_time = Duration::from_secs(1),
+                "think_time",
+            ),
+            (
+                Workload::TcpStream,
+                |o| o.limit = Some(Limit::Transactions(5)),
+                "limited by bytes",
+            ),
+            (
+                Workload::TcpRr,
+                |o| o.limit = Some(Limit::Bytes(5)),
+                "limited by transactions",
+            ),
+            (
+                Workload::TcpRr,
+                |o| o.rate = Some(Rate::BitsPerSecond(800)),
+                "requests per second",
+            ),
             (
                 Workload::UdpStream,
                 |o| o.rate = Some(Rate::RequestsPerSecond(1.0)),
@@ -296,10 +328,22 @@ mod tests {
                 |o| o.rate = Some(Rate::RequestsPerSecond(f64::NAN)),
                 "NaN requests",
             ),
-            (Workload::UdpRr, |o| o.congestion = Some("cubic".into()), "no congestion control"),
-            (Workload::UdpRr, |o| o.reply_timeout = Duration::ZERO, "reply_timeout"),
+            (
+                Workload::UdpRr,
+                |o| o.congestion = Some("cubic".into()),
+                "no congestion control",
+            ),
+            (
+                Workload::UdpRr,
+                |o| o.reply_timeout = Duration::ZERO,
+                "reply_timeout",
+            ),
             (Workload::TcpRr, |o| o.threads = Some(0), "threads"),
-            (Workload::TcpRr, |o| o.request = MAX_MESSAGE + 1, "1048577 bytes"),
+            (
+                Workload::TcpRr,
+                |o| o.request = MAX_MESSAGE + 1,
+                "1048577 bytes",
+            ),
         ];
         for (workload, change, words) in cases {
             let text = refusal(*workload, change);

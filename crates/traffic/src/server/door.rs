@@ -194,7 +194,10 @@ impl Door {
         if machines.is_empty() {
             return;
         }
-        let flows: Vec<u32> = machines.iter().filter_map(|machine| machine.flow()).collect();
+        let flows: Vec<u32> = machines
+            .iter()
+            .filter_map(|machine| machine.flow())
+            .collect();
         match spawn(&self.load, seat, machines, self.load.drive, false) {
             Ok(thread) => self.threads.push(thread),
             Err(error) => {

@@ -86,12 +86,11 @@ fn a_flow_of_another_run_or_load_is_refused_with_the_reason() {
     for workload in [Workload::UdpRr, Workload::TcpCrr, Workload::TcpRr] {
         let ours = options(workload);
         let server = Server::listen(loopback(), &ours).unwrap();
-        let refusal = |theirs: &Options| {
-            match Client::connect(server.address(), theirs, LONG).unwrap_err() {
+        let refusal =
+            |theirs: &Options| match Client::connect(server.address(), theirs, LONG).unwrap_err() {
                 TrafficError::Refused { refusal, .. } => refusal,
                 other => panic!("{workload:?}: {other}"),
-            }
-        };
+            };
         let other_run = Options {
             secret: [0; 16],
             ..ours.clone()
@@ -207,7 +206,10 @@ fn nobody_there_is_told_from_somebody_who_does_not_answer() {
         patience,
     )
     .unwrap_err();
-    assert!(matches!(error, TrafficError::NoDatagram { flow: 0, .. }), "{error}");
+    assert!(
+        matches!(error, TrafficError::NoDatagram { flow: 0, .. }),
+        "{error}"
+    );
 }
 
 #[test]

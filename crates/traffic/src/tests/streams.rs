@@ -386,7 +386,13 @@ fn a_writer_ends_though_the_receiver_does_not_read() {
     source.start().unwrap();
     // The first write does not fit into both buffers: it has begun, and it cannot come back by itself.
     eventually("its buffers are full", || {
-        source.snapshot().unwrap().flows[0].tcp.as_ref().unwrap().info.notsent_bytes > 0
+        source.snapshot().unwrap().flows[0]
+            .tcp
+            .as_ref()
+            .unwrap()
+            .info
+            .notsent_bytes
+            > 0
     });
     let finished = source.stop(Duration::from_millis(50)).unwrap();
     assert!(!finished.drained() && finished.bytes > 0, "{finished:?}");
@@ -461,9 +467,7 @@ fn a_buffer_above_the_systems_limit_names_the_sysctl_and_both_numbers() {
         socket_buffer: Some(asked),
         ..options(1)
     };
-    let text = Server::listen(LOOPBACK, &options)
-        .unwrap_err()
-        .to_string();
+    let text = Server::listen(LOOPBACK, &options).unwrap_err().to_string();
     assert!(
         text.contains("net.core.wmem_max")
             && text.contains(&asked.to_string())

@@ -59,8 +59,7 @@ fn run(options: &Options) -> [Window; 2] {
             && gained(&before[1], &server.snapshot().unwrap())
     });
     let after = [client.snapshot().unwrap(), server.snapshot().unwrap()];
-    let windows =
-        [0, 1].map(|end| Window::between(&before[end], &after[end]).unwrap());
+    let windows = [0, 1].map(|end| Window::between(&before[end], &after[end]).unwrap());
     let asked = client.stop(LONG).unwrap();
     let served = server.finish(LONG).unwrap();
     assert!(asked.drained() && served.drained(), "{asked:?} {served:?}");
@@ -89,7 +88,11 @@ fn every_workload_runs_however_its_threads_are_driven() {
                 assert!(client.latency.percentile(50.0).unwrap() <= client.latency.max().unwrap());
                 assert_eq!(server.latency.count(), 0);
             }
-            let sockets = client.flows.iter().filter(|flow| flow.tcp.is_some()).count();
+            let sockets = client
+                .flows
+                .iter()
+                .filter(|flow| flow.tcp.is_some())
+                .count();
             let stays = !workload.is_udp() && workload != Workload::TcpCrr;
             assert_eq!(sockets, if stays { streams as usize } else { 0 });
         }
@@ -142,7 +145,11 @@ fn messages_of_any_size_are_exchanged_whole() {
         (3, 7, 1024),
     ] {
         for workload in [Workload::TcpRr, Workload::TcpCrr] {
-            let depth = if workload == Workload::TcpRr { depth } else { 1 };
+            let depth = if workload == Workload::TcpRr {
+                depth
+            } else {
+                1
+            };
             let options = Options {
                 request,
                 response,
@@ -169,7 +176,11 @@ fn a_limit_of_transactions_is_met_exactly_by_all_flows_together() {
         client.wait_over(LONG).unwrap();
         let window = Window::until_end(&before, &client.snapshot().unwrap()).unwrap();
         let done = window.sum(|counts| counts.received) + window.sum(|counts| counts.timeouts);
-        assert_eq!((window.sum(|counts| counts.sent), done), (500, 500), "{workload:?}");
+        assert_eq!(
+            (window.sum(|counts| counts.sent), done),
+            (500, 500),
+            "{workload:?}"
+        );
         assert_eq!(window.latency.count(), window.sum(|counts| counts.received));
         client.stop(LONG).unwrap();
         server.finish(LONG).unwrap();
@@ -226,19 +237,29 @@ fn zero_copy_sends_are_counted_and_completed_and_arrive_whole() {
         client.start().unwrap();
         eventually("bytes arrive and sends are completed", || {
             server.bytes() > 10_000_000
-                && client.snapshot().unwrap().flows[0].counts.zero_copy_completed > 0
+                && client.snapshot().unwrap().flows[0]
+                    .counts
+                    .zero_copy_completed
+                    > 0
         });
         let counts = client.snapshot().unwrap().flows[0].counts;
         assert!(counts.zero_copy_completed <= counts.zero_copy, "{counts:?}");
         // Loopback copies all of them.
         assert_eq!(counts.zero_copy_copied, counts.zero_copy_completed);
-        assert_eq!(client.stop(LONG).unwrap().bytes, server.finish(LONG).unwrap().bytes);
+        assert_eq!(
+            client.stop(LONG).unwrap().bytes,
+            server.finish(LONG).unwrap().bytes
+        );
     }
 }
 
 #[test]
 fn what_is_discarded_is_counted_like_what_is_read() {
-    for workload in [Workload::TcpStream, Workload::TcpBidirectional, Workload::UdpStream] {
+    for workload in [
+        Workload::TcpStream,
+        Workload::TcpBidirectional,
+        Workload::UdpStream,
+    ] {
         let options = Options {
             receiving: Receiving::Discard,
             ..options(workload, 2)
@@ -309,7 +330,11 @@ fn a_rate_is_not_exceeded() {
 fn requests_by_a_schedule_or_with_time_to_think_are_answered() {
     for workload in [Workload::TcpRr, Workload::TcpCrr, Workload::UdpRr] {
         for depth in [1, 4] {
-            let depth = if workload == Workload::TcpCrr { 1 } else { depth };
+            let depth = if workload == Workload::TcpCrr {
+                1
+            } else {
+                depth
+            };
             let scheduled = Options {
                 rate: Some(Rate::RequestsPerSecond(2_000.0)),
                 depth,
@@ -377,7 +402,10 @@ fn nothing_is_sent_before_the_start() {
         assert_eq!((client.bytes(), server.bytes()), (0, 0));
         let asked = client.stop(LONG).unwrap();
         let served = server.finish(LONG).unwrap();
-        assert!(asked.drained() && served.drained(), "{workload:?} {asked:?} {served:?}");
+        assert!(
+            asked.drained() && served.drained(),
+            "{workload:?} {asked:?} {served:?}"
+        );
         assert_eq!((asked.bytes, served.bytes), (0, 0));
     }
 }

@@ -16,7 +16,7 @@ pub(crate) static TABLE: Table = Table {
     halves: 2,
     may_block: |_| true,
     opening: Opening::Connection { streams: true },
-    client: |_, flow| halves(flow.socket()?, flow.index, Lead::Own, Farewell::Nothing),
+    client: |_, flow| halves(flow.socket, flow.index, Lead::Own, Farewell::Nothing),
     server: Serving::Connection(|load, socket, flow| {
         crate::socket::write_side(&socket, &load.options)
             .map_err(|error| io::Error::other(error.to_string()))?;

@@ -9,7 +9,13 @@ pub(crate) static TABLE: Table = Table {
     halves: 1,
     may_block: |_| true,
     opening: Opening::Connections,
-    client: |load, flow| Ok(vec![Box::new(Connector::new(load, flow.target, flow.index))]),
+    client: |load, flow| {
+        Ok(vec![Box::new(Connector::new(
+            load,
+            flow.target,
+            flow.index,
+        ))])
+    },
     server: Serving::Thread(|load, listener| Ok(Box::new(Acceptor::new(load, listener)?))),
     shut_to_stop: false,
     closing: closing::by_connection,

@@ -11,7 +11,7 @@ pub(crate) static TABLE: Table = Table {
     may_block,
     opening: Opening::Connection { streams: false },
     client: |load, flow| {
-        let requester = Requester::new(load, flow.socket()?, flow.index);
+        let requester = Requester::new(load, flow.socket, flow.index);
         Ok(vec![Box::new(requester)])
     },
     server: Serving::Connection(|_, socket, flow| Ok(vec![Box::new(Responder::new(socket, flow))])),

@@ -10,7 +10,7 @@ pub(crate) static TABLE: Table = Table {
     may_block: |_| true,
     opening: Opening::Connection { streams: true },
     client: |_, flow| {
-        let source = Source::new(flow.socket()?, flow.index, Lead::Own);
+        let source = Source::new(flow.socket, flow.index, Lead::Own);
         Ok(vec![Box::new(source)])
     },
     server: Serving::Connection(|_, socket, flow| {

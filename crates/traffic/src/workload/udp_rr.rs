@@ -11,7 +11,7 @@ pub(crate) static TABLE: Table = Table {
     may_block,
     opening: Opening::Ports,
     client: |load, flow| {
-        let requester = UdpRequester::new(load, flow.socket()?, flow.index);
+        let requester = UdpRequester::new(load, flow.socket, flow.index);
         Ok(vec![Box::new(requester)])
     },
     server: Serving::Thread(|load, socket| Ok(Box::new(DatagramServer::new(load, socket)))),

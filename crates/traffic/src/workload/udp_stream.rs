@@ -10,7 +10,7 @@ pub(crate) static TABLE: Table = Table {
     may_block: |_| true,
     opening: Opening::Ports,
     client: |load, flow| {
-        let source = UdpSource::new(load, flow.socket()?, flow.index);
+        let source = UdpSource::new(load, flow.socket, flow.index);
         Ok(vec![Box::new(source)])
     },
     server: Serving::Thread(|load, socket| Ok(Box::new(DatagramServer::new(load, socket)))),
