@@ -27,7 +27,7 @@ install-missing:
 	@scripts/install-missing cc:build-essential
 
 install-missing-test: install-missing
-	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux
+	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux nft:nftables tc:iproute2
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nsenter:util-linux taskset:util-linux

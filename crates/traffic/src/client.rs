@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use crate::error::TrafficError;
 use crate::flow::{End, Finished, FlowEnd};
 use crate::load::Load;
-use crate::machine::Machine;
+use crate::machine::{LOOK, Machine};
 use crate::opening::open_all;
-use crate::options::{Limit, Options};
+use crate::options::{Limit, Options, Workload};
 use crate::preflight::raise_descriptors;
 use crate::snapshot::Snapshot;
 use crate::table::{ClientFlow, Opening, Table};
@@ -65,7 +65,12 @@ impl Client {
             let machines = (load.table.client)(load, flow.clone())
                 .and_then(|machines| {
                     if load.table.opening != Opening::Connections {
-                        flow.socket.set_nonblocking(load.drive != Drive::Blocking)?;
+                        let blocks = load.drive == Drive::Blocking;
+                        flow.socket.set_nonblocking(!blocks)?;
+                        if blocks && load.options.workload == Workload::TcpRr {
+                            // A server that takes a request and never answers is to be noticed.
+                            flow.socket.set_read_timeout(Some(LOOK))?;
+                        }
                         let _ = book.socket.set(Arc::clone(&flow.socket));
                     }
                     Ok(machines)
@@ -165,7 +170,7 @@ impl Client {
             let book = &flows.all()[index as usize];
             let orderly = matches!(book.end.get(), Some(End::Orderly));
             let drained = if orderly {
-                (self.load.table.closing)(&self.load, flow.clone(), deadline).map_err(|source| {
+                (self.load.table.closing)(&self.load, flow, deadline).map_err(|source| {
                     TrafficError::PeerVanished {
                         flow: index,
                         bytes: book.bytes(),

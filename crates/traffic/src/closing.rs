@@ -20,13 +20,13 @@ use crate::table::ClientFlow;
 const COMPLETION: Duration = Duration::from_millis(100);
 
 /// The server sends its count once it has read all of ours. `false`: not by the deadline.
-pub(crate) fn by_count(load: &Load, flow: ClientFlow, deadline: Instant) -> io::Result<bool> {
-    let socket = flow.socket;
+pub(crate) fn by_count(load: &Load, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
+    let socket = &flow.socket;
     socket.set_nonblocking(false)?;
     // A source that never began has not ended its half.
     let _ = socket.shutdown(Shutdown::Write);
     let mut count = [0; COUNT_BYTES];
-    match read_all(&mut &*socket, &mut count, deadline) {
+    match read_all(&mut &**socket, &mut count, deadline) {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(false),
         read => read?,
     }
@@ -37,9 +37,9 @@ pub(crate) fn by_count(load: &Load, flow: ClientFlow, deadline: Instant) -> io::
         return Err(io::Error::new(io::ErrorKind::InvalidData, words));
     }
     if load.options.sending == Sending::ZeroCopy {
-        await_completions(load, &socket, flow.index)?;
+        await_completions(load, socket, flow.index)?;
     }
-    end_of_peer(&socket, deadline)?;
+    end_of_peer(socket, deadline)?;
     Ok(true)
 }
 
@@ -65,18 +65,22 @@ fn end_of_peer(mut socket: &Socket, deadline: Instant) -> io::Result<()> {
 }
 
 /// The server's half ended behind ours: our own reading half has seen that, or has not.
-pub(crate) fn by_peer(load: &Load, flow: ClientFlow, _: Instant) -> io::Result<bool> {
+pub(crate) fn by_peer(load: &Load, flow: &ClientFlow, _: Instant) -> io::Result<bool> {
     let book = &load.flows.all()[flow.index as usize];
-    Ok(matches!(book.end.get(), Some(End::Orderly)))
+    let orderly = matches!(book.end.get(), Some(End::Orderly));
+    if orderly {
+        flow.socket.set_linger(None)?;
+    }
+    Ok(orderly)
 }
 
 /// We end our half, the server answers what was asked and ends its own.
-pub(crate) fn by_end(_: &Load, flow: ClientFlow, deadline: Instant) -> io::Result<bool> {
-    let socket = flow.socket;
+pub(crate) fn by_end(_: &Load, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
+    let socket = &flow.socket;
     socket.set_nonblocking(false)?;
     let _ = socket.shutdown(Shutdown::Write);
     let mut past = [0; 1];
-    match read_all(&mut &*socket, &mut past, deadline) {
+    match read_all(&mut &**socket, &mut past, deadline) {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             socket.set_linger(None)?;
@@ -100,7 +104,7 @@ fn io_error(error: TrafficError) -> io::Error {
 }
 
 /// One more connection says that the flow is over.
-pub(crate) fn by_connection(load: &Load, flow: ClientFlow, deadline: Instant) -> io::Result<bool> {
+pub(crate) fn by_connection(load: &Load, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
     let socket = flow.socket.try_clone()?;
     let socket = knock(
         socket,
@@ -116,19 +120,19 @@ pub(crate) fn by_connection(load: &Load, flow: ClientFlow, deadline: Instant) ->
 }
 
 /// A datagram says that the flow is over, and how many there were.
-pub(crate) fn by_datagram(load: &Load, flow: ClientFlow, deadline: Instant) -> io::Result<bool> {
-    let socket = flow.socket;
+pub(crate) fn by_datagram(load: &Load, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
+    let socket = &flow.socket;
     socket.set_nonblocking(false)?;
     if load.options.segmentation.send {
         // This datagram is to stay one.
-        set_udp_segment(&*socket, 0)?;
+        set_udp_segment(&**socket, 0)?;
     }
     let sent = load.flows.all()[flow.index as usize].out.messages.get();
     let mut question = Header::new(&load.options, flow.index, Phase::Close)
         .encode()
         .to_vec();
     question.extend(sent.to_be_bytes());
-    let Some((answer, _)) = ask(&socket, &question, deadline)? else {
+    let Some((answer, _)) = ask(socket, &question, deadline)? else {
         let words = "it did not answer that the flow is over";
         return Err(io::Error::new(io::ErrorKind::TimedOut, words));
     };

@@ -204,27 +204,29 @@ impl Options {
         }
     }
 
-    /// Threads at each end, given the processors that the calling thread may use: one for each flow as long as these
-    /// are few, else one for each processor (docs/loads.md has the measurements).
+    /// Threads at each end, given the processors that the calling thread may use (docs/loads.md has the measurements):
+    /// a TCP stream's writer or reader wants its own as long as these are few; those who ask and answer want some that
+    /// have several flows each, so that not every answer is a wake-up; datagrams flow as fast as processors are.
     pub fn threads(&self) -> u32 {
-        let flows = match self.workload {
+        let cpus = wirecost_sys::process::allowed_cpus().map_or(1, |cpus| cpus.len().max(1) as u32);
+        let (flows, usual) = match self.workload {
+            Workload::TcpStream => (self.streams, MANY_STREAMS.max(cpus)),
             // Its two directions are two flows to us.
-            Workload::TcpBidirectional => self.streams * 2,
-            _ => self.streams,
+            Workload::TcpBidirectional => (self.streams * 2, MANY_STREAMS.max(cpus)),
+            Workload::TcpRr | Workload::UdpRr => {
+                let shared = self.streams.div_ceil(FLOWS_EACH).max(2);
+                (self.streams, shared.min(SOME.max(cpus)))
+            }
+            Workload::TcpCrr => (self.streams, SOME.max(cpus)),
+            Workload::UdpStream => (self.streams, cpus),
         };
-        self.threads
-            .unwrap_or_else(|| {
-                let cpus =
-                    wirecost_sys::process::allowed_cpus().map_or(1, |cpus| cpus.len() as u32);
-                if flows <= FEW || (self.workload.is_udp() && flows <= cpus) {
-                    flows
-                } else {
-                    cpus.max(1)
-                }
-            })
-            .min(flows)
+        self.threads.unwrap_or(usual).min(flows)
     }
 }
 
-/// Flows up to which each has a thread of its own, which then may block.
-const FEW: u32 = 8;
+/// Halves of TCP streams up to which each has a thread of its own.
+const MANY_STREAMS: u32 = 64;
+/// Flows of requests and responses that a thread has, where there are two threads at least,
+const FLOWS_EACH: u32 = 8;
+/// and so many at most.
+const SOME: u32 = 8;

@@ -14,12 +14,11 @@ use self::door::Door;
 use crate::error::TrafficError;
 use crate::flow::{End, Finished, FlowEnd};
 use crate::load::Load;
-use crate::machine::Machine;
 use crate::options::{Options, Waiting};
 use crate::preflight::raise_descriptors;
 use crate::snapshot::Snapshot;
 use crate::socket;
-use crate::table::{Opening, Serving};
+use crate::table::{MakeServer, Opening, Serving};
 use crate::worker::{Drive, spawn};
 
 /// Connections that may queue beside the load's own.
@@ -74,7 +73,7 @@ impl Server {
     fn with_a_listener(
         bind: SocketAddr,
         load: Arc<Load>,
-        make: fn(&Load, Arc<Socket>) -> io::Result<Box<dyn Machine>>,
+        make: MakeServer,
     ) -> Result<Self, TrafficError> {
         let (address, listener) = listen(bind, &load.options)?;
         let listener = Arc::new(listener);
@@ -86,7 +85,7 @@ impl Server {
     fn with_a_port(
         bind: SocketAddr,
         load: Arc<Load>,
-        make: fn(&Load, Arc<Socket>) -> io::Result<Box<dyn Machine>>,
+        make: MakeServer,
     ) -> Result<Self, TrafficError> {
         let mut address = bind;
         let mut sockets = Vec::new();
@@ -109,7 +108,7 @@ impl Server {
         address: SocketAddr,
         load: Arc<Load>,
         sockets: Vec<Arc<Socket>>,
-        make: fn(&Load, Arc<Socket>) -> io::Result<Box<dyn Machine>>,
+        make: MakeServer,
     ) -> Result<Self, TrafficError> {
         let mut server = Self {
             address,

@@ -40,7 +40,10 @@ pub(crate) struct Table {
 }
 
 /// How a client's flow is closed.
-pub(crate) type Closing = fn(&Load, ClientFlow, Instant) -> io::Result<bool>;
+pub(crate) type Closing = fn(&Load, &ClientFlow, Instant) -> io::Result<bool>;
+
+/// What makes a server thread's machine.
+pub(crate) type MakeServer = fn(&Load, Arc<Socket>) -> io::Result<Box<dyn Machine>>;
 
 /// A client's flow.
 #[derive(Debug, Clone)]
@@ -73,7 +76,7 @@ pub(crate) enum Serving {
     Connection(fn(&Load, Arc<Socket>, u32) -> Machines),
     /// A machine for each thread, which takes what comes to a socket: one listener for all of them, or a UDP socket
     /// for each.
-    Thread(fn(&Load, Arc<Socket>) -> io::Result<Box<dyn Machine>>),
+    Thread(MakeServer),
 }
 
 /// How large a thread's buffers are.

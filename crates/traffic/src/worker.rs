@@ -111,10 +111,11 @@ impl Worker {
 }
 
 fn ended(load: &Load, machine: &dyn Machine, end: End) {
-    // What breaks after this end gave the flows up is no peer's fault.
-    let end = match end {
-        End::Failed(_) if load.flows.is_cut() => End::Released,
-        other => other,
+    // What ends after this end gave the flows up ends by that, however it looks.
+    let end = if load.flows.is_cut() {
+        End::Released
+    } else {
+        end
     };
     if let Some(index) = machine.flow() {
         load.flows.end(&load.flows.all()[index as usize], end);

@@ -191,13 +191,12 @@ impl Machine for Requester {
         for _ in 0..TURN {
             if !self.outstanding.is_empty() {
                 match self.receive(desk) {
-                    Ok(true) => {}
                     Ok(false) if self.silent(desk.load.now()) => {
                         return Next::failed(io::ErrorKind::TimedOut.into());
                     }
                     // The read waited, and nothing came.
                     Ok(false) if desk.blocking => return Next::READ,
-                    Ok(false) => {}
+                    Ok(_) => {}
                     Err(error) => return Next::failed(error),
                 }
             }

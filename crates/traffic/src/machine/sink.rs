@@ -25,7 +25,7 @@ pub(crate) enum Farewell {
     Count,
     /// Have our own writing half end, which ends the connection.
     EndOwnHalf,
-    /// Nothing: our own half has ended already.
+    /// Nothing: our own half has ended already, and the connection with this one.
     Nothing,
 }
 
@@ -66,7 +66,7 @@ impl Sink {
                 desk.load.flows.notify();
                 shut.and_then(|()| self.socket.set_linger(None))
             }
-            Farewell::Nothing => self.socket.set_linger(None),
+            Farewell::Nothing => Ok(()),
         };
         match said {
             Ok(()) => Next::Over(End::Orderly),

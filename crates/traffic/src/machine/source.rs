@@ -72,7 +72,7 @@ impl Source {
             return send(&*self.socket, bytes);
         }
         let out = &desk.flow(self.flow).out;
-        if out.zero_copy.get() % COMPLETIONS_EVERY == 0 {
+        if out.zero_copy.get().is_multiple_of(COMPLETIONS_EVERY) {
             self.count_completions(desk.flow(self.flow))?;
         }
         if let Some(sent) = send_zero_copy(&*self.socket, bytes)? {

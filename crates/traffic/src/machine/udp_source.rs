@@ -17,6 +17,8 @@ use crate::sequence::Stamp;
 
 /// Batches of one flow before the others of its thread have their turn.
 const TURN: u32 = 4;
+/// See [`UdpSource::singly`].
+const SINGLY: u32 = 4;
 /// Datagrams that one UDP_SEGMENT send may hold (`UDP_MAX_SEGMENTS` before Linux 6.9).
 const MAX_SEGMENTS: usize = 64;
 /// The largest UDP payload over IPv4, which the sum of the segments may not exceed.
@@ -37,6 +39,9 @@ pub(crate) struct UdpSource {
     pace: Option<Pace>,
     /// The next datagram's number.
     number: u64,
+    /// Messages to hand over one by one, after fewer left than were handed over: sendmmsg(2) tells only the first
+    /// one's error, and an ICMP message that comes while the first is on its way is lost with the second.
+    singly: u32,
 }
 
 impl UdpSource {
@@ -53,6 +58,7 @@ impl UdpSource {
             flow,
             pace,
             number: 0,
+            singly: 0,
         }
     }
 
@@ -75,7 +81,7 @@ impl UdpSource {
     }
 
     /// Numbers `count` datagrams and hands them over. Returns how many left.
-    fn send(&self, desk: &mut Desk<'_>, count: u64) -> io::Result<u64> {
+    fn send(&mut self, desk: &mut Desk<'_>, count: u64) -> io::Result<u64> {
         let load = desk.load;
         let each = load.options.request as usize;
         let segments = segments(&load.options);
@@ -103,6 +109,11 @@ impl UdpSource {
             messages += 1;
         }
         let left = batch.send(&*self.socket, 0, messages, desk.blocking)?;
+        self.singly = if left < messages {
+            SINGLY
+        } else {
+            self.singly.saturating_sub(1)
+        };
         Ok((left * segments).min(count as usize) as u64)
     }
 }
@@ -110,8 +121,14 @@ impl UdpSource {
 impl Machine for UdpSource {
     fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
         let load = desk.load;
-        let room = (desk.room.out.capacity() * segments(&load.options)) as u64;
+        let segments = segments(&load.options);
         for _ in 0..TURN {
+            let messages = if self.singly > 0 {
+                1
+            } else {
+                desk.room.out.capacity()
+            };
+            let room = (messages * segments) as u64;
             if load.flows.stopping() {
                 return Next::Over(End::Orderly);
             }

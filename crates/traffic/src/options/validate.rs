@@ -11,7 +11,7 @@ use crate::error::TrafficError;
 /// The largest UDP payload over IPv4: 65535 less 20 of IP and 8 of UDP.
 const MAX_DATAGRAM: u32 = 65_507;
 /// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
-const MAX_REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 
 type Rule = fn(&Options) -> Option<String>;
 

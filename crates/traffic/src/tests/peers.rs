@@ -76,9 +76,9 @@ fn other_datagrams_are_counted_and_never_measured() {
         server.snapshot().unwrap().strays == 6 && server.bytes() > 0
     });
     client.stop(LONG).unwrap();
-    let served = server.finish(LONG).unwrap();
-    assert!(served.drained() && served.strays == 6);
-    assert_eq!(served.bytes % 1_400, 0);
+    let answered = server.finish(LONG).unwrap();
+    assert!(answered.drained() && answered.strays == 6);
+    assert_eq!(answered.bytes % 1_400, 0);
 }
 
 #[test]
@@ -237,8 +237,48 @@ fn a_server_of_connections_survives_whoever_calls() {
         client.snapshot().unwrap().flows[0].counts.received > 10
     });
     assert!(client.stop(LONG).unwrap().drained());
-    let served = server.finish(LONG).unwrap();
-    assert!(served.drained() && served.strays >= 2, "{served:?}");
+    let answered = server.finish(LONG).unwrap();
+    assert!(answered.drained() && answered.strays >= 2, "{answered:?}");
+}
+
+#[test]
+fn a_server_that_takes_requests_and_never_answers_is_noticed() {
+    let noticing: Vec<_> = [1, 2]
+        .into_iter()
+        .map(|streams| {
+            // With a thread for each flow, and with one for both.
+            let ours = Options {
+                streams,
+                threads: Some(1),
+                ..options(Workload::TcpRr)
+            };
+            thread::spawn(move || {
+                let listener = std::net::TcpListener::bind(loopback()).unwrap();
+                let address = listener.local_addr().unwrap();
+                let taking = thread::spawn(move || {
+                    let take = |_| {
+                        let (mut taken, _) = listener.accept().unwrap();
+                        taken.read_exact(&mut [0; HEADER_BYTES]).unwrap();
+                        taken.write_all(&Answer::Taken.encode()).unwrap();
+                        taken
+                    };
+                    (0..streams).map(take).collect::<Vec<_>>()
+                });
+                let client = Client::connect(address, &ours, LONG).unwrap();
+                let _taken = taking.join().unwrap();
+                client.start().unwrap();
+                eventually("it is noticed", || client.snapshot().is_err());
+                let error = client.stop(LONG).unwrap_err();
+                assert!(
+                    matches!(error, TrafficError::PeerVanished { .. }),
+                    "{error}"
+                );
+            })
+        })
+        .collect();
+    for one in noticing {
+        one.join().unwrap();
+    }
 }
 
 /// A source that has much to do besides: a generator that cannot keep up.
