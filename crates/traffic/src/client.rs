@@ -196,7 +196,7 @@ impl Client {
     fn end_threads(&mut self, deadline: Option<Instant>) {
         let flows = &self.load.flows;
         flows.set_stopping();
-        if self.load.table.shut_to_stop {
+        if self.load.table.shut_to_stop && deadline.is_some() {
             // Wakes a blocked send(2), which returns what it had queued so far: the counters stay exact, and the end
             // of the stream goes out behind the last byte.
             for (_, _, socket) in flows.open() {
