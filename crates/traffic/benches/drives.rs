@@ -1,6 +1,6 @@
 //! How a load's threads are best driven: each workload with a thread for each flow, with fewer for all of them, and
 //! spinning; interleaved, on two namespaces joined by a veth, the server on the last processor and the
-//! client on the first. TCP goes without segmentation offload, datagrams with it. Needs root. `cargo bench -p wirecost-traffic -- [PART OF A ROW'S NAME] [ROUNDS]`.
+//! client on the first. TCP goes without segmentation offload, datagrams with it. Needs root. `cargo bench -p wirecost-traffic -- [PART OF A ROW'S NAME] [ROUNDS] [SECONDS]`.
 //!
 //! Prints what docs/loads.md has: the median figure of each way, and the median of its ratios to the first way, round
 //! by round, with their quartiles.
@@ -19,7 +19,8 @@ use wirecost_traffic::{
 };
 
 const WARMUP: Duration = Duration::from_millis(200);
-const WINDOW: Duration = Duration::from_millis(600);
+/// Seconds.
+const WINDOW: f64 = 0.6;
 const PATIENCE: Duration = Duration::from_secs(20);
 const ROUNDS: usize = 9;
 
@@ -153,6 +154,14 @@ fn rows() -> Vec<Row> {
             });
         }
     }
+    for workload in [Workload::TcpStream, Workload::TcpRr, Workload::UdpRr] {
+        rows.push(Row {
+            name: format!("{} 1024", workload.name()),
+            offloads: false,
+            counts: workload.is_request_response(),
+            ways: vec![way("as usual", &base(workload, 1_024), |_| {})],
+        });
+    }
     for request in [64, 1_400] {
         let options = Options {
             request,
@@ -183,7 +192,7 @@ fn is_udp(workload: Workload) -> bool {
 }
 
 /// Both ends' windows: client first.
-fn measure(bed: &Bed, options: &Options, cpus: [u32; 2]) -> [Window; 2] {
+fn measure(bed: &Bed, options: &Options, cpus: [u32; 2], window: Duration) -> [Window; 2] {
     let listen: SocketAddr = "10.99.0.2:0".parse().expect("an address");
     pin_to(&[cpus[1]]).expect("affinity");
     let within = bed
@@ -207,7 +216,7 @@ fn measure(bed: &Bed, options: &Options, cpus: [u32; 2]) -> [Window; 2] {
         ]
     };
     let before = look();
-    let until = Instant::now() + WINDOW;
+    let until = Instant::now() + window;
     thread::sleep(until - Instant::now());
     let after = look();
     client.stop(PATIENCE).expect("stop");
@@ -250,6 +259,9 @@ fn main() {
     let rounds = arguments
         .next()
         .map_or(ROUNDS, |rounds| rounds.parse().expect("rounds: a number"));
+    let window = Duration::from_secs_f64(arguments.next().map_or(WINDOW, |seconds| {
+        seconds.parse().expect("seconds: a number")
+    }));
     let all = allowed_cpus().expect("affinity");
     let cpus = [all[0], all[all.len() - 1]];
     let bed = bed();
@@ -260,7 +272,7 @@ fn main() {
         let mut figures: Vec<Vec<(f64, f64)>> = row.ways.iter().map(|_| Vec::new()).collect();
         for _ in 0..rounds {
             for (way, figures) in row.ways.iter().zip(&mut figures) {
-                figures.push(figure(row, &measure(&bed, &way.options, cpus)));
+                figures.push(figure(row, &measure(&bed, &way.options, cpus, window)));
             }
         }
         let unit = if row.counts {
@@ -292,4 +304,7 @@ fn main() {
             );
         }
     }
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+    let peak = status.lines().find(|line| line.starts_with("VmHWM"));
+    eprintln!("both ends' peak memory: {}", peak.unwrap_or("unknown"));
 }
