@@ -14,6 +14,8 @@ const MAGIC: [u8; 8] = *b"wirecost";
 
 /// Bytes of an encoded [`Header`].
 pub(crate) const HEADER_BYTES: usize = 44;
+/// Where a header says its phase, and the answer in a datagram to which phase it is one.
+const PHASE: usize = 11;
 /// Bytes of an encoded [`Answer`].
 pub(crate) const ANSWER_BYTES: usize = 12;
 /// Bytes of the count that a stream's sink sends once it has read to the end of the stream, a `u64`. Only the application
@@ -72,7 +74,7 @@ impl Header {
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..10].copy_from_slice(&VERSION.to_be_bytes());
         bytes[10] = self.workload;
-        bytes[11] = self.phase as u8;
+        bytes[PHASE] = self.phase as u8;
         bytes[12..28].copy_from_slice(&self.secret);
         let numbers = [self.flow, self.flows, self.request, self.response];
         for (place, number) in bytes[28..].chunks_exact_mut(4).zip(numbers) {
@@ -114,7 +116,7 @@ pub(crate) fn judge(bytes: &[u8; HEADER_BYTES], options: &Options) -> Judgement 
     let (flow, flows, request, response) = (number(28), number(32), number(36), number(40));
     let phase = [Phase::Open, Phase::Transaction, Phase::Close]
         .into_iter()
-        .find(|phase| *phase as u8 == bytes[11]);
+        .find(|phase| *phase as u8 == bytes[PHASE]);
     let sizes = (request, response) == (options.request, options.response);
     match phase {
         Some(phase) if bytes[10] == options.workload as u8 && sizes => {
@@ -128,7 +130,7 @@ pub(crate) fn judge(bytes: &[u8; HEADER_BYTES], options: &Options) -> Judgement 
     }
 }
 
-/// The server's answer: magic 8, version 2, this 1, zero 1.
+/// The server's answer: magic 8, version 2, this 1, and over UDP the phase 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Answer {
@@ -153,6 +155,18 @@ impl Answer {
         bytes[10] = self as u8;
         bytes
     }
+
+    /// As it is sent in a datagram, which may be late: the answer to this header and no other.
+    pub(crate) fn encode_to(self, header: &[u8; HEADER_BYTES]) -> [u8; ANSWER_BYTES] {
+        let mut bytes = self.encode();
+        bytes[PHASE] = header[PHASE];
+        bytes
+    }
+}
+
+/// Whether a datagram's answer is one to this question.
+pub(crate) fn answers(answer: &[u8], question: &[u8]) -> bool {
+    is_control(answer) && answer.get(PHASE) == question.get(PHASE)
 }
 
 /// Reads an answer at the client: taken, or refused and why.
@@ -259,5 +273,15 @@ mod tests {
             Err(Refusal::Load)
         );
         assert!(read_answer(*b"SSH-2.0-Open").is_err());
+    }
+
+    #[test]
+    fn a_late_answer_to_the_opening_does_not_close_a_flow() {
+        let options = options([1; 16], 1);
+        let header = |phase| Header::new(&options, 0, phase).encode();
+        let late = Answer::Taken.encode_to(&header(Phase::Open));
+        assert!(answers(&late, &header(Phase::Open)));
+        assert!(!answers(&late, &header(Phase::Close)));
+        assert_eq!(read_answer(late).unwrap(), Ok(()));
     }
 }

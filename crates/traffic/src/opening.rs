@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 
 use crate::error::{Refusal, TrafficError};
-use crate::handshake::{ANSWER_BYTES, COUNT_BYTES, HEADER_BYTES, Header, Phase, read_answer};
+use crate::handshake::{
+    ANSWER_BYTES, COUNT_BYTES, HEADER_BYTES, Header, Phase, answers, read_answer,
+};
 use crate::options::Options;
 use crate::socket;
 use crate::table::{ClientFlow, Opening};
@@ -193,7 +195,7 @@ pub(crate) fn ask(
         }
         socket.set_read_timeout(Some(left(ask_at.min(deadline))))?;
         match (&*socket).read(&mut answer) {
-            Ok(length) if length == answer.len() && crate::handshake::is_control(&answer) => {
+            Ok(length) if length == answer.len() && answers(&answer, question) => {
                 if let (Some(first), Some(count)) = (answer.first_chunk(), answer.last_chunk()) {
                     break Some((*first, u64::from_be_bytes(*count)));
                 }

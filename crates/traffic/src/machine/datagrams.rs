@@ -52,15 +52,6 @@ impl DatagramServer {
         let mut replies = 0;
         for index in 0..received {
             let message = desk.room.incoming.get(index);
-            if is_control(message.bytes) {
-                let (from, bytes) = (*message.from, message.bytes);
-                // Too short to be a header is a stray; what follows the header is looked at there.
-                let mut header = [0; HEADER_BYTES + COUNT_BYTES];
-                let length = bytes.len().min(header.len());
-                header[..length].copy_from_slice(&bytes[..length]);
-                self.control(&header, length, &from, desk);
-                continue;
-            }
             if message.bytes.is_empty() {
                 desk.load.flows.count_stray();
             }
@@ -70,6 +61,11 @@ impl DatagramServer {
             for bytes in message.bytes.chunks(segment) {
                 let length = left.min(segment);
                 left -= length;
+                if is_control(bytes) {
+                    // Shorter than the others, it may come as the last part of what was received as one.
+                    self.control(bytes, message.from, desk.load);
+                    continue;
+                }
                 let entered = Datagram::get(bytes)
                     .filter(|datagram| enter(&mut self.guests, desk.load, datagram, length, now));
                 match entered {
@@ -98,20 +94,10 @@ impl DatagramServer {
         }
     }
 
-    fn control(
-        &mut self,
-        header: &[u8; HEADER_BYTES + COUNT_BYTES],
-        length: usize,
-        from: &RawAddress,
-        desk: &Desk<'_>,
-    ) {
-        let load = desk.load;
-        let (Some(first), true) = (header.first_chunk(), length >= HEADER_BYTES) else {
+    fn control(&mut self, bytes: &[u8], from: &RawAddress, load: &Load) {
+        let Some((first, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
             return load.flows.count_stray();
         };
-        let count = header
-            .last_chunk()
-            .map_or(0, |count| u64::from_be_bytes(*count));
         let mut arrived = 0;
         let answer = match judge(first, &load.options) {
             Judgement::Flow(index, phase) => {
@@ -129,9 +115,12 @@ impl DatagramServer {
                         load.flows.arrive(flow);
                         Answer::Taken
                     }
-                    (Phase::Close, Some(guest))
-                        if length == header.len() && guest.address == *from =>
-                    {
+                    (Phase::Close, Some(guest)) if guest.address == *from => {
+                        let Some(count) =
+                            rest.first_chunk().map(|count| u64::from_be_bytes(*count))
+                        else {
+                            return load.flows.count_stray();
+                        };
                         flow.incoming
                             .expected
                             .publish(count.max(guest.ledger.expected()));
@@ -151,22 +140,25 @@ impl DatagramServer {
             load.flows.count_stray();
         }
         let message = self.reply.message(0);
-        message[..ANSWER_BYTES].copy_from_slice(&answer.encode());
+        message[..ANSWER_BYTES].copy_from_slice(&answer.encode_to(first));
         message[ANSWER_BYTES..].copy_from_slice(&u64::to_be_bytes(arrived));
         self.reply.address(0, from, ANSWER_BYTES + COUNT_BYTES);
         // It asks again where this is lost.
         let _ = self.reply.send(&*self.socket, 0, 1, true);
     }
 
-    /// Gives up flows that began and of which nothing came for long.
+    /// Gives up flows that began where nothing of any flow came for long: a single one may be crowded out.
     fn look_for_silence(&self, load: &Load) {
-        let now = load.now();
+        let began = |guest: &&Guest| guest.ledger.expected() > 0;
+        let heard = self.guests.iter().flatten().filter(began);
+        let Some(last) = heard.map(|guest| guest.heard).max() else {
+            return;
+        };
+        if load.now().saturating_sub(last) <= PEER_SILENCE.as_nanos() as u64 {
+            return;
+        }
         for (flow, guest) in load.flows.all().iter().zip(&self.guests) {
-            let silent = guest.as_ref().is_some_and(|guest| {
-                guest.ledger.expected() > 0
-                    && now.saturating_sub(guest.heard) > PEER_SILENCE.as_nanos() as u64
-            });
-            if silent && !flow.is_over() {
+            if guest.as_ref().is_some_and(|guest| began(&guest)) && !flow.is_over() {
                 load.flows
                     .end(flow, End::Failed(io::ErrorKind::TimedOut.into()));
             }

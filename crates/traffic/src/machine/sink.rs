@@ -62,7 +62,11 @@ impl Sink {
             Farewell::EndOwnHalf => {
                 flow.peer_done.store(true, Relaxed);
                 // Wakes a send that waits; what it had queued so far is sent all the same.
-                let shut = self.socket.shutdown(Shutdown::Write);
+                let shut = match self.socket.shutdown(Shutdown::Write) {
+                    // Our half ended before, and this was the last of the connection.
+                    Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+                    shut => shut,
+                };
                 desk.load.flows.notify();
                 shut.and_then(|()| self.socket.set_linger(None))
             }

@@ -12,6 +12,7 @@ use super::request::Schedule;
 use super::{Desk, Machine, Next, PEER_SILENCE, Trouble};
 use crate::datagram::Datagram;
 use crate::flow::End;
+use crate::handshake::is_control;
 use crate::load::Load;
 use crate::sequence::Stamp;
 
@@ -162,7 +163,10 @@ impl UdpRequester {
                 datagram.tag == desk.load.tag && u32::from(datagram.flow) == self.flow
             });
             let Some(datagram) = ours else {
-                desk.load.flows.count_stray();
+                // The opening was answered more than once where it was asked more than once.
+                if !is_control(message.bytes) {
+                    desk.load.flows.count_stray();
+                }
                 continue;
             };
             let incoming = &desk.flow(self.flow).incoming;

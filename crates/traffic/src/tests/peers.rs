@@ -44,8 +44,9 @@ fn bound() -> UdpSocket {
 }
 
 /// Answers a handshake: takes the flow, or says that so many arrived.
-fn answer(socket: &UdpSocket, to: SocketAddr, arrived: u64) {
-    let mut bytes = Answer::Taken.encode().to_vec();
+fn answer(socket: &UdpSocket, to: SocketAddr, question: &[u8], arrived: u64) {
+    let header = question.first_chunk().unwrap();
+    let mut bytes = Answer::Taken.encode_to(header).to_vec();
     bytes.extend(arrived.to_be_bytes());
     socket.send_to(&bytes, to).unwrap();
 }
@@ -127,8 +128,8 @@ fn late_and_repeated_responses_are_counted_and_no_latencies() {
             let (length, from) = server.recv_from(&mut bytes).unwrap();
             (bytes[..length].to_vec(), from)
         };
-        let (_, client) = next();
-        answer(&server, client, 0);
+        let (open, client) = next();
+        answer(&server, client, &open, 0);
         let (first, _) = next();
         server.send_to(&first, client).unwrap();
         server.send_to(&first, client).unwrap();
@@ -140,7 +141,7 @@ fn late_and_repeated_responses_are_counted_and_no_latencies() {
         server.send_to(&third, client).unwrap();
         let (close, _) = next();
         assert!(close.len() > HEADER_BYTES);
-        answer(&server, client, 3);
+        answer(&server, client, &close, 3);
     });
     let client = Client::connect(address, &ours, LONG).unwrap();
     let before = client.snapshot().unwrap();
