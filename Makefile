@@ -2,32 +2,91 @@
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
+DESTDIR ?=
 
-.PHONY: run test build bench lint install-missing install-missing-test install-missing-bench clean-strays
+# Where cargo puts the program: .cargo/config.toml builds for the host by name.
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+BINARY = $(TARGET)/$(shell rustc --print host-tuple)/release/wirecost
+SOURCES = Cargo.toml Cargo.lock .cargo/config.toml $(wildcard plans/*) \
+	$(shell find crates -path '*/src/*' -type f -o -name Cargo.toml -o -name build.rs)
+
+SHARE = $(DESTDIR)$(PREFIX)/share
+BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
+ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
+FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
+
+.PHONY: run test build bench bench-start soak-stats deny install uninstall deb \
+	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
 run: build
-	./target/release/wirecost run
+	$(BINARY) run
 
 build: install-missing
 	$(CARGO) build --release --locked --package wirecost
 
-## Format, lints, unit, property, snapshot and namespace tests, documentation.
-test: install-missing-test
+## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation.
+test: install-missing-test build
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --locked
+	WIRECOST_BINARY=$(abspath $(BINARY)) $(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
 ## Our load beside iperf3's on the same lab; takes some minutes and wants the machine for itself.
 bench: build install-missing-bench
 	$(CARGO) run --release --locked --package wirecost-bench
 
+## How long the program takes to start.
+bench-start: build
+	@scripts/install-missing hyperfine:hyperfine
+	hyperfine --shell=none --warmup 20 --min-runs 500 '$(BINARY) --help'
+
+## Licences, duplicate versions and sources of what comes from outside (deny.toml). Compiles
+## cargo-deny where it is missing, which takes minutes; known vulnerabilities need the network:
+## `cargo deny check advisories`.
+deny:
+	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny --locked check licenses bans sources
+
+# Only where a source is newer, so that `sudo make install` after `make build` needs no cargo.
+$(BINARY): $(SOURCES)
+	$(MAKE) build
+	@touch $@
+
+## The program, its manual pages and completions, below DESTDIR and PREFIX.
+install: $(BINARY)
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/man/man5' \
+		'$(BASH_COMPLETIONS)' '$(ZSH_COMPLETIONS)' '$(FISH_COMPLETIONS)'
+	install -m 755 '$(BINARY)' '$(DESTDIR)$(PREFIX)/bin/wirecost'
+	pages=$$(mktemp -d) && trap 'rm -r "$$pages"' EXIT && \
+	'$(BINARY)' man --out "$$pages" && \
+	install -m 644 "$$pages"/*.1 '$(SHARE)/man/man1' && \
+	install -m 644 "$$pages"/*.5 '$(SHARE)/man/man5' && \
+	'$(BINARY)' completions bash > "$$pages/bash" && \
+	'$(BINARY)' completions zsh > "$$pages/zsh" && \
+	'$(BINARY)' completions fish > "$$pages/fish" && \
+	install -m 644 "$$pages/bash" '$(BASH_COMPLETIONS)/wirecost' && \
+	install -m 644 "$$pages/zsh" '$(ZSH_COMPLETIONS)/_wirecost' && \
+	install -m 644 "$$pages/fish" '$(FISH_COMPLETIONS)/wirecost.fish'
+
+uninstall:
+	rm -f '$(DESTDIR)$(PREFIX)/bin/wirecost' '$(SHARE)'/man/man1/wirecost.1 \
+		'$(SHARE)'/man/man1/wirecost-*.1 '$(SHARE)'/man/man5/wirecost-plan.5 \
+		'$(BASH_COMPLETIONS)/wirecost' '$(ZSH_COMPLETIONS)/_wirecost' '$(FISH_COMPLETIONS)/wirecost.fish'
+
+## A Debian package in dist/; it needs nothing but dpkg-deb.
+deb: $(BINARY)
+	scripts/make-deb '$(BINARY)' dist
+## Every simulation behind docs/statistics.md, from fixed seeds; some minutes.
+soak-stats: install-missing
+	$(CARGO) run --release --locked --package wirecost-stats --example soak
+
 install-missing:
 	@scripts/install-missing cc:build-essential
 
 install-missing-test: install-missing
-	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux nft:nftables tc:iproute2
+	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
+		nft:nftables tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nsenter:util-linux taskset:util-linux

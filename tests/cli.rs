@@ -2,10 +2,14 @@
 
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
+#[path = "../crates/report/tests/fixture/mod.rs"]
+mod fixture;
 
 use std::fs;
+use std::process::Command;
 
-use common::{Place, run, wirecost};
+use common::{Place, program, run, wirecost};
+use wirecost_model::plan::Cores;
 
 #[test]
 fn help_names_the_commands_for_people() {
@@ -103,6 +107,104 @@ fn a_report_of_no_directory_and_of_no_run_says_what_to_give() {
         assert!(ended.stderr.contains(words), "{ended:#?}");
         assert!(ended.stderr.contains("give the"), "what to do: {ended:#?}");
     }
+}
+
+/// A run directory made by nobody's run, with a plan of one's own.
+fn recorded() -> tempfile::TempDir {
+    fixture::write(&fixture::run(3, Cores::Split))
+}
+
+#[test]
+fn a_report_comes_in_one_form_at_a_time() {
+    let directory = recorded();
+    for forms in [
+        ["--html", "--json"],
+        ["--csv", "--markdown"],
+        ["--html", "--csv"],
+    ] {
+        let ended = run(wirecost(["report"]).arg(directory.path()).args(forms));
+        ended.expect_code(2);
+        assert_eq!(ended.stdout, "");
+        assert!(ended.stderr.contains("cannot be used with"), "{ended:#?}");
+    }
+}
+
+#[test]
+fn every_form_is_the_same_on_standard_output_and_in_a_file() {
+    let directory = recorded();
+    for (form, begin) in [
+        ("--html", "<!DOCTYPE html>\n"),
+        ("--markdown", "## jumbo-or-not"),
+        ("--csv", "round,position,cell"),
+        ("--json", "{\n"),
+    ] {
+        let printed = run(wirecost(["report", form]).arg(directory.path()));
+        printed.expect_code(0);
+        assert!(printed.stdout.starts_with(begin), "{form}");
+        assert!(printed.stdout.ends_with('\n') && !printed.stdout.ends_with("\n\n"));
+        assert_eq!(printed.stderr, "");
+        let file = directory.path().join("out of wirecost");
+        fs::write(&file, "something older").expect("written");
+        let mut command = wirecost(["report", form, "--out"]);
+        let written = run(command.arg(&file).arg(directory.path()));
+        written.expect_code(0);
+        assert_eq!(written.stdout + &written.stderr, "");
+        let text = fs::read_to_string(&file).expect("a file");
+        assert_eq!(text, printed.stdout, "{form}");
+    }
+    let names = fs::read_dir(directory.path()).expect("a directory");
+    assert_eq!(
+        names.count(),
+        4,
+        "the record, and the one file that was named"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_with_what_to_do() {
+    let directory = recorded();
+    for (file, words) in [
+        ("gone/report.html", "make its directory first"),
+        (".", "name a file in it"),
+    ] {
+        let mut command = wirecost(["report", "--html", "--out"]);
+        let path = directory.path().join(file);
+        let ended = run(command.arg(&path).arg(directory.path()));
+        ended.expect_code(3);
+        assert_eq!(ended.stdout, "");
+        assert!(ended.stderr.contains("cannot write"), "{ended:#?}");
+        assert!(ended.stderr.contains(words), "{ended:#?}");
+    }
+}
+
+#[test]
+fn a_record_is_never_written_over_by_its_report() {
+    let directory = recorded();
+    for file in ["run.json", "samples.jsonl", "end.json", "plan.yaml"] {
+        let before = fs::read(directory.path().join(file)).ok();
+        let mut command = wirecost(["report", "--json", "--out"]);
+        let path = directory.path().join(".").join(file);
+        let ended = run(command.arg(&path).arg(directory.path()));
+        ended.expect_code(2);
+        assert!(ended.stderr.contains("part of the record"), "{ended:#?}");
+        assert_eq!(fs::read(directory.path().join(file)).ok(), before);
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_has_read_enough_of_a_page() {
+    let directory = recorded();
+    let mut command = Command::new("sh");
+    let script = "\"$0\" report --html \"$1\" | head -c 10";
+    let ended = run(command
+        .args(["-c", script])
+        .arg(program())
+        .arg(directory.path()));
+    ended.expect_code(0);
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.as_str()),
+        ("<!DOCTYPE ", "")
+    );
 }
 
 #[test]

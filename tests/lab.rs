@@ -125,7 +125,9 @@ fn the_directory_is_whole(out: &Path, record: &Record) {
         SMALL
     );
     let files = fs::read_dir(out).expect("directory").count();
-    assert_eq!(files, 4, "{} holds something else too", out.display());
+    let page = fs::read_to_string(out.join(file::REPORT)).expect("a page");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert_eq!(files, 5, "{} holds something else too", out.display());
     assert!(!record.cut);
     assert_eq!(lines_written(out), record.samples.len());
     let end = record.end.as_ref().expect("an end");

@@ -15,7 +15,7 @@ use common::{
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
 use wirecost_model::plan::Cores;
-use wirecost_model::record::Outcome;
+use wirecost_model::record::{Outcome, file};
 use wirecost_model::sample::Invalid;
 
 /// As little as shows whether a lab can be had and is measured.
@@ -89,7 +89,10 @@ fn a_plain_user_gets_a_lab_in_a_user_namespace() {
     }
     let _alone = alone();
     let (place, program) = place_for_everybody();
-    let plan = place.plan(TINY);
+    let every_ip = TINY
+        .replace("[1500, 8900]", "1500\nguest_ip: [ipv4, ipv6]")
+        .replace("rate: 1gbit", "rate: 1gbit, ip: [ipv4, ipv6]");
+    let plan = place.plan(&every_ip);
 
     let mut command = as_plain_user(program.to_str().expect("text"));
     command
@@ -103,7 +106,7 @@ fn a_plain_user_gets_a_lab_in_a_user_namespace() {
     let result = ended.document();
     assert_eq!(result["environment"]["privilege"], "user namespace");
     let record = Record::read(&place.path().join("out")).expect("a record");
-    assert_eq!(record.samples.len(), 4);
+    assert_eq!(record.samples.len(), 2 * (1 + 2));
     for sample in &record.samples {
         assert_eq!(sample.invalid, None, "{sample:#?}");
     }
@@ -144,7 +147,12 @@ fn where_user_namespaces_are_forbidden_the_error_names_the_setting() {
 
     ended.expect_code(3);
     assert_eq!(ended.stdout, "");
-    for words in ["user.max_user_namespaces is 0", "run as root", "sysctl -w"] {
+    for words in [
+        "user.max_user_namespaces is 0",
+        "run as root",
+        "sysctl -w",
+        "`wirecost doctor` says",
+    ] {
         assert!(ended.stderr.contains(words), "{words}: {ended:#?}");
     }
     assert!(!place.path().join("out").exists(), "no record of nothing");
@@ -183,6 +191,10 @@ fn an_interrupted_run_keeps_and_prints_what_there_is() {
     let again = run(wirecost(["report", "--json"]).arg(&out));
     again.expect_code(0);
     assert_eq!(again.stdout, ended.stdout);
+    let page = run(wirecost(["report", "--html"]).arg(&out));
+    let written = fs::read_to_string(out.join(file::REPORT)).expect("a page");
+    assert_eq!(written, page.stdout);
+    assert!(written.contains("interrupted"), "{written}");
 }
 
 #[test]

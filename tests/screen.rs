@@ -32,7 +32,7 @@ fn each_round_is_told_with_its_throughput_and_the_time_left_and_quiet_tells_noth
         lines[0].starts_with("built none over an underlay"),
         "{told:#?}"
     );
-    assert!(lines[1].starts_with("4 samples; record in "), "{told:#?}");
+    assert!(lines[1].starts_with("4 samples, about "), "{told:#?}");
     for (line, round) in lines[2..].iter().zip(1..) {
         let begins = format!("round {round} of 2 measured at ");
         assert!(line.starts_with(&begins), "{told:#?}");

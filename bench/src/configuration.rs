@@ -3,6 +3,7 @@
 use std::fmt;
 
 use wirecost_model::cell::{Network, TcpStream};
+use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::units::format_rate;
@@ -36,7 +37,9 @@ impl Configuration {
                 let network = Network {
                     underlay_mtu: UNDERLAY_MTU,
                     rate,
+                    underlay_ip: IpVersion::Ipv4,
                     encapsulation,
+                    guest_ip: IpVersion::Ipv4,
                     cores,
                 };
                 all.push(Self {

@@ -136,8 +136,9 @@ impl Agent {
             .watch
             .take()
             .ok_or("the underlay is not being watched")?;
-        let encapsulation = self.host()?.spec().network.encapsulation.clone();
-        let tunnel = match &encapsulation {
+        let network = &self.host()?.spec().network;
+        let overhead = network.overhead_bytes();
+        let tunnel = match &network.encapsulation {
             Encapsulation::None => None,
             Encapsulation::Vxlan(vxlan) => Some(VxlanId {
                 port: vxlan.port,
@@ -157,7 +158,7 @@ impl Agent {
                 return Ok(Some(SeenFrame {
                     outer_ip_bytes: seen.outer_ip_bytes,
                     frame_bytes: seen.frame_bytes,
-                    expected_outer_ip_bytes: size + encapsulation.overhead_bytes(),
+                    expected_outer_ip_bytes: size + overhead,
                     fragment: seen.fragment,
                 }));
             }

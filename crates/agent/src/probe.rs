@@ -1,10 +1,11 @@
 //! Drives the pure prober of room `pmtu` over a real socket in the guest.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use wirecost_model::ip::IpVersion;
 use wirecost_pmtu::{Config, Prober, Source, TooBig, likely_sizes};
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::{
@@ -16,8 +17,6 @@ use crate::respond::{HEADER_BYTES, Header, Kind, headers_bytes};
 
 /// Whatever happens, a proof ends; well within the controller's patience.
 const LIMIT: Duration = Duration::from_secs(8);
-/// Where a failed proof begins to look for what the path does carry (RFC 791: every host takes 576).
-const SEARCH_FROM: u32 = 576;
 const EMSGSIZE: i32 = 90;
 
 /// Proves from inside `guest` that datagrams of exactly `size` bytes arrive at `target` whole, and
@@ -40,7 +39,7 @@ pub(crate) fn prove(
         control_size,
         ..Config::default()
     };
-    let prober = Prober::verify(size, config).or_search(SEARCH_FROM, likely_sizes());
+    let prober = Prober::verify(size, config).or_search(search_from(target.ip()), likely_sizes());
     let mut probing = Probing {
         socket,
         prober,
@@ -67,6 +66,14 @@ pub(crate) fn prove(
         probes: prober.probes(),
         seconds,
     })
+}
+
+/// Where a failed proof begins to look for what the path does carry.
+const fn search_from(target: IpAddr) -> u32 {
+    match target {
+        IpAddr::V4(_) => IpVersion::Ipv4.min_mtu(),
+        IpAddr::V6(_) => IpVersion::Ipv6.min_mtu(),
+    }
 }
 
 fn open(bind: SocketAddr, target: SocketAddr) -> io::Result<UdpSocket> {

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread;
 
+use wirecost_model::ip::IpVersion;
 use wirecost_sys::namespace::Netns;
 
 use crate::protocol::Token;
@@ -65,9 +66,10 @@ impl Header {
 
 /// IP and UDP headers around a payload: the size of a datagram is payload and these.
 pub(crate) fn headers_bytes(address: IpAddr) -> u32 {
-    match address {
-        IpAddr::V4(_) => 20 + 8,
-        IpAddr::V6(_) => 40 + 8,
+    const UDP: u32 = 8;
+    UDP + match address {
+        IpAddr::V4(_) => IpVersion::Ipv4.header_bytes(),
+        IpAddr::V6(_) => IpVersion::Ipv6.header_bytes(),
     }
 }
 

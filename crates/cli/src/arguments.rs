@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+use crate::plans::Plans;
+
+use crate::doctor::Doctor;
+
 /// Should we run jumbo frames, which overlay encapsulation, which offloads? Measures it.
 #[derive(Debug, Parser)]
 #[command(name = "wirecost", version, arg_required_else_help = true)]
@@ -29,10 +33,23 @@ pub(crate) struct Talk {
 pub(crate) enum Command {
     /// Build the networks of a plan, measure them, and say what pays
     Run(Run),
-    /// Print the result of a run again, from its record alone
+    /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
     Report(Report),
+    /// List the built-in plans, or print one
+    Plans(Plans),
+    /// Print the JSON Schema of plans, for editors
+    Schema,
+    /// Compute what encapsulations cost: guest MTU, headers, goodput
+    Overhead(crate::overhead::Overhead),
     /// End agents whose run is gone, and say which
     Clean(Clean),
+    /// Find out what this machine can do, and what to do about what it cannot
+    Doctor(Doctor),
+    /// Print a script that lets a shell complete `wirecost`
+    Completions(crate::completions::Completions),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(crate::man::Man),
     /// Be the agent of a host, spoken to over standard input and output
     #[command(hide = true)]
     Agent(Agent),
@@ -44,7 +61,7 @@ pub(crate) enum Command {
     3 the run could not be completed (what was measured is in the run directory)."
 )]
 pub(crate) struct Run {
-    /// A plan file, or the name of a built-in plan
+    /// A plan file, the name of a built-in plan, or `-` for standard input
     #[arg(default_value = "jumbo-or-not")]
     pub(crate) plan: PathBuf,
     /// The run directory, which must not exist [default: wirecost-runs/NAME-TIME]
@@ -53,19 +70,38 @@ pub(crate) struct Run {
     /// Seed of the random order of cells [default: the plan's, or a random one; recorded]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u32>,
+    /// Print cells, order and expected time, and change nothing
+    #[arg(long = "dry-run")]
+    pub(crate) preview: bool,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of one form, and clap lets one through"
+)]
 pub(crate) struct Report {
     /// The run directory
     #[arg(value_name = "RUN_DIR")]
     pub(crate) directory: PathBuf,
-    /// Print the result as one JSON document
-    #[arg(long)]
+    /// One HTML file with charts, which needs no network
+    #[arg(long, group = "form")]
+    pub(crate) html: bool,
+    /// Markdown for a pull request or a wiki
+    #[arg(long, group = "form")]
+    pub(crate) markdown: bool,
+    /// Every sample as a row of CSV
+    #[arg(long, group = "form")]
+    pub(crate) csv: bool,
+    /// The result as one JSON document
+    #[arg(long, group = "form")]
     pub(crate) json: bool,
+    /// Write it to this file, over what is there, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -3,15 +3,22 @@
 mod agent;
 mod arguments;
 mod clean;
+mod completions;
+mod definition;
+mod doctor;
+mod dry_run;
+mod examples;
 mod log;
+mod man;
+mod overhead;
+mod plan;
+mod plans;
 mod progress;
 mod report;
 mod run;
 mod screen;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
@@ -34,12 +41,18 @@ mod exit {
 }
 
 fn main() -> ExitCode {
-    let Arguments { command, talk } = Arguments::parse();
+    let Arguments { command, talk } = definition::parse();
     log::start(talk.verbose);
     match command {
         Command::Run(arguments) => run::run(&arguments, talk),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Plans(arguments) => plans::plans(&arguments),
+        Command::Schema => plans::schema(),
+        Command::Overhead(arguments) => overhead::overhead(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Completions(arguments) => completions::completions(&arguments),
+        Command::Man(arguments) => man::man(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
     }
 }

@@ -77,11 +77,16 @@ impl<'a> Display<'a> {
 
     pub(crate) fn show(&mut self, step: Progress) {
         match step {
-            Progress::Started { directory, samples } => {
+            Progress::Started {
+                directory,
+                samples,
+                expected_s,
+            } => {
                 self.total = samples;
+                let expected = screen::duration(expected_s);
+                let directory = directory.display();
                 self.say(&format!(
-                    "{samples} samples; record in {}",
-                    directory.display()
+                    "{samples} samples, about {expected}; record in {directory}"
                 ));
                 if let Some(bar) = &self.bar {
                     bar.set_length(samples.into());

@@ -7,19 +7,31 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use wirecost_model::cell::Experiment;
+use wirecost_agent::link::LinkError;
 use wirecost_model::record::Outcome;
 use wirecost_run::{DirectoryError, Options, RunError};
 
 use crate::arguments::{Run, Talk};
+use crate::plan::{self, Loaded};
 use crate::progress::Display;
-use crate::{complain, exit, report, screen};
+use crate::{complain, doctor, dry_run, exit, report, screen};
 
 pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
-    let (experiment, plan_text) = match load(&arguments.plan) {
+    let loaded = match plan::load(&arguments.plan) {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
+    let seed = arguments.seed.map(u64::from);
+    if arguments.preview {
+        let out = arguments.out.as_deref();
+        return match wirecost_run::preview(&loaded.experiment, out, seed) {
+            Ok(preview) => dry_run::print(&loaded, &preview, out, arguments.json),
+            Err(error) => refused(&error),
+        };
+    }
+    let Loaded {
+        experiment, text, ..
+    } = loaded;
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if is_ignored(signal) {
@@ -43,8 +55,8 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let options = Options {
         program,
         out: arguments.out.clone(),
-        plan_text,
-        seed: arguments.seed.map(u64::from),
+        plan_text: text,
+        seed,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         verbose: talk.verbose,
     };
@@ -56,33 +68,56 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let finished = match finished {
         Ok(finished) => finished,
         Err(error) => {
-            complain(&error);
-            return match error {
-                RunError::Directory(DirectoryError::Exists(_)) => exit::usage(),
-                // What could be kept is a result too.
-                RunError::Record {
-                    directory, samples, ..
-                } if samples > 0 => {
-                    result(&directory, arguments.json);
-                    exit::incomplete()
-                }
-                _ => exit::incomplete(),
-            };
+            // What could be kept is a result too.
+            if let RunError::Record {
+                directory,
+                samples: 1..,
+                ..
+            } = &error
+            {
+                complain(&error);
+                result(directory, arguments.json);
+                return exit::incomplete();
+            }
+            return refused(&error);
         }
     };
     let Some((measured, printed)) = result(&finished.directory, arguments.json) else {
         return exit::incomplete();
     };
-    let whole = finished.end.outcome == Outcome::Complete && measured;
-    if whole { printed } else { exit::incomplete() }
+    if finished.end.outcome != Outcome::Complete {
+        return exit::incomplete();
+    }
+    if !measured {
+        let hint = doctor::HINT;
+        screen::say(&format!(
+            "wirecost: some cells could not be measured; {hint}"
+        ));
+        return exit::incomplete();
+    }
+    printed
 }
 
-/// Prints the result from the record: whether every cell has a valid sample, and how printing went.
+/// Says why there is no run.
+fn refused(error: &RunError) -> ExitCode {
+    complain(error);
+    if matches!(error, RunError::NoLab(why) if !matches!(why, LinkError::Interrupted)) {
+        screen::say(doctor::HINT);
+    }
+    match error {
+        RunError::Directory(DirectoryError::Exists(_)) => exit::usage(),
+        _ => exit::incomplete(),
+    }
+}
+
+/// Prints the result from the record and leaves it as a page there: whether every cell has a valid sample, and how printing went.
 /// `None` where the record cannot be read, which is told.
 fn result(directory: &Path, json: bool) -> Option<(bool, ExitCode)> {
-    let document = report::read(directory).ok()?;
+    let result = report::read(directory).ok()?;
+    let page = report::write_page(&result, directory);
+    let document = &result.document;
     let measured = document.cells.iter().all(|cell| cell.valid > 0);
-    Some((measured, report::print(&document, json)))
+    Some((measured, report::print(document, page.as_deref(), json)))
 }
 
 /// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a
@@ -94,31 +129,4 @@ fn is_ignored(signal: i32) -> bool {
         .find_map(|line| line.strip_prefix("SigIgn:"))
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
-}
-
-/// A plan file, or a built-in plan where no such file exists.
-fn load(plan: &Path) -> Result<(Experiment, String), ExitCode> {
-    let name = plan.to_string_lossy();
-    let text = match (fs::read_to_string(plan), wirecost_plan::builtin(&name)) {
-        (Ok(text), _) => text,
-        (Err(_), Some(text)) => text.to_owned(),
-        (Err(error), None) => {
-            let known: Vec<&str> = wirecost_plan::BUILTIN
-                .iter()
-                .map(|(name, _)| *name)
-                .collect();
-            screen::say(&format!(
-                "wirecost: no plan {name}: {error}; name a plan file, or a built-in plan: {}",
-                known.join(", ")
-            ));
-            return Err(exit::usage());
-        }
-    };
-    match wirecost_plan::load(&name, &text) {
-        Ok(experiment) => Ok((experiment, text)),
-        Err(errors) => {
-            screen::say(&format!("{:?}", miette::Report::new(errors)));
-            Err(exit::usage())
-        }
-    }
 }

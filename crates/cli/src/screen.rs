@@ -23,10 +23,18 @@ pub(crate) fn terminal() -> Terminal {
     }
 }
 
+/// Prints a text that has its own line ends.
+pub(crate) fn print_as_is(text: &str) -> ExitCode {
+    written(&mut stdout().lock(), text)
+}
+
 /// Prints a result, with a line end. A reader that has gone has read enough.
 pub(crate) fn print(text: &str) -> ExitCode {
-    let mut out = stdout().lock();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+    written(&mut stdout().lock(), &format!("{text}\n"))
+}
+
+fn written(out: &mut impl Write, text: &str) -> ExitCode {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             complain(&error);
             exit::incomplete()
@@ -46,7 +54,68 @@ pub(crate) fn print_json(value: &impl Serialize) -> ExitCode {
     }
 }
 
+/// A duration for people: `0.4 s`, `82 s`, `12 min`, `3 h 5 min`.
+pub(crate) fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    let (hours, minutes) = (whole / 3600, (whole as f64 / 60.0).round() as u64);
+    match whole {
+        0..10 => format!("{seconds:.1} s"),
+        10..120 => format!("{whole} s"),
+        120..7200 => format!("{minutes} min"),
+        _ => format!("{hours} h {} min", (whole % 3600) / 60),
+    }
+}
+
+/// Breaks a line between words; what follows the first line is indented.
+pub(crate) fn wrap(text: &str, indent: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut used = 0;
+    for word in text.split_inclusive(' ') {
+        let length = word.trim_end().chars().count();
+        if used > indent.len() && used + length > width {
+            lines.truncate(lines.trim_end_matches(' ').len());
+            lines.push('\n');
+            lines.push_str(indent);
+            used = indent.len();
+        }
+        lines.push_str(word);
+        used += word.chars().count();
+    }
+    lines
+}
+
 /// Tells something on standard error; nobody listening is no reason to end a run.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_no_word_is_lost() {
+        assert_eq!(
+            wrap("  round 1: 0 1 2 3", "    ", 14),
+            "  round 1: 0 1\n    2 3"
+        );
+        assert_eq!(
+            wrap("a word-that-is-too-long b", "", 6),
+            "a\nword-that-is-too-long\nb"
+        );
+        assert_eq!(wrap("short", "", 80), "short");
+    }
+
+    #[test]
+    fn durations_are_as_long_as_people_want_them() {
+        let cases = [
+            (0.44, "0.4 s"),
+            (81.6, "82 s"),
+            (720.0, "12 min"),
+            (11_100.0, "3 h 5 min"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(duration(seconds), text);
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ip::IpVersion;
 use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
 
@@ -28,8 +29,8 @@ impl Experiment {
 /// One thing that is varied, or could have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// The plan's key: `guest_mtu`, `encapsulation`, `offload`, `underlay.mtu`, `underlay.rate`,
-    /// `streams`, `message`, `congestion`, `socket_buffer`.
+    /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `offload`, `underlay.mtu`,
+    /// `underlay.rate`, `underlay.ip`, `streams`, `message`, `congestion`, `socket_buffer`.
     pub key: String,
     /// The labels of its levels in the plan's order; the first is the reference.
     pub levels: Vec<String>,
@@ -40,7 +41,8 @@ pub struct Factor {
 pub struct Cell {
     /// Its number in the experiment.
     pub index: u32,
-    /// Its level of every factor.
+    /// Its level of every factor that means something to it: without a tunnel there is no level of
+    /// `underlay.ip`.
     pub levels: Levels,
     /// What is built.
     pub network: Network,
@@ -59,23 +61,40 @@ pub struct Network {
     pub underlay_mtu: u32,
     /// Line rate in bits per second.
     pub rate: Option<u64>,
+    /// Which IP the tunnel's outer packets are; IPv4, and without a meaning, where nothing tunnels.
+    #[serde(default)]
+    pub underlay_ip: IpVersion,
     /// How guest frames cross it.
     pub encapsulation: Encapsulation,
+    /// Which IP the guests speak.
+    #[serde(default)]
+    pub guest_ip: IpVersion,
     /// How the hosts share the cores.
     pub cores: Cores,
 }
 
-/// In words: `vxlan over an underlay of MTU 9000 at 10gbit`.
+impl Network {
+    /// Bytes that the encapsulation takes from the underlay's IP MTU.
+    pub const fn overhead_bytes(&self) -> u32 {
+        self.encapsulation.overhead_bytes(self.underlay_ip)
+    }
+}
+
+/// In words: `vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests`; IPv4 goes without saying.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} over an underlay of MTU {}",
-            self.encapsulation, self.underlay_mtu
-        )?;
+        let (encapsulation, mtu) = (&self.encapsulation, self.underlay_mtu);
+        match self.underlay_ip {
+            IpVersion::Ipv4 => write!(f, "{encapsulation} over an underlay of MTU {mtu}")?,
+            IpVersion::Ipv6 => write!(f, "{encapsulation} over an IPv6 underlay of MTU {mtu}")?,
+        }
         match self.rate {
-            Some(rate) => write!(f, " at {}", crate::units::format_rate(rate)),
-            None => f.write_str(" without a rate limit"),
+            Some(rate) => write!(f, " at {}", crate::units::format_rate(rate))?,
+            None => f.write_str(" without a rate limit")?,
+        }
+        match self.guest_ip {
+            IpVersion::Ipv4 => Ok(()),
+            IpVersion::Ipv6 => f.write_str(", IPv6 guests"),
         }
     }
 }
@@ -91,4 +110,36 @@ pub struct TcpStream {
     pub congestion: String,
     /// `SO_SNDBUF` and `SO_RCVBUF` in bytes; `None` is the kernel's autotuning.
     pub socket_buffer: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Vxlan;
+
+    #[test]
+    fn a_network_says_ipv6_where_it_is_not_ipv4() {
+        let plain = Network {
+            underlay_mtu: 9000,
+            rate: Some(10_000_000_000),
+            underlay_ip: IpVersion::Ipv4,
+            encapsulation: Encapsulation::Vxlan(Vxlan::default()),
+            guest_ip: IpVersion::Ipv4,
+            cores: Cores::Split,
+        };
+        assert_eq!(
+            plain.to_string(),
+            "vxlan over an underlay of MTU 9000 at 10gbit"
+        );
+        let newer = Network {
+            underlay_ip: IpVersion::Ipv6,
+            guest_ip: IpVersion::Ipv6,
+            ..plain.clone()
+        };
+        assert_eq!(
+            newer.to_string(),
+            "vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests"
+        );
+        assert_eq!((plain.overhead_bytes(), newer.overhead_bytes()), (50, 70));
+    }
 }

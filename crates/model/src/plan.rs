@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ip::IpVersion;
 use crate::offload::Offload;
 
 /// What to vary, what to load, how often, how long.
@@ -23,6 +24,9 @@ pub struct Plan {
     pub underlay: Underlay,
     /// The MTU of the guests' devices, levels of one factor.
     pub guest_mtu: Vec<GuestMtu>,
+    /// Which IP the guests speak, levels of one factor.
+    #[serde(default = "ipv4_only")]
+    pub guest_ip: Vec<IpVersion>,
     /// How guest frames cross the underlay, levels of one factor.
     pub encapsulation: Vec<Encapsulation>,
     /// Offload profiles, levels of one factor.
@@ -70,6 +74,14 @@ pub struct Underlay {
     pub mtu: Vec<u32>,
     /// Line rate in bits per second; `None` is an unlimited veth.
     pub rate: Vec<Option<u64>>,
+    /// Which IP carries the tunnels; of no meaning where nothing tunnels.
+    #[serde(default = "ipv4_only")]
+    pub ip: Vec<IpVersion>,
+}
+
+/// What a plan of a record of version 1 had.
+fn ipv4_only() -> Vec<IpVersion> {
+    vec![IpVersion::Ipv4]
 }
 
 /// A level of the guests' MTU.
@@ -99,9 +111,10 @@ pub struct Vxlan {
     pub vni: u32,
     /// UDP destination port; IANA's is 4789.
     pub port: u16,
-    /// The outer header's don't-fragment bit.
+    /// The outer IPv4 header's don't-fragment bit; IPv6 has none.
     pub df: OuterDf,
-    /// Whether the outer UDP checksum is computed.
+    /// Whether the outer UDP checksum is computed. Without it the field is zero, over IPv6 too, where
+    /// RFC 6935 allows it to tunnels and the receiver is told to take it.
     pub udp_checksum: bool,
 }
 
@@ -145,12 +158,12 @@ impl Encapsulation {
         !matches!(self, Self::None)
     }
 
-    /// Bytes that this encapsulation takes from the underlay's IP MTU over IPv4:
-    /// inner Ethernet 14, VXLAN 8, UDP 8, IPv4 20 (RFC 7348, section 5).
-    pub const fn overhead_bytes(&self) -> u32 {
+    /// Bytes that this encapsulation takes from the underlay's IP MTU:
+    /// inner Ethernet 14, VXLAN 8, UDP 8, and the underlay's IP header (RFC 7348, section 5).
+    pub const fn overhead_bytes(&self, underlay: IpVersion) -> u32 {
         match self {
             Self::None => 0,
-            Self::Vxlan(_) => 14 + 8 + 8 + 20,
+            Self::Vxlan(_) => 14 + 8 + 8 + underlay.header_bytes(),
         }
     }
 }

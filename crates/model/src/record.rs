@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Experiment;
 
-/// Version of the record that this program writes. Readers refuse a newer one.
-pub const VERSION: u32 = 1;
+/// Version of the record that this program writes. Readers read every older one and refuse a newer one.
+///
+/// 1: IPv4 only. 2: the plan's `underlay.ip` and `guest_ip`, and with them the networks of the cells,
+/// whose absence means IPv4.
+pub const VERSION: u32 = 2;
 
 /// File names within a run directory.
 pub mod file {
@@ -22,6 +25,8 @@ pub mod file {
     pub const END: &str = "end.json";
     /// The plan's text as the user wrote it.
     pub const PLAN: &str = "plan.yaml";
+    /// The result for people, made from the others; no reader needs it.
+    pub const REPORT: &str = "report.html";
 }
 
 /// `run.json`: everything that was known before the first sample.

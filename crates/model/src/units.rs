@@ -14,6 +14,73 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
+/// What may stand behind a number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unit {
+    /// As it is written.
+    pub name: &'static str,
+    /// What the number is multiplied by.
+    times: f64,
+    /// What it is divided by: 200 / 1000 is the double nearest to 0.2, 200 x 0.001 need not be.
+    over: f64,
+}
+
+impl Unit {
+    const fn times(name: &'static str, times: f64) -> Self {
+        let over = 1.0;
+        Self { name, times, over }
+    }
+
+    const fn over(name: &'static str, over: f64) -> Self {
+        let times = 1.0;
+        Self { name, times, over }
+    }
+
+    fn of(self, number: f64) -> f64 {
+        number * self.times / self.over
+    }
+
+    /// The unit of that name; a bare number is in the base unit.
+    fn find(units: &[Self], name: &str) -> Option<Self> {
+        if name.is_empty() {
+            return Some(Self::times("", 1.0));
+        }
+        units.iter().find(|unit| unit.name == name).copied()
+    }
+}
+
+/// Units of a bit rate, for bits per second, in any case; `/s` may follow.
+pub const RATE_UNITS: &[Unit] = &[
+    Unit::times("bit", 1.0),
+    Unit::times("kbit", 1e3),
+    Unit::times("mbit", 1e6),
+    Unit::times("gbit", 1e9),
+];
+
+/// Units of a size, for bytes.
+pub const SIZE_UNITS: &[Unit] = &[
+    Unit::times("B", 1.0),
+    Unit::times("KiB", 1024.0),
+    Unit::times("K", 1024.0),
+    Unit::times("MiB", 1_048_576.0),
+    Unit::times("M", 1_048_576.0),
+    Unit::times("GiB", 1_073_741_824.0),
+    Unit::times("G", 1_073_741_824.0),
+    Unit::times("kB", 1e3),
+    Unit::times("MB", 1e6),
+    Unit::times("GB", 1e9),
+];
+
+/// Units of a duration, for seconds.
+pub const DURATION_UNITS: &[Unit] = &[
+    Unit::times("s", 1.0),
+    Unit::over("ms", 1e3),
+    Unit::times("min", 60.0),
+];
+
+/// Units of a share, for a fraction.
+pub const SHARE_UNITS: &[Unit] = &[Unit::over("%", 100.0)];
+
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text
@@ -33,14 +100,10 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
         ))
     };
     let (number, unit) = split(text).ok_or_else(hint)?;
-    let scale = match unit.to_ascii_lowercase().trim_end_matches("/s") {
-        "bit" => 1.0,
-        "kbit" => 1e3,
-        "mbit" => 1e6,
-        "gbit" => 1e9,
-        _ => return Err(hint()),
-    };
-    let bits = number * scale;
+    let unit = unit.to_ascii_lowercase();
+    let unit = unit.strip_suffix("/s").unwrap_or(&unit);
+    let unit = RATE_UNITS.iter().find(|known| known.name == unit);
+    let bits = unit.ok_or_else(hint)?.of(number);
     if !(1.0..=1e13).contains(&bits) {
         return Err(UnitError(format!(
             "`{text}` is out of range: a rate lies between 1bit and 10000gbit"
@@ -69,17 +132,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
         ))
     };
     let (number, unit) = split(text).ok_or_else(hint)?;
-    let scale: f64 = match unit {
-        "" | "B" => 1.0,
-        "KiB" | "K" => 1024.0,
-        "MiB" | "M" => 1_048_576.0,
-        "GiB" | "G" => 1_073_741_824.0,
-        "kB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        _ => return Err(hint()),
-    };
-    let bytes = number * scale;
+    let bytes = Unit::find(SIZE_UNITS, unit).ok_or_else(hint)?.of(number);
     if bytes.fract() != 0.0 || bytes > 1e15 {
         return Err(hint());
     }
@@ -100,11 +153,7 @@ pub fn format_bytes(bytes: u64) -> String {
 pub fn parse_fraction(text: &str) -> Result<f64, UnitError> {
     let hint = || UnitError(format!("`{text}` is not a share: write 5% or 0.05"));
     let (number, unit) = split(text).ok_or_else(hint)?;
-    match unit {
-        "%" => Ok(number / 100.0),
-        "" => Ok(number),
-        _ => Err(hint()),
-    }
+    Ok(Unit::find(SHARE_UNITS, unit).ok_or_else(hint)?.of(number))
 }
 
 /// A fraction as a percentage: `5%`, `2.5%`.
@@ -120,12 +169,9 @@ pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
         ))
     };
     let (number, unit) = split(text).ok_or_else(hint)?;
-    match unit {
-        "" | "s" => Ok(number),
-        "ms" => Ok(number / 1e3),
-        "min" => Ok(number * 60.0),
-        _ => Err(hint()),
-    }
+    Ok(Unit::find(DURATION_UNITS, unit)
+        .ok_or_else(hint)?
+        .of(number))
 }
 
 #[cfg(test)]
@@ -145,6 +191,7 @@ mod tests {
         let text = parse_rate("10").expect_err("ambiguous").to_string();
         assert!(text.contains("such as 10gbit"), "{text}");
         assert!(parse_rate("0gbit").is_err());
+        assert!(parse_rate("10gbit/s/s").is_err());
         assert!(parse_rate("fast").is_err());
     }
 

@@ -2,6 +2,7 @@
 //! path, and the rate limiter's idea of a frame. Set, then read back.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use wirecost_model::offload::{Offload, Role};
 use wirecost_model::sample::DeviceState;
@@ -10,24 +11,28 @@ use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
-use crate::host::{LabHost, receive_mask};
+use crate::host::LabHost;
 use crate::netlink::Netlink;
+use crate::ready;
 use crate::spec::{GUEST_DEVICE, GUEST_PORT, Side, TUNNEL, UNDERLAY_DEVICE};
+use crate::steering::receive_mask;
 use crate::tbf;
 
 impl LabHost {
     /// Gives the guest its MTU and every device of the path its offloads, and returns what was
-    /// read back.
+    /// read back. Both hosts must be built: it waits until the path can be used.
     ///
     /// # Errors
-    /// Where the kernel refuses, or where a device kept a feature as it was.
+    /// Where the kernel refuses, where a device kept a feature as it was, or where a link does not
+    /// come up.
     pub fn adapt(
         &mut self,
         guest_mtu: u32,
         offload: &Offload,
     ) -> Result<Vec<DeviceState>, BuildError> {
-        let encapsulation = &self.spec.network.encapsulation;
-        let (tunnelled, overhead) = (encapsulation.is_tunnel(), encapsulation.overhead_bytes());
+        let network = &self.spec.network;
+        let tunnelled = network.encapsulation.is_tunnel();
+        let (overhead, guest_ip) = (network.overhead_bytes(), network.guest_ip);
         set_mtu(&mut self.netlink, GUEST_PORT, guest_mtu)?;
         set_mtu(&mut self.guest_netlink, GUEST_DEVICE, guest_mtu)?;
 
@@ -55,13 +60,31 @@ impl LabHost {
 
         if let Some(rate) = self.spec.network.rate {
             let index = self.underlay_index()?;
-            let sizes = size_table(guest_mtu, overhead);
+            let sizes = size_table(guest_mtu, overhead, guest_ip);
             let step = || format!("limiting `{UNDERLAY_DEVICE}` with tbf to {rate} bit/s");
             tbf::set(&mut self.netlink, index, rate, &sizes).step(step)?;
             let found = tbf::read_rate(&mut self.netlink, index).step(step)?;
             same(step, &(rate / 8 * 8), &found.unwrap_or(0))?;
         }
+        self.wait_until_ready()?;
         Ok(devices)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), BuildError> {
+        for name in [UNDERLAY_DEVICE, GUEST_PORT] {
+            ready::link(&mut self.netlink, name)?;
+        }
+        ready::link(&mut self.guest_netlink, GUEST_DEVICE)?;
+        if let IpAddr::V6(address) = self.spec.underlay_address
+            && self.spec.network.encapsulation.is_tunnel()
+        {
+            ready::address(address)?;
+        }
+        if let IpAddr::V6(address) = self.spec.guest_address {
+            let usable = self.guest.netns().within(|| ready::address(address));
+            usable.step(|| "entering the guest's namespace".into())??;
+        }
+        Ok(())
     }
 }
 

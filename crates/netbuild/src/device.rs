@@ -1,13 +1,21 @@
 //! Devices as netlink messages, and as they are read back.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use netlink_packet_route::address::{AddressAttribute, AddressMessage, AddressScope};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
+};
 use netlink_packet_route::link::{
     BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, InfoVxlan, LinkAttribute, LinkFlags,
-    LinkInfo, LinkMessage, VxlanDf,
+    LinkInfo, LinkMessage, State, VxlanDf,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use wirecost_model::plan::{OuterDf, Vxlan};
@@ -26,7 +34,11 @@ pub(crate) enum PeerNamespace<'a> {
 pub(crate) struct Device {
     pub(crate) index: u32,
     pub(crate) mtu: u32,
+    /// Whether it is switched on.
     pub(crate) up: bool,
+    /// Whether it is up in operation (RFC 2863): switched on at both ends, its queue in place. Devices
+    /// that do not know are taken for it.
+    pub(crate) carries: bool,
     pub(crate) controller: Option<u32>,
 }
 
@@ -53,36 +65,44 @@ fn create(
 
 /// A veth whose other end comes into being inside the other namespace: made there, not moved
 /// there, so that it takes that namespace's `rps_default_mask` (net/core/net-sysfs.c).
+///
+/// `macs` are the two ends' hardware addresses; without them the kernel draws some.
 pub(crate) fn create_veth(
     netlink: &mut Netlink,
-    name: &str,
-    peer_name: &str,
+    (name, peer_name): (&str, &str),
     peer_namespace: PeerNamespace<'_>,
     mtu: u32,
+    macs: Option<[[u8; 6]; 2]>,
 ) -> io::Result<()> {
-    let with_queues = |mut message: LinkMessage| {
+    let made = |name: &str, mac: Option<[u8; 6]>| {
+        let mut message = named(name);
         // One queue: with more, the kernel spreads flows over them by a hash we do not control.
         message.attributes.extend([
             LinkAttribute::Mtu(mtu),
             LinkAttribute::NumTxQueues(1),
             LinkAttribute::NumRxQueues(1),
         ]);
+        let mac = mac.map(|mac| LinkAttribute::Address(mac.to_vec()));
+        message.attributes.extend(mac);
         message
     };
-    let mut peer = with_queues(named(peer_name));
+    let mut peer = made(peer_name, macs.map(|[_, peer]| peer));
     peer.attributes.push(match peer_namespace {
         PeerNamespace::Process(pid) => LinkAttribute::NetNsPid(pid),
         PeerNamespace::Fd(fd) => LinkAttribute::NetNsFd(fd.as_raw_fd()),
     });
     let data = InfoData::Veth(InfoVeth::Peer(peer));
-    create(netlink, with_queues(named(name)), InfoKind::Veth, data)
+    let own = made(name, macs.map(|[own, _]| own));
+    create(netlink, own, InfoKind::Veth, data)
 }
 
-/// A bridge without spanning tree: ports forward at once.
+/// A bridge without spanning tree, whose ports forward at once, and without multicast snooping, for which
+/// it would send reports of its own (net/bridge/br_multicast.c, `br_multicast_join_snoopers`).
 pub(crate) fn create_bridge(netlink: &mut Netlink, name: &str) -> io::Result<()> {
     let data = InfoData::Bridge(vec![
         InfoBridge::StpState(BridgeStpState::Disabled),
         InfoBridge::ForwardDelay(0),
+        InfoBridge::MulticastSnooping(false),
     ]);
     create(netlink, named(name), InfoKind::Bridge, data)
 }
@@ -92,11 +112,24 @@ pub(crate) fn create_vxlan(
     netlink: &mut Netlink,
     name: &str,
     vxlan: &Vxlan,
-    (local, remote): (IpAddr, IpAddr),
+    ends: (IpAddr, IpAddr),
     underlay: u32,
     mtu: u32,
 ) -> io::Result<()> {
-    let mut data = vec![
+    let data = InfoData::Vxlan(vxlan_attributes(vxlan, ends, underlay));
+    let mut message = named(name);
+    message.attributes.push(LinkAttribute::Mtu(mtu));
+    create(netlink, message, InfoKind::Vxlan, data)
+}
+
+/// `IFLA_VXLAN_*` (include/uapi/linux/if_link.h). Over IPv6 a zero checksum has to be allowed on
+/// either side, sending and receiving; over IPv4 only sending has a choice.
+fn vxlan_attributes(
+    vxlan: &Vxlan,
+    (local, remote): (IpAddr, IpAddr),
+    underlay: u32,
+) -> Vec<InfoVxlan> {
+    vec![
         InfoVxlan::Id(vxlan.vni),
         InfoVxlan::Link(underlay),
         InfoVxlan::Port(vxlan.port),
@@ -109,28 +142,23 @@ pub(crate) fn create_vxlan(
             OuterDf::Set => VxlanDf::Set,
             OuterDf::Inherit => VxlanDf::Inherit,
         }),
-    ];
-    data.push(match local {
-        IpAddr::V4(address) => InfoVxlan::Local(address),
-        IpAddr::V6(address) => InfoVxlan::Local6(address),
-    });
-    data.push(match remote {
-        IpAddr::V4(address) => InfoVxlan::Group(address),
-        IpAddr::V6(address) => InfoVxlan::Group6(address),
-    });
-    let mut message = named(name);
-    message.attributes.push(LinkAttribute::Mtu(mtu));
-    create(netlink, message, InfoKind::Vxlan, InfoData::Vxlan(data))
+        match local {
+            IpAddr::V4(address) => InfoVxlan::Local(address),
+            IpAddr::V6(address) => InfoVxlan::Local6(address),
+        },
+        match remote {
+            IpAddr::V4(address) => InfoVxlan::Group(address),
+            IpAddr::V6(address) => InfoVxlan::Group6(address),
+        },
+    ]
 }
 
-/// The VXLAN options of a device as the kernel has them: VNI, port, DF, checksum.
-pub(crate) fn read_vxlan(netlink: &mut Netlink, name: &str) -> io::Result<Vxlan> {
+/// A VXLAN device's options and its two ends, local and remote, as the kernel has them.
+pub(crate) fn read_vxlan(
+    netlink: &mut Netlink,
+    name: &str,
+) -> io::Result<(Vxlan, [Option<IpAddr>; 2])> {
     let message = read_message(netlink, name)?;
-    let mut vxlan = Vxlan {
-        vni: u32::MAX,
-        port: 0,
-        ..Vxlan::default()
-    };
     let info = message
         .attributes
         .iter()
@@ -142,17 +170,54 @@ pub(crate) fn read_vxlan(netlink: &mut Netlink, name: &str) -> io::Result<Vxlan>
         LinkInfo::Data(InfoData::Vxlan(data)) => Some(data),
         _ => None,
     });
-    for attribute in data.flatten() {
+    Ok(vxlan_of(data.flatten()))
+}
+
+fn vxlan_of<'a>(attributes: impl Iterator<Item = &'a InfoVxlan>) -> (Vxlan, [Option<IpAddr>; 2]) {
+    let mut vxlan = Vxlan {
+        vni: u32::MAX,
+        port: 0,
+        ..Vxlan::default()
+    };
+    let (mut local, mut remote) = (None, None);
+    // Every device tells of both checksums; only that of its own IP is in use.
+    let (mut checksum4, mut zero6) = (false, [false; 2]);
+    for attribute in attributes {
         match *attribute {
             InfoVxlan::Id(vni) => vxlan.vni = vni,
             InfoVxlan::Port(port) => vxlan.port = port,
-            InfoVxlan::UDPCsum(on) => vxlan.udp_checksum = on,
+            InfoVxlan::UDPCsum(on) => checksum4 = on,
+            InfoVxlan::UDPZeroCsumTX(on) => zero6[0] = on,
+            InfoVxlan::UDPZeroCsumRX(on) => zero6[1] = on,
             InfoVxlan::Df(VxlanDf::Set) => vxlan.df = OuterDf::Set,
             InfoVxlan::Df(VxlanDf::Inherit) => vxlan.df = OuterDf::Inherit,
+            InfoVxlan::Local(address) => local = Some(address.into()),
+            InfoVxlan::Local6(address) => local = Some(address.into()),
+            InfoVxlan::Group(address) => remote = Some(address.into()),
+            InfoVxlan::Group6(address) => remote = Some(address.into()),
             _ => {}
         }
     }
-    Ok(vxlan)
+    vxlan.udp_checksum = match remote {
+        Some(IpAddr::V6(_)) => zero6 != [true; 2],
+        _ => checksum4,
+    };
+    (vxlan, [local, remote])
+}
+
+/// A device's kind; `None` for one without, such as a loopback device or a network card.
+pub(crate) fn read_kind(netlink: &mut Netlink, name: &str) -> io::Result<Option<InfoKind>> {
+    let attributes = read_message(netlink, name)?.attributes;
+    let info = attributes
+        .into_iter()
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::LinkInfo(info) => Some(info),
+            _ => None,
+        });
+    Ok(info.flatten().find_map(|info| match info {
+        LinkInfo::Kind(kind) => Some(kind),
+        _ => None,
+    }))
 }
 
 /// Changes MTU, controlling bridge and state of an existing device, whichever are given.
@@ -178,13 +243,19 @@ impl Change {
     }
 }
 
-/// Gives a device an address.
+/// Gives a device an address. One of IPv6 is usable at once: nobody else is on this link, so that
+/// duplicate address detection (RFC 4862, section 5.4) would only take its second.
 pub(crate) fn add_address(
     netlink: &mut Netlink,
     index: u32,
     address: IpAddr,
     prefix: u8,
 ) -> io::Result<()> {
+    let message = address_message(index, address, prefix);
+    netlink.apply(RouteNetlinkMessage::NewAddress(message), Intent::Create)
+}
+
+fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.family = match address {
         IpAddr::V4(_) => AddressFamily::Inet,
@@ -193,11 +264,42 @@ pub(crate) fn add_address(
     message.header.prefix_len = prefix;
     message.header.scope = AddressScope::Universe;
     message.header.index = index;
+    if address.is_ipv6() {
+        message.header.flags = AddressHeaderFlags::Nodad;
+    }
     message.attributes = vec![
         AddressAttribute::Local(address),
         AddressAttribute::Address(address),
     ];
-    netlink.apply(RouteNetlinkMessage::NewAddress(message), Intent::Create)
+    message
+}
+
+/// Tells a device once and for all who has an address on its link.
+pub(crate) fn add_neighbour(
+    netlink: &mut Netlink,
+    index: u32,
+    address: IpAddr,
+    mac: [u8; 6],
+) -> io::Result<()> {
+    let message = neighbour_message(index, address, mac);
+    // What the other host sent already may have made the kernel look for it.
+    netlink.apply(RouteNetlinkMessage::NewNeighbour(message), Intent::Replace)
+}
+
+fn neighbour_message(index: u32, address: IpAddr, mac: [u8; 6]) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.ifindex = index;
+    message.header.state = NeighbourState::Permanent;
+    let (family, destination) = match address {
+        IpAddr::V4(v4) => (AddressFamily::Inet, NeighbourAddress::Inet(v4)),
+        IpAddr::V6(v6) => (AddressFamily::Inet6, NeighbourAddress::Inet6(v6)),
+    };
+    message.header.family = family;
+    message.attributes = vec![
+        NeighbourAttribute::Destination(destination),
+        NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+    ];
+    message
 }
 
 /// Reads a device back.
@@ -215,6 +317,12 @@ pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
         })
         .unwrap_or(0),
         up: message.header.flags.contains(LinkFlags::Up),
+        carries: message.attributes.iter().any(|attribute| {
+            matches!(
+                attribute,
+                LinkAttribute::OperState(State::Up | State::Unknown)
+            )
+        }),
         controller: find(|a| {
             if let LinkAttribute::Controller(i) = a {
                 Some(*i)

@@ -27,6 +27,11 @@ pub enum BuildError {
     },
 }
 
+/// The kernel's error number, with or without its words (`NLMSGERR_ATTR_MSG`) around it.
+pub fn error_code(error: &io::Error) -> Option<i32> {
+    crate::netlink::code(error)
+}
+
 /// Names the step of a failed call.
 pub(crate) trait Step<T> {
     fn step(self, step: impl FnOnce() -> String) -> Result<T, BuildError>;
@@ -51,6 +56,14 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
         Some(95) => Some("this kernel has no such device: see its configuration".into()),
         Some(2) if step.contains("tbf") => Some(
             "this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into(),
+        ),
+        Some(2) if step.contains("/net/ipv6/") => Some(
+            "this kernel has no IPv6: CONFIG_IPV6, and no `ipv6.disable=1` at its start".into(),
+        ),
+        Some(2) if step.starts_with("steering") => Some(
+            "this kernel has no net.core.rps_default_mask, and only root may write rps_cpus: run as \
+             root, or put `cores: shared` into the plan"
+                .into(),
         ),
         Some(1 | 13) => Some("this needs CAP_NET_ADMIN in the network namespace".into()),
         _ => None,

@@ -1,7 +1,6 @@
 //! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
 
 use std::fs;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use wirecost_model::plan::Encapsulation;
@@ -10,15 +9,18 @@ use wirecost_sys::namespace::{HeldNetns, Netns};
 
 use crate::device::{self, Change, PeerNamespace};
 use crate::error::{BuildError, Step, same};
+use crate::ipv6;
 use crate::netlink::Netlink;
-use crate::spec::{BRIDGE, GUEST_DEVICE, GUEST_PORT, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE};
-
-const RPS_DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
+use crate::spec::{
+    BRIDGE, GUEST_DEVICE, GUEST_PORT, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE, prefix,
+};
+use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
 
 /// A lab host under construction or in use. The calling thread's network namespace is the host's.
 #[derive(Debug)]
 pub struct LabHost {
     pub(crate) spec: HostSpec,
+    steering: Option<Steering>,
     pub(crate) netlink: Netlink,
     pub(crate) ethtool: Ethtool,
     pub(crate) guest: HeldNetns,
@@ -31,12 +33,11 @@ impl LabHost {
     /// they are made. The calling thread's namespace must be a fresh one of the host's own.
     pub fn prepare(spec: HostSpec) -> Result<Self, BuildError> {
         let guest = HeldNetns::create("guest").step(|| "making the guest's namespace".into())?;
-        let quiet = || quiet_ipv6(&spec);
-        quiet()?;
+        ipv6::quiet()?;
         let inside = |netns: &Netns| -> Result<_, BuildError> {
             netns
                 .within(|| {
-                    quiet()?;
+                    ipv6::quiet()?;
                     keep_to_own_cores()?;
                     let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
                     let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
@@ -49,14 +50,17 @@ impl LabHost {
         for netlink in [&mut netlink, &mut guest_netlink] {
             up(netlink, "lo")?;
         }
-        if let Some(cpus) = &spec.receive_cpus {
-            let mask = cpu_mask(cpus);
-            fs::write(RPS_DEFAULT_MASK, &mask)
-                .step(|| format!("setting net.core.rps_default_mask to {mask}"))?;
-        }
+        let steering = match &spec.receive_cpus {
+            Some(cpus) => Some(
+                Steering::begin(cpus)
+                    .step(|| format!("setting net.core.rps_default_mask for {cpus:?}"))?,
+            ),
+            None => None,
+        };
         let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
         Ok(Self {
             spec,
+            steering,
             netlink,
             ethtool,
             guest,
@@ -68,12 +72,13 @@ impl LabHost {
     /// Second step, on host a only, when both are prepared: the underlay, one veth whose other end
     /// is made inside the namespace of process `peer`.
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
+        let side = self.spec.side;
         device::create_veth(
             &mut self.netlink,
-            UNDERLAY_DEVICE,
-            UNDERLAY_DEVICE,
+            (UNDERLAY_DEVICE, UNDERLAY_DEVICE),
             PeerNamespace::Process(peer),
             self.spec.network.underlay_mtu,
+            Some([side.underlay_mac(), side.other().underlay_mac()]),
         )
         .step(|| format!("making the veth `{UNDERLAY_DEVICE}` towards process {peer}"))
     }
@@ -82,9 +87,10 @@ impl LabHost {
     /// rate limit come with [`LabHost::adapt`].
     pub fn build(&mut self) -> Result<(), BuildError> {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
-        if self.spec.receive_cpus.is_some() {
-            fs::write(RPS_DEFAULT_MASK, "0")
-                .step(|| "resetting net.core.rps_default_mask".into())?;
+        if let Some(steering) = self.steering.take() {
+            steering
+                .end(UNDERLAY_DEVICE)
+                .step(|| format!("steering what `{UNDERLAY_DEVICE}` receives"))?;
             self.check_steering()?;
         }
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
@@ -101,10 +107,10 @@ impl LabHost {
 
         device::create_veth(
             &mut self.netlink,
-            GUEST_PORT,
-            GUEST_DEVICE,
+            (GUEST_PORT, GUEST_DEVICE),
             PeerNamespace::Fd(self.guest.netns().as_fd()),
             mtu,
+            None,
         )
         .step(|| format!("making the veth `{GUEST_PORT}` towards the guest"))?;
         enslave(&mut self.netlink, GUEST_PORT, bridge)?;
@@ -116,7 +122,12 @@ impl LabHost {
 
         let guest = device::read(&mut self.guest_netlink, GUEST_DEVICE)
             .step(|| format!("reading the guest's `{GUEST_DEVICE}` back"))?;
-        let (address, prefix) = (self.spec.guest_address, self.spec.prefix);
+        let address = self.spec.guest_address;
+        if address.is_ipv6() {
+            let allowed = self.guest.netns().within(|| ipv6::allow(GUEST_DEVICE));
+            allowed.step(|| "entering the guest's namespace".into())??;
+        }
+        let prefix = prefix(address);
         device::add_address(&mut self.guest_netlink, guest.index, address, prefix)
             .step(|| format!("giving the guest's `{GUEST_DEVICE}` the address {address}"))?;
         up(&mut self.guest_netlink, GUEST_DEVICE)
@@ -128,19 +139,31 @@ impl LabHost {
             return Ok(());
         };
         let address = self.spec.underlay_address;
-        device::add_address(&mut self.netlink, underlay, address, self.spec.prefix)
+        if address.is_ipv6() {
+            ipv6::allow(UNDERLAY_DEVICE)?;
+        }
+        device::add_address(&mut self.netlink, underlay, address, prefix(address))
             .step(|| format!("giving `{UNDERLAY_DEVICE}` the address {address}"))?;
         up(&mut self.netlink, UNDERLAY_DEVICE)?;
-        let mtu = network.underlay_mtu - network.encapsulation.overhead_bytes();
+        // A guest that speaks by itself would make this host ask for the other before that is built, and
+        // then again only after a second (RFC 4861, section 10, RETRANS_TIMER).
+        let (peer, mac) = (
+            self.spec.underlay_peer,
+            self.spec.side.other().underlay_mac(),
+        );
+        device::add_neighbour(&mut self.netlink, underlay, peer, mac)
+            .step(|| format!("telling `{UNDERLAY_DEVICE}` who has the address {peer}"))?;
+        let mtu = network.underlay_mtu - network.overhead_bytes();
         let ends = (address, self.spec.underlay_peer);
         device::create_vxlan(&mut self.netlink, TUNNEL, vxlan, ends, underlay, mtu)
             .step(|| format!("making the vxlan device `{TUNNEL}`"))?;
         let found = device::read_vxlan(&mut self.netlink, TUNNEL)
             .step(|| format!("reading the vxlan device `{TUNNEL}` back"))?;
-        if found != *vxlan {
+        let wanted = (vxlan.clone(), [Some(ends.0), Some(ends.1)]);
+        if found != wanted {
             return Err(BuildError::ReadBack {
                 step: format!("options of the vxlan device `{TUNNEL}`"),
-                wanted: format!("{vxlan:?}"),
+                wanted: format!("{wanted:?}"),
                 found: format!("{found:?}"),
             });
         }
@@ -218,21 +241,6 @@ fn enslave(netlink: &mut Netlink, name: &str, bridge: u32) -> Result<(), BuildEr
     )
 }
 
-/// Neighbour discovery and duplicate address detection would add frames nobody asked for.
-fn quiet_ipv6(spec: &HostSpec) -> Result<(), BuildError> {
-    let uses_ipv6 = [spec.underlay_address, spec.guest_address]
-        .iter()
-        .any(IpAddr::is_ipv6);
-    for scope in ["all", "default"] {
-        let path = format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6");
-        // Absent: the kernel has no IPv6, which is as quiet.
-        if !uses_ipv6 && fs::exists(&path).unwrap_or(false) {
-            fs::write(&path, "1").step(|| format!("writing {path}"))?;
-        }
-    }
-    Ok(())
-}
-
 /// Keeps the sending host's work on the sending host's cores.
 ///
 /// A packet on a veth keeps its socket until the *other* host's stack takes it, where a NIC would
@@ -247,44 +255,4 @@ fn keep_to_own_cores() -> Result<(), BuildError> {
         fs::write(&path, "1000").step(|| format!("writing {path}"))?;
     }
     Ok(())
-}
-
-/// A bitmap of CPUs as /proc and /sys write it: 32-bit words in hex, the highest first.
-fn cpu_mask(cpus: &[u32]) -> String {
-    let words = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
-    let word = |index: u32| {
-        let bits = cpus.iter().filter(|&&cpu| cpu / 32 == index);
-        format!(
-            "{:08x}",
-            bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32))
-        )
-    };
-    (0..words).rev().map(word).collect::<Vec<_>>().join(",")
-}
-
-/// Drops the leading zeros and commas that two spellings of one mask may differ in.
-fn mask_value(mask: &str) -> String {
-    let digits: String = mask.trim().chars().filter(|c| *c != ',').collect();
-    digits.trim_start_matches('0').to_owned()
-}
-
-/// The steering mask of a device's first queue, where this namespace's sysfs is mounted.
-pub(crate) fn receive_mask(device: &str) -> Option<String> {
-    let path = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_are_written_as_the_kernel_reads_them() {
-        assert_eq!(cpu_mask(&[0, 1]), "00000003");
-        assert_eq!(cpu_mask(&[1, 33]), "00000002,00000002");
-        assert_eq!(mask_value("00000000,00000002"), mask_value("2"));
-        assert_ne!(mask_value("00000002,00000000"), mask_value("2"));
-    }
 }

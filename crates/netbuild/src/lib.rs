@@ -8,10 +8,14 @@ mod adapt;
 mod device;
 mod error;
 mod host;
+mod ipv6;
 mod netlink;
+mod ready;
 mod spec;
+mod steering;
 pub mod tbf;
+pub mod trial;
 
-pub use error::BuildError;
+pub use error::{BuildError, error_code};
 pub use host::LabHost;
 pub use spec::{GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};

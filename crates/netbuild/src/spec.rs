@@ -27,12 +27,36 @@ pub enum Side {
 }
 
 impl Side {
+    /// The other one.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+
+    /// The hardware address of its underlay device, locally administered: known to both without asking.
+    pub(crate) const fn underlay_mac(self) -> [u8; 6] {
+        match self {
+            Self::A => [2, 0, 0, 0, 0, 1],
+            Self::B => [2, 0, 0, 0, 0, 2],
+        }
+    }
+
     /// The host's name in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::A => "a",
             Self::B => "b",
         }
+    }
+}
+
+/// Length in bits of the prefix that both ends of a lab's network have: the whole of it is on the link.
+pub(crate) const fn prefix(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 24,
+        IpAddr::V6(_) => 64,
     }
 }
 
@@ -47,7 +71,7 @@ impl fmt::Display for Side {
 pub struct HostSpec {
     /// Which of the two.
     pub side: Side,
-    /// MTU, rate, encapsulation.
+    /// MTU, rate, encapsulation, IP versions.
     pub network: Network,
     /// The host's address on the underlay, used where the path is tunnelled.
     pub underlay_address: IpAddr,
@@ -55,8 +79,6 @@ pub struct HostSpec {
     pub underlay_peer: IpAddr,
     /// The guest's address.
     pub guest_address: IpAddr,
-    /// Length of both prefixes in bits.
-    pub prefix: u8,
     /// Cores that handle what the underlay receives; `None` leaves it to the core that sent it.
     pub receive_cpus: Option<Vec<u32>>,
 }

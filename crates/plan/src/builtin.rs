@@ -1,10 +1,27 @@
 //! The plans that come with the program.
 
+use crate::suggest::nearest;
+
 /// Every built-in plan: its name and its text.
-pub const BUILTIN: &[(&str, &str)] = &[(
-    "jumbo-or-not",
-    include_str!("../../../plans/jumbo-or-not.yaml"),
-)];
+pub const BUILTIN: &[(&str, &str)] = &[
+    (
+        "jumbo-or-not",
+        include_str!("../../../plans/jumbo-or-not.yaml"),
+    ),
+    (
+        "ipv6-or-not",
+        include_str!("../../../plans/ipv6-or-not.yaml"),
+    ),
+];
+
+/// The built-in plan that `name`, which may be a file's, was most likely meant to be.
+pub fn nearest_builtin(name: &str) -> Option<&'static str> {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let stem = file
+        .strip_suffix(".yaml")
+        .or_else(|| file.strip_suffix(".yml"));
+    nearest(stem.unwrap_or(file), BUILTIN.iter().map(|(name, _)| *name))
+}
 
 /// The text of a built-in plan.
 pub fn builtin(name: &str) -> Option<&'static str> {

@@ -67,8 +67,10 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         underlay: Underlay {
             mtu: factors.underlay_mtu.values(),
             rate: factors.rate.values(),
+            ip: factors.underlay_ip.values(),
         },
         guest_mtu: factors.guest_mtu.values(),
+        guest_ip: factors.guest_ip.values(),
         encapsulation: factors.encapsulation.values(),
         offload: factors.offload.values(),
         load: tcp_stream(&factors),

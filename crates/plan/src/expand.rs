@@ -1,17 +1,24 @@
 //! The cross product: cells, and the rules that take several factors to see.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use wirecost_model::cell::{Cell, Network, TcpStream};
-use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, Levels};
+use wirecost_model::ip::IpVersion;
+use wirecost_model::plan::{Cores, GuestMtu, Levels};
 
 use crate::factors::{Axis, COUNT, Factors};
-use crate::keys::MIN_MTU;
-use crate::read::{Entry, Level, Reader};
+use crate::fit::{Fit, Room};
+use crate::keys;
+use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
 
 /// Most cells of an experiment, excluded ones counted: beyond it a plan is a slip of the pen.
 pub const MAX_CELLS: usize = 4096;
+
+/// Places of factors in a choice, which are those in [`Factors::axes`].
+const UNDERLAY_IP: usize = 2;
+const ENCAPSULATION: usize = 3;
+const GUEST_MTU: usize = 4;
 
 /// Expands the factors into cells, in the order of the cross product. What it returns is meant
 /// only where the reader has no faults.
@@ -33,12 +40,20 @@ pub(crate) fn cells(
         return Vec::new();
     }
     let mut kept = Vec::new();
+    let mut known = BTreeSet::new();
     for number in 0..total {
-        let choice = digits(number, &sizes);
-        if !exclusions
+        let mut choice = digits(number, &sizes);
+        if exclusions
             .iter()
             .any(|exclusion| exclusion.matches(&choice))
         {
+            continue;
+        }
+        // Where nothing tunnels, every level of `underlay.ip` is the same cell.
+        if !tunnels(factors, &choice) {
+            choice[UNDERLAY_IP] = 0;
+        }
+        if known.insert(choice) {
             kept.push(choice);
         }
     }
@@ -55,6 +70,9 @@ pub(crate) fn cells(
             );
         }
         return Vec::new();
+    }
+    if !kept.iter().any(|choice| tunnels(factors, choice)) {
+        nothing_to_carry(reader, factors);
     }
     let mut fit = Fit::default();
     let cells = kept
@@ -88,7 +106,27 @@ fn too_many(reader: &mut Reader, axes: &[Axis], total: usize) {
     reader.fault(0..0, "", message, "this plan", help);
 }
 
-/// Builds one cell; notes in `fit` where its guest MTU does not work out.
+/// Whether a cell has a tunnel, as far as its encapsulation could be read.
+fn tunnels(factors: &Factors, choice: &[usize; COUNT]) -> bool {
+    let level = factors.encapsulation.get(choice[ENCAPSULATION]);
+    level.is_none_or(|level| level.value.is_tunnel())
+}
+
+/// An IP for tunnels where there are none is a slip: most likely the guests' was meant.
+fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
+    let levels = &factors.underlay_ip.levels;
+    let asked =
+        |level: &&crate::read::Level<IpVersion>| level.written && level.value != IpVersion::Ipv4;
+    if let Some(level) = levels.iter().find(asked) {
+        let message = "`underlay.ip` changes nothing: no cell has a tunnel";
+        let help = "it is the IP that carries tunnels: add an encapsulation, such as `vxlan`, or leave \
+                    the key out; what the guests speak is `guest_ip`";
+        let span = level.span.clone();
+        reader.fault(span, &level.path, message, "carries nothing", help);
+    }
+}
+
+/// Builds one cell; notes in `fit` where its network does not work out.
 fn cell(
     factors: &Factors,
     axes: &[Axis; COUNT],
@@ -99,51 +137,56 @@ fn cell(
     let [
         mtu,
         rate,
+        underlay_ip,
         encapsulation,
         guest,
+        guest_ip,
         offload,
         streams,
         message,
         congestion,
         buffer,
     ] = *choice;
-    let underlay = factors.underlay_mtu.get(mtu)?;
-    let encapsulation = factors.encapsulation.get(encapsulation)?;
+    let underlay_level = factors.underlay_mtu.get(mtu)?;
     let guest_level = factors.guest_mtu.get(guest)?;
-    let room = Room {
-        largest: underlay
-            .value
-            .saturating_sub(encapsulation.value.overhead_bytes()),
-        underlay: mtu,
-        encapsulation: choice[2],
+    let tunnelled = tunnels(factors, choice);
+    let network = Network {
+        underlay_mtu: underlay_level.value,
+        // A rate that could not be read keeps nothing from being held against its room.
+        rate: factors.rate.get(rate).and_then(|level| level.value),
+        underlay_ip: if tunnelled {
+            factors.underlay_ip.get(underlay_ip)?.value
+        } else {
+            IpVersion::Ipv4
+        },
+        encapsulation: factors.encapsulation.get(encapsulation)?.value.clone(),
+        guest_ip: factors.guest_ip.get(guest_ip)?.value,
+        cores,
     };
+    let room = Room::of(&network, mtu, encapsulation);
+    if !fit.takes_underlay(&network, room) {
+        return None;
+    }
     let guest_mtu = match guest_level.value {
         GuestMtu::Bytes(bytes) => bytes,
         GuestMtu::Max => room.largest,
     };
-    if guest_mtu > room.largest || guest_mtu < MIN_MTU {
-        fit.note_misfit(guest, room);
+    if !fit.takes_guest(guest, guest_mtu, room) {
         return None;
     }
     let mut resolved = *choice;
-    resolved[3] = guest_mtu as usize;
-    if let Some(first) = fit.resolved.insert(resolved, guest) {
-        fit.same.entry(guest).or_insert((first, room, guest_mtu));
-    }
+    resolved[GUEST_MTU] = guest_mtu as usize;
+    fit.note_cell(resolved, guest, room, guest_mtu);
     let levels: Levels = axes
         .iter()
         .zip(choice)
+        .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
         .filter_map(|(axis, level)| Some((axis.name.to_owned(), axis.labels.get(*level)?.clone())))
         .collect();
     Some(Cell {
         index: 0,
         levels,
-        network: Network {
-            underlay_mtu: underlay.value,
-            rate: factors.rate.get(rate)?.value,
-            encapsulation: encapsulation.value.clone(),
-            cores,
-        },
+        network,
         guest_mtu,
         offload: factors.offload.get(offload)?.value.clone(),
         load: TcpStream {
@@ -155,122 +198,18 @@ fn cell(
     })
 }
 
-/// What a guest's datagram may take at most, and by which levels.
-#[derive(Debug, Clone, Copy)]
-struct Room {
-    largest: u32,
-    underlay: usize,
-    encapsulation: usize,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::factors;
+    use crate::read::Fields;
 
-/// Guest MTUs that do not work out, by the number of the level: one fault each is enough.
-#[derive(Debug, Default)]
-struct Fit {
-    /// The tightest room that a level does not fit.
-    misfits: BTreeMap<usize, Room>,
-    /// Every cell with its guest MTU in bytes, and the level that gave it.
-    resolved: BTreeMap<[usize; COUNT], usize>,
-    /// A level that comes to the same number of bytes as an earlier one, and where.
-    same: BTreeMap<usize, (usize, Room, u32)>,
-}
-
-impl Fit {
-    fn note_misfit(&mut self, guest: usize, room: Room) {
-        let tightest = self.misfits.entry(guest).or_insert(room);
-        if room.largest < tightest.largest {
-            *tightest = room;
-        }
+    #[test]
+    fn the_places_are_those_of_the_axes() {
+        let absent = Fields::absent();
+        let axes = factors::read(&mut Reader::default(), &absent, &absent, &absent).axes();
+        assert_eq!(axes[UNDERLAY_IP].key.path, keys::UNDERLAY_IP.path);
+        assert_eq!(axes[ENCAPSULATION].key.path, keys::ENCAPSULATION.path);
+        assert_eq!(axes[GUEST_MTU].key.path, keys::GUEST_MTU.path);
     }
-
-    fn report(self, reader: &mut Reader, factors: &Factors) {
-        for (guest, room) in self.misfits {
-            report_misfit(reader, factors, guest, room);
-        }
-        for (guest, (first, room, bytes)) in self.same {
-            let (Some(level), Some(first)) =
-                (factors.guest_mtu.get(guest), factors.guest_mtu.get(first))
-            else {
-                continue;
-            };
-            let Some(path) = describe(factors, room) else {
-                continue;
-            };
-            let message = format!(
-                "the levels `{}` and `{}` of `guest_mtu` are both {bytes} bytes {path}",
-                first.label, level.label
-            );
-            let help = "remove one of them, or `exclude` one of the two there: \
-                        the same cell would be measured twice";
-            let span = level.span.clone();
-            reader.fault(span, &level.path, message, "the same cell again", help);
-        }
-    }
-}
-
-fn report_misfit(reader: &mut Reader, factors: &Factors, guest: usize, room: Room) {
-    let (Some(level), Some(underlay), Some(encapsulation), Some(path)) = (
-        factors.guest_mtu.get(guest),
-        factors.underlay_mtu.get(room.underlay),
-        factors.encapsulation.get(room.encapsulation),
-        describe(factors, room),
-    ) else {
-        return;
-    };
-    let overhead = encapsulation.value.overhead_bytes();
-    let room = room.largest;
-    let help = if room < MIN_MTU {
-        let least = MIN_MTU + overhead;
-        format!(
-            "the underlay's MTU must be at least {least} for a guest MTU of {MIN_MTU}, the smallest"
-        )
-    } else if overhead > 0 {
-        format!(
-            "the largest that fits is {room} ({} less {overhead} of overhead): write {room}, or \
-             `max`, or `exclude` the combination",
-            underlay.value
-        )
-    } else {
-        format!(
-            "the largest that fits is {room}: write {room}, or `max`, or `exclude` the combination"
-        )
-    };
-    let (message, label) = match level.value {
-        GuestMtu::Max => (
-            format!("the guest MTU `max` is {room} {path}"),
-            format!("below {MIN_MTU}"),
-        ),
-        GuestMtu::Bytes(bytes) => (
-            format!("a guest MTU of {bytes} does not fit {path}"),
-            format!("{} too large", bytes.saturating_sub(room)),
-        ),
-    };
-    // Point at what the plan says, not at a default.
-    let (span, path) = pick(level, underlay, encapsulation);
-    reader.fault(span, &path, message, label, help);
-}
-
-fn pick(
-    guest: &Level<GuestMtu>,
-    underlay: &Level<u32>,
-    encapsulation: &Level<Encapsulation>,
-) -> (crate::yaml::Span, String) {
-    if guest.written {
-        (guest.span.clone(), guest.path.clone())
-    } else if underlay.written {
-        (underlay.span.clone(), underlay.path.clone())
-    } else {
-        (encapsulation.span.clone(), encapsulation.path.clone())
-    }
-}
-
-/// `in vxlan over an underlay of 9000`.
-fn describe(factors: &Factors, room: Room) -> Option<String> {
-    let underlay = factors.underlay_mtu.get(room.underlay)?.value;
-    let encapsulation = factors.encapsulation.get(room.encapsulation)?;
-    Some(match encapsulation.value {
-        Encapsulation::None => format!("over an underlay of {underlay}"),
-        Encapsulation::Vxlan(_) => {
-            format!("in {} over an underlay of {underlay}", encapsulation.label)
-        }
-    })
 }

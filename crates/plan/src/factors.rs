@@ -1,7 +1,8 @@
-//! The nine factors of an experiment: how a level of each is read and labelled.
+//! The eleven factors of an experiment: how a level of each is read and labelled.
 
 use std::collections::BTreeMap;
 
+use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Feature, Offload, Profile, Role};
 use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf, Vxlan};
 use wirecost_model::units::{format_bytes, format_rate};
@@ -16,8 +17,10 @@ use crate::yaml::Value;
 pub(crate) struct Factors {
     pub(crate) underlay_mtu: Levels<u32>,
     pub(crate) rate: Levels<Option<u64>>,
+    pub(crate) underlay_ip: Levels<IpVersion>,
     pub(crate) encapsulation: Levels<Encapsulation>,
     pub(crate) guest_mtu: Levels<GuestMtu>,
+    pub(crate) guest_ip: Levels<IpVersion>,
     pub(crate) offload: Levels<Offload>,
     pub(crate) streams: Levels<u32>,
     pub(crate) message: Levels<u32>,
@@ -45,7 +48,7 @@ type Limit = Option<u64>;
 type Buffer = Option<u32>;
 
 /// Number of factors.
-pub(crate) const COUNT: usize = 9;
+pub(crate) const COUNT: usize = 11;
 
 impl Factors {
     /// The factors in the order of the cross product: the last varies fastest.
@@ -57,11 +60,17 @@ impl Factors {
             axis(&keys::UNDERLAY_RATE, &self.rate, |r, e| {
                 rate_or_none(r, e).map(rate_label)
             }),
+            axis(&keys::UNDERLAY_IP, &self.underlay_ip, |r, e| {
+                ip(r, e).map(|ip| ip.key().to_owned())
+            }),
             axis(&keys::ENCAPSULATION, &self.encapsulation, |r, e| {
                 encapsulation(r, e).map(|level| level.to_string())
             }),
             axis(&keys::GUEST_MTU, &self.guest_mtu, |r, e| {
                 guest_mtu(r, e).map(|mtu| mtu.to_string())
+            }),
+            axis(&keys::GUEST_IP, &self.guest_ip, |r, e| {
+                ip(r, e).map(|ip| ip.key().to_owned())
             }),
             axis(&keys::OFFLOAD, &self.offload, |r, e| {
                 offload(r, e).map(|level| level.to_string())
@@ -86,10 +95,7 @@ fn axis<T>(
     read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
 ) -> Axis {
     Axis {
-        name: key
-            .path
-            .strip_prefix("load.tcp-stream.")
-            .unwrap_or(key.path),
+        name: key.factor_name().unwrap_or(key.path),
         key,
         labels: levels.levels.iter().map(|l| l.label.clone()).collect(),
         sound: levels.sound,
@@ -115,6 +121,9 @@ pub(crate) fn read(
             rate_or_none,
             |rate| rate_label(*rate),
         ),
+        underlay_ip: levels(reader, underlay, &keys::UNDERLAY_IP, ip, |ip| {
+            ip.key().to_owned()
+        }),
         encapsulation: levels(
             reader,
             root,
@@ -129,6 +138,7 @@ pub(crate) fn read(
             guest_mtu,
             GuestMtu::to_string,
         ),
+        guest_ip: levels(reader, root, &keys::GUEST_IP, ip, |ip| ip.key().to_owned()),
         offload: offload_levels(reader, root),
         streams: levels(reader, load, &keys::STREAMS, whole32, |streams| {
             streams.to_string()
@@ -229,6 +239,13 @@ fn guest_mtu(reader: &mut Reader, entry: &Entry<'_>) -> Option<GuestMtu> {
     }
 }
 
+fn ip(reader: &mut Reader, entry: &Entry<'_>) -> Option<IpVersion> {
+    word(reader, entry).map(|word| match word {
+        "ipv6" => IpVersion::Ipv6,
+        _ => IpVersion::Ipv4,
+    })
+}
+
 fn encapsulation(reader: &mut Reader, entry: &Entry<'_>) -> Option<Encapsulation> {
     let Value::Map(pairs) = &entry.node.value else {
         return match word(reader, entry)? {
@@ -326,9 +343,15 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "none", "max", "tunnel", "1", "128KiB", "cubic", "auto",
+            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "128KiB", "cubic", "auto",
         ];
         assert_eq!(labels, expected);
+        let names: Vec<&str> = factors.axes().iter().map(|axis| axis.name).collect();
+        let table: Vec<&str> = keys::keys()
+            .iter()
+            .filter_map(|key| key.factor_name())
+            .collect();
+        assert_eq!(names, table);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
+use wirecost_model::ip::IpVersion;
 use wirecost_model::units::{format_bytes, format_fraction, format_rate};
 
 use crate::suggest::joined;
@@ -37,9 +38,10 @@ pub enum Kind {
     Word,
     /// Any text.
     Text,
-    /// Letters, digits, `.`, `_` and `-`, at most 64.
+    /// Letters, digits, `.`, `_` and `-`, at most 64; not dots only.
     Name,
-    /// A congestion control's name, at most 15 characters (`TCP_CA_NAME_MAX`, include/net/tcp.h).
+    /// A congestion control's name: a letter, then letters, digits, `_` and `-`, at most
+    /// 15; neither `true` nor `false`.
     Congestion,
     /// A whole number.
     Whole,
@@ -55,6 +57,8 @@ pub enum Kind {
     Gbps,
     /// A mapping of the keys below it.
     Map,
+    /// A mapping of one of the keys below it: which, and its options.
+    Choice,
     /// A list of mappings of the keys below it.
     Maps,
     /// A mapping of factors to one level each.
@@ -74,6 +78,11 @@ pub enum Presence {
     Default(&'static str),
 }
 
+/// Longest name of a plan, which becomes part of a directory's, in characters.
+pub(crate) const NAME_MAX: usize = 64;
+/// Longest name of a congestion control: `TCP_CA_NAME_MAX` less the final 0 (include/net/tcp.h).
+pub(crate) const CONGESTION_MAX: usize = 15;
+
 /// Every key of a plan, outer before inner, in the order of the documentation.
 pub fn keys() -> &'static [&'static Key] {
     KEYS
@@ -90,13 +99,21 @@ impl Key {
         self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
 
+    /// The name that a factor has in records and selections: `underlay.mtu`, `streams`.
+    pub fn factor_name(&self) -> Option<&'static str> {
+        let name = self.path.strip_prefix("load.tcp-stream.");
+        self.factor.then(|| name.unwrap_or(self.path))
+    }
+
     /// What to write, in words: ``a rate from 100mbit to 10000gbit, or `none` ``.
     pub fn expects(&self) -> String {
         let range = self.range_words();
         let quantity = match self.kind {
             Kind::Word => None,
             Kind::Text => Some("text".to_owned()),
-            Kind::Name => Some("letters, digits, `.`, `_` and `-`, at most 64".to_owned()),
+            Kind::Name => Some(format!(
+                "letters, digits, `.`, `_` and `-`, at most {NAME_MAX}"
+            )),
             Kind::Congestion => Some("the kernel's name of a congestion control".to_owned()),
             Kind::Whole => Some(format!("a whole number{range}")),
             Kind::Size => Some(format!("a size{range}")),
@@ -104,7 +121,7 @@ impl Key {
             Kind::Seconds => Some(format!("a duration{range}")),
             Kind::Share => Some(format!("a share{range}")),
             Kind::Gbps => Some(format!("a number of Gbit/s{range}")),
-            Kind::Map => Some("a mapping".to_owned()),
+            Kind::Map | Kind::Choice => Some("a mapping".to_owned()),
             Kind::Maps | Kind::LevelSets => Some("a list of mappings".to_owned()),
             Kind::Levels => Some("a mapping of factors to levels".to_owned()),
         };
@@ -158,10 +175,9 @@ const BASE: Key = Key {
     doc: "",
 };
 
-/// Smallest MTU in bytes: what every IPv4 host must take (RFC 791, section 3.1).
-pub(crate) const MIN_MTU: u32 = 576;
-
-const MTU: (Bound<f64>, Bound<f64>) = from_to(MIN_MTU as f64, 65535.0);
+/// The smallest MTU is IPv4's; that IPv6 wants more takes two keys to see.
+const MTU: (Bound<f64>, Bound<f64>) = from_to(IpVersion::Ipv4.min_mtu() as f64, 65535.0);
+const IP: &[&str] = &[IpVersion::Ipv4.key(), IpVersion::Ipv6.key()];
 const ON_OFF: &[&str] = &["on", "off"];
 
 macro_rules! keys {
@@ -194,14 +210,17 @@ keys! {
     UNDERLAY "underlay" Map { example: "{ mtu: 9000, rate: 10gbit }" }
         "The network between the hosts.";
     UNDERLAY_MTU "underlay.mtu" Whole { range: MTU, presence: Default("1500"), factor: true, example: "9000" }
-        "MTU of the underlay's devices in bytes.";
+        "MTU of the underlay's devices in bytes; at least 1280 where tunnels run over IPv6 (RFC 8200).";
     UNDERLAY_RATE "underlay.rate" Rate {
         words: &["none"], range: from_to(1e8, 1e13), presence: Default("none"), factor: true, example: "10gbit",
     }
         "Line rate, counted with the framing of 38 bytes a frame; `none` sets no limit. Below 100mbit the bucket that a \
          super-packet needs would hold more than 10 ms of the line.";
+    UNDERLAY_IP "underlay.ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
+        "Which IP carries the tunnels. Without encapsulation nothing is carried in it: such a cell is measured once and \
+         compared with the tunnels over either.";
 
-    ENCAPSULATION "encapsulation" Map {
+    ENCAPSULATION "encapsulation" Choice {
         words: &["none", "vxlan"], presence: Default("none"), factor: true, example: "{ vxlan: { udp_checksum: on } }",
     }
         "How guest frames cross the underlay: bridged as they are, or in a tunnel.";
@@ -218,14 +237,18 @@ keys! {
     VXLAN_DF "encapsulation.vxlan.df" Word {
         words: &["unset", "set", "inherit"], presence: Default("unset"), example: "set",
     }
-        "The outer header's don't-fragment bit.";
+        "The outer IPv4 header's don't-fragment bit; IPv6 has none, and no router fragments it.";
     VXLAN_CHECKSUM "encapsulation.vxlan.udp_checksum" Word { words: ON_OFF, presence: Default("off"), example: "on" }
-        "Whether the outer UDP checksum is computed.";
+        "Whether the outer UDP checksum is computed. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
+         that `underlay.ip` changes nothing else; the kernel's own default is on.";
 
     GUEST_MTU "guest_mtu" Whole {
         words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",
     }
         "MTU of the guests' devices in bytes; `max` is the underlay's less the encapsulation's overhead.";
+
+    GUEST_IP "guest_ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
+        "Which IP the guests speak; `ipv6` needs a `guest_mtu` of at least 1280 (RFC 8200).";
 
     OFFLOAD "offload" Map {
         words: &["none", "plain", "tunnel"], presence: Default("tunnel"), factor: true,
@@ -247,7 +270,7 @@ keys! {
     OFFLOAD_CHECKSUM "offload.checksum" Word { words: &["software", "hardware"], example: "software" }
         "Where checksums are computed and verified.";
 
-    LOAD "load" Map { words: &["tcp-stream"], presence: Default("tcp-stream"), example: "{ tcp-stream: { streams: 4 } }" }
+    LOAD "load" Choice { words: &["tcp-stream"], presence: Default("tcp-stream"), example: "{ tcp-stream: { streams: 4 } }" }
         "What is sent.";
     TCP_STREAM "load.tcp-stream" Map { example: "{ streams: 4 }" }
         "Bulk TCP from host a's guest to host b's.";
@@ -280,9 +303,9 @@ keys! {
     EXCLUDE "exclude" LevelSets { example: "[{ encapsulation: none, offload: plain }]" }
         "Combinations to leave out: a cell that matches every level of an entry is dropped.";
 
-    PUBLISHED "published" Map { example: "{ source: ..., figures: [...] }" }
+    PUBLISHED "published" Map { example: "{ source: who, figures: [{ where: { guest_mtu: 1500 }, gbps: 7.4 }] }" }
         "Figures somebody else published for some of these cells.";
-    SOURCE "published.source" Text { presence: Required, example: "who, what, on which hardware" }
+    SOURCE "published.source" Text { presence: Required, example: "who measured what on which hardware" }
         "Who published them, and what was measured on which hardware.";
     FIGURES "published.figures" Maps { presence: Required, example: "[{ where: { guest_mtu: 1500 }, gbps: 7.4 }]" }
         "The figures, each for the cells that match its levels.";
@@ -313,7 +336,7 @@ mod tests {
             let parent = keys().iter().find(|other| other.path == key.parent());
             let parent = parent.unwrap_or_else(|| panic!("{} has no parent", key.path));
             assert!(
-                matches!(parent.kind, Kind::Map | Kind::Maps),
+                matches!(parent.kind, Kind::Map | Kind::Choice | Kind::Maps),
                 "{}",
                 key.path
             );

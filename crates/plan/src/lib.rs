@@ -23,8 +23,10 @@ mod decode;
 mod error;
 mod expand;
 mod factors;
+mod fit;
 mod keys;
 mod read;
+mod schema;
 mod select;
 mod suggest;
 mod values;
@@ -32,10 +34,11 @@ mod yaml;
 
 use wirecost_model::cell::Experiment;
 
-pub use builtin::{BUILTIN, builtin};
+pub use builtin::{BUILTIN, builtin, nearest_builtin};
 pub use error::{PlanError, PlanErrors};
 pub use expand::MAX_CELLS;
 pub use keys::{Key, Kind, Presence, keys};
+pub use schema::{BEYOND_SCHEMA, Schema, schema};
 
 /// Reads a plan and expands it into cells.
 ///

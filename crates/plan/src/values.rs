@@ -4,7 +4,7 @@ use std::ops::{Bound, RangeBounds};
 
 use wirecost_model::units::{parse_bytes, parse_fraction, parse_rate, parse_seconds};
 
-use crate::keys::Kind;
+use crate::keys::{CONGESTION_MAX, Kind, NAME_MAX};
 use crate::read::{Entry, Reader};
 use crate::yaml::Value;
 
@@ -35,11 +35,11 @@ pub(crate) fn word(reader: &mut Reader, entry: &Entry<'_>) -> Option<&'static st
     found
 }
 
-/// `on` or `off`, `true` or `false`.
+/// `on` or `off`, or a boolean as YAML 1.2 writes them (section 10.3.2).
 pub(crate) fn switch(reader: &mut Reader, entry: &Entry<'_>) -> Option<bool> {
     match entry.node.text() {
-        Some("true") => Some(true),
-        Some("false") => Some(false),
+        Some("true" | "True" | "TRUE") => Some(true),
+        Some("false" | "False" | "FALSE") => Some(false),
         _ => word(reader, entry).map(|word| word == "on"),
     }
 }
@@ -60,8 +60,8 @@ pub(crate) fn name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     let stray = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
     if let Some(stray) = text.chars().find(stray) {
         reader.wrong(entry, format!("has {stray:?}"));
-    } else if text.is_empty() || text.len() > 64 {
-        reader.wrong(entry, "1 to 64 characters");
+    } else if text.is_empty() || text.len() > NAME_MAX {
+        reader.wrong(entry, format!("1 to {NAME_MAX} characters"));
     } else if text.chars().all(|c| c == '.') {
         reader.wrong(entry, "dots only");
     } else {
@@ -75,7 +75,9 @@ pub(crate) fn name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
 pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     let text = scalar(reader, entry)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if (1..=15).contains(&text.len()) && text.chars().all(fits) {
+    let sound = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(fits);
+    let is_boolean = text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
+    if sound && !is_boolean && text.len() <= CONGESTION_MAX {
         return Some(text.to_owned());
     }
     reader.wrong(entry, "not such a name");
@@ -143,7 +145,9 @@ fn quantity(
     let text = scalar(reader, entry)?;
     // The units know no sign: read the number behind it, so that the fault is the range.
     let value = match text.strip_prefix('-') {
-        Some(rest) => parse(rest).map(|number| -number),
+        _ if text.trim() != text => None,
+        // Below zero even where it is `-0`, so that no quantity has a sign.
+        Some(rest) => parse(rest).map(|number| -number.max(f64::MIN_POSITIVE)),
         None => parse(text),
     };
     if value.is_none() {

@@ -27,7 +27,7 @@ pub(crate) struct Node {
 /// What a node holds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    /// Nothing: an empty value, `~` or `null`.
+    /// Nothing: an empty value, `~` or `null` (YAML 1.2, section 10.3.2).
     Null,
     /// A scalar's text, quotes and escapes resolved.
     Scalar(String),
@@ -131,7 +131,8 @@ impl Builder<'_> {
                 ));
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null");
+                let null = style == ScalarStyle::Plain
+                    && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
                 let value = if anchor != 0 || tag.is_some() {
                     self.refuse(&span)
                 } else if null {
@@ -173,13 +174,31 @@ impl Builder<'_> {
                 "a plan needs no more than five levels: check the indentation and the brackets",
             ));
         }
+        let flow = self.text[span.start..].starts_with(['[', '{']);
+        if !flow {
+            self.indented(span.start)?;
+        }
         self.open.push(Open {
-            flow: self.text[span.start..].starts_with(['[', '{']),
+            flow,
             start: span.start,
             end: span.end,
             kind,
         });
         Ok(())
+    }
+
+    /// Refuses a tab before a block collection's entry. Indentation is spaces (YAML 1.2, rule 63);
+    /// the parser lets a tab pass that stands before the first key of a line.
+    fn indented(&self, entry: usize) -> Result<(), Fault> {
+        let before = &self.text[..entry];
+        let blank = before.trim_end_matches([' ', '\t']).len();
+        let Some(tab) = before[blank..].find('\t') else {
+            return Ok(());
+        };
+        let tab = blank + tab;
+        let message = "this is not YAML: a tab indents this line";
+        let help = "indent with spaces: YAML allows no tabs there";
+        Err(fault(tab..tab + 1, message, "a tab", help))
     }
 
     fn close(&mut self, span: &Span) {
@@ -232,7 +251,9 @@ impl Builder<'_> {
         let start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = self.text[start..].lines().next().unwrap_or_default();
         let indentation = &line[..line.len() - line.trim_start().len()];
-        let help = if indentation.contains('\t') {
+        let help = if self.text[..at].ends_with(":\t") {
+            "write a space behind the colon, not a tab"
+        } else if indentation.contains('\t') {
             "indent with spaces: YAML allows no tabs there"
         } else {
             "check the indentation of this line and the one above, and that every bracket, brace \

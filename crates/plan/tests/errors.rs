@@ -1,10 +1,14 @@
 //! What a user sees when a plan is wrong: one test per rule, and one plan with everything wrong.
 
+mod agreement;
+
+use agreement::agree;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use wirecost_plan::load;
 
 /// The errors as the command line shows them, without colour.
 fn errors(text: &str) -> String {
+    agree(text);
     let errors = load("plan.yaml", text).expect_err("the plan is wrong");
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
         .with_width(80)
@@ -19,6 +23,7 @@ fn errors(text: &str) -> String {
 
 /// The errors in one line each, where the picture adds nothing.
 fn brief(text: &str) -> String {
+    agree(text);
     let errors = load("plan.yaml", text).expect_err("the plan is wrong");
     let lines = errors.errors().iter().map(|error| {
         format!(
@@ -61,8 +66,8 @@ exclude:
      2 │ hosts: ssh:10.0.0.1
        ╰────
       help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
-            `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `offload`,
-            `load`, `repeat`, `exclude` and `published`
+            `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`,
+            `offload`, `load`, `repeat`, `exclude` and `published`
 
     Error:
       × this version runs in the lab only
@@ -203,15 +208,15 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
        ╰────
       help: did you mean `guest_mtu`? a plan may have `name`, `description`,
             `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`,
-            `offload`, `load`, `repeat`, `exclude` and `published`
+            `guest_ip`, `offload`, `load`, `repeat`, `exclude` and `published`
     ");
 }
 
 #[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
-    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `offload`, `load`, `repeat`, `exclude` and `published`
-    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu` and `rate`
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `load`, `repeat`, `exclude` and `published`
+    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate` and `ip`
     ");
 }
 
@@ -420,6 +425,121 @@ fn two_levels_that_come_to_the_same_cell_are_one_too_many() {
 }
 
 #[test]
+fn an_mtu_below_1280_cannot_carry_ipv6() {
+    let text = "\
+name: x
+underlay: { mtu: [1279, 9000], ip: ipv6 }
+guest_mtu: [1200, 1500]
+guest_ip: [ipv4, ipv6]
+encapsulation: vxlan
+exclude: [{ underlay.mtu: 1279, guest_mtu: 1500 }]
+";
+    insta::assert_snapshot!(errors(text), @r"
+      × 2 errors in plan.yaml
+
+    Error:
+      × an underlay MTU of 1279 is too small for tunnels over IPv6
+       ╭─[plan.yaml:2:19]
+     1 │ name: x
+     2 │ underlay: { mtu: [1279, 9000], ip: ipv6 }
+       ·                   ──┬─
+       ·                     ╰── below 1280
+     3 │ guest_mtu: [1200, 1500]
+       ╰────
+      help: every link that carries IPv6 takes 1280 bytes (RFC 8200, section 5):
+            write an `underlay.mtu` of 1280 or more, or `exclude` the combination
+            with `underlay.ip: ipv6`
+
+    Error:
+      × a guest MTU of 1200 is too small for IPv6 guests
+       ╭─[plan.yaml:3:13]
+     2 │ underlay: { mtu: [1279, 9000], ip: ipv6 }
+     3 │ guest_mtu: [1200, 1500]
+       ·             ──┬─
+       ·               ╰── below 1280
+     4 │ guest_ip: [ipv4, ipv6]
+       ╰────
+      help: write 1280, the smallest that IPv6 allows (RFC 8200, section 5), or
+            more, or `exclude` the combination with `guest_ip: ipv6`
+    ");
+}
+
+#[test]
+fn the_room_that_a_tunnel_over_ipv6_leaves_is_70_bytes_less() {
+    let text = "\
+name: x
+underlay: { ip: [ipv4, ipv6] }
+guest_mtu: 1450
+encapsulation: vxlan
+";
+    insta::assert_snapshot!(errors(text), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × a guest MTU of 1450 does not fit in vxlan over an IPv6 underlay of 1500
+       ╭─[plan.yaml:3:12]
+     2 │ underlay: { ip: [ipv4, ipv6] }
+     3 │ guest_mtu: 1450
+       ·            ──┬─
+       ·              ╰── 20 too large
+     4 │ encapsulation: vxlan
+       ╰────
+      help: the largest that fits is 1430 (1500 less 70 of overhead): write 1430,
+            or `max`, or `exclude` the combination
+    ");
+    insta::assert_snapshot!(brief("name: x\nunderlay: { mtu: 1300 }\nguest_ip: ipv6\nencapsulation: vxlan\n"), @"2:18 the guest MTU `max` is 1250 in vxlan over an underlay of 1300 | below 1280 | the underlay's MTU must be at least 1330 for a guest MTU of 1280, the smallest that IPv6 allows (RFC 8200, section 5)");
+    insta::assert_snapshot!(brief("name: x\nunderlay: { mtu: 1000 }\nguest_mtu: 1000\nguest_ip: ipv6\n"), @"3:12 a guest MTU of 1000 is too small for IPv6 guests | below 1280 | the underlay's MTU must be at least 1280 for a guest MTU of 1280, the smallest that IPv6 allows (RFC 8200, section 5)");
+}
+
+#[test]
+fn an_underlay_ip_that_nothing_runs_over_is_a_slip() {
+    let text = "name: x\nunderlay: { ip: [ipv4, ipv6] }\n";
+    insta::assert_snapshot!(errors(text), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × `underlay.ip` changes nothing: no cell has a tunnel
+       ╭─[plan.yaml:2:24]
+     1 │ name: x
+     2 │ underlay: { ip: [ipv4, ipv6] }
+       ·                        ──┬─
+       ·                          ╰── carries nothing
+       ╰────
+      help: it is the IP that carries tunnels: add an encapsulation, such as
+            `vxlan`, or leave the key out; what the guests speak is `guest_ip`
+    ");
+    let ipv4 = "name: x\nunderlay: { ip: ipv4 }\n";
+    assert!(
+        load("plan.yaml", ipv4).is_ok(),
+        "what is so anyway may be said"
+    );
+}
+
+#[test]
+fn df_over_ipv6_is_no_option() {
+    let text = "\
+name: x
+underlay: { ip: [ipv4, ipv6] }
+encapsulation: [vxlan, { vxlan: { df: set } }]
+";
+    insta::assert_snapshot!(errors(text), @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × `vxlan df=set` cannot run over IPv6
+       ╭─[plan.yaml:3:24]
+     2 │ underlay: { ip: [ipv4, ipv6] }
+     3 │ encapsulation: [vxlan, { vxlan: { df: set } }]
+       ·                        ───────────┬──────────
+       ·                                   ╰── `df` is IPv4's
+       ╰────
+      help: an IPv6 header has no don't-fragment bit, and no router fragments it
+            (RFC 8200, section 5): leave `df` out, or `exclude` the combination
+            with `underlay.ip: ipv6`
+    ");
+}
+
+#[test]
 fn values_of_the_wrong_type_are_told_what_to_be() {
     let text = "\
 name: [x]
@@ -448,7 +568,7 @@ published: none
     9:47 `repeat.warmup` cannot be `-1s` | below 0 s | write a duration from 0 s to 60 s, such as `200ms`
     9:59 `repeat.worth` cannot be `0%` | not above 0% | write a share above 0% and at most 100%, such as `5%`
     10:10 `exclude` cannot be a mapping | not a list | write a list of mappings, such as `[{ encapsulation: none, offload: plain }]`
-    11:12 `published` cannot be `none` | not a mapping | write a mapping, such as `{ source: ..., figures: [...] }`
+    11:12 `published` cannot be `none` | not a mapping | write a mapping, such as `{ source: who, figures: [{ where: { guest_mtu: 1500 }, gbps: 7.4 }] }`
     ");
 }
 
@@ -503,9 +623,9 @@ exclude:
   - vxlan
 ";
     insta::assert_snapshot!(brief(text), @r"
-    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `encapsulation`, `guest_mtu`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
+    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
     5:25 `guest_mtu` has no level `9000` | not a level | its levels are `1500` and `1400`
-    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `encapsulation`, `guest_mtu`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
+    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
     7:5 `exclude[3]` names no factor | would drop every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     8:5 `exclude[4]` cannot be `vxlan` | not a mapping | write factors and their levels, such as `{ encapsulation: none, offload: plain }`
     ");
@@ -540,7 +660,7 @@ published:
     - 7.4
 ";
     insta::assert_snapshot!(brief(text), @r"
-    3:3 `published.source` is missing | no `source` here | write `source: ...`: text, such as `who, what, on which hardware`
+    3:3 `published.source` is missing | no `source` here | write `source: ...`: text, such as `who measured what on which hardware`
     4:29 `guest_mtu` has no level `9000` | not a level | its only level is `max`
     5:16 `published.figures[1].where` names no factor | would match every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     5:26 `published.figures[1].gbps` cannot be `0` | not above 0 | write a number of Gbit/s above 0 and at most 100000, such as `7.4`
@@ -677,9 +797,9 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·             ──┬──
        ·               ╰── unknown factor
        ╰────
-      help: the factors are `underlay.mtu`, `underlay.rate`, `encapsulation`,
-            `guest_mtu`, `offload`, `streams`, `message`, `congestion` and
-            `socket_buffer`
+      help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
+            `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `streams`,
+            `message`, `congestion` and `socket_buffer`
 
     Error:
       × `ärger` is not a factor
@@ -689,9 +809,9 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·                       ──┬──
        ·                         ╰── unknown factor
        ╰────
-      help: the factors are `underlay.mtu`, `underlay.rate`, `encapsulation`,
-            `guest_mtu`, `offload`, `streams`, `message`, `congestion` and
-            `socket_buffer`
+      help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
+            `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `streams`,
+            `message`, `congestion` and `socket_buffer`
     ");
 }
 
@@ -715,4 +835,41 @@ fn an_error_gives_its_place_as_numbers_too() {
         .iter()
         .map(|error| &marked[error.span.clone()]);
     assert_eq!(places.collect::<Vec<_>>(), ["ünder", "0"]);
+}
+
+#[test]
+fn a_tab_before_a_key_is_no_indentation_even_in_the_first_line() {
+    for text in [
+        "\tname: x\n",
+        " \tname: x\n",
+        "---\n\tname: x\n",
+        "\t\"name\": x\n",
+        "# plan\n\n\tname: x\n",
+        "name: x\nunderlay:\n \tmtu: 9000\n",
+        "name: x\nexclude:\n-\tguest_mtu: 1500\n",
+        "name: x\nexclude:\n  \t- guest_mtu: 1500\n",
+        "name: x\nrepeat:\n  rounds: 1\n  \tseconds: 1\n",
+        "name: x\nguest_mtu:\n  - \"1500\"\n  \t- \"1400\"\n",
+        "name: x\n\tseed: 1\n",
+        "\u{feff}\tname: x\n",
+    ] {
+        let errors = brief(text);
+        assert!(errors.contains("this is not YAML"), "{text:?}: {errors}");
+        assert!(errors.contains("tab"), "{text:?}: {errors}");
+    }
+    insta::assert_snapshot!(brief("\tname: x\n"), @"1:1 this is not YAML: a tab indents this line | a tab | indent with spaces: YAML allows no tabs there");
+    insta::assert_snapshot!(brief("name:\tx\n"), @"1:7 this is not YAML: ':' must be followed by a valid YAML whitespace | here | write a space behind the colon, not a tab");
+}
+
+#[test]
+fn tabs_are_fine_where_they_indent_nothing() {
+    for text in [
+        "\t{ name: x }\n",
+        "\t# a comment\nname: x\n",
+        "\t\n \t\nname: x\n",
+        "name: x\t# a comment\n",
+        "name: x\nrepeat: {\trounds: 1\t}\n",
+    ] {
+        assert!(load("plan.yaml", text).is_ok(), "{text:?}: {}", brief(text));
+    }
 }

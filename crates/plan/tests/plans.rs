@@ -1,6 +1,10 @@
 //! What right plans come to.
 
-use wirecost_model::cell::Experiment;
+mod agreement;
+
+use agreement::{Taken, agree};
+use wirecost_model::cell::{Experiment, Network};
+use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
 use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, OuterDf, Vxlan};
 use wirecost_plan::{BUILTIN, builtin, load};
@@ -8,6 +12,7 @@ use wirecost_plan::{BUILTIN, builtin, load};
 use proptest::prelude::*;
 
 fn experiment(text: &str) -> Experiment {
+    assert_eq!(agree(text), Taken::ByBoth, "{text}");
     load("plan.yaml", text).unwrap_or_else(|errors| panic!("{:#?}", errors.errors()))
 }
 
@@ -64,8 +69,12 @@ fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
     let repeat = &plan.plan.repeat;
     assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
     assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
-    assert_eq!(plan.factors.len(), 9);
-    assert_eq!(cell.levels.len(), 9);
+    assert_eq!(plan.factors.len(), 11);
+    assert_eq!(
+        cell.levels.len(),
+        10,
+        "nothing tunnels: no level of `underlay.ip`"
+    );
 }
 
 #[test]
@@ -83,6 +92,92 @@ fn cells_come_in_the_order_of_the_factors_with_the_last_fastest() {
     assert_eq!(mtus, [1500, 1500, 9000, 9000, 1500, 1500, 8950, 8950]);
     let numbers: Vec<u32> = plan.cells.iter().map(|cell| cell.index).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn ipv6_takes_20_bytes_more_of_the_underlay_and_nothing_of_the_guests_mtu() {
+    let plan = experiment(
+        "name: x\nunderlay: { mtu: 9000, ip: [ipv4, ipv6] }\nguest_ip: [ipv4, ipv6]\nencapsulation: vxlan\n",
+    );
+    let cells: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let Network {
+                underlay_ip,
+                guest_ip,
+                ..
+            } = cell.network;
+            (underlay_ip, guest_ip, cell.guest_mtu)
+        })
+        .collect();
+    assert_eq!(
+        cells,
+        [
+            (Ipv4, Ipv4, 8950),
+            (Ipv4, Ipv6, 8950),
+            (Ipv6, Ipv4, 8930),
+            (Ipv6, Ipv6, 8930)
+        ]
+    );
+    assert_eq!(plan.plan.underlay.ip, [Ipv4, Ipv6]);
+    assert_eq!(plan.plan.guest_ip, [Ipv4, Ipv6]);
+    assert_eq!(
+        labels(&plan, "underlay.ip"),
+        ["ipv4", "ipv4", "ipv6", "ipv6"]
+    );
+    assert_eq!(labels(&plan, "guest_ip"), ["ipv4", "ipv6", "ipv4", "ipv6"]);
+}
+
+#[test]
+fn without_a_tunnel_a_cell_has_no_underlay_ip_and_is_there_once() {
+    let plan = experiment(
+        "name: x\nunderlay: { ip: [ipv6, ipv4] }\nguest_mtu: 1400\nencapsulation: [vxlan, none]\n",
+    );
+    let cells: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let underlay = cell.levels.get("underlay.ip").map(String::as_str);
+            (
+                &*cell.levels["encapsulation"],
+                underlay,
+                cell.network.underlay_ip,
+            )
+        })
+        .collect();
+    assert_eq!(
+        cells,
+        [
+            ("vxlan", Some("ipv6"), Ipv6),
+            ("none", None, Ipv4),
+            ("vxlan", Some("ipv4"), Ipv4)
+        ]
+    );
+    let numbers: Vec<u32> = plan.cells.iter().map(|cell| cell.index).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+}
+
+#[test]
+fn an_exclusion_by_the_underlays_ip_leaves_the_cell_without_a_tunnel() {
+    let plan = experiment(
+        "name: x\nunderlay: { ip: [ipv4, ipv6] }\nguest_mtu: 1400\nencapsulation: [none, vxlan]\nexclude: [{ underlay.ip: ipv4 }]\n",
+    );
+    assert_eq!(labels(&plan, "encapsulation"), ["none", "vxlan"]);
+    assert_eq!(plan.cells[1].levels["underlay.ip"], "ipv6");
+    assert_eq!(plan.cells[0].levels.get("underlay.ip"), None);
+}
+
+#[test]
+fn the_least_that_ipv6_allows_is_allowed() {
+    let plan = experiment(
+        "name: x\nunderlay: { mtu: 1350, ip: ipv6 }\nguest_mtu: 1280\nguest_ip: ipv6\nencapsulation: vxlan\n",
+    );
+    assert_eq!(plan.cells[0].guest_mtu, 1280);
+    let plan = experiment(
+        "name: x\nunderlay: { mtu: 1280, ip: ipv6 }\nguest_mtu: 1210\nencapsulation: vxlan\n",
+    );
+    assert_eq!(plan.cells[0].guest_mtu, 1210);
 }
 
 #[test]
@@ -129,10 +224,16 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
             "2.5gbit",
         ],
         [
+            "ipv4",
+        ],
+        [
             "vxlan vni=7 port=8472 df=inherit udp_checksum=on",
         ],
         [
             "576",
+        ],
+        [
+            "ipv4",
         ],
         [
             "tunnel gro=off",
@@ -262,6 +363,7 @@ fn nearly_a_plan() -> impl Strategy<Value = String> {
 }
 
 fn never_panics(text: &str) {
+    agree(text);
     if let Err(errors) = load("plan.yaml", text) {
         assert!(!errors.errors().is_empty());
         for error in errors.errors() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use wirecost_plan::{Presence, keys};
+use wirecost_plan::{BEYOND_SCHEMA, Presence, keys};
 
 const HEAD: &str = "\
 # The plan
@@ -33,12 +33,38 @@ Each switch is a group of `ethtool -k` features: `tso` is `tx-tcp-*segmentation`
 `tx-udp_tnl-segmentation` and `tx-udp_tnl-csum-segmentation`, `checksum` is `tx-checksum-ip-generic`
 and `rx-checksum` (`software` rules out all segmentation, as the kernel does).
 
+## In an editor, and by program
+
+`wirecost schema` prints the JSON Schema (draft 2020-12) of plans, made from the same table. An editor
+with the YAML language server completes keys, shows what they mean and marks mistakes while you
+type, once the plan's first line names the schema:
+
+```
+wirecost plans jumbo-or-not > my-plan.yaml
+wirecost schema > wirecost-plan.schema.json
+sed -i '1i # yaml-language-server: $schema=./wirecost-plan.schema.json' my-plan.yaml
+wirecost run my-plan.yaml --dry-run
+```
+
+The schema never refuses a plan that the program takes. It cannot say, and so lets pass:
+
+";
+
+const KEYS: &str = "
+The program says all of it; `wirecost run PLAN --dry-run` does so without running anything.
+
+## The keys
+
 | key | takes | without it | what it is |
 |---|---|---|---|
 ";
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
+    for limit in BEYOND_SCHEMA {
+        writeln!(page, "- {limit}").expect("to memory");
+    }
+    page.push_str(KEYS);
     for key in keys() {
         let without = match key.presence {
             Presence::Required => "an error".to_owned(),

@@ -123,7 +123,7 @@ pub struct CellResult {
     pub cell: u32,
     /// Its levels of the varied factors.
     pub levels: Levels,
-    /// Its levels of all factors.
+    /// Its levels of all factors that mean something to it (`underlay.ip` means nothing without a tunnel).
     pub all_levels: Levels,
     /// The guest's MTU in bytes, resolved where the plan said `max`.
     pub guest_mtu: u32,
@@ -150,7 +150,7 @@ pub struct CellResult {
     /// Segments retransmitted within a window.
     pub retransmits: Option<Summary>,
     /// The most TCP payload that the line carries in this cell's frames, Gbit/s (TCP with
-    /// timestamps over IPv4); `null` without a rate.
+    /// timestamps over the guests' IP, in tunnels over the underlay's); `null` without a rate.
     pub line_limit_gbps: Option<f64>,
     /// The published throughput, Gbit/s.
     pub published_gbps: Option<f64>,
@@ -187,6 +187,26 @@ fn short_window(head: &RunHead) -> Option<String> {
     })
 }
 
+/// More than the line can carry is a fault of the limiter or of a clock, not a result.
+fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
+    // The bucket's 1 ms, and what lay in the receive buffer when the window began.
+    const SLACK: f64 = 1.02;
+    let over = |cell: &CellResult| Some(cell.throughput_gbps?.median / cell.line_limit_gbps?);
+    let beyond: Vec<f64> = cells
+        .iter()
+        .filter_map(over)
+        .filter(|&share| share > SLACK)
+        .collect();
+    let most = beyond.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "{} of {} cells measured more than their line can carry, up to {:.0}% of it: the rate limiter \
+         or the clock does not keep time here; do not rely on the figures of these cells",
+        beyond.len(),
+        cells.len(),
+        most * 100.0
+    ))
+}
+
 /// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
 pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let head = &run.head;
@@ -194,6 +214,12 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let plan = &experiment.plan;
     let effects = effects(experiment, &run.samples);
     let end = run.end.as_ref();
+    let cells: Vec<CellResult> = experiment
+        .cells
+        .iter()
+        .map(|cell| cell_result(experiment, cell, &run.samples))
+        .collect();
+    let beyond_the_line = beyond_the_line(&cells);
     Document {
         record_version: head.record_version,
         program_version: head.program_version.clone(),
@@ -214,11 +240,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         invalid: run.samples.iter().filter_map(invalid).collect(),
         marks: marks(&run.samples),
         factors: experiment.varied().cloned().collect(),
-        cells: experiment
-            .cells
-            .iter()
-            .map(|cell| cell_result(experiment, cell, &run.samples))
-            .collect(),
+        cells,
         published: plan.published.as_ref().map(|published| PublishedResult {
             source: published.source.clone(),
             ratios: published::ratios(experiment, &effects),
@@ -245,6 +267,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .into_iter()
             .chain(netfilter(head))
             .chain(short_window(head))
+            .chain(beyond_the_line)
             .collect(),
     }
 }
@@ -326,7 +349,8 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> Cell
         segments_per_packet: over(&segments_per_packet),
         retransmits: over(&retransmits),
         line_limit_gbps: network.rate.map(|rate| {
-            tcp_goodput_bps(rate, cell.guest_mtu, network.encapsulation.overhead_bytes()) / 1e9
+            let overhead = network.overhead_bytes();
+            tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
     }

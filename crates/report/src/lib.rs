@@ -1,17 +1,28 @@
 //! Records to what people read: a run directory is [`read`], worked out into one [`Document`]
-//! (the `--json` contract), and printed for the [`terminal`].
+//! (the `--json` contract), and printed for the [`terminal`], as [`html`], as [`markdown`], or sample by
+//! sample as [`csv`].
 //!
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
+mod csv;
 mod document;
+mod html;
+mod markdown;
+mod notes;
 mod published;
 mod read;
+mod short;
 mod terminal;
+mod visible;
+mod words;
 
+pub use csv::{CsvError, csv};
 pub use document::{
     CellResult, Document, Ending, InvalidSample, MarkCount, PublishedResult, document,
 };
+pub use html::{HtmlError, html};
+pub use markdown::markdown;
 pub use published::{PublishedNote, PublishedRatio};
 pub use read::{ReadError, Reading, read};
 pub use terminal::{Terminal, terminal};

@@ -56,7 +56,7 @@ pub(crate) fn ratios(experiment: &Experiment, effects: &[Effect]) -> Vec<Publish
                 && effect
                     .where_
                     .iter()
-                    .all(|(key, level)| cell.levels.get(key) == Some(level))
+                    .all(|(key, level)| cell.levels.get(key).is_none_or(|own| own == level))
         })?;
         figure(experiment, cell)
     };

@@ -7,7 +7,7 @@ use std::{fs, io};
 use serde::Deserialize;
 use thiserror::Error;
 use wirecost_model::cell::Experiment;
-use wirecost_model::record::{Run, RunEnd, RunHead, VERSION, file};
+use wirecost_model::record::{Outcome, Run, RunEnd, RunHead, VERSION, file};
 use wirecost_model::sample::Sample;
 
 /// A run and what was odd about its record.
@@ -17,6 +17,8 @@ pub struct Reading {
     pub run: Run,
     /// What a kill left behind, in words. The run can be used all the same.
     pub warnings: Vec<String>,
+    /// The plan as the user wrote it; `None` where the directory does not hold it (any more).
+    pub plan_text: Option<String>,
 }
 
 /// Why a run directory cannot be used. The text says what to do.
@@ -53,6 +55,14 @@ pub enum ReadError {
         known: u32,
         /// The version of the program that wrote it, as far as it is known.
         program: String,
+    },
+    /// Versions begin with 1.
+    #[error("{} has record version {found}, which no program has written: the record was changed or damaged after it was written", path.display())]
+    NoVersion {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        found: u32,
     },
     /// Not what a run writes.
     #[error("{}, line {line}: {reason}: the record was changed or damaged after it was written", path.display())]
@@ -94,9 +104,26 @@ pub fn read(dir: &Path) -> Result<Reading, ReadError> {
             Vec::new()
         }
     };
+    warnings.extend(missing(&head, end.as_ref(), samples.len()));
+    let plan_text = bytes(&dir.join(file::PLAN))?;
     Ok(Reading {
         run: Run { head, samples, end },
         warnings,
+        plan_text: plan_text.map(|text| String::from_utf8_lossy(&text).into_owned()),
+    })
+}
+
+/// A run that says it is complete has a sample for each cell of each round.
+fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize) -> Option<String> {
+    let complete = end.is_some_and(|end| end.outcome == Outcome::Complete);
+    let experiment = &head.experiment;
+    let planned = experiment.plan.repeat.rounds as usize * experiment.cells.len();
+    (complete && samples < planned).then(|| {
+        format!(
+            "{} holds {samples} of {planned} samples although the run came to its end: the record was \
+             changed, or not copied whole",
+            file::SAMPLES
+        )
     })
 }
 
@@ -140,6 +167,12 @@ fn head(dir: &Path) -> Result<RunHead, ReadError> {
             program: any.program_version,
         });
     }
+    if any.record_version == 0 {
+        return Err(ReadError::NoVersion {
+            path,
+            found: any.record_version,
+        });
+    }
     serde_json::from_slice(&text).map_err(|e| damaged(&path, &e))
 }
 
@@ -152,7 +185,7 @@ fn end(dir: &Path, warnings: &mut Vec<String>) -> Result<Option<RunEnd>, ReadErr
         Ok(end) => Ok(Some(end)),
         Err(error) if error.is_eof() => {
             warnings.push(format!(
-                "{} is incomplete: the run was killed while writing it",
+                "{} is incomplete: the run was killed, or its disk was full, while it was written",
                 file::END
             ));
             Ok(None)
@@ -180,7 +213,7 @@ fn samples(
             // Only the last line can lack its end: the write was cut short.
             Err(_) if !line.ends_with(b"\n") => {
                 warnings.push(format!(
-                    "{}, line {number} is incomplete: the run was killed while writing it; left out",
+                    "{}, line {number} is incomplete: the run was killed, or its disk was full, while it was written; left out",
                     file::SAMPLES
                 ));
                 break;

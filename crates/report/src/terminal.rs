@@ -3,16 +3,11 @@
 
 mod notes;
 mod page;
-mod short;
 mod table;
 mod verdicts;
-mod words;
-
-use std::fmt::Write as _;
-
-use wirecost_model::plan::Cores;
 
 use crate::document::Document;
+use crate::{notes as text, short};
 use page::{Page, Style};
 
 /// What to print for. Whether colour is wanted (`NO_COLOR`, a pipe) the caller decides.
@@ -33,7 +28,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     notes::published(doc, &mut page);
     verdicts::print(doc, &mut page);
     page.heading("In short");
-    for sentence in short::sentences(doc) {
+    for sentence in short::sentences(doc, 'x') {
         page.paragraph(&sentence);
     }
     page.gap();
@@ -44,52 +39,8 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
 }
 
 fn head(doc: &Document, page: &mut Page) {
-    let title = format!(
-        "{}: {}, {} of {} s",
-        doc.name,
-        words::count(doc.cells.len(), "cell"),
-        words::count(doc.rounds_planned as usize, "round"),
-        doc.repeat.seconds
-    );
-    let title = page.paint(Style::Bold, &title);
+    let title = page.paint(Style::Bold, &text::title(doc));
     page.paragraph(&title);
-    page.paragraph(
-        "Network namespaces on this machine: the cost of its software stack, not of a NIC.",
-    );
-    let mut place = format!(
-        "Linux {}, {}{}; {}",
-        doc.environment.kernel,
-        doc.environment.cpu_model,
-        if doc.environment.virtual_machine {
-            " (virtual machine)"
-        } else {
-            ""
-        },
-        cores(doc)
-    );
-    if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
-        // Writing to a string does not fail.
-        let _ = write!(
-            place,
-            "; {seconds:.0} s, {:.0}% of it measured",
-            share * 100.0
-        );
-    }
-    page.paragraph(&place);
-}
-
-fn cores(doc: &Document) -> String {
-    let environment = &doc.environment;
-    match doc.cores {
-        Cores::Shared => format!(
-            "both hosts share {}, so CPU is the machine's",
-            words::cores(&environment.cpus)
-        ),
-        Cores::Split => environment
-            .hosts
-            .iter()
-            .map(|(name, host)| format!("host {name} on {}", words::cores(&host.cpus)))
-            .collect::<Vec<_>>()
-            .join(", "),
-    }
+    page.paragraph(text::LAB);
+    page.paragraph(&text::place(doc));
 }

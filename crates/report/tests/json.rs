@@ -6,8 +6,20 @@ use std::path::Path;
 
 use fixture::run;
 use serde_json::Value;
+use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Cores;
+use wirecost_model::record::Run;
 use wirecost_report::document;
+
+/// The same run as if guests and underlay had spoken IPv6.
+fn ipv6(mut run: Run) -> Value {
+    for cell in &mut run.head.experiment.cells {
+        cell.network.guest_ip = IpVersion::Ipv6;
+        cell.network.underlay_ip = IpVersion::Ipv6;
+    }
+    let doc = document(&run, Path::new("/runs/x"), Vec::new());
+    serde_json::to_value(doc).expect("JSON")
+}
 
 fn json(rounds: u32, cores: Cores) -> Value {
     let doc = document(&run(rounds, cores), Path::new("/runs/x"), Vec::new());
@@ -50,13 +62,17 @@ fn shared_cores_have_the_machine_s_cpu_and_no_other() {
 
 #[test]
 fn the_line_s_limit_is_that_of_the_cell_s_frames() {
-    let doc = json(1, Cores::Split);
-    let limit = |cell: usize| {
+    let limit = |doc: &Value, cell: usize| {
         doc["cells"][cell]["line_limit_gbps"]
             .as_f64()
             .expect("a limit")
     };
     // 10 Gbit/s, (1500 - 52) / (1500 + 38) and (8900 - 52) / (8900 + 50 + 38).
-    assert!((limit(0) - 9.4148).abs() < 1e-4);
-    assert!((limit(6) - 9.8442).abs() < 1e-4);
+    let doc = json(1, Cores::Split);
+    assert!((limit(&doc, 0) - 9.4148).abs() < 1e-4);
+    assert!((limit(&doc, 6) - 9.8442).abs() < 1e-4);
+    // (1500 - 72) / (1500 + 38) and (8900 - 72) / (8900 + 70 + 38).
+    let doc = ipv6(run(1, Cores::Split));
+    assert!((limit(&doc, 0) - 9.2848).abs() < 1e-4);
+    assert!((limit(&doc, 6) - 9.8002).abs() < 1e-4);
 }

@@ -6,9 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use fixture::{edit, run, write};
+use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::file;
-use wirecost_report::{ReadError, read};
+use wirecost_model::sample::Sample;
+use wirecost_report::{ReadError, document, read};
 
 fn error(dir: &Path) -> String {
     let error: ReadError = read(dir).expect_err("an error");
@@ -28,7 +30,42 @@ fn a_record_of_a_newer_version_is_refused_even_if_its_shape_is_unknown() {
     let dir = write(&run(1, Cores::Split));
     let newer = r#"{"record_version": 7, "program_version": "3.1.0", "all": "else is new"}"#;
     fs::write(dir.path().join(file::RUN), newer).expect("written");
-    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 1: use the program that made the run (it says 3.1.0) or a newer one");
+    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 2: use the program that made the run (it says 3.1.0) or a newer one");
+}
+
+/// A run that a program before version 2 wrote, as it wrote it.
+#[test]
+fn a_record_of_version_1_reads_as_the_ipv4_that_it_was() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/v1");
+    let reading = read(&dir).expect("a run");
+    assert_eq!(reading.warnings, Vec::<String>::new());
+    let head = &reading.run.head;
+    assert_eq!(head.record_version, 1);
+    let plan = &head.experiment.plan;
+    assert_eq!(plan.underlay.ip, [IpVersion::Ipv4]);
+    assert_eq!(plan.guest_ip, [IpVersion::Ipv4]);
+    for cell in &head.experiment.cells {
+        let network = &cell.network;
+        assert_eq!(
+            (network.underlay_ip, network.guest_ip),
+            (IpVersion::Ipv4, IpVersion::Ipv4)
+        );
+    }
+
+    let doc = document(&reading.run, &dir, reading.warnings);
+    assert_eq!(
+        (doc.record_version, doc.samples, doc.rounds_done),
+        (1, 4, 2)
+    );
+    assert!(doc.invalid.is_empty());
+    // One factor of two levels, three metrics.
+    assert_eq!(doc.effects.len(), 3);
+    let limits: Vec<_> = doc.cells.iter().filter_map(|c| c.line_limit_gbps).collect();
+    let expected = [1448.0 / 1538.0, 1448.0 / 1588.0];
+    for (limit, expected) in limits.iter().zip(expected) {
+        assert!((limit - expected).abs() < 1e-9, "{limit}: {expected}");
+    }
+    assert_eq!(limits.len(), 2);
 }
 
 #[test]
@@ -38,9 +75,10 @@ fn a_last_line_cut_short_is_left_out_with_a_warning() {
     edit(dir.path(), file::SAMPLES, |text| {
         text[..text.len() - 40].into()
     });
+    fs::remove_file(dir.path().join(file::END)).expect("removed");
     let reading = read(dir.path()).expect("a run");
     assert_eq!(reading.run.samples, whole.samples[..15]);
-    insta::assert_snapshot!(reading.warnings.join("\n"), @"samples.jsonl, line 16 is incomplete: the run was killed while writing it; left out");
+    insta::assert_snapshot!(reading.warnings.join("\n"), @"samples.jsonl, line 16 is incomplete: the run was killed, or its disk was full, while it was written; left out");
 }
 
 #[test]
@@ -109,4 +147,43 @@ fn an_end_cut_short_is_no_end() {
     let reading = read(dir.path()).expect("a run");
     assert_eq!(reading.run.end, None);
     assert_eq!(reading.warnings.len(), 1);
+}
+
+#[test]
+fn a_complete_run_without_all_its_samples_was_changed_afterwards() {
+    let dir = write(&run(2, Cores::Split));
+    let path = dir.path().join(file::SAMPLES);
+    fs::write(&path, "").expect("written");
+    let reading = read(dir.path()).expect("a run");
+    insta::assert_snapshot!(reading.warnings.join("\n"), @"samples.jsonl holds 0 of 16 samples although the run came to its end: the record was changed, or not copied whole");
+}
+
+#[test]
+fn a_record_of_no_version_there_ever_was_is_refused() {
+    let dir = write(&run(1, Cores::Split));
+    let path = dir.path().join(file::RUN);
+    let text = fs::read_to_string(&path).expect("run.json");
+    let none = text.replacen("\"record_version\": 2", "\"record_version\": 0", 1);
+    assert_ne!(none, text);
+    fs::write(&path, none).expect("written");
+    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 0, which no program has written: the record was changed or damaged after it was written");
+}
+
+#[test]
+fn the_documents_example_is_a_sample() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/record-format.md");
+    let text = fs::read_to_string(path).expect("docs/record-format.md");
+    let example = text
+        .split("```json")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let sample: Sample = serde_json::from_str(example.expect("an example")).expect("a sample");
+    assert_eq!(sample.invalid, None);
+    // What the text beneath it says of it.
+    let stream = sample.stream.expect("a stream");
+    let gbps = stream.bytes as f64 * 8.0 / stream.seconds / 1e9;
+    assert!(text.contains(&format!(
+        "{} x 8 / {} = {gbps:.2} Gbit/s",
+        stream.bytes, stream.seconds
+    )));
 }

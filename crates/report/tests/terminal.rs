@@ -5,6 +5,7 @@ mod fixture;
 use std::path::Path;
 
 use fixture::run;
+use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
@@ -51,6 +52,52 @@ fn a_disturbed_and_interrupted_run_at_70_columns() {
     end.outcome = Outcome::Interrupted;
     end.reason = Some("SIGINT".into());
     insta::assert_snapshot!(print(&run, 70));
+}
+
+#[test]
+fn a_cell_to_which_a_factor_means_nothing_has_a_dash_for_its_level() {
+    let mut run = run(2, Cores::Split);
+    let experiment = &mut run.head.experiment;
+    experiment.factors.insert(
+        0,
+        Factor {
+            key: "underlay.ip".into(),
+            levels: vec!["ipv4".into(), "ipv6".into()],
+        },
+    );
+    for cell in &mut experiment.cells {
+        if cell.network.encapsulation.is_tunnel() {
+            cell.levels.insert("underlay.ip".into(), "ipv6".into());
+        }
+    }
+    let printed = print(&run, 120);
+    let table = printed.lines().skip_while(|line| !line.starts_with('─'));
+    let first_columns: Vec<_> = table
+        .skip(1)
+        .take(8)
+        .map(|line| {
+            line.split_whitespace()
+                .take(3)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        first_columns,
+        [
+            "- 1500 none",
+            "- 1500 none",
+            "ipv6 1500 vxlan",
+            "ipv6 1500 vxlan",
+            "- 8900 none",
+            "- 8900 none",
+            "ipv6 8900 vxlan",
+            "ipv6 8900 vxlan"
+        ]
+    );
+    let of_tunnel =
+        "encapsulation vxlan instead of none, IPv6 underlay, guest MTU 1500, offload none";
+    assert!(printed.contains(of_tunnel), "{printed}");
 }
 
 #[test]
@@ -179,4 +226,50 @@ fn warnings_are_shown() {
         text.contains("Warning: samples.jsonl, line 9 is incomplete."),
         "{text}"
     );
+}
+
+#[test]
+fn what_a_record_says_cannot_steer_the_terminal() {
+    let mut run = run(2, Cores::Split);
+    run.head.experiment.plan.name = "red\u{1b}[31m and \u{9b}2J".into();
+    run.samples[0].invalid = Some(Invalid::Load("bell \u{7}, title \u{1b}]0;x".into()));
+    for colour in [false, true] {
+        let text = terminal(&doc(&run), Terminal { width: 80, colour });
+        assert!(text.contains("red\u{241b}[31m and \u{fffd}2J"), "{text}");
+        assert!(text.contains("title \u{241b}]0;x"), "{text}");
+        let ours = |rest: &str| {
+            ["[0m", "[1m", "[2m", "[1;32m", "[1;31m", "[32m", "[33m"]
+                .iter()
+                .any(|sequence| rest.starts_with(sequence))
+        };
+        assert!(text.split('\u{1b}').skip(1).all(ours), "{text}");
+        let control = |c: char| c.is_control() && c != '\n' && c != '\u{1b}';
+        assert!(!text.contains(control), "{text}");
+    }
+}
+
+#[test]
+fn more_than_the_line_can_carry_is_no_result() {
+    let mut run = run(2, Cores::Split);
+    assert!(
+        doc(&run)
+            .warnings
+            .iter()
+            .all(|warning| !warning.contains("their line can carry"))
+    );
+    let (cell, rate) = {
+        let cell = &mut run.head.experiment.cells[0];
+        let rate = cell.network.rate.get_or_insert(10_000_000_000);
+        (cell.index, *rate)
+    };
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == cell) {
+        let stream = sample.stream.as_mut().expect("a stream");
+        stream.bytes = (rate as f64 / 8.0 * stream.seconds) as u64;
+    }
+    let warnings = doc(&run).warnings;
+    let beyond = warnings
+        .iter()
+        .find(|warning| warning.contains("their line can carry"));
+    let beyond = beyond.expect("a warning");
+    assert!(beyond.starts_with("1 of 8 cells measured more"), "{beyond}");
 }

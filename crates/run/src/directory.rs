@@ -36,6 +36,16 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
+/// A run never writes over anything, a symbolic link to nowhere included.
+pub(crate) fn refuse_existing(out: Option<&Path>) -> Result<(), DirectoryError> {
+    match out {
+        Some(out) if fs::symlink_metadata(out).is_ok() => {
+            Err(DirectoryError::Exists(out.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A run directory being written.
 #[derive(Debug)]
 pub(crate) struct Directory {

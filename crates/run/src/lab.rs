@@ -1,7 +1,7 @@
 //! A lab: two hosts, their agents, and the network between them, kept while cells share it.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use wirecost_agent::link::{LabAgent, Link, LinkError};
 use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side, Token};
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
+use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Offload;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{DeviceState, Proof, ProofTime, SeenFrame};
@@ -252,27 +253,46 @@ fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     ended.unwrap_or(error)
 }
 
+/// Which of a lab's two links an address is on.
+#[derive(Debug, Clone, Copy)]
+enum Segment {
+    /// Between the hosts.
+    Underlay,
+    /// Between the guests.
+    Guests,
+}
+
+/// Addresses inside namespaces of our own: nobody else's can clash with them. They are those set
+/// aside for benchmarks: 198.18.0.0/15 (RFC 2544, appendix C.2.2) and 2001:2::/48 (RFC 5180, section 8).
+fn address(ip: IpVersion, segment: Segment, side: Side) -> IpAddr {
+    let host = match side {
+        Side::A => 1,
+        Side::B => 2,
+    };
+    match (ip, segment) {
+        (IpVersion::Ipv4, Segment::Underlay) => Ipv4Addr::new(198, 18, 0, host).into(),
+        (IpVersion::Ipv4, Segment::Guests) => Ipv4Addr::new(198, 19, 0, host).into(),
+        (IpVersion::Ipv6, Segment::Underlay) => {
+            Ipv6Addr::new(0x2001, 2, 0, 0x18, 0, 0, 0, host.into()).into()
+        }
+        (IpVersion::Ipv6, Segment::Guests) => {
+            Ipv6Addr::new(0x2001, 2, 0, 0x19, 0, 0, 0, host.into()).into()
+        }
+    }
+}
+
 fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
-    // Addresses inside namespaces of our own: nobody else's can clash with them.
-    let underlay = |side| match side {
-        Side::A => IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1)),
-        Side::B => IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)),
-    };
-    let guest = |side| match side {
-        Side::A => IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1)),
-        Side::B => IpAddr::V4(Ipv4Addr::new(198, 19, 0, 2)),
-    };
     let (other, cpus) = match side {
         Side::A => (Side::B, &placement.a),
         Side::B => (Side::A, &placement.b),
     };
+    let underlay = |side| address(network.underlay_ip, Segment::Underlay, side);
     HostSpec {
         side,
         network: network.clone(),
         underlay_address: underlay(side),
         underlay_peer: underlay(other),
-        guest_address: guest(side),
-        prefix: 24,
+        guest_address: address(network.guest_ip, Segment::Guests, side),
         receive_cpus: (placement.cores == Cores::Split).then(|| cpus.clone()),
     }
 }
@@ -307,4 +327,29 @@ fn judge_seen(proof: &mut Proof, frame: Option<SeenFrame>) {
         proof.reason = Some(problem);
     }
     proof.seen = frame;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_address_is_another_and_of_a_range_for_benchmarks() {
+        let mut all = BTreeSet::new();
+        for ip in IpVersion::ALL {
+            for segment in [Segment::Underlay, Segment::Guests] {
+                for side in [Side::A, Side::B] {
+                    let address = address(ip, segment, side);
+                    match address {
+                        IpAddr::V4(v4) => assert_eq!(v4.to_bits() >> 17, 198 << 7 | 18 >> 1),
+                        IpAddr::V6(v6) => assert_eq!(v6.to_bits() >> 80, 0x2001_0002_0000),
+                    }
+                    all.insert(address);
+                }
+            }
+        }
+        assert_eq!(all.len(), 8);
+    }
 }

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::sample::{Taking, take};
 
 /// Labs kept at the same time; beyond that the one unused for longest is taken down.
-const MAX_LABS: usize = 8;
+pub(crate) const MAX_LABS: usize = 8;
 
 /// The labs of a run, the most recently used last.
 pub(crate) struct Labs {

@@ -5,18 +5,22 @@
 //! output for people (`report`).
 
 mod directory;
+mod forecast;
 mod lab;
 mod labs;
 mod load;
 mod placement;
+mod preview;
 mod progress;
 mod rounds;
 mod sample;
 
 pub use directory::DirectoryError;
+pub use forecast::{Forecast, forecast};
 pub use lab::{Lab, LabContext};
 pub use load::Counting;
 pub use placement::{Placement, place};
+pub use preview::{Preview, SeedSource, preview};
 pub use progress::Progress;
 pub use rounds::{Finished, Options, RunError, run};
 pub use sample::{FOREIGN_CORES_THRESHOLD, STEAL_THRESHOLD};

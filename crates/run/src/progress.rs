@@ -9,6 +9,8 @@ pub enum Progress {
         directory: std::path::PathBuf,
         /// Samples the plan asks for.
         samples: u32,
+        /// Expected seconds until the end.
+        expected_s: f64,
     },
     /// A lab was built.
     LabUp {

@@ -14,10 +14,12 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead};
 use wirecost_model::sample::Sample;
 
-use crate::directory::{Directory, DirectoryError};
+use crate::directory::{Directory, DirectoryError, refuse_existing};
+use crate::forecast::{Pace, forecast};
 use crate::lab::LabContext;
 use crate::labs::Labs;
 use crate::placement::place;
+use crate::preview::SeedSource;
 use crate::progress::Progress;
 
 /// What a run needs beside its experiment.
@@ -98,12 +100,12 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Finished, RunError> {
     let began = Instant::now();
-    let machine = |what| move |source| RunError::Machine { what, source };
-    let allowed = wirecost_agent::lab::allowed_cpus().map_err(machine("reading the cores"))?;
-    let owner = Owner::this().map_err(machine("reading /proc"))?;
-    if let Some(out) = options.out.as_deref().filter(|out| out.exists()) {
-        return Err(DirectoryError::Exists(out.to_owned()).into());
-    }
+    let allowed = allowed_cpus()?;
+    let owner = Owner::this().map_err(|source| RunError::Machine {
+        what: "reading /proc",
+        source,
+    })?;
+    refuse_existing(options.out.as_deref())?;
     let placement = place(experiment.plan.cores, &allowed);
     let experiment = &placed(experiment, placement.cores);
     let context = LabContext {
@@ -120,16 +122,12 @@ pub fn run(
                 LinkError::Interrupted => RunError::Interrupted,
                 error => RunError::NoLab(error),
             })?;
-    // 32 bits: a JSON reader with doubles must be able to keep it.
-    let fresh = random_bytes()?
-        .iter()
-        .take(4)
-        .fold(0, |seed, byte| seed << 8 | u64::from(*byte));
-    let seed = options.seed.or(experiment.plan.seed).unwrap_or(fresh);
+    let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
     let directory = directory(experiment, options, seed, environment)?;
     progress(Progress::Started {
         directory: directory.path().to_owned(),
         samples: total(experiment),
+        expected_s: forecast(experiment, seed).total_s,
     });
     let mut rounds = Rounds {
         experiment,
@@ -167,6 +165,34 @@ pub fn run(
             source,
         }),
     }
+}
+
+/// The cores that this process may use.
+pub(crate) fn allowed_cpus() -> Result<Vec<u32>, RunError> {
+    wirecost_agent::lab::allowed_cpus().map_err(|source| RunError::Machine {
+        what: "reading the cores",
+        source,
+    })
+}
+
+/// The seed of the random order: the option's, the plan's, or a fresh one.
+pub(crate) fn choose_seed(
+    option: Option<u64>,
+    plan: Option<u64>,
+) -> Result<(u64, SeedSource), RunError> {
+    if let Some(seed) = option {
+        return Ok((seed, SeedSource::Option));
+    }
+    if let Some(seed) = plan {
+        return Ok((seed, SeedSource::Plan));
+    }
+    // 32 bits: a JSON reader with doubles must be able to keep it.
+    let bytes = random_bytes()?;
+    let fresh = bytes
+        .iter()
+        .take(4)
+        .fold(0, |seed, byte| seed << 8 | u64::from(*byte));
+    Ok((fresh, SeedSource::Random))
 }
 
 fn total(experiment: &Experiment) -> u32 {
@@ -216,7 +242,7 @@ type Stopped = Option<(Outcome, String)>;
 impl Rounds<'_> {
     fn all(&mut self, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Stopped, RunError> {
         let began = Instant::now();
-        let (mut done, total) = (0, total(self.experiment));
+        let (mut done, mut pace) = (0, Pace::new(self.experiment));
         for round in 0..self.experiment.plan.repeat.rounds {
             let order = wirecost_stats::order(self.experiment.cells.len(), round, seed);
             for (position, cell) in order.into_iter().enumerate() {
@@ -231,7 +257,7 @@ impl Rounds<'_> {
                     return Ok(stopped);
                 }
                 done += 1;
-                let per_sample = began.elapsed().as_secs_f64() / f64::from(done);
+                pace.taken(cell);
                 progress(Progress::Taken {
                     done,
                     gbps: Metric::Throughput.value(&sample).map(|bps| bps / 1e9),
@@ -239,7 +265,7 @@ impl Rounds<'_> {
                         .invalid
                         .as_ref()
                         .map(|invalid| invalid.reason().to_owned()),
-                    left_s: per_sample * f64::from(total - done),
+                    left_s: pace.left_s(began.elapsed().as_secs_f64()),
                 });
                 if stopped.is_some() {
                     return Ok(stopped);

@@ -5,57 +5,105 @@ use std::collections::BTreeMap;
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Effect;
 use wirecost_model::metric::Metric;
+use wirecost_model::plan::Levels;
 use wirecost_model::sample::Sample;
 
 use crate::ratio::{PairedRatio, has_log};
+use crate::sequential::Stopping;
 use crate::{TCP_STREAM, verdict};
 
-/// Compares every level of every varied factor with the factor's first, the other factors equal.
+/// Compares every level of every varied factor with the factor's first, the other factors equal,
+/// as a run with a fixed number of rounds does ([`Contrast::effect`] tells more).
 ///
 /// Pairs are valid samples of one round; a sample without a positive figure (its CPU counter did
 /// not move in a short window) pairs for no ratio of that metric, and [`Effect::rounds`] shows it.
 /// A combination of which a cell was excluded has no effect; one without a valid pair has an
 /// effect without a ratio. `where_` holds the other *varied* factors.
 ///
+/// A cell without a level of some factor is one to which that factor means nothing, as the IP of the
+/// underlay does where nothing tunnels: it is compared with the cells of every level.
+///
 /// Ordered by factor (as in the plan), then by where (as the cells are), level, and metric.
 pub fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
-    let rounds = ByCell::of(samples);
+    contrasts(experiment, samples)
+        .iter()
+        .map(|contrast| contrast.effect(experiment.plan.repeat.worth, Stopping::Fixed))
+        .collect()
+}
+
+/// Two cells that differ in one factor, and their log ratios of one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contrast {
+    /// The factor's key.
+    pub factor: String,
+    /// Its first level.
+    pub from: String,
+    /// The level compared.
+    pub to: String,
+    /// The levels of the other varied factors.
+    pub where_: Levels,
+    /// What is compared.
+    pub metric: Metric,
+    /// Logarithms of `to / from`, one per round in which both are valid, in the order of rounds.
+    pub logs: Vec<f64>,
+}
+
+impl Contrast {
+    /// The effect with its interval and verdict.
+    pub fn effect(&self, worth: f64, stopping: Stopping) -> Effect {
+        let ratio = PairedRatio::of_logs(&self.logs, stopping);
+        Effect {
+            factor: self.factor.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            where_: self.where_.clone(),
+            load: TCP_STREAM.into(),
+            metric: self.metric,
+            ratio: ratio.ratio,
+            low: ratio.low,
+            high: ratio.high,
+            verdict: verdict(ratio.interval(), self.metric.better(), worth),
+            rounds: ratio.pairs,
+        }
+    }
+}
+
+/// Every contrast of an experiment: what [`effects`] judges and [`crate::sequential::standing`]
+/// looks at, in the same order.
+pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
     let metrics = Metric::of(experiment.plan.cores);
-    let mut effects = Vec::new();
+    let figures: Vec<Figures> = metrics
+        .iter()
+        .map(|&metric| Figures::of(metric, samples))
+        .collect();
+    let mut contrasts = Vec::new();
     for factor in experiment.varied() {
-        for (from, to) in contrasts(experiment, factor) {
-            effects.extend(metrics.iter().map(|&metric| {
-                let ratio = rounds.ratio(metric, from, to);
-                Effect {
+        for (from, to) in pairs(experiment, factor) {
+            contrasts.extend(figures.iter().map(|figures| {
+                Contrast {
                     factor: factor.key.clone(),
                     from: from.levels[&factor.key].clone(),
                     to: to.levels[&factor.key].clone(),
                     where_: experiment
                         .varied()
                         .filter(|other| other.key != factor.key)
-                        .filter_map(|other| from.levels.get_key_value(&other.key))
-                        .map(|(key, level)| (key.clone(), level.clone()))
+                        .filter_map(|other| {
+                            let of = |cell: &'_ Cell| cell.levels.get(&other.key).cloned();
+                            Some((other.key.clone(), of(from).or_else(|| of(to))?))
+                        })
                         .collect(),
-                    load: TCP_STREAM.into(),
-                    metric,
-                    ratio: ratio.ratio,
-                    low: ratio.low,
-                    high: ratio.high,
-                    verdict: verdict(
-                        ratio.interval(),
-                        metric.better(),
-                        experiment.plan.repeat.worth,
-                    ),
-                    rounds: ratio.pairs,
+                    metric: figures.metric,
+                    logs: figures.each_round(|log| Some(log(to)? - log(from)?)),
                 }
             }));
         }
     }
-    effects
+    contrasts
 }
 
 /// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.
-fn contrasts<'a>(
+/// What means nothing to one of the two is no difference.
+pub(crate) fn pairs<'a>(
     experiment: &'a Experiment,
     factor: &'a Factor,
 ) -> impl Iterator<Item = (&'a Cell, &'a Cell)> {
@@ -68,41 +116,50 @@ fn contrasts<'a>(
         .iter()
         .filter(move |cell| first.is_some() && cell.levels.get(&factor.key) == first)
         .flat_map(move |from| {
-            others.iter().filter_map(move |level| {
-                let mut wanted = from.levels.clone();
-                wanted.insert(factor.key.clone(), level.clone());
-                let to = cells.iter().find(|cell| cell.levels == wanted)?;
-                Some((from, to))
+            others.iter().flat_map(move |level| {
+                cells
+                    .iter()
+                    .filter(move |to| to.levels.get(&factor.key) == Some(level))
+                    .filter(move |to| agree(from, to, &factor.key))
+                    .map(move |to| (from, to))
             })
         })
 }
 
-/// Valid samples by cell and round.
-struct ByCell<'a>(BTreeMap<u32, BTreeMap<u32, &'a Sample>>);
+/// Whether two cells have the same level of every factor that both have a level of, but for `except`.
+fn agree(one: &Cell, other: &Cell, except: &str) -> bool {
+    one.levels
+        .iter()
+        .filter(|(key, _)| *key != except)
+        .all(|(key, level)| other.levels.get(key).is_none_or(|its| its == level))
+}
 
-impl<'a> ByCell<'a> {
-    fn of(samples: &'a [Sample]) -> Self {
-        let mut cells: BTreeMap<u32, BTreeMap<u32, &Sample>> = BTreeMap::new();
+/// The logarithms of one metric by round and cell, of valid samples with a positive figure.
+pub(crate) struct Figures {
+    metric: Metric,
+    rounds: BTreeMap<u32, BTreeMap<u32, f64>>,
+}
+
+impl Figures {
+    pub(crate) fn of(metric: Metric, samples: &[Sample]) -> Self {
+        let mut rounds: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
         for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
-            cells
-                .entry(sample.cell)
-                .or_default()
-                .insert(sample.round, sample);
+            if let Some(value) = metric.value(sample).filter(|&value| has_log(value)) {
+                let round = rounds.entry(sample.round).or_default();
+                round.insert(sample.cell, value.ln());
+            }
         }
-        Self(cells)
+        Self { metric, rounds }
     }
 
-    fn ratio(&self, metric: Metric, from: &Cell, to: &Cell) -> PairedRatio {
-        let none = BTreeMap::new();
-        let of = |cell: &Cell| self.0.get(&cell.index).unwrap_or(&none);
-        let figure = |sample: &Sample| metric.value(sample).filter(|&value| has_log(value));
-        let logs: Vec<f64> = of(from)
-            .iter()
-            .filter_map(|(round, sample)| {
-                let partner = of(to).get(round)?;
-                Some(figure(partner)?.ln() - figure(sample)?.ln())
-            })
-            .collect();
-        PairedRatio::of_logs(&logs)
+    /// What `combine` makes of each round's logarithms; rounds of which it makes nothing are left out.
+    pub(crate) fn each_round(
+        &self,
+        combine: impl Fn(&dyn Fn(&Cell) -> Option<f64>) -> Option<f64>,
+    ) -> Vec<f64> {
+        self.rounds
+            .values()
+            .filter_map(|round| combine(&|cell: &Cell| round.get(&cell.index).copied()))
+            .collect()
     }
 }

@@ -1,9 +1,9 @@
 //! Confidence intervals of a mean.
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{Continuous, ContinuousCDF, Normal, StudentsT};
 
-/// A 95 % confidence interval, ends included.
+/// A confidence interval, ends included; 95 % unless what returns it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
@@ -24,13 +24,93 @@ pub(crate) fn moments(values: &[f64]) -> Option<(f64, Option<f64>)> {
     Some((mean, sd))
 }
 
-/// Student's t interval of the mean of `n` values.
-pub(crate) fn of_mean(mean: f64, sd: f64, n: usize) -> Option<Interval> {
-    let freedom = n.checked_sub(1)? as f64;
-    let t = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975);
-    let half = t * sd / (n as f64).sqrt();
+/// Student's t interval of the mean of `n` values at `1 - alpha`.
+pub(crate) fn of_mean(mean: f64, sd: f64, n: usize, alpha: f64) -> Option<Interval> {
+    let freedom = n.checked_sub(1).filter(|&freedom| freedom > 0)? as f64;
+    let half = t_upper(alpha / 2.0, freedom) * sd / (n as f64).sqrt();
     Some(Interval {
         low: mean - half,
         high: mean + half,
     })
+}
+
+/// What a t variable of `freedom` degrees exceeds with probability `tail`, 0 < `tail` <= 0.5.
+pub(crate) fn t_upper(tail: f64, freedom: f64) -> f64 {
+    let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else {
+        return f64::INFINITY;
+    };
+    // By the lower tail: 1 - tail would lose the digits of a small one. Far out the library's
+    // inverse is wrong by a factor (its tail is not): Newton's steps on the tail's logarithm, which
+    // is nearly straight in the quantile's, end that.
+    let mut t = -student.inverse_cdf(tail);
+    for _ in 0..STEPS {
+        let here = student.sf(t);
+        let slope = -student.pdf(t) * t / here;
+        let step = (tail / here).ln() / slope;
+        if !step.is_finite() {
+            break;
+        }
+        t *= step.clamp(-2.0, 2.0).exp();
+        if step.abs() < 1e-12 {
+            break;
+        }
+    }
+    t
+}
+
+/// Two are enough near the centre, a dozen in the far tail of one degree of freedom.
+const STEPS: usize = 40;
+
+/// Probability that a t variable of `freedom` degrees exceeds `t`.
+pub(crate) fn t_tail(t: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |student| student.sf(t))
+}
+
+/// The standard normal distribution function.
+pub(crate) fn phi(z: f64) -> f64 {
+    Normal::standard().cdf(z)
+}
+
+/// Its upper tail, `1 - phi(z)`, without the loss of digits.
+pub(crate) fn phi_upper(z: f64) -> f64 {
+    Normal::standard().sf(z)
+}
+
+/// Its inverse.
+pub(crate) fn phi_inverse(p: f64) -> f64 {
+    Normal::standard().inverse_cdf(p)
+}
+
+impl Interval {
+    /// Both ends through a rising function.
+    pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Self {
+            low: f(self.low),
+            high: f(self.high),
+        }
+    }
+
+    /// Whether `value` lies in it.
+    pub fn holds(self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_t_are_scipys_far_into_the_tail() {
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../golden/methods.json")).expect("JSON");
+        for entry in golden["t_quantiles"].as_array().expect("a list") {
+            let number = |key: &str| entry[key].as_f64().expect("a number");
+            let ours = t_upper(number("tail"), number("freedom"));
+            assert!(
+                (ours / number("t") - 1.0).abs() < 1e-8,
+                "{ours} is not {entry}"
+            );
+        }
+    }
 }

@@ -6,19 +6,52 @@
 //! ([`paired_ratio`]); a verdict follows from the interval and the margin called worth it
 //! ([`verdict`]). Replication is the round, never an interval within a sample.
 //!
-//! Not here: I/O, clocks, wording, and which sample is valid (its record says so).
+//! | question | answer |
+//! |---|---|
+//! | what pays | [`contrasts`], [`Contrast::effect`], [`factorial`] |
+//! | may the run stop, how long will it take | [`sequential`] |
+//! | do other methods agree, does it stand among many | [`second_opinions`], [`correct`] |
+//! | can the run be trusted | [`validity`] |
+//! | what would others have said | [`rules`] |
+//! | is this run like that one | [`compare`] |
+//! | how late, how often | [`percentiles`], [`rate`] |
+//!
+//! Methods, citations and the simulations they rest on: docs/statistics.md.
+//!
+//! Not here: I/O, clocks, wording, and which sample is valid (its record says so). Seeds are passed in.
 
+mod bootstrap;
+mod compare;
 mod effects;
+mod exact;
+mod factorial;
+mod family;
+mod hodges_lehmann;
 mod interval;
+mod latency;
+mod opinion;
 mod order;
+mod rate;
 mod ratio;
+pub mod rules;
+pub mod sequential;
 mod summary;
+pub mod validity;
 mod verdict;
 
-pub use effects::effects;
+pub use bootstrap::bootstrap_mean;
+pub use compare::{Unpaired, compare};
+pub use effects::{Contrast, contrasts, effects};
+pub use factorial::{Factorial, Interaction, Main, Says, View, factorial};
+pub use family::{Corrected, correct, holm};
+pub use hodges_lehmann::{Centre, hodges_lehmann, mann_whitney, shift};
 pub use interval::Interval;
+pub use latency::{Histogram, Percentile, percentile_ratio, percentiles};
+pub use opinion::{Method, Opinion, second_opinions};
 pub use order::order;
+pub use rate::{Rate, rate};
 pub use ratio::{PairedRatio, RatioError, paired_ratio};
+pub use sequential::Stopping;
 pub use summary::{Summary, summary};
 pub use verdict::{Margin, verdict};
 

@@ -27,7 +27,7 @@ pub fn order(cells: usize, round: u32, seed: u64) -> Vec<usize> {
 }
 
 /// A number below `end`, each equally likely.
-fn below(numbers: &mut ChaCha8Rng, end: u64) -> u64 {
+pub(crate) fn below(numbers: &mut ChaCha8Rng, end: u64) -> u64 {
     let limit = u64::MAX - u64::MAX % end;
     loop {
         let number = numbers.next_u64();

@@ -4,6 +4,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::interval::{self, Interval};
+use crate::sequential::Stopping;
 
 /// How many times `from` is `to`, over rounds in which both were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -19,10 +20,12 @@ pub struct PairedRatio {
 }
 
 impl PairedRatio {
-    /// From the finite logarithms of the ratios.
-    pub(crate) fn of_logs(logs: &[f64]) -> Self {
+    /// From the finite logarithms of the ratios; the interval is the one that belongs to how it
+    /// was decided when to stop.
+    pub fn of_logs(logs: &[f64], stopping: Stopping) -> Self {
         let moments = interval::moments(logs);
-        let interval = moments.and_then(|(mean, sd)| interval::of_mean(mean, sd?, logs.len()));
+        let interval = moments
+            .and_then(|(mean, sd)| interval::of_mean(mean, sd?, logs.len(), stopping.alpha()));
         Self {
             pairs: logs.len() as u32,
             ratio: moments.map(|(mean, _)| mean.exp()),
@@ -83,7 +86,7 @@ pub fn paired_ratio(from: &[f64], to: &[f64]) -> Result<PairedRatio, RatioError>
         }
         logs.push(to.ln() - from.ln());
     }
-    Ok(PairedRatio::of_logs(&logs))
+    Ok(PairedRatio::of_logs(&logs, Stopping::Fixed))
 }
 
 /// Whether a figure can enter a ratio.

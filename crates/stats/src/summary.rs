@@ -33,7 +33,7 @@ pub fn summary(values: impl IntoIterator<Item = f64>) -> Option<Summary> {
     values.sort_unstable_by(f64::total_cmp);
     let (mean, sd) = interval::moments(&values)?;
     let n = values.len();
-    let interval = sd.and_then(|sd| interval::of_mean(mean, sd, n));
+    let interval = sd.and_then(|sd| interval::of_mean(mean, sd, n, 0.05));
     Some(Summary {
         n: n as u32,
         median: f64::midpoint(values[(n - 1) / 2], values[n / 2]),

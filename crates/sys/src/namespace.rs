@@ -191,6 +191,17 @@ pub fn mount_own_sysfs() -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the calling thread has a capability in force (capability(7) has the numbers), in
+/// whichever user namespace it is in. `false` where /proc cannot be read.
+pub fn effective_capability(number: u32) -> bool {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let set = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    set.is_some_and(|set| set >> number & 1 == 1)
+}
+
 /// The setting that forbids user namespaces to plain users, and what to do; `None` where none is found.
 pub fn forbidding_setting() -> Option<String> {
     let forbids =

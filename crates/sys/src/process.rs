@@ -7,8 +7,9 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::Signal;
-use nix::unistd::{Pid, getppid};
+use nix::unistd::{Gid, Pid, Uid, getppid, setgroups, setresgid, setresuid};
 
 /// The processors that the calling thread may use, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
@@ -41,6 +42,26 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     } else {
         Err(io::Error::other("the parent process is gone"))
     }
+}
+
+/// Gives up root for good: real, effective and saved ids become a plain user's, groups and
+/// capabilities go. What /proc shows of the process is its own again (`PR_SET_DUMPABLE`), without
+/// which it could not write its own uid_map.
+///
+/// # Errors
+/// `EPERM` without `CAP_SETUID` and `CAP_SETGID`, `EINVAL` where the user namespace has no such id.
+pub fn become_plain_user(id: u32) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
+    setgroups(&[])?;
+    setresgid(gid, gid, gid)?;
+    setresuid(uid, uid, uid)?;
+    prctl::set_dumpable(true)?;
+    Ok(())
+}
+
+/// How many descriptors a process may have open (`RLIMIT_NOFILE`): now, and at most without privilege.
+pub fn descriptor_limit() -> io::Result<(u64, u64)> {
+    Ok(getrlimit(Resource::RLIMIT_NOFILE)?)
 }
 
 /// A process by handle: unlike a number it cannot come to mean another process.

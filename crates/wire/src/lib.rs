@@ -4,5 +4,6 @@
 
 pub mod frame;
 pub mod line;
+pub mod overhead;
 pub mod size_table;
 pub mod vxlan;

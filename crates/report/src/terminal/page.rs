@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthChar;
 
 use super::Terminal;
+use crate::visible::visible;
 
 /// How a piece of text stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,15 @@ pub(super) enum Style {
 }
 
 impl Style {
+    const ALL: [Self; 6] = [
+        Self::Bold,
+        Self::Dim,
+        Self::Good,
+        Self::Bad,
+        Self::Better,
+        Self::Worse,
+    ];
+
     /// SGR parameters (ECMA-48, 8.3.117).
     const fn sgr(self) -> &'static str {
         match self {
@@ -109,8 +119,34 @@ impl Page {
     }
 
     pub(super) fn finish(self) -> String {
-        self.text.trim_end().replace(GLUE, " ") + "\n"
+        let text = self.text.trim_end().replace(GLUE, " ") + "\n";
+        if !self.colour {
+            return visible(&text).into_owned();
+        }
+        // What is not one of our own sequences is of users, and steers nothing.
+        let mut pieces = text.split(ESCAPE);
+        let mut shown = visible(pieces.next().unwrap_or_default()).into_owned();
+        for piece in pieces {
+            let ours = sequence(piece).unwrap_or_default();
+            let escape = if ours.is_empty() {
+                visible(ESCAPE)
+            } else {
+                ESCAPE.into()
+            };
+            shown.extend([&escape, ours, &visible(&piece[ours.len()..])]);
+        }
+        shown
     }
+}
+
+const ESCAPE: &str = "\x1b";
+
+/// The rest of one of our own sequences at the beginning of a text.
+fn sequence(text: &str) -> Option<&str> {
+    let end = text.strip_prefix('[')?.find('m')? + 2;
+    let parameters = &text[1..end - 1];
+    let ours = |style: &Style| style.sgr() == parameters;
+    (parameters == "0" || Style::ALL.iter().any(ours)).then(|| &text[..end])
 }
 
 /// A piece of text at whose spaces no line is broken.

@@ -4,8 +4,8 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 use wirecost_stats::Summary;
 
 use super::page::{Page, visible_width};
-use super::words;
 use crate::document::{CellResult, Document};
+use crate::words;
 
 /// Spaces between columns: the padding, and where the line beneath the head has its junction.
 const GAP: u16 = PADDING + 1;
@@ -126,7 +126,7 @@ fn columns(doc: &Document) -> Vec<Column> {
         "Gbit/s",
         0,
         "Gbit/s: what the receiving application read, median of valid samples",
-        &|cell| median(&cell.throughput_gbps, 2),
+        &|cell| Some(words::gbps(cell.throughput_gbps?.median)),
     ));
     columns.push(number(
         "±%",
@@ -138,10 +138,10 @@ fn columns(doc: &Document) -> Vec<Column> {
         "line\nlimit",
         5,
         "line limit: the TCP payload that the line carries in such frames",
-        &|cell| Some(format!("{:.2}", cell.line_limit_gbps?)),
+        &|cell| Some(words::gbps(cell.line_limit_gbps?)),
     ));
     columns.push(number("pub-\nlished", 4, "published: see below", &|cell| {
-        Some(format!("{:.2}", cell.published_gbps?))
+        Some(words::gbps(cell.published_gbps?))
     }));
     columns.push(number(
         "sender\nCPU",
@@ -193,7 +193,12 @@ fn levels(doc: &Document) -> Vec<Column> {
             cells: doc
                 .cells
                 .iter()
-                .map(|cell| cell.all_levels.get(key).cloned().unwrap_or_default())
+                .map(|cell| {
+                    cell.all_levels
+                        .get(key)
+                        .cloned()
+                        .unwrap_or_else(|| NONE.into())
+                })
                 .collect(),
             align: CellAlignment::Left,
         })

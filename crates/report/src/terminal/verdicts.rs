@@ -6,8 +6,8 @@ use wirecost_model::metric::Metric;
 use wirecost_model::units::format_fraction;
 
 use super::page::{Page, Style, glue};
-use super::words;
 use crate::document::Document;
+use crate::words;
 
 pub(super) fn print(doc: &Document, page: &mut Page) {
     if doc.effects.is_empty() {

@@ -1,4 +1,4 @@
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
 
 use super::*;
 
@@ -108,6 +108,35 @@ fn a_datagram_too_large_to_leave_is_a_local_error_that_tells_the_devices_mtu() {
         }
     );
     assert_eq!(read_error_queue(&socket).unwrap(), None);
+}
+
+#[test]
+fn an_ipv6_datagram_too_large_to_leave_is_refused_and_not_fragmented_by_its_sender() {
+    let socket = match UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)) {
+        Ok(socket) => socket,
+        Err(error) => return needs("IPv6", &error),
+    };
+    enable_recverr(&socket).unwrap();
+    socket.connect(socket.local_addr().unwrap()).unwrap();
+    // Loopback's MTU is 65536: a packet of 40 + 8 + 65489 bytes is one byte above it, and without the
+    // option leaves in two fragments.
+    let too_large = vec![0; 65_536 - 48 + 1];
+    assert_eq!(socket.send(&too_large).unwrap(), too_large.len());
+    assert_eq!(read_error_queue(&socket).unwrap(), None);
+
+    set_mtu_discover_probe(&socket).unwrap();
+    assert_eq!(socket.send(&too_large[1..]).unwrap(), too_large.len() - 1);
+    let refused = socket.send(&too_large).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EMSGSIZE));
+    assert_eq!(
+        next_error(&socket),
+        QueuedError {
+            errno: libc::EMSGSIZE,
+            origin: ErrorOrigin::Local,
+            mtu: Some(65_536),
+            offender: None,
+        }
+    );
 }
 
 #[test]

@@ -29,6 +29,26 @@ fn in_vxlan(inner: &[u8], id: VxlanId) -> Vec<u8> {
     frame
 }
 
+fn datagram6(payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv6([1; 16], [2; 16], 64)
+        .udp(1111, 2222)
+        .write(&mut frame, payload)
+        .expect("a datagram");
+    frame
+}
+
+fn in_vxlan6(inner: &[u8], id: VxlanId) -> Vec<u8> {
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([6; 6], [8; 6])
+        .ipv6([3; 16], [4; 16], 64)
+        .udp(50_000, id.port)
+        .write(&mut frame, &[&vxlan::header(id.vni)[..], inner].concat())
+        .expect("a tunnelled frame");
+    frame
+}
+
 fn len(frame: &[u8]) -> u32 {
     frame.len() as u32
 }
@@ -43,6 +63,58 @@ fn a_guest_packet_of_1450_is_1500_on_the_underlay() {
     assert_eq!((seen.src_port, seen.dst_port), (1111, 2222));
     assert!(seen.df && !seen.fragment);
     assert_eq!(seen.payload, payload);
+}
+
+#[test]
+fn a_guest_packet_of_1430_is_1500_on_an_ipv6_underlay_whatever_the_guest_speaks() {
+    let (of_v4, of_v6) = (vec![7; 1430 - 28], vec![7; 1430 - 48]);
+    for (inner, payload) in [(datagram(&of_v4), &of_v4), (datagram6(&of_v6), &of_v6)] {
+        let frame = in_vxlan6(&inner, TUNNEL);
+        let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL)).expect("seen");
+        assert_eq!((seen.outer_ip_bytes, seen.frame_bytes), (1500, 1514));
+        assert!(seen.df && !seen.fragment);
+        assert_eq!(seen.payload, payload);
+    }
+    let frame = in_vxlan(&datagram6(&of_v6), TUNNEL);
+    let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL)).expect("seen");
+    assert_eq!(seen.outer_ip_bytes, 1480);
+}
+
+/// Puts a fragment header (RFC 8200, section 4.5) behind the outer IPv6 header.
+fn fragmented6(frame: &[u8], offset: u16, more: bool) -> Vec<u8> {
+    let (mut header, rest) = etherparse::Ipv6Header::from_slice(&frame[14..]).expect("IPv6");
+    let fragment = etherparse::Ipv6FragmentHeader::new(
+        header.next_header,
+        IpFragOffset::try_new(offset).expect("an offset"),
+        more,
+        7,
+    );
+    header.next_header = etherparse::IpNumber::IPV6_FRAGMENTATION_HEADER;
+    header.payload_length += 8;
+    [&frame[..14], &header.to_bytes(), &fragment.to_bytes(), rest].concat()
+}
+
+#[test]
+fn fragments_of_an_ipv6_packet_are_known_by_their_header() {
+    let whole = in_vxlan6(&datagram6(&[7; 1382]), TUNNEL);
+
+    let first = fragmented6(&whole, 0, true);
+    let seen = innermost_udp(&first, len(&first), Some(TUNNEL)).expect("seen");
+    assert!(seen.fragment);
+    assert_eq!((seen.src_port, seen.dst_port), (1111, 2222));
+
+    let later = fragmented6(&whole, 181, false);
+    assert!(outer(&later, len(&later)).expect("outer").fragment);
+    let error = innermost_udp(&later, len(&later), Some(TUNNEL)).expect_err("no UDP header");
+    assert_eq!(
+        error.to_string(),
+        "UDP header at byte 62: missing from a fragment that begins at byte 1448 of its packet"
+    );
+
+    // Offset 0 and nothing to follow is whole (RFC 6946), and 8 bytes longer than it has to be.
+    let atomic = fragmented6(&whole, 0, false);
+    let seen = innermost_udp(&atomic, len(&atomic), Some(TUNNEL)).expect("seen");
+    assert_eq!((seen.fragment, seen.outer_ip_bytes), (false, 1508));
 }
 
 #[test]
@@ -144,18 +216,24 @@ fn an_error_names_the_header_and_its_place() {
 
 proptest! {
     #[test]
-    fn what_is_wrapped_is_found(payload in prop::collection::vec(any::<u8>(), 0..2000), vni in 0u32..1 << 24, port in 1u16..) {
+    fn what_is_wrapped_is_found(payload in prop::collection::vec(any::<u8>(), 0..2000), vni in 0u32..1 << 24, port in 1u16.., inner6: bool, outer6: bool) {
         let id = VxlanId { port, vni };
-        let frame = in_vxlan(&datagram(&payload), id);
+        let inner = if inner6 { datagram6(&payload) } else { datagram(&payload) };
+        let frame = if outer6 { in_vxlan6(&inner, id) } else { in_vxlan(&inner, id) };
         let seen = innermost_udp(&frame, len(&frame), Some(id)).expect("seen");
         prop_assert_eq!(seen.payload, &payload[..]);
-        prop_assert_eq!(seen.outer_ip_bytes, len(&payload) + 28 + 50);
+        let headers = if inner6 { 48 } else { 28 } + if outer6 { 70 } else { 50 };
+        prop_assert_eq!(seen.outer_ip_bytes, len(&payload) + headers);
         prop_assert_eq!(seen.frame_bytes, seen.outer_ip_bytes + Ethernet2Header::LEN as u32);
     }
 
     #[test]
-    fn a_cut_or_damaged_frame_never_panics(cut in 0usize..140, at in 0usize..140, byte: u8, tunnel: bool) {
-        let mut frame = in_vxlan(&datagram(&[7; 40]), TUNNEL);
+    fn a_cut_or_damaged_frame_never_panics(cut in 0usize..180, at in 0usize..180, byte: u8, tunnel: bool, ipv6: bool) {
+        let mut frame = if ipv6 {
+            fragmented6(&in_vxlan6(&datagram6(&[7; 40]), TUNNEL), 0, true)
+        } else {
+            in_vxlan(&datagram(&[7; 40]), TUNNEL)
+        };
         if let Some(target) = frame.get_mut(at) {
             *target = byte;
         }

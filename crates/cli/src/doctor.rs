@@ -1,0 +1,247 @@
+//! `wirecost doctor`: what this machine can and cannot do, and what to do about it.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use textwrap::{Options, WordSeparator, WordSplitter};
+use wirecost_doctor::{Check, Examination, Group, Status, Way};
+use wirecost_report::Terminal;
+
+use crate::{complain, exit, screen};
+
+/// What an error about a lab that cannot be built is followed by.
+pub(crate) const HINT: &str =
+    "`wirecost doctor` says what this machine can do, and what to do about what it cannot";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Everything is tried, as this user and as a plain one, in namespaces that go with the \
+    attempt; nothing is changed. The kernel may load modules for it, as it would for a run.\n\n\
+    Exit codes: 0 the built-in plan can run here, 1 it cannot."
+)]
+pub(crate) struct Doctor {
+    /// Print the answers as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Try everything in this process and tell it line by line
+    #[arg(long, value_name = "WAY", hide = true)]
+    probe: Option<Probe>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Probe {
+    Own,
+    Plain,
+}
+
+pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
+    // Before anything else: a user namespace wants a process with one thread.
+    if let Some(probe) = arguments.probe {
+        let way = match probe {
+            Probe::Own => Way::Own,
+            Probe::Plain => Way::Plain,
+        };
+        wirecost_doctor::probe(way, &mut std::io::stdout().lock());
+        return exit::FINE;
+    }
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            complain(&error);
+            return exit::incomplete();
+        }
+    };
+    let examination = wirecost_doctor::examine(&program);
+    let printed = if arguments.json {
+        screen::print_json(&examination)
+    } else {
+        screen::print(page(&examination, screen::terminal()).trim_end())
+    };
+    if printed == exit::FINE && !examination.can_run_labs {
+        return ExitCode::from(1);
+    }
+    printed
+}
+
+/// Columns before a check's text: two of margin, the longest status word, two more.
+const INDENT: &str = "           ";
+const STATUS_WIDTH: usize = 9;
+/// Narrower than this nothing can be read.
+const MIN_WIDTH: usize = 40;
+
+fn page(examination: &Examination, terminal: Terminal) -> String {
+    let mut page = Page {
+        text: String::new(),
+        terminal,
+    };
+    page.paragraph("", "", &page.paint("1", &examination.summary));
+    page.text.push('\n');
+    page.paragraph("", "", &machine(examination));
+    for group in Group::ALL {
+        page.text.push('\n');
+        page.paragraph("", "", &page.paint("1", group.title()));
+        let checks = examination.checks.iter();
+        for check in checks.filter(|check| check.group == group) {
+            page.check(check);
+        }
+    }
+    page.text
+}
+
+fn machine(examination: &Examination) -> String {
+    let machine = &examination.machine;
+    let virtual_machine = match machine.virtual_machine {
+        Some(true) => " (virtual machine)",
+        _ => "",
+    };
+    format!(
+        "Linux {} on {}{virtual_machine}; looked at for {:.1} s",
+        machine.kernel,
+        machine
+            .cpu_model
+            .as_deref()
+            .unwrap_or("an unknown processor"),
+        examination.seconds
+    )
+}
+
+struct Page {
+    text: String,
+    terminal: Terminal,
+}
+
+impl Page {
+    /// With an SGR sequence (ECMA-48, 8.3.117) around it, where colour is wanted.
+    fn paint(&self, sgr: &str, text: &str) -> String {
+        if self.terminal.colour {
+            format!("\x1b[{sgr}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn check(&mut self, check: &Check) {
+        let word = check.status.word();
+        let sgr = match check.status {
+            Status::Yes => "32",
+            Status::Limited => "33",
+            Status::No => "1;31",
+            Status::Unknown => "2",
+        };
+        let space = " ".repeat(STATUS_WIDTH.saturating_sub(word.len()));
+        let first = format!("  {}{space}", self.paint(sgr, word));
+        self.paragraph(&first, INDENT, &format!("{}: {}", check.title, check.seen));
+        let Some(advice) = &check.advice else {
+            return;
+        };
+        let needed_for = format!("needed for {}", check.needed_for);
+        self.paragraph(INDENT, INDENT, &needed_for);
+        let to_do = self.paint("1", "to do:");
+        self.paragraph(INDENT, INDENT, &format!("{to_do} {advice}"));
+    }
+
+    /// Wrapped at spaces only: a command or a path stays whole, to be copied.
+    fn paragraph(&mut self, first: &str, indent: &str, text: &str) {
+        let options = Options::new(self.terminal.width.max(MIN_WIDTH))
+            .initial_indent(first)
+            .subsequent_indent(indent)
+            .break_words(false)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
+        self.text.push_str(&textwrap::fill(text, options));
+        self.text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_warns_where_a_run_would_mark_its_samples() {
+        let same = |a: f64, b: f64| (a - b).abs() < f64::EPSILON;
+        let run = wirecost_run::STEAL_THRESHOLD;
+        assert!(same(run, wirecost_doctor::STEAL_THRESHOLD));
+        let run = wirecost_run::FOREIGN_CORES_THRESHOLD;
+        assert!(same(run, wirecost_doctor::FOREIGN_CORES_THRESHOLD));
+    }
+
+    fn examination() -> Examination {
+        let check = |status, title, seen: &str, advice: Option<&str>| Check {
+            id: "x",
+            title,
+            group: Group::Essentials,
+            essential: true,
+            status,
+            seen: seen.into(),
+            needed_for: "plans with encapsulation vxlan, such as the built-in one",
+            advice: advice.map(str::to_owned),
+        };
+        Examination {
+            summary: "This machine cannot run the built-in plan, for want of VXLAN. What to do: `modprobe vxlan` as root."
+                .into(),
+            can_run_labs: false,
+            as_root: Some(false),
+            as_plain_user: false,
+            machine: wirecost_doctor::MachineSummary {
+                kernel: "6.1.0-18-amd64".into(),
+                cpu_model: Some("AMD EPYC 7543 32-Core Processor".into()),
+                virtual_machine: Some(true),
+                online_cpus: vec![0, 1],
+                allowed_cpus: vec![0, 1],
+                kernel_config: None,
+            },
+            checks: vec![
+                check(Status::Yes, "veth", "MTU 9000, the other end in another namespace; with and without root", None),
+                check(Status::No, "VXLAN", "EOPNOTSUPP: Unknown device type", Some("`modprobe vxlan` as root; where that finds nothing, `apt install linux-modules-extra-6.1.0-18-amd64`")),
+                check(Status::Unknown, "Rate limit (tbf)", "not tried, no veth to try it on", None),
+            ],
+            seconds: 0.74,
+        }
+    }
+
+    #[test]
+    fn a_page_of_60_columns() {
+        let terminal = Terminal {
+            width: 60,
+            colour: false,
+        };
+        insta::assert_snapshot!(page(&examination(), terminal));
+    }
+
+    #[test]
+    fn a_page_of_120_columns_has_the_same_words_in_fewer_lines() {
+        let print = |width, colour| page(&examination(), Terminal { width, colour });
+        let words = |text: String| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let (narrow, wide) = (print(60, false), print(120, false));
+        assert!(wide.lines().count() < narrow.lines().count());
+        for (width, text) in [(60, &narrow), (120, &wide)] {
+            let longest = text.lines().map(str::len).max();
+            assert!(longest <= Some(width), "{longest:?} > {width}");
+        }
+        assert_eq!(words(narrow), words(wide));
+    }
+
+    #[test]
+    fn colour_changes_no_line() {
+        let print = |colour| page(&examination(), Terminal { width: 60, colour });
+        let coloured = print(true);
+        assert!(coloured.contains("\x1b[1;31mno\x1b[0m"));
+        let mut plain = coloured;
+        for sgr in [
+            "\x1b[0m",
+            "\x1b[1m",
+            "\x1b[2m",
+            "\x1b[32m",
+            "\x1b[33m",
+            "\x1b[1;31m",
+        ] {
+            plain = plain.replace(sgr, "");
+        }
+        assert_eq!(plain, print(false));
+    }
+}

@@ -1,0 +1,312 @@
+//! `wirecost run --dry-run`: cells, order and expected time, from the plan alone.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::plan::{Cores, Levels};
+use wirecost_run::{Forecast, Preview, SeedSource};
+
+use crate::plan::Loaded;
+use crate::screen::{self, wrap};
+
+/// Rounds whose order is shown to people; the JSON document has all.
+const SHOWN_ROUNDS: usize = 20;
+
+/// What a run would do.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    name: &'a str,
+    /// The file, `<standard input>`, or the built-in plan's name.
+    plan: &'a str,
+    run_dir: Option<&'a Path>,
+    factors: &'a [Factor],
+    cells: Vec<CellLine<'a>>,
+    #[serde(flatten)]
+    expansion: Expansion,
+    rounds: u32,
+    seed: u64,
+    seed_source: SeedSource,
+    /// Per round the cells' numbers, in the order of measurement.
+    order: Vec<Vec<usize>>,
+    cores: Cores,
+    /// Cores of each host.
+    cpus: BTreeMap<&'static str, &'a [u32]>,
+    expected: Forecast,
+}
+
+#[derive(Debug, Serialize)]
+struct CellLine<'a> {
+    index: u32,
+    levels: &'a Levels,
+    network: String,
+    /// In bytes, resolved where the plan says `max`.
+    guest_mtu: u32,
+}
+
+/// What became of the combinations of all levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Expansion {
+    combinations: usize,
+    /// Dropped by `exclude`.
+    excluded: usize,
+    /// The same cell as another one.
+    collapsed: usize,
+}
+
+pub(crate) fn print(
+    loaded: &Loaded,
+    preview: &Preview,
+    out: Option<&Path>,
+    json: bool,
+) -> ExitCode {
+    let experiment = &loaded.experiment;
+    let document = Document {
+        name: &experiment.plan.name,
+        plan: &loaded.source,
+        run_dir: out,
+        factors: &experiment.factors,
+        cells: experiment.cells.iter().map(cell_line).collect(),
+        expansion: expansion(experiment),
+        rounds: experiment.plan.repeat.rounds,
+        seed: preview.seed,
+        seed_source: preview.seed_source,
+        order: preview.orders().collect(),
+        cores: preview.placement.cores,
+        cpus: [("a", &preview.placement.a[..]), ("b", &preview.placement.b)].into(),
+        expected: preview.forecast,
+    };
+    if json {
+        screen::print_json(&document)
+    } else {
+        let page = page(&document, experiment, screen::terminal().width);
+        screen::print(&page)
+    }
+}
+
+fn cell_line(cell: &Cell) -> CellLine<'_> {
+    CellLine {
+        index: cell.index,
+        levels: &cell.levels,
+        network: cell.network.to_string(),
+        guest_mtu: cell.guest_mtu,
+    }
+}
+
+fn expansion(experiment: &Experiment) -> Expansion {
+    let mut all = vec![Levels::new()];
+    for factor in &experiment.factors {
+        let longer = |known: &Levels| {
+            let known = known.clone();
+            factor.levels.iter().map(move |level| {
+                let mut longer = known.clone();
+                longer.insert(factor.key.clone(), level.clone());
+                longer
+            })
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    let drops = |cell: &Levels, entry: &Levels| {
+        entry
+            .iter()
+            .all(|(factor, level)| cell.get(factor) == Some(level))
+    };
+    let exclude = &experiment.plan.exclude;
+    let is_excluded = |cell: &&Levels| exclude.iter().any(|entry| drops(cell, entry));
+    let excluded = all.iter().filter(is_excluded).count();
+    Expansion {
+        combinations: all.len(),
+        excluded,
+        collapsed: all.len() - excluded - experiment.cells.len(),
+    }
+}
+
+fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> String {
+    let wrapped = |text: &str| wrap(text, "", width);
+    let mut parts = vec![
+        wrapped(&format!(
+            "{}: {} cells x {} rounds = {} samples, about {}",
+            document.name,
+            document.cells.len(),
+            document.rounds,
+            document.expected.samples,
+            screen::duration(document.expected.total_s)
+        )),
+        String::new(),
+        table(experiment),
+        wrapped(&constant(experiment)),
+        wrapped(&left_out(document.expansion)),
+        String::new(),
+        wrapped(&format!(
+            "Order, from seed {}{}:",
+            document.seed,
+            whence(document.seed_source)
+        )),
+    ];
+    for (round, order) in document.order.iter().take(SHOWN_ROUNDS).enumerate() {
+        let cells: Vec<String> = order.iter().map(ToString::to_string).collect();
+        let line = format!("  round {}: {}", round + 1, cells.join(" "));
+        parts.push(wrap(&line, "    ", width));
+    }
+    if document.order.len() > SHOWN_ROUNDS {
+        let more = document.order.len() - SHOWN_ROUNDS;
+        parts.push(format!("  and {more} more rounds, which --json lists"));
+    }
+    parts.extend([
+        String::new(),
+        expected(&document.expected, experiment),
+        String::new(),
+        wrapped(&hosts(document, experiment.plan.cores)),
+        wrapped("This was a dry run: nothing was built, measured or written."),
+    ]);
+    parts.join("\n")
+}
+
+/// The cells by what varies between them.
+fn table(experiment: &Experiment) -> String {
+    let varied: Vec<&Factor> = experiment.varied().collect();
+    let head = varied.iter().map(|factor| factor.key.replace('_', " "));
+    let mut rows = vec![
+        std::iter::once("cell".to_owned())
+            .chain(head)
+            .collect::<Vec<_>>(),
+    ];
+    for cell in &experiment.cells {
+        let level = |factor: &&Factor| {
+            let label = cell.levels.get(&factor.key).map_or("-", String::as_str);
+            if factor.key == "guest_mtu" && label == "max" {
+                return format!("max ({})", cell.guest_mtu);
+            }
+            label.to_owned()
+        };
+        let index = std::iter::once(cell.index.to_string());
+        rows.push(index.chain(varied.iter().map(level)).collect());
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..=varied.len())
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
+    let mut table = String::new();
+    for row in &rows {
+        let mut text = format!("{:>width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            // To memory, which takes everything.
+            let _ = write!(text, "  {cell:<width$}");
+        }
+        table.push_str(text.trim_end());
+        table.push('\n');
+    }
+    table
+}
+
+fn constant(experiment: &Experiment) -> String {
+    let constant = experiment
+        .factors
+        .iter()
+        .filter(|factor| factor.levels.len() == 1);
+    let levels =
+        constant.map(|factor| format!("{} {}", factor.key.replace('_', " "), factor.levels[0]));
+    match &levels.collect::<Vec<_>>()[..] {
+        [] => "Everything varies.".to_owned(),
+        levels => format!("The same in every cell: {}.", levels.join(", ")),
+    }
+}
+
+fn left_out(expansion: Expansion) -> String {
+    let Expansion {
+        combinations,
+        excluded,
+        collapsed,
+    } = expansion;
+    let mut text = format!("Of {combinations} combinations `exclude` leaves out {excluded}");
+    if collapsed > 0 {
+        let _ = write!(text, ", and {collapsed} are the same cell as another one");
+    }
+    text.push('.');
+    text
+}
+
+fn whence(source: SeedSource) -> &'static str {
+    match source {
+        SeedSource::Option => " (--seed)",
+        SeedSource::Plan => " (the plan's)",
+        SeedSource::Random => {
+            " (an example: every run draws its own, unless --seed or the plan gives one)"
+        }
+    }
+}
+
+fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
+    let repeat = &experiment.plan.repeat;
+    let (samples, labs) = (forecast.samples, forecast.labs);
+    let around_ms = 1e3 * forecast.around_s / f64::from(samples);
+    let parts = [
+        (
+            format!("{samples} windows of {} s", repeat.seconds),
+            forecast.windows_s,
+        ),
+        (
+            format!("{samples} warm-ups of {} s", repeat.warmup),
+            forecast.warmups_s,
+        ),
+        (
+            format!("around them, about {around_ms:.0} ms each"),
+            forecast.around_s,
+        ),
+        (format!("{labs} labs"), forecast.labs_s),
+    ];
+    let width = parts.iter().map(|(what, _)| what.len()).max().unwrap_or(0);
+    let mut text = format!(
+        "Expected time: about {}",
+        screen::duration(forecast.total_s)
+    );
+    for (what, seconds) in parts {
+        // To memory, which takes everything.
+        let _ = write!(text, "\n  {what:<width$}  {}", screen::duration(seconds));
+    }
+    text
+}
+
+fn hosts(document: &Document<'_>, wish: Cores) -> String {
+    let list = |host: &str| {
+        let cpus = document.cpus.get(host).copied().unwrap_or_default();
+        cpus.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match (document.cores, wish) {
+        (Cores::Split, _) => format!(
+            "Host a on core {}, host b on core {}.",
+            list("a"),
+            list("b")
+        ),
+        (Cores::Shared, Cores::Split) => format!(
+            "Both hosts on core {}: on a single core nothing can be split, and sender and receiver CPU cannot be told \
+             apart.",
+            list("a")
+        ),
+        (Cores::Shared, Cores::Shared) => format!("Both hosts on core {}.", list("a")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_are_cells_or_excluded() {
+        let text = "name: x\nunderlay: { mtu: 9000 }\nguest_mtu: [1500, 9000]\nencapsulation: [none, vxlan]\n\
+                    exclude: [{ encapsulation: vxlan, guest_mtu: 9000 }]\n";
+        let experiment = wirecost_plan::load("plan.yaml", text).expect("a plan");
+        let expected = Expansion {
+            combinations: 4,
+            excluded: 1,
+            collapsed: 0,
+        };
+        assert_eq!(expansion(&experiment), expected);
+    }
+}

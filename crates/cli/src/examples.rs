@@ -1,0 +1,152 @@
+//! One table of examples, for `--help` and the manual pages: what people copy.
+
+use std::fmt::Write as _;
+
+/// One line to type, and what it is for.
+pub(crate) struct Example {
+    /// As it is typed.
+    pub(crate) line: &'static str,
+    /// What it does, for a reader who knows what the command is for.
+    pub(crate) why: &'static str,
+}
+
+/// Command -> its examples. A command that is not here has none.
+const EXAMPLES: &[(&str, &[Example])] = &[
+    (
+        "run",
+        &[
+            example("wirecost run", "the built-in plan"),
+            example(
+                "wirecost run lan.yaml --out before",
+                "a plan of your own, recorded in before/",
+            ),
+            example(
+                "wirecost run lan.yaml --json > lan.json",
+                "the result for a program",
+            ),
+        ],
+    ),
+    (
+        "report",
+        &[
+            example("wirecost report before", "the result again"),
+            example("wirecost report before --json", "for a program"),
+        ],
+    ),
+    (
+        "plans",
+        &[
+            example("wirecost plans", "what there is"),
+            example("wirecost plans jumbo-or-not > lan.yaml", "a copy to change"),
+        ],
+    ),
+    (
+        "schema",
+        &[example(
+            "wirecost schema > plan.schema.json",
+            "for an editor that checks YAML",
+        )],
+    ),
+    (
+        "overhead",
+        &[
+            example("wirecost overhead", "every encapsulation at MTU 1500"),
+            example(
+                "wirecost overhead vxlan --underlay-mtu 9000 --rate 10gbit",
+                "part by part, and what a line carries",
+            ),
+        ],
+    ),
+    (
+        "doctor",
+        &[example("wirecost doctor", "before the first run")],
+    ),
+    (
+        "clean",
+        &[example("wirecost clean", "after a run was killed")],
+    ),
+    (
+        "completions",
+        &[
+            example("source <(wirecost completions bash)", "in ~/.bashrc"),
+            example("source <(wirecost completions zsh)", "in ~/.zshrc"),
+            example(
+                "wirecost completions fish | source",
+                "in ~/.config/fish/config.fish",
+            ),
+        ],
+    ),
+];
+
+const fn example(line: &'static str, why: &'static str) -> Example {
+    Example { line, why }
+}
+
+/// The examples of a command.
+pub(crate) fn of(command: &str) -> &'static [Example] {
+    let found = EXAMPLES.iter().find(|(name, _)| *name == command);
+    found.map_or(&[], |(_, examples)| examples)
+}
+
+/// The same as a part of a help text; nothing where there are none.
+pub(crate) fn shown(command: &str) -> String {
+    let examples = of(command);
+    let width = examples.iter().map(|example| example.line.len()).max();
+    let mut text = String::new();
+    for Example { line, why } in examples {
+        let width = width.unwrap_or_default();
+        let start = if text.is_empty() { "Examples:" } else { "" };
+        let _ = write!(text, "{start}\n  {line:width$}  {why}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::definition;
+
+    /// The `wirecost` command in a line for a shell.
+    fn words(line: &str) -> Vec<&str> {
+        let command = line.split_once("<(").map_or(line, |(_, inside)| inside);
+        command
+            .split(['|', '>', ')'])
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect()
+    }
+
+    #[test]
+    fn every_command_for_people_has_an_example() {
+        for command in definition().get_subcommands().filter(|c| !c.is_hide_set()) {
+            assert!(!of(command.get_name()).is_empty(), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn every_example_can_be_typed_and_fits_a_terminal() {
+        for command in definition().get_subcommands() {
+            for Example { line, why } in of(command.get_name()) {
+                let words = words(line);
+                let matches = definition().try_get_matches_from(&words);
+                let matches = matches.unwrap_or_else(|error| panic!("{line}: {error}"));
+                assert_eq!(
+                    matches.subcommand_name(),
+                    Some(command.get_name()),
+                    "{line}"
+                );
+                assert!(!why.is_empty(), "{line}");
+            }
+            for line in shown(command.get_name()).lines() {
+                assert!(line.len() <= 100, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_for_a_shell_is_read_up_to_its_redirection() {
+        assert_eq!(words("wirecost plans x > y"), ["wirecost", "plans", "x"]);
+        assert_eq!(words("source <(wirecost a b)"), ["wirecost", "a", "b"]);
+    }
+}

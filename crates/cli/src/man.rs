@@ -1,0 +1,62 @@
+//! `wirecost man`: the manual pages, made from the command line's definition and the plan's keys.
+
+mod command;
+mod plan;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::{fs, io};
+
+use clap::Args;
+
+use crate::definition::definition;
+use crate::{exit, screen};
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The directory to write them to
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+/// One manual page.
+#[derive(Debug)]
+struct Page {
+    /// Without section: `wirecost-run`.
+    name: String,
+    section: u8,
+    /// In roff.
+    text: String,
+}
+
+impl Page {
+    fn file(&self) -> String {
+        format!("{}.{}", self.name, self.section)
+    }
+}
+
+/// Every page: the program, its commands, the plan.
+fn pages() -> Vec<Page> {
+    let mut pages = command::pages(definition());
+    pages.push(plan::page());
+    pages
+}
+
+pub(crate) fn man(arguments: &Man) -> ExitCode {
+    let directory = &arguments.out;
+    let written = fs::create_dir_all(directory).and_then(|()| {
+        pages()
+            .iter()
+            .try_for_each(|page| fs::write(directory.join(page.file()), &page.text))
+    });
+    written.map_or_else(|error| cannot_write(directory, &error), |()| exit::FINE)
+}
+
+fn cannot_write(directory: &std::path::Path, error: &io::Error) -> ExitCode {
+    screen::say(&format!(
+        "wirecost: cannot write manual pages to {}: {error}; name another directory with --out",
+        directory.display()
+    ));
+    exit::incomplete()
+}

@@ -1,0 +1,171 @@
+//! Text to roff, in the macros that man(7) and mandoc(1) share.
+
+use roff::{Inline, Roff, bold, roman};
+
+/// The body of a page on its way.
+#[derive(Debug, Default)]
+pub(super) struct Text(String);
+
+impl Text {
+    /// A page begins: `.TH`.
+    pub(super) fn page(name: &str, section: u8) -> Self {
+        let mut title = Roff::new();
+        let version = concat!("wirecost ", env!("CARGO_PKG_VERSION"));
+        let (name, section) = (name.to_uppercase(), section.to_string());
+        // No date: the version says as much, and the same program writes the same pages.
+        title.control("TH", [&*name, &section, "\"\"", version, "Wirecost Manual"]);
+        Self(title.render())
+    }
+
+    pub(super) fn heading(&mut self, heading: &str) -> &mut Self {
+        self.push(Roff::new().control("SH", [heading]))
+    }
+
+    /// One line, as in NAME and SYNOPSIS.
+    pub(super) fn line(&mut self, words: impl Into<Vec<Inline>>) -> &mut Self {
+        self.push(Roff::new().text(words))
+    }
+
+    pub(super) fn paragraph(&mut self, words: &str) -> &mut Self {
+        self.apart().push(Roff::new().text([roman(words)]))
+    }
+
+    /// Begins a paragraph, unless a heading has just done so.
+    fn apart(&mut self) -> &mut Self {
+        let after_heading = self
+            .0
+            .lines()
+            .last()
+            .is_some_and(|line| line.starts_with(".SH"));
+        if after_heading {
+            return self;
+        }
+        self.push(Roff::new().control("PP", []))
+    }
+
+    /// A term and what it means.
+    pub(super) fn item(&mut self, term: &str, meaning: &str) -> &mut Self {
+        let mut item = Roff::new();
+        self.push(
+            item.control("TP", [])
+                .text([bold(term)])
+                .text([roman(meaning)]),
+        )
+    }
+
+    /// Lines as they are.
+    pub(super) fn verbatim(&mut self, lines: &str) -> &mut Self {
+        let mut block = Roff::new();
+        block.control("EX", []);
+        for line in lines.lines() {
+            match line {
+                "" => block.control("sp", []),
+                // Half quotes are glyphs of their own in roff.
+                line => block.text([roman(line.replace('`', GRAVE))]),
+            };
+        }
+        self.apart().push(block.control("EE", []))
+    }
+
+    /// Words as they stand in a help text: paragraphs, and what is set in columns.
+    pub(super) fn help(&mut self, words: &str) -> &mut Self {
+        for part in words.split("\n\n").filter(|part| !part.trim().is_empty()) {
+            let in_columns = part.lines().any(|line| line.trim_end().contains("  "));
+            if in_columns {
+                self.verbatim(part);
+            } else {
+                self.paragraph(&part.lines().collect::<Vec<_>>().join(" "));
+            }
+        }
+        self
+    }
+
+    /// What somebody else has made, the preamble set aside.
+    pub(super) fn roff(&mut self, rendered: &str) -> &mut Self {
+        let body = rendered.lines().filter(|line| !is_preamble(line));
+        for line in body {
+            self.0.push_str(line);
+            self.0.push('\n');
+        }
+        self
+    }
+
+    fn push(&mut self, roff: &Roff) -> &mut Self {
+        self.roff(&roff.render())
+    }
+
+    /// The page: what stands in half quotes is bold.
+    pub(super) fn end(&self) -> String {
+        let mut page = String::with_capacity(self.0.len());
+        for line in self.0.lines() {
+            for (index, part) in line.split('`').enumerate() {
+                match index {
+                    0 => (),
+                    index if index % 2 == 1 => page.push_str("\\fB"),
+                    _ => page.push_str("\\fR"),
+                }
+                page.push_str(part);
+            }
+            page.push('\n');
+        }
+        page.replace(GRAVE, "\\(ga")
+    }
+}
+
+/// Stands for a half quote that is meant, until the end: a private-use character.
+const GRAVE: &str = "\u{e000}";
+
+/// The two lines by which `roff` lets an apostrophe be one; once a page is enough.
+fn is_preamble(line: &str) -> bool {
+    line.contains(".ds Aq")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_quotes_are_bold_in_words_and_kept_in_lines_as_they_are() {
+        let mut text = Text::default();
+        text.paragraph("Use `wirecost run`.")
+            .verbatim("a: b  # `max`");
+        insta::assert_snapshot!(text.end(), @r"
+        .PP
+        Use \fBwirecost run\fR.
+        .PP
+        .EX
+        a: b  # \(gamax\(ga
+        .EE
+        ");
+    }
+
+    #[test]
+    fn columns_of_a_help_text_stay_columns() {
+        let mut text = Text::default();
+        text.help("Words that\nflow.\n\nA name   what it is\nAnother  more");
+        insta::assert_snapshot!(text.end(), @r"
+        .PP
+        Words that flow.
+        .PP
+        .EX
+        A name   what it is
+        Another  more
+        .EE
+        ");
+    }
+
+    #[test]
+    fn nothing_that_begins_a_line_becomes_a_request() {
+        let mut text = Text::default();
+        text.paragraph(".de is a request").verbatim("'quoted'\n.x");
+        insta::assert_snapshot!(text.end(), @r"
+        .PP
+        \&.de is a request
+        .PP
+        .EX
+        \*(Aqquoted\*(Aq
+        \&.x
+        .EE
+        ");
+    }
+}

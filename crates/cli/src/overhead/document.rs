@@ -1,0 +1,257 @@
+//! The answer as it is printed with `--json`, and from which the text is made.
+
+use std::error::Error;
+
+use serde::Serialize;
+use wirecost_model::ip::IpVersion;
+use wirecost_wire::overhead::{Frame, MtuError, Part, Path, Place, Stack, shown};
+
+/// A guest packet that fills the shortest frame that Ethernet allows, in bytes: 64 less header and FCS.
+const SHORT_PACKET: u32 = 46;
+
+/// The guest MTUs that an answer says the underlay MTU for, unasked.
+const USUAL_GUEST_MTUS: [u32; 2] = [1500, 9000];
+
+/// What is asked of every encapsulation.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) underlay: IpVersion,
+    pub(super) guest: IpVersion,
+    pub(super) rate_bps: Option<u64>,
+    pub(super) sizes: Sizes,
+}
+
+/// The MTUs that are given; the other side's are the answer.
+#[derive(Debug, Clone)]
+pub(super) enum Sizes {
+    Underlay(Vec<u32>),
+    Guest(Vec<u32>),
+}
+
+/// The whole answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    pub(super) underlay_ip: IpVersion,
+    pub(super) guest_ip: IpVersion,
+    pub(super) rate_bps: Option<u64>,
+    /// Which side's MTU was asked with: `underlay` or `guest`.
+    pub(super) given: &'static str,
+    pub(super) encapsulations: Vec<Encapsulation>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Encapsulation {
+    /// As it is written on the command line.
+    pub(super) name: String,
+    pub(super) description: String,
+    /// One for each MTU asked with, in that order.
+    pub(super) sizes: Vec<Size>,
+    /// What the underlay needs for usual guests.
+    pub(super) needs: Vec<Need>,
+    pub(super) notes: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Need {
+    pub(super) guest_mtu: u32,
+    pub(super) underlay_mtu: u32,
+}
+
+/// One pair of MTUs, or why there is none.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Size {
+    Fits(Fit),
+    Impossible {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        underlay_mtu: Option<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        guest_mtu: Option<u32>,
+        error: String,
+    },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Fit {
+    pub(super) underlay_mtu: u32,
+    pub(super) guest_mtu: u32,
+    /// Headers, trailers and padding within the underlay's MTU.
+    pub(super) overhead_bytes: u32,
+    /// Left over, because the next larger packet would not fit.
+    pub(super) unused_bytes: u32,
+    /// Ethernet header to FCS.
+    pub(super) frame_bytes: u32,
+    /// With preamble and gap.
+    pub(super) line_bytes: u32,
+    /// TCP payload as a share of the line's rate, 0 to 1.
+    pub(super) tcp_goodput_share: f64,
+    pub(super) tcp_goodput_bps: Option<f64>,
+    pub(super) frames_per_s: Option<f64>,
+    pub(super) short: Short,
+    pub(super) parts: Vec<Piece>,
+}
+
+/// The shortest useful frame: what a line asks of a stack in packets.
+#[derive(Debug, Serialize)]
+pub(super) struct Short {
+    pub(super) guest_bytes: u32,
+    pub(super) line_bytes: u32,
+    pub(super) frames_per_s: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Piece {
+    pub(super) name: &'static str,
+    pub(super) bytes: u32,
+    pub(super) source: &'static str,
+    /// How many encapsulations it stands in.
+    pub(super) depth: usize,
+    /// `line`, `underlay` where it counts towards the underlay's MTU too, or `guest`.
+    pub(super) counts: &'static str,
+}
+
+impl Document {
+    /// Of one encapsulation; what does not fit is an error.
+    pub(super) fn of_one(stack: &Stack, question: &Question) -> Result<Self, Box<dyn Error>> {
+        let path = stack.over(question.underlay, question.guest)?;
+        let sizes: Result<Vec<Size>, MtuError> = question.fits(&path).into_iter().collect();
+        Ok(Self::new(
+            question,
+            vec![Encapsulation::new(&path, sizes?, question)],
+        ))
+    }
+
+    /// Of every encapsulation of the catalogue; an error only where not even a plain packet fits.
+    pub(super) fn of_all(question: &Question) -> Result<Self, MtuError> {
+        let stacks = shown(question.underlay)
+            .into_iter()
+            .filter_map(|name| name.parse::<Stack>().ok());
+        let mut encapsulations = Vec::new();
+        for path in stacks.filter_map(|stack| stack.over(question.underlay, question.guest).ok()) {
+            let fits = question.fits(&path);
+            let sizes = if path.stack().is_none() {
+                fits.into_iter().collect::<Result<_, _>>()?
+            } else {
+                let given = question.sizes.given();
+                let pairs = fits.into_iter().zip(given);
+                pairs
+                    .map(|(fit, &mtu)| {
+                        fit.unwrap_or_else(|error| question.sizes.impossible(mtu, &error))
+                    })
+                    .collect()
+            };
+            encapsulations.push(Encapsulation::new(&path, sizes, question));
+        }
+        Ok(Self::new(question, encapsulations))
+    }
+
+    fn new(question: &Question, encapsulations: Vec<Encapsulation>) -> Self {
+        Self {
+            underlay_ip: question.underlay,
+            guest_ip: question.guest,
+            rate_bps: question.rate_bps,
+            given: match question.sizes {
+                Sizes::Underlay(_) => "underlay",
+                Sizes::Guest(_) => "guest",
+            },
+            encapsulations,
+        }
+    }
+}
+
+impl Sizes {
+    fn given(&self) -> &[u32] {
+        match self {
+            Self::Underlay(given) | Self::Guest(given) => given,
+        }
+    }
+
+    fn impossible(&self, mtu: u32, error: &MtuError) -> Size {
+        let error = error.to_string();
+        let (underlay_mtu, guest_mtu) = match self {
+            Self::Underlay(_) => (Some(mtu), None),
+            Self::Guest(_) => (None, Some(mtu)),
+        };
+        Size::Impossible {
+            underlay_mtu,
+            guest_mtu,
+            error,
+        }
+    }
+}
+
+impl Question {
+    /// The answer for each MTU that is asked with.
+    fn fits(&self, path: &Path) -> Vec<Result<Size, MtuError>> {
+        let pair = |&mtu: &u32| match self.sizes {
+            Sizes::Underlay(_) => path.guest_mtu(mtu).map(|guest| (mtu, guest)),
+            Sizes::Guest(_) => path.underlay_mtu(mtu).map(|underlay| (underlay, mtu)),
+        };
+        let given = self.sizes.given().iter();
+        given
+            .map(|mtu| {
+                pair(mtu).map(|(underlay, guest)| Size::Fits(self.fit(path, underlay, guest)))
+            })
+            .collect()
+    }
+
+    fn fit(&self, path: &Path, underlay_mtu: u32, guest_mtu: u32) -> Fit {
+        let frame = path.frame(guest_mtu, guest_mtu);
+        let short = path.frame(SHORT_PACKET.min(guest_mtu), guest_mtu);
+        let tcp_goodput_share = frame.tcp_goodput_share(self.guest);
+        let per_second = |frame: &Frame| self.rate_bps.map(|rate| frame.per_second(rate));
+        Fit {
+            underlay_mtu,
+            guest_mtu,
+            overhead_bytes: frame.underlay_bytes() - guest_mtu,
+            unused_bytes: underlay_mtu - frame.underlay_bytes(),
+            frame_bytes: frame.frame_bytes(),
+            line_bytes: frame.line_bytes(),
+            tcp_goodput_share,
+            tcp_goodput_bps: self.rate_bps.map(|rate| tcp_goodput_share * rate as f64),
+            frames_per_s: per_second(&frame),
+            short: Short {
+                guest_bytes: short.guest_bytes(),
+                line_bytes: short.line_bytes(),
+                frames_per_s: per_second(&short),
+            },
+            parts: frame.parts().iter().map(Piece::from).collect(),
+        }
+    }
+}
+
+impl Encapsulation {
+    fn new(path: &Path, sizes: Vec<Size>, question: &Question) -> Self {
+        let stack = path.stack();
+        let needs = USUAL_GUEST_MTUS.into_iter().filter_map(|guest_mtu| {
+            let underlay_mtu = path.underlay_mtu(guest_mtu).ok()?;
+            Some(Need {
+                guest_mtu,
+                underlay_mtu,
+            })
+        });
+        Self {
+            name: stack.to_string(),
+            description: stack.describe(),
+            sizes,
+            needs: needs.collect(),
+            notes: stack.notes(question.underlay),
+        }
+    }
+}
+
+impl From<&Part> for Piece {
+    fn from(part: &Part) -> Self {
+        Self {
+            name: part.name,
+            bytes: part.bytes,
+            source: part.source,
+            depth: part.depth,
+            counts: match part.place {
+                Place::Line => "line",
+                Place::Underlay => "underlay",
+                Place::Guest => "guest",
+            },
+        }
+    }
+}

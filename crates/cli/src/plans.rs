@@ -1,0 +1,136 @@
+//! `wirecost plans` and `wirecost schema`: what there is to start a plan from.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use wirecost_plan::BUILTIN;
+use wirecost_run::forecast;
+
+use crate::{exit, plan, screen};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "`wirecost plans NAME > my-plan.yaml` saves one, to be edited and given to `wirecost run`."
+)]
+pub(crate) struct Plans {
+    /// Print this plan as it is shipped, instead of the list
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Print the list, or the plan with what it comes to, as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// A built-in plan and what it comes to.
+#[derive(Debug, Serialize)]
+struct Shipped {
+    name: &'static str,
+    /// The description up to its first full stop or colon.
+    summary: String,
+    description: Option<String>,
+    cells: usize,
+    rounds: u32,
+    expected_s: f64,
+    /// The plan, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct List<'a> {
+    plans: &'a [Shipped],
+}
+
+pub(crate) fn plans(arguments: &Plans) -> ExitCode {
+    let Some(wanted) = arguments.name.as_deref() else {
+        let all: Result<Vec<_>, _> = BUILTIN
+            .iter()
+            .map(|(name, text)| shipped(name, text))
+            .collect();
+        return all.map_or_else(|code| code, |all| list(&all, arguments.json));
+    };
+    let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == wanted) else {
+        let message = plan::advice(wanted, "name");
+        screen::say(&format!("wirecost: no built-in plan {wanted}; {message}"));
+        return exit::usage();
+    };
+    if !arguments.json {
+        return screen::print(text.strip_suffix('\n').unwrap_or(text));
+    }
+    match shipped(name, text) {
+        Ok(shipped) => screen::print_json(&Shipped {
+            text: Some(text),
+            ..shipped
+        }),
+        Err(code) => code,
+    }
+}
+
+fn list(plans: &[Shipped], json: bool) -> ExitCode {
+    if json {
+        return screen::print_json(&List { plans });
+    }
+    let width = screen::terminal().width;
+    let lines = plans.iter().map(|plan| {
+        format!(
+            "{}  {} cells x {} rounds, about {}\n{}",
+            plan.name,
+            plan.cells,
+            plan.rounds,
+            screen::duration(plan.expected_s),
+            screen::wrap(&format!("    {}", plan.summary), "    ", width)
+        )
+    });
+    screen::print(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn shipped(name: &'static str, text: &str) -> Result<Shipped, ExitCode> {
+    let experiment = plan::experiment(name, text)?;
+    let description = experiment.plan.description.clone();
+    Ok(Shipped {
+        name,
+        summary: summary(description.as_deref().unwrap_or_default()),
+        description,
+        cells: experiment.cells.len(),
+        rounds: experiment.plan.repeat.rounds,
+        // Labs that make room for others are the one thing that depends on the order.
+        expected_s: forecast(&experiment, experiment.plan.seed.unwrap_or(0)).total_s,
+        text: None,
+    })
+}
+
+/// A description up to its first full stop or colon.
+fn summary(description: &str) -> String {
+    let end = [". ", ": "]
+        .iter()
+        .filter_map(|mark| description.find(mark));
+    let end = end.min().unwrap_or(description.len());
+    description[..end].trim_end_matches('.').to_owned()
+}
+
+/// Prints the plan's JSON Schema.
+pub(crate) fn schema() -> ExitCode {
+    screen::print_json(&wirecost_plan::schema())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_the_first_thing_that_is_said() {
+        assert_eq!(summary("What it costs: all of it. More."), "What it costs");
+        assert_eq!(summary("At 2.5 Gbit/s. More: this."), "At 2.5 Gbit/s");
+        assert_eq!(summary("One sentence."), "One sentence");
+        assert_eq!(summary(""), "");
+    }
+
+    #[test]
+    fn every_plan_that_is_shipped_says_in_a_sentence_what_it_is_for() {
+        for (name, text) in BUILTIN {
+            let summary = shipped(name, text).expect("a right plan").summary;
+            assert!((10..=160).contains(&summary.len()), "{name}: {summary}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The examiner's end of a probe: starts it, reads its lines until a deadline, and sees it ended.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use wirecost_sys::socket::poll_readable;
+
+use crate::evidence::Tried;
+use crate::probe::{Line, Way};
+
+/// A probe on its way. Dropping it ends it.
+pub(crate) struct Probe {
+    child: Child,
+    output: ChildStdout,
+}
+
+impl Probe {
+    /// Starts `program` as a probe: `doctor --probe WAY`.
+    pub(crate) fn start(program: &Path, way: Way) -> io::Result<Self> {
+        let mut child = Command::new(program)
+            .args(["doctor", "--probe", way.word()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            // What it has to say, it says in lines.
+            .stderr(Stdio::null())
+            .spawn()?;
+        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Self { child, output })
+    }
+
+    /// Reads what it tells until it is done, it ends, or the time is over.
+    pub(crate) fn collect(mut self, deadline: Instant) -> Tried {
+        let mut text = Vec::new();
+        let stopped = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break Some("it did not get through in time, and was ended".to_owned());
+            }
+            match poll_readable(&[self.output.as_fd()], left) {
+                Ok(ready) if ready.is_empty() => continue,
+                Ok(_) => {}
+                Err(error) => break Some(error.to_string()),
+            }
+            let mut piece = [0; 4096];
+            match self.output.read(&mut piece) {
+                Ok(0) => break None,
+                Ok(length) => text.extend_from_slice(&piece[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        let (mut tried, done) = understand(&text);
+        if !done {
+            tried.cut_short = Some(stopped.unwrap_or_else(|| self.end()));
+        }
+        tried
+    }
+
+    /// How it ended, which it is about to, its output being closed.
+    fn end(&mut self) -> String {
+        let deadline = Instant::now() + Duration::from_millis(200);
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return match status.signal() {
+                    Some(signal) => format!("it was ended by signal {signal}"),
+                    None => format!("it ended with {status}"),
+                };
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        "it closed its output".into()
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a probe told, and whether it was done. A line that is cut or not understood is passed over:
+/// its trial is then one that was not told.
+fn understand(text: &[u8]) -> (Tried, bool) {
+    let (mut tried, mut done) = (Tried::default(), false);
+    for line in text.split(|&byte| byte == b'\n') {
+        match serde_json::from_slice(line) {
+            Ok(Line::Who(who)) => tried.who = who,
+            Ok(Line::Tried(trial, outcome)) => {
+                tried.outcomes.insert(trial, outcome);
+            }
+            Ok(Line::Done) => done = true,
+            Err(_) => {}
+        }
+    }
+    (tried, done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::{Outcome, Trial};
+
+    fn shell(script: &str) -> Probe {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let output = child.stdout.take().expect("piped");
+        Probe { child, output }
+    }
+
+    #[test]
+    fn lines_are_kept_and_the_last_one_says_that_it_is_all() {
+        let script =
+            r#"echo '{"who":"root"}'; echo '{"tried":["veth",{"works":"made"}]}'; echo '"done"'"#;
+        let tried = shell(script).collect(Instant::now() + Duration::from_secs(30));
+        assert_eq!(tried.who, "root");
+        assert_eq!(tried.outcomes[&Trial::Veth], Outcome::Works("made".into()));
+        assert_eq!(tried.cut_short, None);
+    }
+
+    #[test]
+    fn a_probe_that_is_killed_leaves_what_it_had_told_and_how_it_ended() {
+        let script =
+            r#"echo '{"tried":["veth",{"works":"made"}]}'; printf '{"tried":["bri'; kill -9 $$"#;
+        let tried = shell(script).collect(Instant::now() + Duration::from_secs(30));
+        assert_eq!(tried.outcomes.len(), 1);
+        assert_eq!(tried.cut_short.as_deref(), Some("it was ended by signal 9"));
+    }
+
+    #[test]
+    fn a_probe_that_hangs_is_ended() {
+        let probe = shell(r#"echo '{"who":"root"}'; exec sleep 60"#);
+        let pid = probe.child.id();
+        let tried = probe.collect(Instant::now() + Duration::from_millis(300));
+        assert!(
+            tried
+                .cut_short
+                .expect("cut")
+                .contains("not get through in time")
+        );
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+}

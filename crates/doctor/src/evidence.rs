@@ -1,0 +1,139 @@
+//! What was seen, before anybody judges it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel_config::KernelConfig;
+
+/// Something that a probe tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Trial {
+    Namespaces,
+    Veth,
+    Bridge,
+    RateLimit,
+    Vxlan,
+    Offloads,
+    Steering,
+    Congestion,
+    Capture,
+    Ipv6,
+    Geneve,
+    Vlan,
+    Tap,
+    Ifb,
+    BridgeNetfilter,
+    Ebpf,
+    Tcx,
+    AfXdp,
+    IoUring,
+    Userfaultfd,
+    Kvm,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Outcome {
+    /// Done, and read back where there is something to read.
+    Works(String),
+    /// Done in part.
+    Partly(String),
+    /// The kernel said no, or something else was read back.
+    Refused {
+        /// Its error number, if it was one.
+        code: Option<i32>,
+        /// Its words.
+        words: String,
+    },
+    /// Something that comes before was not to be had.
+    NotTried(String),
+}
+
+impl Outcome {
+    pub(crate) const fn works(&self) -> bool {
+        matches!(self, Self::Works(_) | Self::Partly(_))
+    }
+}
+
+/// Everything one probe tried.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Tried {
+    /// As whom: "root", "a plain user (uid 65534)".
+    pub(crate) who: String,
+    pub(crate) outcomes: BTreeMap<Trial, Outcome>,
+    /// Why it did not get to its end.
+    pub(crate) cut_short: Option<String>,
+}
+
+/// What the process that was asked may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) uid: u32,
+    /// `CAP_SYS_ADMIN`, in whichever user namespace it is in.
+    pub(crate) may_make_namespaces: bool,
+}
+
+/// The load while nothing of ours ran.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Window {
+    pub(crate) seconds: f64,
+    /// Share of all cores' time that the hypervisor gave to somebody else.
+    pub(crate) steal: f64,
+    /// Cores' worth of work by other processes; `None` where the kernel does not tell.
+    pub(crate) foreign_cores: Option<f64>,
+}
+
+/// How fast and by what the time is told.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Clock {
+    pub(crate) source: String,
+    pub(crate) available: Vec<String>,
+    /// Nanoseconds that one reading takes.
+    pub(crate) reading_ns: f64,
+}
+
+/// What can be read about the machine.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Machine {
+    /// `uname -r`.
+    pub(crate) release: String,
+    /// `ID` of /etc/os-release.
+    pub(crate) distribution: Option<String>,
+    pub(crate) cpu_model: Option<String>,
+    /// Whether the processor says it is a hypervisor's.
+    pub(crate) is_guest: Option<bool>,
+    /// `vmx` or `svm` among the processor's flags.
+    pub(crate) virtualisation: Option<String>,
+    pub(crate) online: Vec<u32>,
+    pub(crate) allowed: Vec<u32>,
+    /// The physical cores that the allowed processors are of, as sets of siblings.
+    pub(crate) physical: Vec<Vec<u32>>,
+    /// Frequency governors of the allowed processors, each once; empty where none can be seen.
+    pub(crate) governors: Vec<String>,
+    pub(crate) clock: Clock,
+    pub(crate) memory_available: Option<u64>,
+    /// `RLIMIT_NOFILE`, soft and hard.
+    pub(crate) descriptors: Option<(u64, u64)>,
+    /// Bytes of /sys/kernel/btf/vmlinux, or why not.
+    pub(crate) btf: Option<Result<u64, String>>,
+    /// Kernel settings that bear on what may be done, those that exist.
+    pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) window: Option<Window>,
+    pub(crate) config: Option<KernelConfig>,
+    /// Modules that lie in /lib/modules for this kernel; `None` where nothing lies there.
+    pub(crate) modules: Option<Vec<String>>,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Evidence {
+    pub(crate) caller: Caller,
+    /// With the caller's own privilege.
+    pub(crate) own: Tried,
+    /// As a plain user, in a user namespace.
+    pub(crate) plain: Tried,
+    pub(crate) machine: Machine,
+}

@@ -1,0 +1,215 @@
+//! What to do about a refusal: what to type, or what to ask of whom.
+
+use crate::check::Status;
+use crate::evidence::{Evidence, Machine, Outcome, Trial};
+use crate::judge::feature::{
+    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENOENT, EOPNOTSUPP, EPERM, Feature,
+};
+use crate::kernel_config::Built;
+
+/// Advice for a feature that is not, or not wholly, to be had.
+pub(super) fn for_feature(
+    feature: &Feature,
+    refusal: &Outcome,
+    status: Status,
+    evidence: &Evidence,
+) -> String {
+    let machine = &evidence.machine;
+    let code = match refusal {
+        Outcome::Refused { code, .. } => *code,
+        _ => None,
+    };
+    if let Some(special) = special(feature.trial, code, machine) {
+        return special;
+    }
+    match code {
+        _ if status == Status::Limited => "run what needs it as root".into(),
+        Some(code) if feature.absent.contains(&code) => absent(feature, machine),
+        Some(EPERM | EACCES) if evidence.caller.may_make_namespaces => {
+            "a container's or a security module's policy forbids it: try on the host itself".into()
+        }
+        Some(EPERM | EACCES) => "use sudo".into(),
+        _ => "an answer that is not expected: `dmesg` may say more".into(),
+    }
+}
+
+/// Where a setting or a group decides, not whether the kernel has it.
+fn special(trial: Trial, code: Option<i32>, machine: &Machine) -> Option<String> {
+    let setting = |name: &str| machine.settings.get(name).map(String::as_str);
+    let advice = match (trial, code) {
+        (Trial::Congestion, Some(EPERM)) => {
+            let allowed = setting("net.ipv4.tcp_allowed_congestion_control").unwrap_or("reno");
+            format!("`sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{allowed} cubic\"` as root")
+        }
+        (Trial::Steering, Some(ENOENT)) => {
+            "a kernel from Linux 6.3 on with CONFIG_RPS has it; on this one run as root, or write `cores: shared` in \
+             the plan"
+                .into()
+        }
+        (Trial::Ipv6, Some(EACCES | EPERM)) => {
+            "IPv6 is switched off for new devices: `sysctl -w net.ipv6.conf.default.disable_ipv6=0` as \
+             root, and no `ipv6.disable_ipv6=1` on the kernel's command line"
+                .into()
+        }
+        (Trial::Tcx, Some(EINVAL)) if older(&machine.release, 6, 6) => {
+            format!("tcx came with Linux 6.6, this is {}: use a later kernel", machine.release)
+        }
+        (Trial::AfXdp, Some(ENOBUFS)) => {
+            "too little memory may be locked: `ulimit -l unlimited` (as root)".into()
+        }
+        (Trial::IoUring, Some(EPERM)) => match setting("kernel.io_uring_disabled") {
+            Some("0") | None => {
+                "a container's seccomp profile forbids it: try on the host itself".into()
+            }
+            Some(value) => format!(
+                "kernel.io_uring_disabled is {value}: `sysctl -w kernel.io_uring_disabled=0` as root"
+            ),
+        },
+        (Trial::Userfaultfd, Some(EPERM) | None) => {
+            "use sudo, or `sysctl -w vm.unprivileged_userfaultfd=1` as root".into()
+        }
+        (Trial::Kvm, Some(EACCES)) => {
+            "join the group that owns /dev/kvm: `sudo usermod -aG kvm $USER`, then log in again".into()
+        }
+        (Trial::Kvm, Some(_)) if machine.virtualisation.is_none() => {
+            let where_ = match machine.is_guest {
+                Some(true) => "allow nested virtualisation for this virtual machine on its host",
+                _ => "switch VT-x or AMD-V on in the firmware's settings",
+            };
+            format!("the processor shows no vmx or svm flag: {where_}")
+        }
+        (Trial::Kvm, Some(_)) => {
+            let module = match machine.virtualisation.as_deref() {
+                Some("svm") => "kvm_amd",
+                _ => "kvm_intel",
+            };
+            format!("`modprobe {module}` as root; in a container, pass /dev/kvm in")
+        }
+        _ => return None,
+    };
+    Some(advice)
+}
+
+/// The kernel has no such thing, or has it in a module that it did not load.
+fn absent(feature: &Feature, machine: &Machine) -> String {
+    let Feature { option, module, .. } = feature;
+    let built = machine.config.as_ref().map(|config| config.of(option));
+    let installed = |name: &str| {
+        let modules = machine.modules.as_ref();
+        modules.is_some_and(|modules| modules.iter().any(|module| module == name))
+    };
+    match (built, module) {
+        (Some(Built::Not), _) => {
+            let since = feature.since.map_or_else(String::new, |since| {
+                format!(" (Linux {since} and later can have it)")
+            });
+            format!(
+                "this kernel is built without {option}{since}: boot one that has it, as Debian's stock \
+                 kernel has"
+            )
+        }
+        (Some(Built::Module) | None, Some(module)) if installed(module) => {
+            format!("`modprobe {module}` as root")
+        }
+        (Some(Built::Module), Some(module)) => format!(
+            "`modprobe {module}` as root; where that finds nothing, {}",
+            install(machine)
+        ),
+        (None, Some(module)) => format!(
+            "`modprobe {module}` as root; where that finds nothing, {}, or boot a kernel built with \
+             {option}, as Debian's stock kernel is",
+            install(machine)
+        ),
+        (Some(Built::In), _) => format!(
+            "{option} is built in, yet refused: a container's or a security module's policy? Try on \
+             the host itself"
+        ),
+        (Some(Built::Module) | None, None) => {
+            format!("boot a kernel built with {option}, as Debian's stock kernel is")
+        }
+    }
+}
+
+/// How a distribution brings the modules that its kernel's base package leaves out.
+fn install(machine: &Machine) -> String {
+    let release = &machine.release;
+    match machine.distribution.as_deref() {
+        Some("ubuntu") => format!("`apt install linux-modules-extra-{release}`"),
+        Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
+            format!("`dnf install kernel-modules-extra-{release}`")
+        }
+        Some("debian") => format!("`apt install linux-image-{release}`"),
+        _ => format!("install the modules of kernel {release}"),
+    }
+}
+
+/// Whether a kernel's release is before a version; `false` where it cannot be read.
+fn older(release: &str, major: u32, minor: u32) -> bool {
+    let mut parts = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|part| part.parse::<u32>().ok());
+    match (parts.next(), parts.next()) {
+        (Some(found), Some(then)) => (found, then) < (major, minor),
+        _ => false,
+    }
+}
+
+/// What user namespaces need, with the settings that forbid them.
+pub(super) fn for_user_namespace(code: Option<i32>, machine: &Machine) -> String {
+    use crate::judge::feature::{ENOSPC, EUSERS};
+    let table = [
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("user.max_user_namespaces", "0", "16384"),
+        ("user.max_net_namespaces", "0", "16384"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ];
+    let forbidding = table.into_iter().filter(|(name, bad, _)| {
+        machine
+            .settings
+            .get(*name)
+            .is_some_and(|value| value == bad)
+    });
+    let settings: Vec<String> = forbidding
+        .map(|(name, bad, good)| format!("{name} is {bad}: `sysctl -w {name}={good}` as root"))
+        .collect();
+    let config = |option| {
+        machine
+            .config
+            .as_ref()
+            .is_some_and(|c| c.of(option) == Built::Not)
+    };
+    if !settings.is_empty() {
+        return format!("{}; or run as root", settings.join(", and "));
+    }
+    match code {
+        Some(ENOSPC) => {
+            "too many namespaces are in use: `sysctl -w user.max_user_namespaces=16384 \
+                         user.max_net_namespaces=16384` as root; or run as root"
+                .into()
+        }
+        Some(EUSERS) => "user namespaces are nested too deep (32 at most): run further out".into(),
+        Some(EINVAL | EOPNOTSUPP | EAFNOSUPPORT) if config("CONFIG_USER_NS") => {
+            "this kernel is built without CONFIG_USER_NS: run as root".into()
+        }
+        Some(EPERM | EACCES) => {
+            "a container's seccomp profile or a security module forbids it: run as \
+                                 root, or on the host itself"
+                .into()
+        }
+        _ => "run as root".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_compare_by_number() {
+        assert!(older("6.1.0-18-amd64", 6, 6));
+        assert!(older("5.15.0-105-generic", 6, 6));
+        for later in ["6.6.0", "6.18.44-fc", "6.10-rc1", "7.0", "unknown", ""] {
+            assert!(!older(later, 6, 6), "{later}");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! What a kernel may have or lack: a table, and one way to judge it.
+
+use crate::check::{Check, Group, Status};
+use crate::evidence::{Evidence, Machine, Outcome, Trial, Tried};
+use crate::judge::advice;
+
+// include/uapi/asm-generic/errno-base.h and errno.h
+pub(super) const EPERM: i32 = 1;
+pub(super) const ENOENT: i32 = 2;
+pub(super) const ENXIO: i32 = 6;
+pub(super) const EACCES: i32 = 13;
+pub(super) const ENODEV: i32 = 19;
+pub(super) const EINVAL: i32 = 22;
+pub(super) const ENOSPC: i32 = 28;
+pub(super) const ENOSYS: i32 = 38;
+pub(super) const EUSERS: i32 = 87;
+pub(super) const EOPNOTSUPP: i32 = 95;
+pub(super) const EAFNOSUPPORT: i32 = 97;
+pub(super) const ENOBUFS: i32 = 105;
+
+/// One thing that is tried, and how to read the kernel's answer.
+#[derive(Debug)]
+pub(super) struct Feature {
+    pub(super) trial: Trial,
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    pub(super) group: Group,
+    /// Whether the built-in plan needs it.
+    pub(super) essential: bool,
+    pub(super) needed_for: &'static str,
+    /// The kernel's configuration option.
+    pub(super) option: &'static str,
+    pub(super) module: Option<&'static str>,
+    /// The first kernel version that has it, where that is recent.
+    pub(super) since: Option<&'static str>,
+    /// Answers that mean the kernel has no such thing, or has not loaded it.
+    pub(super) absent: &'static [i32],
+}
+
+const LAB: Feature = Feature {
+    trial: Trial::Veth,
+    id: "",
+    title: "",
+    group: Group::Essentials,
+    essential: true,
+    needed_for: "every lab",
+    option: "",
+    module: None,
+    since: None,
+    absent: &[EOPNOTSUPP],
+};
+
+const DEVICE: Feature = Feature {
+    group: Group::Encapsulations,
+    essential: false,
+    ..LAB
+};
+
+const SOCKET: Feature = Feature {
+    group: Group::Sockets,
+    absent: &[ENOSYS],
+    ..DEVICE
+};
+
+/// In the order of printing.
+pub(super) const FEATURES: &[Feature] = &[
+    Feature {
+        trial: Trial::Veth,
+        id: "veth",
+        title: "veth",
+        needed_for: "every lab: its underlay and its guests' devices",
+        option: "CONFIG_VETH",
+        module: Some("veth"),
+        ..LAB
+    },
+    Feature {
+        trial: Trial::Bridge,
+        id: "bridge",
+        title: "Bridge",
+        needed_for: "every lab: guests are behind one",
+        option: "CONFIG_BRIDGE",
+        module: Some("bridge"),
+        ..LAB
+    },
+    Feature {
+        trial: Trial::Vxlan,
+        id: "vxlan",
+        title: "VXLAN",
+        needed_for: "plans with encapsulation vxlan, such as the built-in one",
+        option: "CONFIG_VXLAN",
+        module: Some("vxlan"),
+        ..LAB
+    },
+    Feature {
+        trial: Trial::RateLimit,
+        id: "tbf",
+        title: "Rate limit (tbf)",
+        needed_for: "plans whose underlay has a rate, such as the built-in one",
+        option: "CONFIG_NET_SCH_TBF",
+        module: Some("sch_tbf"),
+        absent: &[ENOENT, EOPNOTSUPP],
+        ..LAB
+    },
+    Feature {
+        trial: Trial::Offloads,
+        id: "offloads",
+        title: "Offload settings (ethtool)",
+        needed_for: "every lab: each cell sets its offloads and reads them back",
+        option: "CONFIG_VETH",
+        ..LAB
+    },
+    Feature {
+        trial: Trial::Congestion,
+        id: "cubic",
+        title: "Congestion control cubic",
+        needed_for: "plans that name no other, such as the built-in one",
+        option: "CONFIG_TCP_CONG_CUBIC",
+        module: Some("tcp_cubic"),
+        absent: &[ENOENT],
+        ..LAB
+    },
+    Feature {
+        trial: Trial::Capture,
+        id: "packet-socket",
+        title: "Packet sockets",
+        needed_for: "every lab: the proof that probes cross the underlay unfragmented",
+        option: "CONFIG_PACKET",
+        module: Some("af_packet"),
+        absent: &[EAFNOSUPPORT],
+        ..LAB
+    },
+    Feature {
+        trial: Trial::Steering,
+        id: "receive-steering",
+        title: "Receive steering (RPS)",
+        needed_for: "plans with cores: split, such as the built-in one, on two cores or more",
+        option: "CONFIG_RPS",
+        since: Some("6.3"),
+        absent: &[ENOENT],
+        ..LAB
+    },
+    Feature {
+        trial: Trial::Ipv6,
+        id: "ipv6",
+        title: "IPv6",
+        needed_for: "underlays and guests with IPv6 addresses; the built-in plan uses IPv4",
+        option: "CONFIG_IPV6",
+        module: Some("ipv6"),
+        absent: &[EAFNOSUPPORT, EOPNOTSUPP],
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::Geneve,
+        id: "geneve",
+        title: "Geneve",
+        needed_for: "measuring Geneve overlays, such as OVN's; no plan of this version has them",
+        option: "CONFIG_GENEVE",
+        module: Some("geneve"),
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::Vlan,
+        id: "vlan",
+        title: "VLAN (802.1Q)",
+        needed_for: "measuring tagged networks; no plan of this version has them",
+        option: "CONFIG_VLAN_8021Q",
+        module: Some("8021q"),
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::Tap,
+        id: "tun",
+        title: "TUN/TAP",
+        needed_for: "giving a virtual machine a device; no plan of this version has one",
+        option: "CONFIG_TUN",
+        module: Some("tun"),
+        absent: &[ENOENT, ENODEV, ENXIO],
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::Ifb,
+        id: "ifb",
+        title: "IFB",
+        needed_for: "shaping what a device receives; no plan of this version does",
+        option: "CONFIG_IFB",
+        module: Some("ifb"),
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::Ebpf,
+        id: "ebpf",
+        title: "eBPF programs",
+        needed_for: "encapsulation by eBPF; no plan of this version has it",
+        option: "CONFIG_BPF_SYSCALL",
+        ..SOCKET
+    },
+    Feature {
+        trial: Trial::Tcx,
+        id: "tcx",
+        title: "eBPF at a device (tcx)",
+        needed_for: "encapsulation by eBPF; no plan of this version has it",
+        option: "CONFIG_NET_XGRESS",
+        since: Some("6.6"),
+        absent: &[EINVAL],
+        ..SOCKET
+    },
+    Feature {
+        trial: Trial::AfXdp,
+        id: "af-xdp",
+        title: "AF_XDP sockets",
+        needed_for: "loads that go round the kernel's stack; no plan of this version has them",
+        option: "CONFIG_XDP_SOCKETS",
+        absent: &[EAFNOSUPPORT],
+        ..SOCKET
+    },
+    Feature {
+        trial: Trial::IoUring,
+        id: "io-uring",
+        title: "io_uring",
+        needed_for: "storage loads with deep queues; no plan of this version has them",
+        option: "CONFIG_IO_URING",
+        ..SOCKET
+    },
+    Feature {
+        trial: Trial::Userfaultfd,
+        id: "userfaultfd",
+        title: "userfaultfd",
+        needed_for: "loads like a live migration's; no plan of this version has them",
+        option: "CONFIG_USERFAULTFD",
+        ..SOCKET
+    },
+    Feature {
+        trial: Trial::Kvm,
+        id: "kvm",
+        title: "KVM",
+        group: Group::Machine,
+        needed_for: "virtual machines as guests; no plan of this version has them",
+        option: "CONFIG_KVM",
+        module: Some("kvm"),
+        absent: &[ENOENT, ENODEV, ENXIO],
+        ..DEVICE
+    },
+];
+
+/// Whether a lab on this machine needs it: on one core nothing is steered.
+pub(super) fn is_essential(feature: &Feature, machine: &Machine) -> bool {
+    feature.essential && !(feature.trial == Trial::Steering && machine.allowed.len() < 2)
+}
+
+pub(super) fn check(feature: &Feature, evidence: &Evidence) -> Check {
+    let (status, seen, refusal) = merge(feature.trial, evidence);
+    let advice = match (status, refusal) {
+        (Status::Yes, _) | (_, None) => None,
+        (_, Some(refusal)) => Some(advice::for_feature(feature, refusal, status, evidence)),
+    };
+    Check {
+        id: feature.id,
+        title: feature.title,
+        group: feature.group,
+        essential: is_essential(feature, &evidence.machine),
+        status,
+        seen,
+        needed_for: feature.needed_for,
+        advice,
+    }
+}
+
+/// The answer of both ways together, and the refusal or half success that advice is about.
+fn merge(trial: Trial, evidence: &Evidence) -> (Status, String, Option<&Outcome>) {
+    let own = evidence.own.outcomes.get(&trial);
+    let plain = evidence.plain.outcomes.get(&trial);
+    if !evidence.caller.may_make_namespaces {
+        // One user, two processes: what the one could not try for want of a namespace, the other did.
+        let tried = own.filter(|own| !matches!(own, Outcome::NotTried(_)));
+        return alone(tried.or(plain).or(own), &evidence.plain);
+    }
+    let (Some(own), Some(plain)) = (own, plain) else {
+        return alone(own.or(plain), &evidence.own);
+    };
+    match (own, plain) {
+        (Outcome::Works(seen), Outcome::Works(_)) => {
+            (Status::Yes, format!("{seen}; with and without root"), None)
+        }
+        (Outcome::Works(seen), other) => {
+            let seen = format!("as root: {seen}; as a plain user: {}", words(other));
+            (Status::Limited, seen, Some(other))
+        }
+        (other, _) if words(other) == words(plain) => alone(Some(other), &evidence.own),
+        (other, _) => {
+            let (status, seen, refusal) = alone(Some(other), &evidence.own);
+            let seen = format!("as root: {seen}; as a plain user: {}", words(plain));
+            let status = if plain.works() {
+                Status::Limited
+            } else {
+                status
+            };
+            (status, seen, refusal)
+        }
+    }
+}
+
+fn alone<'a>(outcome: Option<&'a Outcome>, tried: &Tried) -> (Status, String, Option<&'a Outcome>) {
+    match outcome {
+        None => {
+            let why = tried.cut_short.as_deref().unwrap_or("it was not told");
+            (
+                Status::Unknown,
+                format!("the probe said nothing: {why}"),
+                None,
+            )
+        }
+        Some(outcome) => {
+            let status = match outcome {
+                Outcome::Works(_) => Status::Yes,
+                Outcome::Partly(_) => Status::Limited,
+                Outcome::Refused { .. } => Status::No,
+                Outcome::NotTried(_) => Status::Unknown,
+            };
+            let telling = matches!(outcome, Outcome::Partly(_) | Outcome::Refused { .. });
+            (status, words(outcome), telling.then_some(outcome))
+        }
+    }
+}
+
+fn words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Works(seen) | Outcome::Partly(seen) => seen.clone(),
+        Outcome::Refused { words, .. } => words.clone(),
+        Outcome::NotTried(why) => format!("not tried, {why}"),
+    }
+}

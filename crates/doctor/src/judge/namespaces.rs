@@ -1,0 +1,106 @@
+//! The two ways to a namespace.
+
+use crate::check::{Check, Group, Status};
+use crate::evidence::{Evidence, Outcome, Trial, Tried};
+use crate::judge::advice;
+use crate::judge::feature::{EINVAL, EPERM};
+
+/// Ids.
+pub(super) const AS_ROOT: &str = "namespaces-as-root";
+pub(super) const AS_USER: &str = "namespaces-as-user";
+
+pub(super) fn checks(evidence: &Evidence) -> [Check; 2] {
+    [as_root(evidence), as_plain_user(evidence)]
+}
+
+fn check(
+    id: &'static str,
+    title: &'static str,
+    needed_for: &'static str,
+    (status, seen, advice): (Status, String, Option<String>),
+) -> Check {
+    Check {
+        id,
+        title,
+        group: Group::Essentials,
+        essential: true,
+        status,
+        seen,
+        needed_for,
+        advice,
+    }
+}
+
+fn as_root(evidence: &Evidence) -> Check {
+    let caller = evidence.caller;
+    let answer = match evidence.own.outcomes.get(&Trial::Namespaces) {
+        Some(Outcome::Works(_) | Outcome::Partly(_)) => {
+            let seen = format!("network and mount namespaces made as {}", evidence.own.who);
+            (Status::Yes, seen, None)
+        }
+        Some(Outcome::Refused { words, code }) => {
+            let seen = format!("{words}, as {}", evidence.own.who);
+            if caller.uid != 0 && !caller.may_make_namespaces {
+                let advice = "`sudo wirecost doctor` finds it out".into();
+                (Status::Unknown, format!("not root: {seen}"), Some(advice))
+            } else {
+                (
+                    Status::No,
+                    seen,
+                    Some(refused_to_root(*code, caller.may_make_namespaces)),
+                )
+            }
+        }
+        _ => silent(&evidence.own),
+    };
+    let needed_for = "every lab, when run as root";
+    check(AS_ROOT, "Namespaces as root", needed_for, answer)
+}
+
+fn refused_to_root(code: Option<i32>, capable: bool) -> String {
+    match code {
+        Some(EPERM) if !capable => {
+            "this root has no CAP_SYS_ADMIN, as in most containers: start the \
+             container with `--cap-add SYS_ADMIN --cap-add NET_ADMIN`, or run on the host itself"
+                .into()
+        }
+        Some(EPERM) => "a container's seccomp profile or a security module forbids it: start the \
+             container with `--security-opt seccomp=unconfined`, or run on the host itself"
+            .into(),
+        Some(EINVAL) => "the kernel needs CONFIG_NET_NS: boot one that has it, as Debian's stock \
+             kernel has"
+            .into(),
+        _ => "see user.max_net_namespaces, and `dmesg`".into(),
+    }
+}
+
+fn as_plain_user(evidence: &Evidence) -> Check {
+    let plain = &evidence.plain;
+    let answer = match plain.outcomes.get(&Trial::Namespaces) {
+        Some(Outcome::Works(_) | Outcome::Partly(_)) => {
+            let seen = format!("made in a user namespace, as {}", plain.who);
+            (Status::Yes, seen, None)
+        }
+        Some(Outcome::Refused { words, code }) => {
+            let advice = advice::for_user_namespace(*code, &evidence.machine);
+            (
+                Status::No,
+                format!("{words}, as {}", plain.who),
+                Some(advice),
+            )
+        }
+        _ => silent(plain),
+    };
+    let needed_for = "every lab, when run without root";
+    check(AS_USER, "Namespaces without root", needed_for, answer)
+}
+
+fn silent(tried: &Tried) -> (Status, String, Option<String>) {
+    let why = tried.cut_short.as_deref().unwrap_or("it was not told");
+    let advice = "try again when the machine is less busy; `dmesg` may say more".into();
+    (
+        Status::Unknown,
+        format!("the probe said nothing: {why}"),
+        Some(advice),
+    )
+}

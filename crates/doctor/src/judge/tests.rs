@@ -1,0 +1,739 @@
+//! Advice from recorded evidence.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::check::Status;
+use crate::evidence::{Caller, Clock, Machine, Outcome, Trial, Tried, Window};
+use crate::kernel_config::KernelConfig;
+
+const IN_NAMESPACES: [Trial; 16] = [
+    Trial::Veth,
+    Trial::Bridge,
+    Trial::RateLimit,
+    Trial::Vxlan,
+    Trial::Offloads,
+    Trial::Steering,
+    Trial::Congestion,
+    Trial::Capture,
+    Trial::Ipv6,
+    Trial::Geneve,
+    Trial::Vlan,
+    Trial::Tap,
+    Trial::Ifb,
+    Trial::BridgeNetfilter,
+    Trial::Tcx,
+    Trial::AfXdp,
+];
+const ANYWHERE: [Trial; 4] = [Trial::Ebpf, Trial::IoUring, Trial::Userfaultfd, Trial::Kvm];
+
+fn works() -> Outcome {
+    Outcome::Works("made".into())
+}
+
+fn refused(code: i32, words: &str) -> Outcome {
+    Outcome::Refused {
+        code: Some(code),
+        words: words.into(),
+    }
+}
+
+/// As Linux 6.18 answers `ip link add type geneve` without CONFIG_GENEVE.
+fn unknown_device() -> Outcome {
+    refused(95, "EOPNOTSUPP: Unknown device type")
+}
+
+fn not_permitted() -> Outcome {
+    refused(1, "EPERM: Operation not permitted")
+}
+
+/// A probe in which everything worked.
+fn all(who: &str) -> Tried {
+    let trials = IN_NAMESPACES.into_iter().chain(ANYWHERE);
+    let mut outcomes: BTreeMap<Trial, Outcome> = trials.map(|trial| (trial, works())).collect();
+    outcomes.insert(Trial::Namespaces, works());
+    outcomes.insert(Trial::BridgeNetfilter, refused(2, "ENOENT: No such file"));
+    Tried {
+        who: who.into(),
+        outcomes,
+        cut_short: None,
+    }
+}
+
+/// A probe that could make no namespace.
+fn no_namespace(who: &str, outcome: Outcome) -> Tried {
+    let mut tried = all(who);
+    for trial in IN_NAMESPACES {
+        let why = "no namespace to try it in".into();
+        tried.outcomes.insert(trial, Outcome::NotTried(why));
+    }
+    tried.outcomes.insert(Trial::Namespaces, outcome);
+    tried
+}
+
+/// A good machine.
+fn machine() -> Machine {
+    Machine {
+        release: "6.8.0-31-generic".into(),
+        online: vec![0, 1, 2, 3],
+        allowed: vec![0, 1, 2, 3],
+        physical: vec![vec![0, 2], vec![1, 3]],
+        governors: vec!["performance".into()],
+        clock: Clock {
+            source: "tsc".into(),
+            available: vec!["tsc".into(), "hpet".into()],
+            reading_ns: 25.0,
+        },
+        virtualisation: Some("vmx".into()),
+        is_guest: Some(false),
+        memory_available: Some(8 << 30),
+        descriptors: Some((1024, 4096)),
+        btf: Some(Ok(5_000_000)),
+        window: Some(Window {
+            seconds: 0.5,
+            steal: 0.0,
+            foreign_cores: Some(0.01),
+        }),
+        ..Machine::default()
+    }
+}
+
+fn as_root() -> Evidence {
+    Evidence {
+        caller: Caller {
+            uid: 0,
+            may_make_namespaces: true,
+        },
+        own: all("root"),
+        plain: all("a plain user (uid 65534)"),
+        machine: machine(),
+    }
+}
+
+fn as_user() -> Evidence {
+    Evidence {
+        caller: Caller {
+            uid: 1000,
+            may_make_namespaces: false,
+        },
+        own: no_namespace("this user (uid 1000)", not_permitted()),
+        plain: all("this user (uid 1000)"),
+        machine: machine(),
+    }
+}
+
+fn check(evidence: &Evidence, id: &str) -> Check {
+    let checks = examination(evidence, 0.7).checks;
+    let found = checks.into_iter().find(|check| check.id == id);
+    found.unwrap_or_else(|| panic!("no check {id}"))
+}
+
+#[track_caller]
+fn expect(evidence: &Evidence, id: &str, status: Status, advice: &str) {
+    let check = check(evidence, id);
+    assert_eq!(check.status, status, "{check:?}");
+    let said = check.advice.as_deref().unwrap_or_default();
+    assert!(said.contains(advice), "{advice}: {check:?}");
+}
+
+fn config(text: &str) -> KernelConfig {
+    KernelConfig::parse("/proc/config.gz".into(), text)
+}
+
+#[test]
+fn a_machine_that_can_everything_gets_no_advice() {
+    let result = examination(&as_root(), 0.7);
+    assert_eq!(
+        result.summary,
+        "This machine can run the built-in plan, as root and without."
+    );
+    assert!(result.can_run_labs && result.as_plain_user);
+    assert_eq!(result.as_root, Some(true));
+    for check in &result.checks {
+        assert_eq!(check.status, Status::Yes, "{check:?}");
+        assert_eq!(check.advice, None, "{check:?}");
+    }
+}
+
+#[test]
+fn ids_are_unique_and_in_kebab_case() {
+    let mut ids: Vec<_> = examination(&as_root(), 0.0)
+        .checks
+        .iter()
+        .map(|check| check.id)
+        .collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    let kebab = |id: &&str| {
+        id.bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    assert!(ids.iter().all(kebab), "{ids:?}");
+}
+
+#[test]
+fn a_plain_user_who_can_make_namespaces_can_run_the_plan() {
+    let evidence = as_user();
+    let result = examination(&evidence, 0.7);
+    assert_eq!(
+        result.summary,
+        "This machine can run the built-in plan without root."
+    );
+    assert_eq!(result.as_root, None);
+    expect(
+        &evidence,
+        "namespaces-as-root",
+        Status::Unknown,
+        "sudo wirecost doctor",
+    );
+    expect(&evidence, "vxlan", Status::Yes, "");
+}
+
+#[test]
+fn each_setting_that_forbids_user_namespaces_is_named_with_what_to_write() {
+    for (name, bad, good) in [
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("user.max_user_namespaces", "0", "16384"),
+        ("user.max_net_namespaces", "0", "16384"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ] {
+        let mut evidence = as_user();
+        evidence.plain = no_namespace("this user (uid 1000)", not_permitted());
+        let settings = &mut evidence.machine.settings;
+        settings.insert(name.into(), bad.into());
+        let wanted = format!("{name} is {bad}: `sysctl -w {name}={good}` as root");
+        expect(&evidence, "namespaces-as-user", Status::No, &wanted);
+        let result = examination(&evidence, 0.7);
+        assert!(!result.can_run_labs);
+        assert!(result.summary.contains(&wanted), "{}", result.summary);
+
+        // Root need not care.
+        let mut evidence = as_root();
+        evidence.plain = no_namespace("a plain user (uid 65534)", not_permitted());
+        let result = examination(&evidence, 0.7);
+        assert!(result.can_run_labs);
+        assert_eq!(
+            result.summary,
+            "This machine can run the built-in plan as root; a plain user cannot, for want of namespaces."
+        );
+    }
+}
+
+#[test]
+fn two_forbidding_settings_are_both_named() {
+    let mut evidence = as_user();
+    evidence.plain = no_namespace("this user (uid 1000)", not_permitted());
+    for (name, value) in [
+        ("kernel.unprivileged_userns_clone", "0"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1"),
+        ("user.max_user_namespaces", "15000"),
+    ] {
+        evidence.machine.settings.insert(name.into(), value.into());
+    }
+    let advice = check(&evidence, "namespaces-as-user")
+        .advice
+        .expect("advice");
+    assert!(advice.contains("userns_clone=1") && advice.contains("unprivileged_userns=0"));
+    assert!(!advice.contains("max_user_namespaces"), "{advice}");
+}
+
+#[test]
+fn without_a_forbidding_setting_the_error_decides() {
+    for (code, config_text, words) in [
+        (28, "", "too many namespaces are in use"),
+        (87, "", "nested too deep"),
+        (1, "", "seccomp"),
+        (22, "CONFIG_NET_NS=y", "built without CONFIG_USER_NS"),
+        (22, "CONFIG_USER_NS=y", "run as root"),
+    ] {
+        let mut evidence = as_user();
+        evidence.plain = no_namespace("this user (uid 1000)", refused(code, "E"));
+        evidence.machine.config = Some(config(config_text));
+        expect(&evidence, "namespaces-as-user", Status::No, words);
+    }
+}
+
+#[test]
+fn root_of_a_container_is_told_which_capabilities_to_add() {
+    let mut evidence = as_root();
+    evidence.caller.may_make_namespaces = false;
+    evidence.own = no_namespace("root", not_permitted());
+    evidence.plain = no_namespace("this root, in a user namespace of its own", not_permitted());
+    expect(
+        &evidence,
+        "namespaces-as-root",
+        Status::No,
+        "--cap-add SYS_ADMIN",
+    );
+    let result = examination(&evidence, 0.7);
+    assert!(!result.can_run_labs);
+    assert!(result.summary.contains("--cap-add"), "{}", result.summary);
+    // It may have been let into a user namespace all the same, as a run would be.
+    evidence.plain = all("this root, in a user namespace of its own");
+    assert!(examination(&evidence, 0.7).can_run_labs);
+
+    let mut evidence = as_root();
+    evidence.own = no_namespace("root", not_permitted());
+    expect(
+        &evidence,
+        "namespaces-as-root",
+        Status::No,
+        "seccomp=unconfined",
+    );
+    let mut evidence = as_root();
+    evidence.own = no_namespace("root", refused(22, "EINVAL"));
+    expect(&evidence, "namespaces-as-root", Status::No, "CONFIG_NET_NS");
+}
+
+#[test]
+fn a_missing_device_is_explained_by_the_kernels_configuration() {
+    /// Configuration, modules that are installed, words of the advice.
+    type Case = (
+        Option<&'static str>,
+        Option<&'static [&'static str]>,
+        &'static str,
+    );
+    let cases: [Case; 6] = [
+        (
+            Some("CONFIG_VXLAN=y\n# CONFIG_GENEVE is not set\n"),
+            None,
+            "built without CONFIG_GENEVE",
+        ),
+        (
+            Some("CONFIG_GENEVE=m\n"),
+            None,
+            "`modprobe geneve` as root; where that finds nothing, `apt install \
+             linux-modules-extra-6.8.0-31-generic`",
+        ),
+        (
+            Some("CONFIG_GENEVE=m\n"),
+            Some(&["vxlan", "geneve"]),
+            "`modprobe geneve` as root",
+        ),
+        (
+            None,
+            None,
+            "`modprobe geneve` as root; where that finds nothing, `apt install \
+             linux-modules-extra-6.8.0-31-generic`, or boot a kernel built with CONFIG_GENEVE",
+        ),
+        (None, Some(&["geneve"]), "`modprobe geneve` as root"),
+        (Some("CONFIG_GENEVE=y\n"), None, "built in, yet refused"),
+    ];
+    for (text, modules, words) in cases {
+        let mut evidence = as_root();
+        for tried in [&mut evidence.own, &mut evidence.plain] {
+            tried.outcomes.insert(Trial::Geneve, unknown_device());
+        }
+        evidence.machine.distribution = Some("ubuntu".into());
+        evidence.machine.config = text.map(config);
+        evidence.machine.modules =
+            modules.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        expect(&evidence, "geneve", Status::No, words);
+        let check = check(&evidence, "geneve");
+        assert_eq!(check.seen, "EOPNOTSUPP: Unknown device type");
+        // Nothing that the built-in plan needs.
+        assert!(!check.essential && examination(&evidence, 0.7).can_run_labs);
+    }
+}
+
+#[test]
+fn each_distribution_has_its_own_package_of_modules() {
+    for (distribution, words) in [
+        (Some("ubuntu"), "apt install linux-modules-extra-"),
+        (Some("fedora"), "dnf install kernel-modules-extra-"),
+        (Some("debian"), "apt install linux-image-"),
+        (
+            Some("arch"),
+            "install the modules of kernel 6.8.0-31-generic",
+        ),
+        (None, "install the modules of kernel 6.8.0-31-generic"),
+    ] {
+        let mut evidence = as_user();
+        evidence
+            .plain
+            .outcomes
+            .insert(Trial::Vlan, unknown_device());
+        evidence.machine.distribution = distribution.map(str::to_owned);
+        expect(&evidence, "vlan", Status::No, words);
+    }
+}
+
+#[test]
+fn a_missing_essential_decides_and_is_named_in_the_summary() {
+    for (trial, id, outcome, words) in [
+        (Trial::Vxlan, "vxlan", unknown_device(), "`modprobe vxlan`"),
+        (Trial::Veth, "veth", unknown_device(), "`modprobe veth`"),
+        (
+            Trial::Bridge,
+            "bridge",
+            unknown_device(),
+            "`modprobe bridge`",
+        ),
+        (
+            Trial::RateLimit,
+            "tbf",
+            refused(2, "ENOENT"),
+            "`modprobe sch_tbf`",
+        ),
+        (
+            Trial::Congestion,
+            "cubic",
+            refused(2, "ENOENT"),
+            "`modprobe tcp_cubic`",
+        ),
+        (
+            Trial::Capture,
+            "packet-socket",
+            refused(97, "EAFNOSUPPORT"),
+            "`modprobe af_packet`",
+        ),
+        (
+            Trial::Steering,
+            "receive-steering",
+            refused(2, "ENOENT"),
+            "`cores: shared`",
+        ),
+    ] {
+        let mut evidence = as_root();
+        for tried in [&mut evidence.own, &mut evidence.plain] {
+            tried.outcomes.insert(trial, outcome.clone());
+        }
+        expect(&evidence, id, Status::No, words);
+        let result = examination(&evidence, 0.7);
+        assert!(!result.can_run_labs && !result.as_plain_user, "{id}");
+        let title = check(&evidence, id).title;
+        let begin = format!("This machine cannot run the built-in plan, for want of {title}.");
+        assert!(result.summary.starts_with(&begin), "{}", result.summary);
+        assert!(result.summary.contains(words), "{}", result.summary);
+    }
+}
+
+#[test]
+fn the_summarys_advice_is_about_what_is_missing() {
+    let mut evidence = as_root();
+    evidence.plain = no_namespace("a plain user (uid 65534)", not_permitted());
+    let settings = &mut evidence.machine.settings;
+    settings.insert("kernel.unprivileged_userns_clone".into(), "0".into());
+    evidence.own.outcomes.insert(Trial::Vxlan, unknown_device());
+    let summary = examination(&evidence, 0.7).summary;
+    assert!(
+        summary.contains("for want of VXLAN. What to do: `modprobe vxlan`"),
+        "{summary}"
+    );
+    assert!(!summary.contains("userns_clone"), "{summary}");
+}
+
+#[test]
+fn on_one_core_nothing_is_steered() {
+    let mut evidence = as_user();
+    evidence
+        .plain
+        .outcomes
+        .insert(Trial::Steering, refused(2, "ENOENT"));
+    assert!(!examination(&evidence, 0.7).can_run_labs);
+    evidence.machine.allowed = vec![3];
+    evidence.machine.physical = vec![vec![3]];
+    assert!(examination(&evidence, 0.7).can_run_labs);
+    assert!(!check(&evidence, "receive-steering").essential);
+}
+
+#[test]
+fn what_works_as_root_only_is_limited() {
+    let mut evidence = as_root();
+    evidence
+        .plain
+        .outcomes
+        .insert(Trial::Tap, refused(13, "EACCES: Permission denied"));
+    expect(&evidence, "tun", Status::Limited, "as root");
+    let seen = check(&evidence, "tun").seen;
+    assert_eq!(
+        seen,
+        "as root: made; as a plain user: EACCES: Permission denied"
+    );
+}
+
+#[test]
+fn a_setting_or_a_group_that_forbids_is_named() {
+    let setting = |evidence: &mut Evidence, name: &str, value: &str| {
+        evidence.machine.settings.insert(name.into(), value.into());
+    };
+    let mut evidence = as_user();
+    evidence
+        .plain
+        .outcomes
+        .insert(Trial::Congestion, not_permitted());
+    setting(
+        &mut evidence,
+        "net.ipv4.tcp_allowed_congestion_control",
+        "reno bbr",
+    );
+    expect(
+        &evidence,
+        "cubic",
+        Status::No,
+        "tcp_allowed_congestion_control=\"reno bbr cubic\"",
+    );
+
+    let mut evidence = as_user();
+    evidence
+        .own
+        .outcomes
+        .insert(Trial::IoUring, not_permitted());
+    expect(&evidence, "io-uring", Status::No, "seccomp");
+    setting(&mut evidence, "kernel.io_uring_disabled", "2");
+    expect(
+        &evidence,
+        "io-uring",
+        Status::No,
+        "sysctl -w kernel.io_uring_disabled=0",
+    );
+
+    let mut evidence = as_user();
+    let partly = Outcome::Partly("faults in user mode only".into());
+    evidence.own.outcomes.insert(Trial::Userfaultfd, partly);
+    expect(
+        &evidence,
+        "userfaultfd",
+        Status::Limited,
+        "vm.unprivileged_userfaultfd=1",
+    );
+
+    let mut evidence = as_user();
+    evidence.own.outcomes.insert(Trial::Ebpf, not_permitted());
+    expect(&evidence, "ebpf", Status::No, "use sudo");
+
+    let mut evidence = as_user();
+    evidence
+        .plain
+        .outcomes
+        .insert(Trial::AfXdp, refused(105, "ENOBUFS"));
+    expect(&evidence, "af-xdp", Status::No, "ulimit -l unlimited");
+    evidence
+        .plain
+        .outcomes
+        .insert(Trial::Ipv6, refused(13, "EACCES"));
+    expect(&evidence, "ipv6", Status::No, "disable_ipv6=0");
+}
+
+#[test]
+fn tcx_is_missing_in_an_early_kernel_or_in_its_configuration() {
+    let mut evidence = as_root();
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        tried.outcomes.insert(Trial::Tcx, refused(22, "EINVAL"));
+    }
+    evidence.machine.release = "6.1.0-18-amd64".into();
+    expect(
+        &evidence,
+        "tcx",
+        Status::No,
+        "came with Linux 6.6, this is 6.1.0-18-amd64",
+    );
+    evidence.machine.release = "6.8.0".into();
+    evidence.machine.config = Some(config("CONFIG_VXLAN=y\n"));
+    expect(
+        &evidence,
+        "tcx",
+        Status::No,
+        "without CONFIG_NET_XGRESS (Linux 6.6 and later",
+    );
+}
+
+#[test]
+fn kvm_wants_a_group_a_module_the_firmware_or_the_hypervisor() {
+    let with = |code, flag: Option<&str>, guest| {
+        let mut evidence = as_user();
+        evidence.own.outcomes.insert(Trial::Kvm, refused(code, "E"));
+        evidence.machine.virtualisation = flag.map(str::to_owned);
+        evidence.machine.is_guest = Some(guest);
+        evidence
+    };
+    expect(&with(13, None, true), "kvm", Status::No, "usermod -aG kvm");
+    expect(
+        &with(2, Some("vmx"), false),
+        "kvm",
+        Status::No,
+        "modprobe kvm_intel",
+    );
+    expect(
+        &with(2, Some("svm"), false),
+        "kvm",
+        Status::No,
+        "modprobe kvm_amd",
+    );
+    expect(&with(2, None, false), "kvm", Status::No, "firmware");
+    expect(&with(2, None, true), "kvm", Status::No, "nested");
+}
+
+#[test]
+fn a_probe_that_was_cut_short_leaves_unknowns_and_no_yes() {
+    let mut evidence = as_user();
+    evidence
+        .plain
+        .outcomes
+        .retain(|trial, _| *trial < Trial::Vxlan);
+    evidence.plain.cut_short = Some("it was ended by signal 9".into());
+    let vxlan = check(&evidence, "vxlan");
+    assert_eq!(vxlan.status, Status::Unknown);
+    assert!(
+        vxlan.seen.contains("not tried") || vxlan.seen.contains("signal 9"),
+        "{vxlan:?}"
+    );
+    let result = examination(&evidence, 5.2);
+    assert!(!result.can_run_labs);
+    assert!(
+        result.summary.contains("for want of VXLAN"),
+        "{}",
+        result.summary
+    );
+
+    let mut evidence = as_root();
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        *tried = Tried {
+            cut_short: Some("/gone/wirecost could not be started: ENOENT".into()),
+            ..Tried::default()
+        };
+    }
+    let result = examination(&evidence, 0.6);
+    assert!(!result.can_run_labs);
+    assert!(result.checks[0].seen.contains("could not be started"));
+    assert!(result.summary.contains("namespaces"), "{}", result.summary);
+}
+
+#[test]
+fn cores_are_judged_by_what_two_hosts_can_have() {
+    let with = |online: u32, physical: &[&[u32]]| {
+        let mut evidence = as_root();
+        evidence.machine.online = (0..online).collect();
+        evidence.machine.physical = physical.iter().map(|core| core.to_vec()).collect();
+        evidence.machine.allowed = physical.concat();
+        evidence
+    };
+    expect(
+        &with(4, &[&[0], &[1], &[2], &[3]]),
+        "cores",
+        Status::Yes,
+        "",
+    );
+    expect(&with(4, &[&[0, 1], &[2, 3]]), "cores", Status::Yes, "");
+    expect(&with(4, &[&[0, 1]]), "cores", Status::Limited, "SMT");
+    expect(&with(4, &[&[2]]), "cores", Status::Limited, "taskset");
+    expect(
+        &with(1, &[&[0]]),
+        "cores",
+        Status::Limited,
+        "use a machine with two",
+    );
+    assert_eq!(
+        check(&with(8, &[&[0], &[1]]), "cores").seen,
+        "2 of 8 may be used"
+    );
+    expect(&with(2, &[]), "cores", Status::Unknown, "");
+}
+
+#[test]
+fn a_slow_clock_is_told_by_its_reading_not_by_its_name() {
+    let with = |source: &str, reading_ns, available: &[&str]| {
+        let mut evidence = as_root();
+        evidence.machine.clock = Clock {
+            source: source.into(),
+            available: available.iter().map(|name| (*name).to_owned()).collect(),
+            reading_ns,
+        };
+        evidence
+    };
+    expect(
+        &with("arch_sys_counter", 30.0, &[]),
+        "clock",
+        Status::Yes,
+        "",
+    );
+    let slow = with("hpet", 1300.0, &["tsc", "hpet"]);
+    expect(
+        &slow,
+        "clock",
+        Status::Limited,
+        "`echo tsc > /sys/devices/system/clocksource",
+    );
+    assert_eq!(check(&slow, "clock").seen, "hpet, 1300 ns a reading");
+    let stuck = with("acpi_pm", 900.0, &["acpi_pm"]);
+    expect(&stuck, "clock", Status::Limited, "dmesg");
+}
+
+#[test]
+fn what_disturbs_is_judged_by_a_runs_own_thresholds() {
+    let with = |steal, foreign_cores| {
+        let mut evidence = as_root();
+        evidence.machine.window = Some(Window {
+            seconds: 0.5,
+            steal,
+            foreign_cores,
+        });
+        evidence
+    };
+    expect(&with(0.02, Some(0.05)), "steal", Status::Yes, "");
+    expect(
+        &with(0.03, None),
+        "steal",
+        Status::Limited,
+        "dedicated cores",
+    );
+    expect(&with(0.02, Some(0.05)), "foreign-load", Status::Yes, "");
+    expect(
+        &with(0.0, Some(1.5)),
+        "foreign-load",
+        Status::Limited,
+        "`top`",
+    );
+    expect(&with(0.0, None), "foreign-load", Status::Unknown, "");
+}
+
+#[test]
+fn a_lab_behind_firewall_hooks_is_said_to_be_one() {
+    let with = |outcome: Outcome, config_text: Option<&str>| {
+        let mut evidence = as_root();
+        evidence
+            .own
+            .outcomes
+            .insert(Trial::BridgeNetfilter, outcome);
+        evidence.machine.config = config_text.map(config);
+        evidence
+    };
+    let value = |text: &str| Outcome::Works(text.into());
+    expect(&with(value("0"), None), "bridge-netfilter", Status::Yes, "");
+    let module = with(value("1"), Some("CONFIG_BRIDGE_NETFILTER=m"));
+    expect(
+        &module,
+        "bridge-netfilter",
+        Status::Limited,
+        "modprobe -r br_netfilter",
+    );
+    let built_in = with(value("1"), Some("CONFIG_BRIDGE_NETFILTER=y"));
+    expect(
+        &built_in,
+        "bridge-netfilter",
+        Status::Limited,
+        "built into this kernel",
+    );
+}
+
+#[test]
+fn memory_descriptors_governor_and_types_have_their_advice() {
+    let mut evidence = as_root();
+    evidence.machine.memory_available = Some(300 << 20);
+    expect(&evidence, "memory", Status::Limited, "768 MiB");
+    evidence.machine.descriptors = Some((64, 4096));
+    expect(
+        &evidence,
+        "descriptors",
+        Status::Limited,
+        "`ulimit -n 1024`",
+    );
+    evidence.machine.descriptors = Some((64, 64));
+    expect(&evidence, "descriptors", Status::Limited, "as root");
+    evidence.machine.governors = vec!["powersave".into()];
+    expect(&evidence, "cpu-frequency", Status::Limited, "cpupower");
+    evidence.machine.btf = Some(Err("/sys/kernel/btf/vmlinux: not found".into()));
+    expect(&evidence, "btf", Status::No, "CONFIG_DEBUG_INFO_BTF");
+}

@@ -1,0 +1,117 @@
+//! Attempts that need no namespace.
+
+use std::io;
+
+use nix::errno::Errno;
+use wirecost_netbuild::error_code;
+use wirecost_sys::bpf::PassingClassifier;
+use wirecost_sys::io_uring::IdleRing;
+use wirecost_sys::kvm::{self, Kvm};
+use wirecost_sys::userfaultfd::{Faults, IdleHandler};
+
+use crate::evidence::{Outcome, Trial};
+
+/// A refusal with the error's name, and the kernel's own words where it has some.
+pub(super) fn refused(error: &io::Error) -> Outcome {
+    let code = error_code(error);
+    let text = error.to_string();
+    let words = match code {
+        None => text,
+        Some(code) => {
+            // Either "Operation not permitted (os error 1)", or that after words of the kernel's.
+            let plain = io::Error::from_raw_os_error(code).to_string();
+            let own = text.strip_suffix(&plain).unwrap_or_default();
+            let own = own.trim_end_matches([':', ' ', '.']);
+            let errno = Errno::from_raw(code);
+            let said = if own.is_empty() { errno.desc() } else { own };
+            format!("{errno:?}: {said}")
+        }
+    };
+    Outcome::Refused { code, words }
+}
+
+pub(super) fn outcome(result: io::Result<String>) -> Outcome {
+    match result {
+        Ok(seen) => Outcome::Works(seen),
+        Err(error) => refused(&error),
+    }
+}
+
+/// Loads a program, and returns it for what comes later.
+pub(super) fn ebpf(told: &mut impl FnMut(Trial, Outcome)) -> Option<PassingClassifier> {
+    match PassingClassifier::load() {
+        Ok(program) => {
+            let seen = "a classifier passed the verifier".into();
+            told(Trial::Ebpf, Outcome::Works(seen));
+            Some(program)
+        }
+        Err(error) => {
+            told(Trial::Ebpf, refused(&error));
+            None
+        }
+    }
+}
+
+pub(super) fn io_uring() -> Outcome {
+    outcome(IdleRing::set_up(8).map(|ring| format!("a ring, features {:#x}", ring.features())))
+}
+
+pub(super) fn userfaultfd() -> Outcome {
+    let tracking = |handler: &IdleHandler| {
+        if handler.write_protects() {
+            "write protection included"
+        } else {
+            "without write protection"
+        }
+    };
+    match IdleHandler::open(Faults::All) {
+        Ok(handler) => Outcome::Works(format!("all faults, {}", tracking(&handler))),
+        Err(error) => match IdleHandler::open(Faults::UserModeOnly) {
+            Ok(handler) => {
+                Outcome::Partly(format!("faults in user mode only, {}", tracking(&handler)))
+            }
+            Err(_) => refused(&error),
+        },
+    }
+}
+
+pub(super) fn kvm() -> Outcome {
+    let made = Kvm::open().and_then(|kvm| {
+        let version = kvm.api_version()?;
+        if version != kvm::API_VERSION {
+            let expected = kvm::API_VERSION;
+            let words = format!("API version {version}, not {expected}");
+            return Err(io::Error::other(words));
+        }
+        kvm.create_machine()?;
+        Ok(format!("API version {version}, an empty machine was made"))
+    });
+    outcome(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_errors_name_and_no_number_in_its_words() {
+        assert_eq!(
+            refused(&io::Error::from_raw_os_error(95)),
+            Outcome::Refused {
+                code: Some(95),
+                words: "EOPNOTSUPP: Operation not supported on transport endpoint".into()
+            }
+        );
+    }
+
+    #[test]
+    fn a_refusal_in_words_only_keeps_them() {
+        assert_eq!(
+            refused(&io::Error::other("MTU: asked for 9000, read back 1500")),
+            Outcome::Refused {
+                code: None,
+                words: "MTU: asked for 9000, read back 1500".into()
+            }
+        );
+    }
+}

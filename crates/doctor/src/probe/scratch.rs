@@ -1,0 +1,147 @@
+//! Attempts inside the scratch namespace.
+
+use std::fs;
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use wirecost_netbuild::trial::Scratch;
+use wirecost_sys::bpf::PassingClassifier;
+use wirecost_sys::process;
+use wirecost_sys::socket::{CongestionError, PacketCapture, set_congestion};
+use wirecost_sys::tun::Tap;
+use wirecost_sys::xdp_socket::BoundXdpSocket;
+
+use super::attempts::{outcome, refused};
+use crate::evidence::{Outcome, Trial};
+
+/// What is tried here, in this order.
+pub(super) const TRIALS: [Trial; 16] = [
+    Trial::Veth,
+    Trial::Bridge,
+    Trial::RateLimit,
+    Trial::Vxlan,
+    Trial::Offloads,
+    Trial::Steering,
+    Trial::Congestion,
+    Trial::Capture,
+    Trial::Ipv6,
+    Trial::Geneve,
+    Trial::Vlan,
+    Trial::Tap,
+    Trial::Ifb,
+    Trial::BridgeNetfilter,
+    Trial::Tcx,
+    Trial::AfXdp,
+];
+
+pub(super) fn try_all(program: Option<&PassingClassifier>, told: &mut impl FnMut(Trial, Outcome)) {
+    let mut scratch = match Scratch::open() {
+        Ok(scratch) => scratch,
+        Err(error) => {
+            let refusal = refused(&error);
+            for trial in TRIALS {
+                told(trial, refusal.clone());
+            }
+            return;
+        }
+    };
+    let mut has_veth = false;
+    for trial in TRIALS {
+        let needs_veth = matches!(trial, Trial::RateLimit | Trial::Offloads | Trial::Vlan);
+        let outcome = if needs_veth && !has_veth {
+            Outcome::NotTried("no veth to try it on".into())
+        } else {
+            attempt(trial, &mut scratch, program)
+        };
+        has_veth |= trial == Trial::Veth && outcome.works();
+        told(trial, outcome);
+    }
+}
+
+fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifier>) -> Outcome {
+    let made = |result: io::Result<()>, seen: &str| outcome(result.map(|()| seen.to_owned()));
+    match trial {
+        Trial::Veth => made(
+            scratch.veth(),
+            "MTU 9000, the other end in another namespace",
+        ),
+        Trial::Bridge => made(scratch.bridge(), "made, a veth its port"),
+        Trial::RateLimit => made(scratch.rate_limit(), "10 Gbit/s with a size table"),
+        Trial::Vxlan => made(scratch.vxlan(), "made, options read back"),
+        Trial::Offloads => made(scratch.offloads(), "TSO and GRO of a veth off and on"),
+        Trial::Steering => outcome(steering(scratch)),
+        Trial::Congestion => congestion(),
+        Trial::Capture => outcome(capture(scratch)),
+        Trial::Ipv6 => made(scratch.ipv6(), "an address, and a vxlan between addresses"),
+        Trial::Geneve => made(scratch.geneve(), "made and read back"),
+        Trial::Vlan => made(scratch.vlan(), "a tag on a veth"),
+        Trial::Tap => outcome(Tap::create("tap0").map(|_| "made".into())),
+        Trial::Ifb => made(scratch.ifb(), "made and read back"),
+        Trial::BridgeNetfilter => outcome(bridge_netfilter()),
+        Trial::Tcx => match program {
+            None => Outcome::NotTried("no program to attach".into()),
+            Some(program) => outcome(tcx(scratch, program)),
+        },
+        Trial::AfXdp => outcome(af_xdp(scratch)),
+        // Tried before there is a namespace.
+        Trial::Namespaces | Trial::Ebpf | Trial::IoUring | Trial::Userfaultfd | Trial::Kvm => {
+            Outcome::NotTried("tried elsewhere".into())
+        }
+    }
+}
+
+fn steering(scratch: &mut Scratch) -> io::Result<String> {
+    let cpus = process::allowed_cpus()?;
+    let mask = scratch.steering(&cpus[..cpus.len().min(1)])?;
+    Ok(mask.map_or_else(
+        || "the mask is set, and cannot be read back without a sysfs".into(),
+        |mask| format!("a new device took the mask {mask}"),
+    ))
+}
+
+fn congestion() -> Outcome {
+    let socket = match TcpListener::bind("127.0.0.1:0") {
+        Ok(socket) => socket,
+        Err(error) => return refused(&error),
+    };
+    let code = match set_congestion(&socket, "cubic") {
+        Ok(()) => return Outcome::Works("set on a socket".into()),
+        Err(CongestionError::Missing { .. }) => Some(Errno::ENOENT as i32),
+        Err(CongestionError::NotPermitted { .. }) => Some(Errno::EPERM as i32),
+        Err(CongestionError::Other { source, .. }) => source.raw_os_error(),
+    };
+    refused(&code.map_or_else(
+        || io::Error::other("setting it failed"),
+        io::Error::from_raw_os_error,
+    ))
+}
+
+fn capture(scratch: &mut Scratch) -> io::Result<String> {
+    PacketCapture::open(scratch.index("lo")?, 128)?;
+    Ok("opened".into())
+}
+
+/// The value that a new namespace has (`brnf_init_net`, net/bridge/br_netfilter_hooks.c).
+fn bridge_netfilter() -> io::Result<String> {
+    fs::read_to_string("/proc/sys/net/bridge/bridge-nf-call-iptables")
+        .map(|text| text.trim().to_owned())
+}
+
+fn tcx(scratch: &mut Scratch, program: &PassingClassifier) -> io::Result<String> {
+    let index = scratch.index("lo")?;
+    let _link = program.attach_tcx_ingress(index)?;
+    // What is attached must pass traffic on.
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+    socket.send_to(b"through", socket.local_addr()?)?;
+    let mut buffer = [0; 16];
+    socket.recv(&mut buffer)?;
+    Ok("attached at ingress, and traffic passes".into())
+}
+
+fn af_xdp(scratch: &mut Scratch) -> io::Result<String> {
+    BoundXdpSocket::bind(scratch.index("lo")?, 0)?;
+    Ok("bound in copy mode".into())
+}

@@ -1,0 +1,119 @@
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use netlink_packet_core::Emitable;
+
+use super::*;
+
+fn bytes(attributes: &[InfoVxlan]) -> Vec<u8> {
+    let mut bytes = vec![0; attributes.buffer_len()];
+    attributes.emit(&mut bytes);
+    bytes
+}
+
+const V6: (Ipv6Addr, Ipv6Addr) = (
+    Ipv6Addr::new(0x2001, 2, 0, 0x18, 0, 0, 0, 1),
+    Ipv6Addr::new(0x2001, 2, 0, 0x18, 0, 0, 0, 2),
+);
+
+#[test]
+fn a_tunnel_over_ipv6_has_ifla_vxlan_group6_and_local6_and_may_send_and_take_zero_checksums() {
+    let ends = (V6.0.into(), V6.1.into());
+    let sent = bytes(&vxlan_attributes(&Vxlan::default(), ends, 7));
+    let expected: Vec<u8> = [
+        &[8u8, 0, 1, 0, 42, 0, 0, 0][..], // IFLA_VXLAN_ID 42
+        &[8, 0, 3, 0, 7, 0, 0, 0],        // IFLA_VXLAN_LINK 7
+        &[6, 0, 15, 0, 0x12, 0xb5, 0, 0], // IFLA_VXLAN_PORT 4789, big-endian
+        &[5, 0, 7, 0, 1, 0, 0, 0],        // IFLA_VXLAN_LEARNING
+        &[5, 0, 18, 0, 0, 0, 0, 0],       // IFLA_VXLAN_UDP_CSUM off: IPv4's
+        &[5, 0, 19, 0, 1, 0, 0, 0],       // IFLA_VXLAN_UDP_ZERO_CSUM6_TX on
+        &[5, 0, 20, 0, 1, 0, 0, 0],       // IFLA_VXLAN_UDP_ZERO_CSUM6_RX on
+        &[5, 0, 29, 0, 0, 0, 0, 0],       // IFLA_VXLAN_DF unset
+        &[20, 0, 17, 0],                  // IFLA_VXLAN_LOCAL6
+        &V6.0.octets(),
+        &[20, 0, 16, 0], // IFLA_VXLAN_GROUP6
+        &V6.1.octets(),
+    ]
+    .concat();
+    assert_eq!(sent, expected);
+}
+
+#[test]
+fn a_checksum_that_is_wanted_is_neither_left_out_nor_taken_as_zero() {
+    let wanted = Vxlan {
+        udp_checksum: true,
+        ..Vxlan::default()
+    };
+    let ends = (V6.0.into(), V6.1.into());
+    let attributes = vxlan_attributes(&wanted, ends, 7);
+    assert!(attributes.contains(&InfoVxlan::UDPZeroCsumTX(false)));
+    assert!(attributes.contains(&InfoVxlan::UDPZeroCsumRX(false)));
+}
+
+#[test]
+fn a_tunnels_options_read_back_over_either_ip() {
+    let v4 = (Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2));
+    let ends: [(IpAddr, IpAddr); 2] = [(v4.0.into(), v4.1.into()), (V6.0.into(), V6.1.into())];
+    for ends in ends {
+        for udp_checksum in [false, true] {
+            let wanted = Vxlan {
+                udp_checksum,
+                ..Vxlan::default()
+            };
+            let sent = vxlan_attributes(&wanted, ends, 7);
+            let read = vxlan_of(sent.iter());
+            assert_eq!(read, (wanted, [Some(ends.0), Some(ends.1)]));
+        }
+    }
+    // A kernel that took one side of it only did not do as it was told.
+    let half = [
+        InfoVxlan::Group6(V6.1),
+        InfoVxlan::UDPZeroCsumTX(true),
+        InfoVxlan::UDPZeroCsumRX(false),
+    ];
+    assert!(vxlan_of(half.iter()).0.udp_checksum);
+}
+
+#[test]
+fn a_neighbour_is_told_as_permanent() {
+    for (address, family, octets) in [
+        (
+            IpAddr::from(Ipv4Addr::new(198, 18, 0, 2)),
+            2,
+            vec![198, 18, 0, 2],
+        ),
+        (IpAddr::from(V6.1), 10, V6.1.octets().to_vec()),
+    ] {
+        let message = neighbour_message(7, address, [2, 0, 0, 0, 0, 2]);
+        let mut sent = vec![0; message.buffer_len()];
+        message.emit(&mut sent);
+        let expected: Vec<u8> = [
+            // struct ndmsg: family, index, NUD_PERMANENT, flags, type.
+            &[family, 0, 0, 0, 7, 0, 0, 0, 0x80, 0, 0, 0][..],
+            &[4 + octets.len() as u8, 0, 1, 0], // NDA_DST
+            &octets,
+            &[10, 0, 2, 0, 2, 0, 0, 0, 0, 2, 0, 0], // NDA_LLADDR
+        ]
+        .concat();
+        assert_eq!(sent, expected);
+    }
+}
+
+#[test]
+fn an_ipv6_address_needs_no_detection_of_duplicates() {
+    let message = address_message(3, V6.0.into(), 64);
+    let mut sent = vec![0; message.buffer_len()];
+    message.emit(&mut sent);
+    let octets = V6.0.octets();
+    let expected: Vec<u8> = [
+        // struct ifaddrmsg: AF_INET6, prefix, IFA_F_NODAD, scope, index.
+        &[10u8, 64, 0x02, 0, 3, 0, 0, 0][..],
+        &[20, 0, 2, 0], // IFA_LOCAL
+        &octets,
+        &[20, 0, 1, 0], // IFA_ADDRESS
+        &octets,
+    ]
+    .concat();
+    assert_eq!(sent, expected);
+    let ipv4 = address_message(3, Ipv4Addr::new(198, 18, 0, 1).into(), 24);
+    assert!(ipv4.header.flags.is_empty());
+}

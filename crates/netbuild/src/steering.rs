@@ -1,0 +1,130 @@
+//! Receive steering (RPS, Documentation/networking/scaling.rst): which cores handle what a device
+//! receives.
+//!
+//! A device takes its namespace's `net.core.rps_default_mask` when it is made, which a user
+//! namespace's root may set. A kernel without it (before Linux 6.3) has only the device's own
+//! `rps_cpus`, which belongs to root of the machine.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+
+const DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
+
+/// No such file: what a kernel lacks.
+const ENOENT: i32 = 2;
+
+/// Steering for a device that is about to be made in the calling thread's namespace.
+#[derive(Debug)]
+pub(crate) struct Steering {
+    mask: String,
+    by: By,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The device finds the mask when it is made.
+    Default,
+    /// The mask is written to the device.
+    Device,
+}
+
+impl Steering {
+    /// Before the device is made.
+    pub(crate) fn begin(cpus: &[u32]) -> io::Result<Self> {
+        let mask = cpu_mask(cpus);
+        let by = match fs::write(DEFAULT_MASK, &mask) {
+            Ok(()) => By::Default,
+            Err(error) if error.kind() == ErrorKind::NotFound => By::Device,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { mask, by })
+    }
+
+    /// After it was made: devices made later are not steered.
+    ///
+    /// # Errors
+    /// ENOENT where the kernel has no default mask and this user may not write the device's.
+    pub(crate) fn end(self, device: &str) -> io::Result<()> {
+        match self.by {
+            By::Default => fs::write(DEFAULT_MASK, "0"),
+            By::Device => {
+                fs::write(rps_cpus(device), &self.mask).map_err(|error| match error.kind() {
+                    ErrorKind::PermissionDenied => io::Error::from_raw_os_error(ENOENT),
+                    _ => error,
+                })
+            }
+        }
+    }
+}
+
+fn rps_cpus(device: &str) -> String {
+    format!("/sys/class/net/{device}/queues/rx-0/rps_cpus")
+}
+
+/// A bitmap of CPUs as /proc and /sys write it: 32-bit words in hex, the highest first.
+pub(crate) fn cpu_mask(cpus: &[u32]) -> String {
+    let words = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
+    let word = |index: u32| {
+        let bits = cpus.iter().filter(|&&cpu| cpu / 32 == index);
+        format!(
+            "{:08x}",
+            bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32))
+        )
+    };
+    (0..words).rev().map(word).collect::<Vec<_>>().join(",")
+}
+
+/// Drops the leading zeros and commas that two spellings of one mask may differ in.
+pub(crate) fn mask_value(mask: &str) -> String {
+    let digits: String = mask.trim().chars().filter(|c| *c != ',').collect();
+    digits.trim_start_matches('0').to_owned()
+}
+
+/// The steering mask of a device's first queue, where this namespace's sysfs is mounted.
+pub(crate) fn receive_mask(device: &str) -> Option<String> {
+    fs::read_to_string(rps_cpus(device))
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_sys::namespace::{self, UserNamespace};
+
+    use super::*;
+
+    #[test]
+    fn masks_are_written_as_the_kernel_reads_them() {
+        assert_eq!(cpu_mask(&[0, 1]), "00000003");
+        assert_eq!(cpu_mask(&[1, 33]), "00000002,00000002");
+        assert_eq!(mask_value("00000000,00000002"), mask_value("2"));
+        assert_ne!(mask_value("00000002,00000000"), mask_value("2"));
+    }
+
+    /// What a kernel without a default mask comes to, on a device that is there already.
+    #[test]
+    fn without_a_default_mask_root_steers_the_device_itself() {
+        let steered = std::thread::spawn(|| {
+            // This thread's own namespaces, which end with it.
+            namespace::isolate(UserNamespace::Keep)?;
+            namespace::mount_own_sysfs()?;
+            let steering = Steering {
+                mask: cpu_mask(&[0]),
+                by: By::Device,
+            };
+            steering.end("lo")?;
+            Ok::<_, io::Error>(receive_mask("lo"))
+        });
+        match steered.join().expect("the thread") {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
+                assert!(required.is_none_or(|value| value != "1"), "{error}");
+                println!("skipped: this needs root: {error}");
+            }
+            mask => {
+                let mask = mask.expect("namespaces").expect("a queue");
+                assert_eq!(mask_value(&mask), "1");
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What a kernel lets this process make, found out by making it: with the same messages as a lab
+//! where a lab makes such a device, each read back. For `wirecost doctor`.
+//!
+//! Everything is left standing: the caller's namespace is a scratch one and goes with it, which is
+//! faster than deleting devices one by one.
+
+use std::fmt::Debug;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{
+    InfoData, InfoGeneve, InfoKind, InfoVlan, LinkAttribute, LinkInfo, LinkMessage,
+};
+use wirecost_model::ip::IpVersion;
+use wirecost_model::plan::Vxlan;
+use wirecost_sys::ethtool::Ethtool;
+use wirecost_sys::namespace::HeldNetns;
+use wirecost_wire::size_table::size_table;
+
+use crate::device::{self, Change, PeerNamespace};
+use crate::netlink::{Intent, Netlink};
+use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
+use crate::tbf;
+
+const VETH: &str = "veth0";
+const BRIDGE: &str = "bridge0";
+const GENEVE: &str = "geneve0";
+const VLAN: &str = "vlan0";
+const IFB: &str = "ifb-try";
+/// One frame of room for every encapsulation.
+const MTU: u32 = 9000;
+const RATE: u64 = 10_000_000_000;
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+const PEER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+/// RFC 9637: for documentation.
+const ADDRESS6: Ipv6Addr = Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1);
+const PEER6: Ipv6Addr = Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 2);
+const FEATURES: [&str; 2] = ["tx-tcp-segmentation", "rx-gro"];
+
+/// A scratch namespace: the calling thread's.
+#[derive(Debug)]
+pub struct Scratch {
+    netlink: Netlink,
+    /// Where the other end of the veth is.
+    peer: Option<HeldNetns>,
+}
+
+impl Scratch {
+    /// Opens rtnetlink in the calling thread's namespace, which must be a fresh one, and sets its
+    /// loopback device up.
+    pub fn open() -> io::Result<Self> {
+        let mut scratch = Self {
+            netlink: Netlink::open()?,
+            peer: None,
+        };
+        scratch.up("lo")?;
+        Ok(scratch)
+    }
+
+    /// Interface index of a device of this namespace.
+    pub fn index(&mut self, name: &str) -> io::Result<u32> {
+        Ok(device::read(&mut self.netlink, name)?.index)
+    }
+
+    /// A veth with a large MTU whose other end is in a second namespace.
+    ///
+    /// # Errors
+    /// Here and below as the kernel says ([`crate::error_code`]), or in words where it accepted
+    /// something and did something else.
+    pub fn veth(&mut self) -> io::Result<()> {
+        self.veth_to_peer(VETH)?;
+        self.up(VETH)?;
+        let found = device::read(&mut self.netlink, VETH)?.mtu;
+        same("MTU", &MTU, &found)
+    }
+
+    fn veth_to_peer(&mut self, name: &str) -> io::Result<()> {
+        if self.peer.is_none() {
+            self.peer = Some(HeldNetns::create("peer")?);
+        }
+        let Some(peer) = &self.peer else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let namespace = PeerNamespace::Fd(peer.netns().as_fd());
+        device::create_veth(&mut self.netlink, (name, name), namespace, MTU, None)
+    }
+
+    /// Receive steering as a lab sets it, for a device that is made meanwhile. Returns the mask that was read back; `None` where this namespace's sysfs
+    /// cannot be seen.
+    pub fn steering(&mut self, cpus: &[u32]) -> io::Result<Option<String>> {
+        const STEERED: &str = "steered0";
+        let steering = Steering::begin(cpus)?;
+        let made = self.veth_to_peer(STEERED);
+        let steered = steering.end(STEERED);
+        made?;
+        steered?;
+        let Some(found) = receive_mask(STEERED) else {
+            return Ok(None);
+        };
+        same("mask", &mask_value(&cpu_mask(cpus)), &mask_value(&found))?;
+        Ok(Some(found))
+    }
+
+    /// Segmentation and receive offload of the veth, switched off and on again and read back.
+    pub fn offloads(&mut self) -> io::Result<()> {
+        let ethtool = Ethtool::open()?;
+        for on in [false, true] {
+            let wanted = FEATURES.map(|name| (name.to_owned(), on)).into();
+            ethtool.set_features(VETH, &wanted)?;
+            let found = ethtool.features(VETH)?;
+            for name in FEATURES {
+                same(
+                    name,
+                    &on,
+                    &found.get(name).is_some_and(|state| state.active),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A token bucket with a size table as the veth's root qdisc.
+    pub fn rate_limit(&mut self) -> io::Result<()> {
+        let index = self.index(VETH)?;
+        let sizes = size_table(1500, 0, IpVersion::Ipv4);
+        tbf::set(&mut self.netlink, index, RATE, &sizes)?;
+        same(
+            "rate",
+            &Some(RATE),
+            &tbf::read_rate(&mut self.netlink, index)?,
+        )
+    }
+
+    /// A bridge with the veth as a port.
+    pub fn bridge(&mut self) -> io::Result<()> {
+        device::create_bridge(&mut self.netlink, BRIDGE)?;
+        self.up(BRIDGE)?;
+        let bridge = self.index(BRIDGE)?;
+        // The bridge is the question here: without a veth it has no port to take.
+        if self.index(VETH).is_ok() {
+            let change = Change {
+                controller: Some(bridge),
+                ..Change::default()
+            };
+            change.apply(&mut self.netlink, VETH)?;
+            let found = device::read(&mut self.netlink, VETH)?.controller;
+            same("bridge", &Some(bridge), &found)?;
+        }
+        Ok(())
+    }
+
+    /// A VXLAN tunnel over IPv4.
+    pub fn vxlan(&mut self) -> io::Result<()> {
+        self.vxlan_between("vxlan4", 4, (ADDRESS.into(), PEER.into()))
+    }
+
+    /// An IPv6 address and a VXLAN tunnel over IPv6.
+    pub fn ipv6(&mut self) -> io::Result<()> {
+        let index = self.index("lo")?;
+        device::add_address(&mut self.netlink, index, ADDRESS6.into(), 64)?;
+        self.vxlan_between("vxlan6", 6, (ADDRESS6.into(), PEER6.into()))
+    }
+
+    fn vxlan_between(&mut self, name: &str, vni: u32, ends: (IpAddr, IpAddr)) -> io::Result<()> {
+        let vxlan = Vxlan {
+            vni,
+            ..Vxlan::default()
+        };
+        let underlay = self.index("lo")?;
+        device::create_vxlan(&mut self.netlink, name, &vxlan, ends, underlay, MTU)?;
+        self.up(name)?;
+        let (options, found) = device::read_vxlan(&mut self.netlink, name)?;
+        same("options", &vxlan, &options)?;
+        same("ends", &[Some(ends.0), Some(ends.1)], &found)
+    }
+
+    /// A Geneve tunnel over IPv4.
+    pub fn geneve(&mut self) -> io::Result<()> {
+        let data = InfoData::Geneve(vec![InfoGeneve::Id(1), InfoGeneve::Remote(PEER)]);
+        self.make(GENEVE, InfoKind::Geneve, Some(data), None)
+    }
+
+    /// A device that tags frames with a VLAN id (802.1Q) on the veth.
+    pub fn vlan(&mut self) -> io::Result<()> {
+        let below = self.index(VETH)?;
+        let data = InfoData::Vlan(vec![InfoVlan::Id(100)]);
+        self.make(VLAN, InfoKind::Vlan, Some(data), Some(below))
+    }
+
+    /// An intermediate functional block device.
+    pub fn ifb(&mut self) -> io::Result<()> {
+        self.make(IFB, InfoKind::Ifb, None, None)
+    }
+
+    /// A device of a kind that no lab has.
+    fn make(
+        &mut self,
+        name: &str,
+        kind: InfoKind,
+        data: Option<InfoData>,
+        below: Option<u32>,
+    ) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        let mut info = vec![LinkInfo::Kind(kind.clone())];
+        info.extend(data.map(LinkInfo::Data));
+        message.attributes = vec![
+            LinkAttribute::IfName(name.to_owned()),
+            LinkAttribute::LinkInfo(info),
+        ];
+        message.attributes.extend(below.map(LinkAttribute::Link));
+        self.netlink
+            .apply(RouteNetlinkMessage::NewLink(message), Intent::Create)?;
+        self.up(name)?;
+        same(
+            "kind",
+            &Some(kind),
+            &device::read_kind(&mut self.netlink, name)?,
+        )
+    }
+
+    fn up(&mut self, name: &str) -> io::Result<()> {
+        let change = Change {
+            up: true,
+            ..Change::default()
+        };
+        change.apply(&mut self.netlink, name)?;
+        same("up", &true, &device::read(&mut self.netlink, name)?.up)
+    }
+}
+
+/// Fails, in words, unless what was read back is what was asked for.
+fn same<T: PartialEq + Debug>(what: &str, wanted: &T, found: &T) -> io::Result<()> {
+    if wanted == found {
+        return Ok(());
+    }
+    let words = format!("{what}: asked for {wanted:?}, read back {found:?}");
+    Err(io::Error::other(words))
+}

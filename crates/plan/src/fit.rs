@@ -1,0 +1,283 @@
+//! What has to fit: guests into tunnels, tunnels into underlays, IPv6 into either, and no cell twice.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::cell::Network;
+use wirecost_model::ip::IpVersion;
+use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf};
+
+use crate::factors::{COUNT, Factors};
+use crate::read::{Level, Reader};
+use crate::yaml::Span;
+
+/// What a guest's datagram may take, and by which levels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Most bytes.
+    pub(crate) largest: u32,
+    /// Least bytes: what the guests' IP asks of a link.
+    least: u32,
+    guest_ip: IpVersion,
+    underlay_ip: IpVersion,
+    underlay: usize,
+    encapsulation: usize,
+}
+
+impl Room {
+    /// `underlay` and `encapsulation` are the numbers of the levels.
+    pub(crate) fn of(network: &Network, underlay: usize, encapsulation: usize) -> Self {
+        Self {
+            largest: network
+                .underlay_mtu
+                .saturating_sub(network.overhead_bytes()),
+            least: network.guest_ip.min_mtu(),
+            guest_ip: network.guest_ip,
+            underlay_ip: network.underlay_ip,
+            underlay,
+            encapsulation,
+        }
+    }
+
+    /// What is special about the least, behind the number.
+    const fn why_least(self) -> &'static str {
+        match self.guest_ip {
+            IpVersion::Ipv4 => "the smallest",
+            IpVersion::Ipv6 => "the smallest that IPv6 allows (RFC 8200, section 5)",
+        }
+    }
+}
+
+/// What does not work out, by the number of the level at fault: one fault each is enough.
+#[derive(Debug, Default)]
+pub(crate) struct Fit {
+    /// By level of `underlay.mtu`: too small to carry IPv6.
+    small_underlays: BTreeMap<usize, Room>,
+    /// By level of `encapsulation`: options that IPv6 does not have.
+    without_df: BTreeMap<usize, Room>,
+    /// By level of `guest_mtu`: the tightest room that it does not fit.
+    misfits: BTreeMap<usize, Room>,
+    /// By level of `guest_mtu`: below what the guests' IP asks for.
+    small_guests: BTreeMap<usize, Room>,
+    /// Every cell with its guest MTU in bytes, and the level that gave it.
+    resolved: BTreeMap<[usize; COUNT], usize>,
+    /// A level of `guest_mtu` that comes to the same number of bytes as an earlier one, and where.
+    same: BTreeMap<usize, (usize, Room, u32)>,
+}
+
+impl Fit {
+    /// Whether the underlay can carry the network's tunnels; notes why not.
+    pub(crate) fn takes_underlay(&mut self, network: &Network, room: Room) -> bool {
+        let Encapsulation::Vxlan(vxlan) = &network.encapsulation else {
+            return true;
+        };
+        if network.underlay_ip == IpVersion::Ipv6 && vxlan.df != OuterDf::Unset {
+            self.without_df.entry(room.encapsulation).or_insert(room);
+            return false;
+        }
+        let large_enough = network.underlay_mtu >= network.underlay_ip.min_mtu();
+        if !large_enough {
+            self.small_underlays.entry(room.underlay).or_insert(room);
+        }
+        large_enough
+    }
+
+    /// Whether guests of that MTU, by that level, fit; notes why not.
+    pub(crate) fn takes_guest(&mut self, level: usize, mtu: u32, room: Room) -> bool {
+        if mtu > room.largest || room.largest < room.least {
+            let tightest = self.misfits.entry(level).or_insert(room);
+            if room.largest < tightest.largest {
+                *tightest = room;
+            }
+            return false;
+        }
+        if mtu < room.least {
+            self.small_guests.entry(level).or_insert(room);
+            return false;
+        }
+        true
+    }
+
+    /// Notes a cell, so that the same one by another level of `guest_mtu` is found.
+    pub(crate) fn note_cell(
+        &mut self,
+        resolved: [usize; COUNT],
+        level: usize,
+        room: Room,
+        mtu: u32,
+    ) {
+        if let Some(first) = self.resolved.insert(resolved, level) {
+            self.same.entry(level).or_insert((first, room, mtu));
+        }
+    }
+
+    pub(crate) fn report(self, reader: &mut Reader, factors: &Factors) {
+        for (_, room) in self.small_underlays {
+            report_small_underlay(reader, factors, room);
+        }
+        for (_, room) in self.without_df {
+            report_without_df(reader, factors, room);
+        }
+        for (guest, room) in self.misfits {
+            report_misfit(reader, factors, guest, room);
+        }
+        for (guest, room) in self.small_guests {
+            report_small_guest(reader, factors, guest, room);
+        }
+        for (guest, (first, room, bytes)) in self.same {
+            let (Some(level), Some(first)) =
+                (factors.guest_mtu.get(guest), factors.guest_mtu.get(first))
+            else {
+                continue;
+            };
+            let Some(path) = describe(factors, room) else {
+                continue;
+            };
+            let message = format!(
+                "the levels `{}` and `{}` of `guest_mtu` are both {bytes} bytes {path}",
+                first.label, level.label
+            );
+            let help = "remove one of them, or `exclude` one of the two there: \
+                        the same cell would be measured twice";
+            let span = level.span.clone();
+            reader.fault(span, &level.path, message, "the same cell again", help);
+        }
+    }
+}
+
+fn report_small_underlay(reader: &mut Reader, factors: &Factors, room: Room) {
+    let (Some(mtu), Some(ip)) = (
+        factors.underlay_mtu.get(room.underlay),
+        factors
+            .underlay_ip
+            .levels
+            .iter()
+            .find(|level| level.value == room.underlay_ip),
+    ) else {
+        return;
+    };
+    let least = room.underlay_ip.min_mtu();
+    let message = format!(
+        "an underlay MTU of {} is too small for tunnels over IPv6",
+        mtu.value
+    );
+    let help = format!(
+        "every link that carries IPv6 takes {least} bytes (RFC 8200, section 5): write an \
+         `underlay.mtu` of {least} or more, or `exclude` the combination with `underlay.ip: ipv6`"
+    );
+    let (span, path) = written((mtu.written, &mtu.span, &mtu.path), (&ip.span, &ip.path));
+    reader.fault(span, &path, message, format!("below {least}"), help);
+}
+
+fn report_without_df(reader: &mut Reader, factors: &Factors, room: Room) {
+    let Some(level) = factors.encapsulation.get(room.encapsulation) else {
+        return;
+    };
+    let message = format!("`{}` cannot run over IPv6", level.label);
+    let help = "an IPv6 header has no don't-fragment bit, and no router fragments it (RFC 8200, \
+                section 5): leave `df` out, or `exclude` the combination with `underlay.ip: ipv6`";
+    let span = level.span.clone();
+    reader.fault(span, &level.path, message, "`df` is IPv4's", help);
+}
+
+fn report_misfit(reader: &mut Reader, factors: &Factors, guest: usize, room: Room) {
+    let (Some(level), Some(underlay), Some(encapsulation), Some(path)) = (
+        factors.guest_mtu.get(guest),
+        factors.underlay_mtu.get(room.underlay),
+        factors.encapsulation.get(room.encapsulation),
+        describe(factors, room),
+    ) else {
+        return;
+    };
+    let overhead = encapsulation.value.overhead_bytes(room.underlay_ip);
+    let largest = room.largest;
+    let help = if largest < room.least {
+        format!(
+            "the underlay's MTU must be at least {} for a guest MTU of {}, {}",
+            room.least + overhead,
+            room.least,
+            room.why_least()
+        )
+    } else if overhead > 0 {
+        format!(
+            "the largest that fits is {largest} ({} less {overhead} of overhead): write {largest}, \
+             or `max`, or `exclude` the combination",
+            underlay.value
+        )
+    } else {
+        format!(
+            "the largest that fits is {largest}: write {largest}, or `max`, or `exclude` the \
+             combination"
+        )
+    };
+    let (message, label) = match level.value {
+        GuestMtu::Max => (
+            format!("the guest MTU `max` is {largest} {path}"),
+            format!("below {}", room.least),
+        ),
+        GuestMtu::Bytes(bytes) if bytes > largest => (
+            format!("a guest MTU of {bytes} does not fit {path}"),
+            format!("{} too large", bytes - largest),
+        ),
+        GuestMtu::Bytes(bytes) => (
+            format!(
+                "a guest MTU of {bytes} is too small for {} guests",
+                room.guest_ip
+            ),
+            format!("below {}", room.least),
+        ),
+    };
+    // Point at what the plan says, not at a default.
+    let (span, path) = if level.written {
+        (level.span.clone(), level.path.clone())
+    } else {
+        written(
+            (underlay.written, &underlay.span, &underlay.path),
+            (&encapsulation.span, &encapsulation.path),
+        )
+    };
+    reader.fault(span, &path, message, label, help);
+}
+
+fn report_small_guest(reader: &mut Reader, factors: &Factors, guest: usize, room: Room) {
+    let Some(level) = factors.guest_mtu.get(guest) else {
+        return;
+    };
+    let message = format!(
+        "a guest MTU of {} is too small for {} guests",
+        level.label, room.guest_ip
+    );
+    let help = format!(
+        "write {}, {}, or more, or `exclude` the combination with `guest_ip: {}`",
+        room.least,
+        room.why_least(),
+        room.guest_ip.key()
+    );
+    let label = format!("below {}", room.least);
+    reader.fault(level.span.clone(), &level.path, message, label, help);
+}
+
+/// The first of two places, unless it is that of a default.
+fn written(
+    (is_written, span, path): (bool, &Span, &str),
+    (other_span, other_path): (&Span, &str),
+) -> (Span, String) {
+    if is_written {
+        (span.clone(), path.to_owned())
+    } else {
+        (other_span.clone(), other_path.to_owned())
+    }
+}
+
+/// `in vxlan over an IPv6 underlay of 9000`; IPv4 goes without saying.
+fn describe(factors: &Factors, room: Room) -> Option<String> {
+    let underlay: &Level<u32> = factors.underlay_mtu.get(room.underlay)?;
+    let encapsulation = factors.encapsulation.get(room.encapsulation)?;
+    let over = match room.underlay_ip {
+        IpVersion::Ipv4 => format!("over an underlay of {}", underlay.value),
+        IpVersion::Ipv6 => format!("over an IPv6 underlay of {}", underlay.value),
+    };
+    Some(match encapsulation.value {
+        Encapsulation::None => over,
+        Encapsulation::Vxlan(_) => format!("in {} {over}", encapsulation.label),
+    })
+}

@@ -1,0 +1,287 @@
+//! The table of keys as a JSON Schema, for editors and for those who write plans by program.
+//!
+//! The schema never refuses a plan that the program takes. What it cannot say, and so lets pass,
+//! is listed in [`BEYOND_SCHEMA`]; tests hold the two against each other.
+
+mod document;
+
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use serde_json::{Number, Value};
+use wirecost_model::units::{DURATION_UNITS, RATE_UNITS, SHARE_UNITS, SIZE_UNITS, Unit};
+
+pub use document::Schema;
+use document::{Named, Types};
+
+use crate::keys::{CONGESTION_MAX, Key, Kind, NAME_MAX, Presence, keys};
+use crate::read::Reader;
+use crate::yaml;
+
+/// What a schema does not see, and the program refuses all the same.
+pub const BEYOND_SCHEMA: &[&str] = &[
+    "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
+     two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, and \
+     levels in `exclude` and `where` that the factor does not have",
+    "one level written in two ways, such as `10gbit` and `10000mbit`",
+    "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
+    "how a number is written: `0x10`, `1e3`, `1500.0`, `-0`",
+    "what YAML allows and a plan does not: anchors, aliases, tags, several documents, more than five \
+     levels",
+];
+
+/// A decimal number as the units take it.
+const DECIMAL: &str = r"([0-9]+\.?[0-9]*|\.[0-9]+)";
+
+/// The JSON Schema (draft 2020-12) of a plan.
+pub fn schema() -> Schema {
+    let comment = format!(
+        "Made by `wirecost schema` of version {}.",
+        env!("CARGO_PKG_VERSION")
+    );
+    let factors = keys()
+        .iter()
+        .filter_map(|key| Some((key.factor_name()?, level(key))));
+    Schema {
+        dialect: Some("https://json-schema.org/draft/2020-12/schema"),
+        comment: Some(comment),
+        title: Some("Wirecost plan".to_owned()),
+        description: Some(
+            "What to vary, what to load, how often, how long. A list makes its key a factor; the \
+             cells are the combinations of all factors, less what `exclude` drops."
+                .to_owned(),
+        ),
+        definitions: Named(factors.collect()),
+        ..mapping("")
+    }
+}
+
+/// A mapping of the keys that stand below `parent`.
+fn mapping(parent: &str) -> Schema {
+    let below = || keys().iter().filter(|key| key.parent() == parent);
+    let required = below().filter(|key| key.presence == Presence::Required);
+    Schema {
+        required: required.map(|key| key.name()).collect(),
+        additional_properties: Some(false),
+        properties: Named(below().map(|key| (key.name(), property(key))).collect()),
+        ..Schema::of_type("object")
+    }
+}
+
+/// A key: what it takes, and what people want to know of it.
+fn property(key: &Key) -> Schema {
+    let takes = match key.factor_name() {
+        Some(name) => {
+            let levels = Schema {
+                unique_items: Some(true),
+                ..Schema::list(Schema::defined(name))
+            };
+            Schema::any(vec![Schema::defined(name), levels])
+        }
+        None => level(key),
+    };
+    let default = match key.presence {
+        Presence::Default(text) => Some(resolved(text)),
+        Presence::Required | Presence::Optional => None,
+    };
+    Schema {
+        title: Some(key.path.to_owned()),
+        description: Some(description(key)),
+        default,
+        examples: example(key).into_iter().collect(),
+        ..takes
+    }
+}
+
+fn description(key: &Key) -> String {
+    let without = match key.presence {
+        Presence::Required => " Required.".to_owned(),
+        Presence::Optional => String::new(),
+        Presence::Default(text) => format!(" Default: `{text}`."),
+    };
+    let factor = if key.factor {
+        " A list of levels makes it a factor."
+    } else {
+        ""
+    };
+    format!("{} Takes {}.{without}{factor}", key.doc, key.expects())
+}
+
+/// One value of a key.
+fn level(key: &Key) -> Schema {
+    let mut alternatives = Vec::new();
+    if !key.words.is_empty() {
+        alternatives.push(words(key));
+    }
+    if is_switch(key) {
+        // Quoted, or read by YAML 1.1.
+        alternatives.push(Schema::text("^([Tt]rue|TRUE|[Ff]alse|FALSE)$"));
+    }
+    alternatives.extend(values(key));
+    Schema::any(alternatives)
+}
+
+/// The words of a key; those that YAML reads as numbers in both forms.
+fn words(key: &Key) -> Schema {
+    let mut values: Vec<Value> = key.words.iter().copied().map(Value::from).collect();
+    let others = key.words.iter().map(|word| resolved(word));
+    values.extend(others.filter(|value| !value.is_string()));
+    if is_switch(key) {
+        values.extend([true, false].map(Value::from));
+    }
+    Schema {
+        values,
+        ..Schema::default()
+    }
+}
+
+fn is_switch(key: &Key) -> bool {
+    key.words == ["on", "off"]
+}
+
+/// What a key takes beside its words.
+fn values(key: &Key) -> Vec<Schema> {
+    match key.kind {
+        Kind::Word => vec![],
+        Kind::Text => vec![scalar(r"\S", None)],
+        Kind::Name => vec![scalar(r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$", Some(NAME_MAX))],
+        Kind::Congestion => vec![Schema {
+            max_length: Some(CONGESTION_MAX),
+            ..Schema::text("^[A-Za-z][A-Za-z0-9_-]*$")
+        }],
+        Kind::Whole => vec![number(key, "integer"), Schema::text("^[+-]?[0-9]+$")],
+        Kind::Size => vec![number(key, "integer"), quantity(SIZE_UNITS)],
+        Kind::Rate => vec![rate()],
+        Kind::Seconds => vec![number(key, "number"), quantity(DURATION_UNITS)],
+        Kind::Share => vec![number(key, "number"), quantity(SHARE_UNITS)],
+        Kind::Gbps => vec![
+            number(key, "number"),
+            Schema::text(format!("^[+-]?{DECIMAL}([eE][+-]?[0-9]+)?$")),
+        ],
+        Kind::Map => vec![mapping(key.path)],
+        Kind::Choice => vec![Schema {
+            min_properties: Some(1),
+            max_properties: Some(1),
+            ..mapping(key.path)
+        }],
+        Kind::Maps => vec![Schema::list(mapping(key.path))],
+        Kind::Levels => vec![selection(|factor| Schema::any(selected(factor)))],
+        Kind::LevelSets => vec![Schema::list(selection(|factor| {
+            let mut alternatives = selected(factor);
+            alternatives.push(Schema::list(Schema::any(selected(factor))));
+            Schema::any(alternatives)
+        }))],
+    }
+}
+
+/// Text, where YAML's numbers and booleans are text too.
+fn scalar(pattern: &str, max_length: Option<usize>) -> Schema {
+    Schema {
+        types: Some(Types::Several(&["string", "number", "boolean"])),
+        pattern: Some(pattern.to_owned()),
+        max_length,
+        ..Schema::default()
+    }
+}
+
+/// A bare number in the key's range.
+fn number(key: &Key, name: &'static str) -> Schema {
+    let (low, high) = key.range;
+    let mut schema = Schema::of_type(name);
+    match low {
+        Included(low) => schema.minimum = Some(json_number(low)),
+        Excluded(low) => schema.exclusive_minimum = Some(json_number(low)),
+        Unbounded => {}
+    }
+    schema.maximum = match high {
+        Included(high) => Some(json_number(high)),
+        _ if name == "integer" => Some(u64::MAX.into()),
+        _ => None,
+    };
+    schema
+}
+
+/// Whole numbers without a fraction's point, which integers are wanted to have none of.
+fn json_number(number: f64) -> Number {
+    if number.fract() == 0.0 {
+        return Number::from(number as u64);
+    }
+    Number::from_f64(number).unwrap_or_else(|| Number::from(0))
+}
+
+/// A number in quotes, or one with a unit.
+fn quantity(units: &[Unit]) -> Schema {
+    let names: Vec<&str> = units.iter().map(|unit| unit.name).collect();
+    Schema::text(format!(r"^{DECIMAL}(\s*({}))?$", names.join("|")))
+}
+
+/// A rate: the unit in any case, and never left out.
+fn rate() -> Schema {
+    let any_case = |unit: &Unit| -> String {
+        let letters = unit.name.chars();
+        letters
+            .flat_map(|letter| ['[', letter, letter.to_ascii_uppercase(), ']'])
+            .collect()
+    };
+    let names: Vec<String> = RATE_UNITS.iter().map(any_case).collect();
+    Schema::text(format!(r"^{DECIMAL}\s*({})(/[sS])?$", names.join("|")))
+}
+
+/// A mapping of factors, at least one.
+fn selection(of: impl Fn(&Key) -> Schema) -> Schema {
+    let factor = |key: &&'static Key| {
+        let name = key.factor_name()?;
+        let schema = Schema {
+            description: Some(format!("Of the levels of `{}`. {}", key.path, key.doc)),
+            ..of(key)
+        };
+        Some((name, schema))
+    };
+    Schema {
+        min_properties: Some(1),
+        additional_properties: Some(false),
+        properties: Named(keys().iter().filter_map(factor).collect()),
+        ..Schema::of_type("object")
+    }
+}
+
+/// A level as a selection names it: as the factor takes it, or by the label that a record has.
+fn selected(factor: &Key) -> Vec<Schema> {
+    let mut alternatives: Vec<Schema> = factor
+        .factor_name()
+        .map(Schema::defined)
+        .into_iter()
+        .collect();
+    if matches!(factor.kind, Kind::Map | Kind::Choice) {
+        let words = factor.words.join("|");
+        alternatives.push(Schema::text(format!("^({words})( [a-z_]+=[^ ]+)+$")));
+    }
+    alternatives
+}
+
+/// A key's example as JSON.
+fn example(key: &Key) -> Option<Value> {
+    yaml::parse(key.example, &mut Reader::default()).map(|node| json(&node))
+}
+
+fn json(node: &yaml::Node) -> Value {
+    match &node.value {
+        yaml::Value::Null | yaml::Value::Refused => Value::Null,
+        yaml::Value::Scalar(text) => resolved(text),
+        yaml::Value::List(items) => items.iter().map(json).collect(),
+        yaml::Value::Map(pairs) => pairs
+            .iter()
+            .filter_map(|(key, value)| Some((key.text()?.to_owned(), json(value))))
+            .collect(),
+    }
+}
+
+/// A plain scalar of the table as YAML 1.2's core schema reads it.
+fn resolved(text: &str) -> Value {
+    if let Ok(whole) = text.parse::<u64>() {
+        return whole.into();
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => number.into(),
+        _ => text.into(),
+    }
+}

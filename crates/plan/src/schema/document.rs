@@ -1,0 +1,127 @@
+//! The parts of JSON Schema that a plan needs, in the order in which people read them.
+
+use serde::{Serialize, Serializer};
+use serde_json::{Number, Value};
+
+/// A JSON Schema, draft 2020-12: what serialises is the document.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Schema {
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
+    pub(super) dialect: Option<&'static str>,
+    #[serde(rename = "$comment", skip_serializing_if = "Option::is_none")]
+    pub(super) comment: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    #[serde(rename = "$ref", skip_serializing_if = "Option::is_none")]
+    pub(super) reference: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(super) types: Option<Types>,
+    #[serde(rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    pub(super) values: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) minimum: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exclusive_minimum: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) maximum: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_length: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pattern: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) any_of: Vec<Self>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) items: Option<Box<Self>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) min_items: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unique_items: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) default: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) examples: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) required: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) min_properties: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_properties: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) additional_properties: Option<bool>,
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub(super) properties: Named,
+    #[serde(rename = "$defs", skip_serializing_if = "Named::is_empty")]
+    pub(super) definitions: Named,
+}
+
+/// One type, or several.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Types {
+    One(&'static str),
+    Several(&'static [&'static str]),
+}
+
+/// Schemas by name, in the order of the table.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Named(pub(super) Vec<(&'static str, Schema)>);
+
+impl Named {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Named {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, schema)| (name, schema)))
+    }
+}
+
+impl Schema {
+    pub(super) fn of_type(name: &'static str) -> Self {
+        Self {
+            types: Some(Types::One(name)),
+            ..Self::default()
+        }
+    }
+
+    /// Text that matches.
+    pub(super) fn text(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: Some(pattern.into()),
+            ..Self::of_type("string")
+        }
+    }
+
+    /// What `$defs` has under that name.
+    pub(super) fn defined(name: &str) -> Self {
+        Self {
+            reference: Some(format!("#/$defs/{name}")),
+            ..Self::default()
+        }
+    }
+
+    /// One or more that match `item`.
+    pub(super) fn list(item: Self) -> Self {
+        Self {
+            items: Some(Box::new(item)),
+            min_items: Some(1),
+            ..Self::of_type("array")
+        }
+    }
+
+    /// What matches one of them.
+    pub(super) fn any(mut alternatives: Vec<Self>) -> Self {
+        if alternatives.len() == 1 {
+            return alternatives.remove(0);
+        }
+        Self {
+            any_of: alternatives,
+            ..Self::default()
+        }
+    }
+}

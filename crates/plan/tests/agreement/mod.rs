@@ -1,0 +1,106 @@
+//! Holds the schema against the parser: whatever the parser takes, the schema takes; whatever the
+//! parser refuses, the schema refuses, or every reason is one of those listed in `BEYOND_SCHEMA`.
+
+use std::sync::LazyLock;
+
+use jsonschema::Validator;
+use serde_json::Value;
+use wirecost_plan::{PlanError, load, schema};
+
+/// The schema, as a validator.
+pub(crate) static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+    let document = serde_json::to_value(schema()).expect("JSON");
+    jsonschema::draft202012::new(&document).expect("a schema")
+});
+
+/// What an editor hands to its validator: the text as YAML 1.2 with the core schema reads it.
+pub(crate) fn instance(text: &str) -> Option<Value> {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).ok()
+}
+
+/// Who took a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    ByBoth,
+    ByNeither,
+    BySchemaOnly,
+    /// The other reader of YAML sees no value that a schema could be held against.
+    NoInstance,
+}
+
+/// Fails the test where schema and parser disagree on what a schema can say.
+#[track_caller]
+pub(crate) fn agree(text: &str) -> Taken {
+    let parsed = load("plan.yaml", text);
+    let Some(instance) = instance(text) else {
+        return Taken::NoInstance;
+    };
+    match (parsed, SCHEMA.is_valid(&instance)) {
+        (Ok(_), true) => Taken::ByBoth,
+        (Err(_), false) => Taken::ByNeither,
+        (Ok(_), false) => {
+            let errors: Vec<String> = SCHEMA
+                .iter_errors(&instance)
+                .map(|error| format!("{}: {error}", error.instance_path()))
+                .collect();
+            panic!("the schema refuses what the parser takes: {errors:#?}\n{text}");
+        }
+        (Err(errors), true) => {
+            for error in errors.errors() {
+                assert!(
+                    is_beyond_schema(error, text),
+                    "the schema takes what the parser refuses: {error:#?}\n{text}"
+                );
+            }
+            Taken::BySchemaOnly
+        }
+    }
+}
+
+/// Whether an error is of a kind that `BEYOND_SCHEMA` lists.
+fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
+    let says = |parts: &[&str]| parts.iter().any(|part| error.message.contains(part));
+    let written = &text[error.span.clone()];
+    // Rules of several keys, and levels written in two ways.
+    says(&[
+        "does not fit",
+        "the guest MTU `max` is",
+        "is too small for",
+        "cannot run over",
+        "changes nothing",
+        "are both",
+        "which is more than 4096",
+        "drops every cell",
+        "has no level",
+        "stands twice",
+        "switches the same things as",
+    ])
+    // Amounts as text.
+    || (is_text(written)
+        && (["below", "above", "not above", "not a size", "not such a name"])
+            .iter()
+            .any(|start| error.label.starts_with(start)))
+    || is_unusual_number(written)
+    // YAML that plans do not have.
+    || says(&["anchors", "second document", "nested too deeply", "this is not YAML"])
+}
+
+fn is_text(written: &str) -> bool {
+    matches!(instance(written), Some(Value::String(_)))
+}
+
+/// A number, but not the digits, at most one sign and one point with digits behind it that
+/// people write; or one that says `1500.0` for 1500.
+fn is_unusual_number(written: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let plain = match written.split_once('.') {
+        None => digits(written.strip_prefix('-').unwrap_or(written)) && written != "-0",
+        Some((whole, part)) => {
+            digits(whole.strip_prefix('-').unwrap_or(whole))
+                && digits(part)
+                && part.bytes().any(|byte| byte != b'0')
+        }
+    };
+    matches!(instance(written), Some(Value::Number(_))) && !plain
+}

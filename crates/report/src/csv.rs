@@ -1,0 +1,157 @@
+//! One row per sample, for other programs: the levels of its cell, whether it counts, every figure.
+
+use csv::{Terminator, WriterBuilder};
+use wirecost_model::cell::Cell;
+use wirecost_model::metric::{
+    Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+};
+use wirecost_model::plan::Cores;
+use wirecost_model::record::Run;
+use wirecost_model::sample::{Invalid, Mark, Sample};
+use wirecost_model::usage::HostUsage;
+
+/// A row could not be written: a mistake in this program, not in the record.
+#[derive(Debug, thiserror::Error)]
+#[error("writing CSV: {0}")]
+pub struct CsvError(#[from] csv::Error);
+
+/// A column of figures: its name with the unit, and the field of one sample, empty where there is none.
+type Figure = (&'static str, fn(&Sample) -> Option<f64>);
+
+const ALWAYS: [Figure; 13] = [
+    ("throughput_gbps", |s| {
+        Some(Metric::Throughput.value(s)? / 1e9)
+    }),
+    ("bytes", |s| Some(s.stream.as_ref()?.bytes as f64)),
+    ("seconds", |s| Some(s.stream.as_ref()?.seconds)),
+    ("sender_busy_cores", |s| {
+        Some(s.sender.as_ref()?.busy_cores())
+    }),
+    ("receiver_busy_cores", |s| {
+        Some(s.receiver.as_ref()?.busy_cores())
+    }),
+    ("sender_steal_fraction", |s| {
+        Some(s.sender.as_ref()?.steal_fraction())
+    }),
+    ("receiver_steal_fraction", |s| {
+        Some(s.receiver.as_ref()?.steal_fraction())
+    }),
+    ("foreign_cores", |s| both(s, |host| host.foreign_cores)),
+    ("backlog_drops", |s| {
+        both(s, |host| Some(host.backlog_drops as f64))
+    }),
+    ("wire_frames_per_s", wire_frames_per_second),
+    ("stack_packets_per_s", stack_packets_per_second),
+    ("segments_per_packet", segments_per_packet),
+    ("retransmits", |s| {
+        let flows = &s.stream.as_ref()?.flows;
+        Some(
+            flows
+                .iter()
+                .map(|flow| flow.sender.retransmits)
+                .sum::<u64>() as f64,
+        )
+    }),
+];
+
+const SPLIT: [Figure; 2] = [
+    ("sender_cpu_percent_per_gbps", |s| {
+        Metric::SenderCpu.value(s)
+    }),
+    ("receiver_cpu_percent_per_gbps", |s| {
+        Metric::ReceiverCpu.value(s)
+    }),
+];
+
+const SHARED: [Figure; 1] = [("cpu_percent_per_gbps", |s| Metric::Cpu.value(s))];
+
+/// The sum over the hosts that have the figure.
+fn both(sample: &Sample, figure: fn(&HostUsage) -> Option<f64>) -> Option<f64> {
+    let hosts = [sample.sender.as_ref(), sample.receiver.as_ref()];
+    let figures: Vec<f64> = hosts.into_iter().flatten().filter_map(figure).collect();
+    (!figures.is_empty()).then(|| figures.iter().sum())
+}
+
+/// Every sample of a run as CSV (RFC 4180), in the order in which they were taken, under a line of
+/// names. Rounds and cells are numbered from 0, as in the record. A factor's column has the plan's
+/// key for its name, and the cell's label of the level.
+///
+/// # Errors
+/// None that a record can cause.
+pub fn csv(run: &Run) -> Result<String, CsvError> {
+    let experiment = &run.head.experiment;
+    let figures: Vec<Figure> = match experiment.plan.cores {
+        Cores::Split => ALWAYS.into_iter().chain(SPLIT).collect(),
+        Cores::Shared => ALWAYS.into_iter().chain(SHARED).collect(),
+    };
+    let mut writer = WriterBuilder::new()
+        .terminator(Terminator::CRLF)
+        .from_writer(Vec::new());
+    let fixed = ["round", "position", "cell", "started_s", "took_s"];
+    let keys = experiment.factors.iter().map(|factor| factor.key.as_str());
+    let judged = ["valid", "invalid_kind", "invalid_reason", "marks"];
+    let names = figures.iter().map(|(name, _)| *name);
+    writer.write_record(fixed.into_iter().chain(keys).chain(judged).chain(names))?;
+    for sample in &run.samples {
+        let cell = experiment
+            .cells
+            .iter()
+            .find(|cell| cell.index == sample.cell);
+        let mut row = vec![
+            sample.round.to_string(),
+            sample.position.to_string(),
+            sample.cell.to_string(),
+            sample.started_s.to_string(),
+            sample.took_s.to_string(),
+        ];
+        row.extend(
+            experiment
+                .factors
+                .iter()
+                .map(|factor| level(cell, &factor.key)),
+        );
+        row.push(sample.invalid.is_none().to_string());
+        row.push(sample.invalid.as_ref().map_or("", kind).to_owned());
+        row.push(
+            sample
+                .invalid
+                .as_ref()
+                .map_or("", Invalid::reason)
+                .to_owned(),
+        );
+        let marks: Vec<&str> = sample.marks.iter().map(mark).collect();
+        row.push(marks.join(" "));
+        row.extend(
+            figures.iter().map(|(_, figure)| {
+                figure(sample).map_or_else(String::new, |value| value.to_string())
+            }),
+        );
+        writer.write_record(&row)?;
+    }
+    let bytes = writer
+        .into_inner()
+        .map_err(|error| csv::Error::from(error.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn level(cell: Option<&Cell>, key: &str) -> String {
+    cell.and_then(|cell| cell.levels.get(key).cloned())
+        .unwrap_or_default()
+}
+
+const fn kind(invalid: &Invalid) -> &'static str {
+    match invalid {
+        Invalid::Proof(_) => "proof",
+        Invalid::Build(_) => "build",
+        Invalid::Load(_) => "load",
+        Invalid::Agent(_) => "agent",
+    }
+}
+
+const fn mark(mark: &Mark) -> &'static str {
+    match mark {
+        Mark::ForeignLoad { .. } => "foreign-load",
+        Mark::Steal { .. } => "steal",
+        Mark::BacklogDrops { .. } => "backlog-drops",
+    }
+}

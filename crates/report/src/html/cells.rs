@@ -1,0 +1,102 @@
+//! Every cell with its samples and its name.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use wirecost_model::metric::Metric;
+use wirecost_model::record::Run;
+use wirecost_model::sample::{Mark, Sample};
+
+use crate::document::{CellResult, Document};
+use crate::words;
+
+/// A cell as the charts need it.
+#[derive(Debug)]
+pub(super) struct CellView<'a> {
+    pub(super) result: &'a CellResult,
+    /// `guest MTU 1500, vxlan, offload none`.
+    pub(super) label: String,
+    /// Its samples by round.
+    pub(super) samples: Vec<&'a Sample>,
+}
+
+/// Whether a sample counts, and whether it may have been disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Valid,
+    Marked,
+    Invalid,
+}
+
+pub(super) fn of<'a>(doc: &'a Document, run: &'a Run) -> Vec<CellView<'a>> {
+    let mut by_cell: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
+    for sample in &run.samples {
+        by_cell.entry(sample.cell).or_default().push(sample);
+    }
+    doc.cells
+        .iter()
+        .map(|result| {
+            let mut samples = by_cell.remove(&result.cell).unwrap_or_default();
+            samples.sort_by_key(|sample| sample.round);
+            CellView {
+                result,
+                label: words::cell(doc, result),
+                samples,
+            }
+        })
+        .collect()
+}
+
+/// Gbit/s; also of a sample that does not count.
+pub(super) fn gbps(sample: &Sample) -> Option<f64> {
+    Some(Metric::Throughput.value(sample)? / 1e9)
+}
+
+impl State {
+    pub(super) const fn of(sample: &Sample) -> Self {
+        match sample {
+            Sample {
+                invalid: Some(_), ..
+            } => Self::Invalid,
+            Sample { marks, .. } if !marks.is_empty() => Self::Marked,
+            _ => Self::Valid,
+        }
+    }
+}
+
+/// Why it does not count, or what may have disturbed it; nothing to say of most samples.
+pub(super) fn remarks(sample: &Sample) -> String {
+    let mut remarks: Vec<String> = Vec::new();
+    if let Some(invalid) = &sample.invalid {
+        remarks.push(format!("not valid: {}", invalid.reason()));
+    }
+    remarks.extend(sample.marks.iter().map(mark));
+    remarks.join("; ")
+}
+
+fn mark(mark: &Mark) -> String {
+    match mark {
+        Mark::ForeignLoad { cores, .. } => format!("foreign load of {cores:.2} cores"),
+        Mark::Steal { host, fraction, .. } => {
+            format!("{:.1}% of host {host} stolen", fraction * 100.0)
+        }
+        Mark::BacklogDrops { host, packets } => {
+            format!("{packets} packets dropped from host {host}'s backlog")
+        }
+    }
+}
+
+/// What a pointer on a sample is told.
+pub(super) fn tooltip(cell: &CellView, sample: &Sample) -> String {
+    let mut text = format!("{}\nround {}", cell.label, sample.round + 1);
+    if let Some(gbps) = gbps(sample) {
+        // Writing to a string does not fail.
+        let _ = write!(text, ": {gbps:.3} Gbit/s");
+    }
+    let remarks = remarks(sample);
+    if !remarks.is_empty() {
+        text.push('\n');
+        text.push_str(&remarks);
+    }
+    text
+}

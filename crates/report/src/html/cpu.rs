@@ -1,0 +1,279 @@
+//! What a Gbit/s costs in processor time, and where that time went.
+
+use minijinja::Value;
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::Cores;
+use wirecost_model::sample::Sample;
+use wirecost_model::usage::HostUsage;
+use wirecost_stats::Summary;
+
+use super::cells::CellView;
+use super::chart::{Chart, Panel, Table, figure};
+use super::legend::{self, Sign};
+use super::scale::{Scale, tick};
+use super::strip::{DRAWN, left_out};
+use super::svg::{Svg, width_of};
+use crate::document::{CellResult, Document};
+
+const WIDTH: f64 = 960.0;
+const LABEL: f64 = 326.0;
+const HOST: f64 = 66.0;
+const RIGHT: f64 = 880.0;
+const BAR: f64 = 15.0;
+/// Beneath a bar, with room for its interval.
+const GAP: f64 = 5.0;
+
+const ID: &str = "cpu-title";
+
+/// The classes in the order in which they are stacked, with their words.
+const CLASSES: [(&str, &str); 5] = [
+    ("user", "user"),
+    ("system", "system"),
+    ("softirq", "softirq"),
+    ("irq", "irq"),
+    ("unclassified", "unclassified"),
+];
+
+/// A host of a cell: its CPU per Gbit/s, and the shares of the classes in it, which sum to 1.
+struct Bar {
+    host: &'static str,
+    cpu: Summary,
+    shares: [f64; 5],
+}
+
+pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
+    let bars: Vec<Vec<Bar>> = cells.iter().map(|cell| bars(doc.cores, cell)).collect();
+    let shown = cells.len().min(DRAWN);
+    Chart {
+        id: "cpu",
+        title: "What does a Gbit/s cost in CPU, and where does it go?".into(),
+        caption: "A bar is the median of the valid samples in percent of one core per Gbit/s: everything that was not idle, \
+                  the line beneath it the 95 % interval of the mean. The length is measured; the colours are only shares of it, from \
+                  ticks that the kernel samples, and biased: work that starts and ends between ticks is \
+                  charged to whoever runs at the tick. Do not compare classes more finely than by eye."
+            .into(),
+        left_out: left_out(cells.len()),
+        panels: vec![Panel {
+            id: ID.into(),
+            label: String::new(),
+            cell: None,
+            svg: Value::from_safe_string(draw(&cells[..shown], &bars[..shown])),
+        }],
+        small: false,
+        table: table(cells, &bars),
+    }
+}
+
+fn bars(cores: Cores, cell: &CellView) -> Vec<Bar> {
+    type Side = (
+        Metric,
+        &'static str,
+        fn(&Sample) -> Option<&HostUsage>,
+        fn(&CellResult) -> Option<Summary>,
+    );
+    let sides: &[Side] = match cores {
+        Cores::Split => &[
+            (
+                Metric::SenderCpu,
+                "sender",
+                |s| s.sender.as_ref(),
+                |r| r.sender_cpu_percent_per_gbps,
+            ),
+            (
+                Metric::ReceiverCpu,
+                "receiver",
+                |s| s.receiver.as_ref(),
+                |r| r.receiver_cpu_percent_per_gbps,
+            ),
+        ],
+        Cores::Shared => &[(
+            Metric::Cpu,
+            "machine",
+            |s| s.receiver.as_ref(),
+            |r| r.cpu_percent_per_gbps,
+        )],
+    };
+    sides
+        .iter()
+        .filter_map(|(metric, host, usage, summary)| {
+            let valid = cell
+                .samples
+                .iter()
+                .filter(|sample| sample.invalid.is_none());
+            let counted = valid.filter(|sample| metric.value(sample).is_some());
+            Some(Bar {
+                host,
+                cpu: summary(cell.result)?,
+                shares: shares(counted.filter_map(|sample| usage(sample))),
+            })
+        })
+        .collect()
+}
+
+/// How busy time fell into the classes, over all cores and windows; the shares that a core tells
+/// are weighted with how busy it was.
+fn shares<'a>(usages: impl Iterator<Item = &'a HostUsage>) -> [f64; 5] {
+    let (mut classes, mut busy) = ([0.0; 5], 0.0);
+    for core in usages.flat_map(|usage| &usage.cores) {
+        let told = [
+            core.shares.user,
+            core.shares.system,
+            core.shares.softirq,
+            core.shares.irq,
+        ];
+        for (class, share) in classes.iter_mut().zip(told) {
+            *class += core.busy_s * share;
+        }
+        classes[4] += core.busy_s * unclassified(told);
+        busy += core.busy_s;
+    }
+    if busy > 0.0 {
+        classes.map(|class| class / busy)
+    } else {
+        [0.0, 0.0, 0.0, 0.0, 1.0]
+    }
+}
+
+/// What the shares leave over; the last digits of their sum are not a class.
+fn unclassified(told: [f64; 4]) -> f64 {
+    let left = 1.0 - told.iter().sum::<f64>();
+    if left > 1e-6 { left } else { 0.0 }
+}
+
+fn draw(cells: &[CellView], bars: &[Vec<Bar>]) -> String {
+    let all = || bars.iter().flatten();
+    let high = all().map(|bar| bar.cpu.high.unwrap_or(bar.cpu.median).max(bar.cpu.median));
+    // An interval from two rounds may be many times as long as any bar.
+    let longest = all().map(|bar| bar.cpu.median).fold(0.0, f64::max);
+    let high = high.fold(0.0, f64::max).min(longest * 1.5);
+    let high = if high > 0.0 { high } else { 1.0 };
+    let (scale, ticks) = Scale::linear(0.0, high * 1.02, (LABEL + HOST, RIGHT - 20.0), 8);
+    let mut svg = Svg::default();
+    let used = |class: usize| all().any(|bar| bar.shares[class] > 0.0);
+    let signs = CLASSES.iter().enumerate().filter(|(at, _)| used(*at));
+    let signs: Vec<(Sign, &str)> = signs
+        .map(|(_, (class, word))| (Sign::Class(class), *word))
+        .collect();
+    let top = legend::draw(&mut svg, LABEL + HOST, RIGHT - LABEL - HOST, &signs) + 8.0;
+    let hosts = bars.iter().map(Vec::len).max().unwrap_or(1).max(1);
+    let row = hosts as f64 * (BAR + GAP) + 12.0;
+    let bottom = top + row * cells.len() as f64;
+    for &at in &ticks {
+        let x = scale.at(at);
+        svg.line("grid", (x, top), (x, bottom));
+        svg.text("tick", "middle", (x, bottom + 17.0), &tick(at, &ticks));
+    }
+    let middle = f64::midpoint(LABEL + HOST, RIGHT - 20.0);
+    svg.text(
+        "axis",
+        "middle",
+        (middle, bottom + 37.0),
+        "percent of one core per Gbit/s; less is better",
+    );
+    for (index, (cell, bars)) in cells.iter().zip(bars).enumerate() {
+        let y = top + row * index as f64;
+        svg.open("row", Some(cell.result.cell));
+        let back = svg.element("rect").class("back").number("x", 0.0);
+        back.number("y", y)
+            .number("width", WIDTH)
+            .number("height", row)
+            .end();
+        svg.label((0.0, y + row / 2.0), LABEL - 12.0, &cell.label);
+        if bars.is_empty() {
+            svg.text("figure", "end", (WIDTH, y + row / 2.0 + 4.5), "–");
+        }
+        for (at, bar) in bars.iter().enumerate() {
+            draw_bar(
+                &mut svg,
+                cell,
+                bar,
+                &scale,
+                y + 6.0 + at as f64 * (BAR + GAP),
+            );
+        }
+        svg.close();
+    }
+    svg.finish("cpu", WIDTH, bottom + 44.0, ID)
+}
+
+fn draw_bar(svg: &mut Svg, cell: &CellView, bar: &Bar, scale: &Scale, y: f64) {
+    let line = y + BAR / 2.0 + 4.5;
+    svg.text("key", "end", (LABEL + HOST - 8.0, line), bar.host);
+    let mut sum = 0.0;
+    for ((class, word), share) in CLASSES.iter().zip(bar.shares) {
+        if share <= 0.0 {
+            continue;
+        }
+        let from = scale.at(sum * bar.cpu.median);
+        sum += share;
+        let wide = scale.at(sum * bar.cpu.median) - from;
+        let rect = svg
+            .element("rect")
+            .class(class)
+            .number("x", from)
+            .number("y", y);
+        rect.number("width", wide)
+            .number("height", BAR)
+            .titled(&format!(
+                "{}, {}\n{word}: about {:.0}% of {:.2}% of one core per Gbit/s",
+                cell.label,
+                bar.host,
+                share * 100.0,
+                bar.cpu.median
+            ));
+        if wide > width_of(word) + 4.0 {
+            svg.text("inside", "middle", (from + wide / 2.0, line - 0.5), word);
+        }
+    }
+    if let (Some(low), Some(high)) = (bar.cpu.low, bar.cpu.high) {
+        let beneath = y + BAR + 2.0;
+        svg.line(
+            "whisker",
+            (scale.at(low), beneath),
+            (scale.at(high), beneath),
+        );
+    }
+    svg.text(
+        "figure",
+        "end",
+        (WIDTH, line),
+        &format!("{:.2}", bar.cpu.median),
+    );
+}
+
+fn table(cells: &[CellView], bars: &[Vec<Bar>]) -> Table {
+    let heads = [
+        "cell",
+        "host",
+        "% of a core per Gbit/s#",
+        "low#",
+        "high#",
+        "user, %#",
+        "system, %#",
+        "softirq, %#",
+        "irq, %#",
+        "unclassified, %#",
+    ];
+    let mut table = Table::new(
+        "CPU per Gbit/s (median, 95 % interval of the mean) and the classes' shares of the busy time",
+        heads,
+    );
+    for (cell, bars) in cells.iter().zip(bars) {
+        for bar in bars {
+            let mut fields = vec![
+                cell.label.clone(),
+                bar.host.into(),
+                figure(Some(bar.cpu.median), 2),
+                figure(bar.cpu.low, 2),
+                figure(bar.cpu.high, 2),
+            ];
+            fields.extend(
+                bar.shares
+                    .iter()
+                    .map(|share| figure(Some(share * 100.0), 0)),
+            );
+            table.row(Some(cell.result.cell), fields);
+        }
+    }
+    table.finish("`wirecost report RUN_DIR --json`.")
+}

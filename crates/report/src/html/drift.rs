@@ -1,0 +1,109 @@
+//! The samples of each cell over the rounds: what drifts, shows.
+
+use super::cells::{CellView, State, gbps, tooltip};
+use super::chart::{Chart, Table, figure};
+use super::legend;
+use super::panel::{Axes, DRAWN, left_out};
+use super::svg::points;
+use crate::document::Document;
+
+/// The axis goes at least this far from 100, in percent: a steady cell is to look steady.
+const LEAST: f64 = 5.0;
+
+/// Rounds that the table has a column for.
+const COLUMNS: u32 = 60;
+
+pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
+    let shown = &cells[..cells.len().min(DRAWN)];
+    let percents = shown.iter().flat_map(|cell| {
+        let percent = |sample| percent(cell, sample);
+        cell.samples
+            .iter()
+            .copied()
+            .filter_map(percent)
+            .collect::<Vec<_>>()
+    });
+    let (low, high) = percents.fold((100.0 - LEAST, 100.0 + LEAST), |(low, high), percent| {
+        (f64::min(low, percent), f64::max(high, percent))
+    });
+    let last = f64::from(doc.rounds_planned.max(2));
+    let axes = Axes::new(
+        (0.5, last + 0.5),
+        (low - 1.0, high + 1.0),
+        ("round", "% of the cell's median"),
+    );
+    Chart {
+        id: "drift",
+        title: "Did anything drift while it was measured?".into(),
+        caption: "Throughput of every sample in percent of its cell's median, by round; all panels share their axes. What \
+                  comes and goes in all cells at once is the machine, not the network: comparisons are paired within \
+                  rounds, so that it cancels. Hollow points are marked, crosses do not count."
+            .into(),
+        left_out: left_out(cells.len()),
+        panels: shown.iter().map(|cell| panel(&axes, cell)).collect(),
+        small: true,
+        table: table(doc, cells),
+    }
+}
+
+fn percent(cell: &CellView, sample: &wirecost_model::sample::Sample) -> Option<f64> {
+    let median = cell.result.throughput_gbps?.median;
+    (median > 0.0).then_some(gbps(sample)? / median * 100.0)
+}
+
+fn panel(axes: &Axes, cell: &CellView) -> super::chart::Panel {
+    axes.panel("drift", cell, |svg| {
+        axes.level(svg, "one", 100.0);
+        let at = |sample: &wirecost_model::sample::Sample| {
+            let percent = percent(cell, sample)?;
+            Some((axes.x.at(f64::from(sample.round + 1)), axes.y.at(percent)))
+        };
+        let valid = cell
+            .samples
+            .iter()
+            .filter(|sample| sample.invalid.is_none());
+        let line = points(valid.filter_map(|sample| at(sample)));
+        svg.element("polyline")
+            .class("thread")
+            .attribute("points", &line)
+            .end();
+        for sample in &cell.samples {
+            if let Some(at) = at(sample) {
+                legend::sample(svg, State::of(sample), at, 3.0).titled(&tooltip(cell, sample));
+            }
+        }
+    })
+}
+
+fn table(doc: &Document, cells: &[CellView]) -> Table {
+    let rounds = doc.rounds_planned.min(COLUMNS);
+    let heads: Vec<String> = (1..=rounds)
+        .map(|round| format!("round {round}#"))
+        .collect();
+    let heads = ["cell"].into_iter().chain(heads.iter().map(String::as_str));
+    let mut table = Table::new(
+        "Throughput in percent of the cell's median, by round",
+        heads,
+    );
+    for cell in cells {
+        let mut fields = vec![cell.label.clone()];
+        fields.extend((0..rounds).map(|round| {
+            let sample = cell.samples.iter().find(|sample| sample.round == round);
+            let text = figure(sample.and_then(|sample| percent(cell, sample)), 1);
+            match sample.map(|sample| State::of(sample)) {
+                Some(State::Invalid) => format!("{text} (not valid)"),
+                _ => text,
+            }
+        }));
+        table.row(Some(cell.result.cell), fields);
+    }
+    let mut table = table.finish("`wirecost report RUN_DIR --csv`.");
+    if doc.rounds_planned > COLUMNS {
+        let said = table.left_out.unwrap_or_default();
+        table.left_out = Some(format!(
+            "{said} The columns are the first {COLUMNS} of {} rounds; all of them: `wirecost report RUN_DIR --csv`.",
+            doc.rounds_planned
+        ));
+    }
+    table
+}

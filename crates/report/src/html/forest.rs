@@ -1,0 +1,227 @@
+//! What each change does: every effect's ratio and interval beside the band that is not worth it.
+
+use minijinja::Value;
+use wirecost_model::effect::Effect;
+use wirecost_model::metric::{Direction, Metric};
+use wirecost_stats::Margin;
+
+use super::chart::{Chart, Panel, Table};
+use super::scale::Scale;
+use super::svg::{Svg, points};
+use super::verdicts::{class, ratio, sign, word};
+use crate::document::Document;
+use crate::words;
+
+const WIDTH: f64 = 960.0;
+const LABEL: f64 = 290.0;
+const RIGHT: f64 = 700.0;
+const WORD: f64 = 842.0;
+const ROW: f64 = 24.0;
+
+/// Effects that one chart draws.
+const DRAWN: usize = 60;
+
+/// An axis goes no farther than this beyond the ratios themselves: an interval from two rounds may
+/// reach over decades, and would leave nothing to see of the others.
+const BEYOND: f64 = 3.0;
+
+/// A chart for every metric that there are effects on.
+pub(super) fn charts(doc: &Document) -> Vec<Chart> {
+    Metric::of(doc.cores)
+        .iter()
+        .filter_map(|&metric| {
+            let effects: Vec<&Effect> = doc
+                .effects
+                .iter()
+                .filter(|effect| effect.metric == metric)
+                .collect();
+            (!effects.is_empty()).then(|| chart(doc, metric, &effects))
+        })
+        .collect()
+}
+
+fn chart(doc: &Document, metric: Metric, effects: &[&Effect]) -> Chart {
+    let (id, label) = match metric {
+        Metric::Throughput => ("effects-throughput", "effects-throughput-title"),
+        Metric::SenderCpu => ("effects-sender-cpu", "effects-sender-cpu-title"),
+        Metric::ReceiverCpu => ("effects-receiver-cpu", "effects-receiver-cpu-title"),
+        Metric::Cpu => ("effects-cpu", "effects-cpu-title"),
+    };
+    let shown = shown(effects, DRAWN);
+    let margin = Margin::of(doc.repeat.worth);
+    Chart {
+        id,
+        title: format!("What does each change do to {}?", metric.words()),
+        caption: format!(
+            "A point is the ratio paired within rounds, its line the 95 % interval; an interval that goes on beyond the \
+             axis ends in an arrow. The band from {:.2} to {:.2} is what is not worth a change.",
+            margin.low, margin.high
+        ),
+        left_out: (shown.len() < effects.len()).then(|| {
+            format!(
+                "Drawn are the {} largest of {} effects; the others are in the table below.",
+                shown.len(),
+                effects.len()
+            )
+        }),
+        panels: vec![Panel {
+            id: label.into(),
+            label: String::new(),
+            cell: None,
+            svg: Value::from_safe_string(draw(doc, metric, &shown, label)),
+        }],
+        small: false,
+        table: table(doc, metric, effects),
+    }
+}
+
+/// The largest effects, in their own order.
+pub(super) fn shown<'a>(effects: &[&'a Effect], most: usize) -> Vec<&'a Effect> {
+    if effects.len() <= most {
+        return effects.to_vec();
+    }
+    let size = |effect: &Effect| effect.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    let mut order: Vec<usize> = (0..effects.len()).collect();
+    order.sort_by(|&a, &b| f64::total_cmp(&size(effects[b]), &size(effects[a])));
+    order.truncate(most);
+    order.sort_unstable();
+    order.into_iter().map(|at| effects[at]).collect()
+}
+
+/// The ends of the axis: every ratio and the band, and the intervals as far as they are near.
+fn ends(effects: &[&Effect], margin: Margin) -> (f64, f64) {
+    let ratios = || effects.iter().filter_map(|effect| effect.ratio);
+    let low = ratios().fold(margin.low, f64::min);
+    let high = ratios().fold(margin.high, f64::max);
+    let lows = effects.iter().filter_map(|effect| effect.low);
+    let highs = effects.iter().filter_map(|effect| effect.high);
+    (
+        lows.fold(low, f64::min).max(low / BEYOND),
+        highs.fold(high, f64::max).min(high * BEYOND),
+    )
+}
+
+fn draw(doc: &Document, metric: Metric, effects: &[&Effect], label: &str) -> String {
+    let margin = Margin::of(doc.repeat.worth);
+    let (low, high) = ends(effects, margin);
+    let (scale, ticks) = Scale::ratios(low, high, (LABEL, RIGHT - 16.0), 34.0);
+    let same = |a: &&Effect, b: &&Effect| (&a.factor, &a.to) == (&b.factor, &b.to);
+    let groups: Vec<&[&Effect]> = effects.chunk_by(|a, b| same(a, b)).collect();
+    let top = 8.0;
+    let rows = effects.len() as f64 * ROW + groups.len() as f64 * (ROW + 6.0);
+    let bottom = top + rows;
+    let mut svg = Svg::default();
+    let band = svg.element("rect").class("band");
+    let band = band.number("x", scale.at(margin.low)).number("y", top);
+    let width = scale.at(margin.high) - scale.at(margin.low);
+    band.number("width", width).number("height", rows).end();
+    for &tick in &ticks {
+        let x = scale.at(tick);
+        let class = if (tick - 1.0).abs() < 1e-9 {
+            "one"
+        } else {
+            "grid"
+        };
+        svg.line(class, (x, top), (x, bottom));
+        svg.text("tick", "middle", (x, bottom + 17.0), &format!("×{tick}"));
+    }
+    let mut y = top;
+    for group in groups {
+        let first = group[0];
+        y += ROW + 6.0;
+        let contrast = words::contrast(&first.factor, &first.from, &first.to);
+        svg.text("group", "start", (0.0, y - 8.0), &contrast);
+        for effect in group {
+            row(&mut svg, doc, effect, &scale, y + ROW / 2.0);
+            y += ROW;
+        }
+    }
+    let better = match metric.better() {
+        Direction::Higher => ("end", RIGHT - 16.0, "more is better →"),
+        Direction::Lower => ("start", LABEL, "← less is better"),
+    };
+    let unit = format!("ratio of {}, logarithmic", metric.words());
+    let other = match metric.better() {
+        Direction::Higher => ("start", LABEL),
+        Direction::Lower => ("end", RIGHT - 16.0),
+    };
+    svg.text("axis", better.0, (better.1, bottom + 37.0), better.2);
+    svg.text("axis", other.0, (other.1, bottom + 37.0), &unit);
+    svg.finish("forest", WIDTH, bottom + 44.0, label)
+}
+
+fn row(svg: &mut Svg, doc: &Document, effect: &Effect, scale: &Scale, y: f64) {
+    svg.open(&format!("effect {}", class(effect.verdict)), None);
+    let place = words::levels(&doc.factors, &effect.where_);
+    let place = if place.is_empty() {
+        "nothing else varied"
+    } else {
+        &place
+    };
+    svg.label((14.0, y), LABEL - 24.0, place);
+    if let (Some(low), Some(high)) = (effect.low, effect.high) {
+        svg.line("whisker", (scale.at(low), y), (scale.at(high), y));
+        for (end, to) in [(low, -1.0), (high, 1.0)] {
+            let x = scale.at(end);
+            if scale.holds(end) {
+                svg.line("whisker", (x, y - 4.0), (x, y + 4.0));
+            } else {
+                let arrow = points([(x + 6.0 * to, y), (x, y - 4.0), (x, y + 4.0)]);
+                svg.element("polygon")
+                    .class("arrow")
+                    .attribute("points", &arrow)
+                    .end();
+            }
+        }
+    }
+    let verdict = format!("{} {}", sign(effect.verdict), effect.verdict);
+    if let Some(at) = effect.ratio {
+        let class = if effect.low.is_some() {
+            "ratio"
+        } else {
+            "ratio alone"
+        };
+        let point = svg
+            .element("circle")
+            .class(class)
+            .number("cx", scale.at(at));
+        let tip = format!(
+            "{}, {place}\n{}, {verdict}, {}",
+            words::contrast(&effect.factor, &effect.from, &effect.to),
+            ratio(effect),
+            words::count(effect.rounds as usize, "round")
+        );
+        point.number("cy", y).number("r", 4.5).titled(&tip);
+    }
+    svg.text("figure", "start", (RIGHT, y + 4.5), &ratio(effect));
+    let word = format!("{} {}", sign(effect.verdict), word(effect.verdict));
+    svg.text("verdict", "start", (WORD, y + 4.5), &word);
+    svg.close();
+}
+
+fn table(doc: &Document, metric: Metric, effects: &[&Effect]) -> Table {
+    let heads = [
+        "change",
+        "other factors",
+        "ratio#",
+        "low#",
+        "high#",
+        "verdict",
+        "rounds#",
+    ];
+    let mut table = Table::new(&format!("Effects on {}", metric.words()), heads);
+    let end = |end: Option<f64>| end.map_or_else(|| "–".into(), |end| format!("{end:.3}"));
+    for effect in effects {
+        let fields = vec![
+            words::contrast(&effect.factor, &effect.from, &effect.to),
+            words::levels(&doc.factors, &effect.where_),
+            end(effect.ratio),
+            end(effect.low),
+            end(effect.high),
+            effect.verdict.to_string(),
+            effect.rounds.to_string(),
+        ];
+        table.row(None, fields);
+    }
+    table.finish("`effects` of `wirecost report RUN_DIR --json`.")
+}

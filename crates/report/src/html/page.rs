@@ -1,0 +1,319 @@
+//! Everything that the template shows, in the order of the page.
+
+use serde::Serialize;
+use wirecost_model::record::Run;
+use wirecost_stats::Margin;
+
+use super::chart::{Chart, Table};
+use super::verdicts::{Meaning, Verdicts};
+use super::{cells, cpu, drift, forest, strip, summary, verdicts, window};
+use crate::document::{Document, Ending};
+use crate::read::Reading;
+use crate::{notes, short, words};
+
+/// Kinds of invalid samples listed at the top; all are in the table of samples.
+const INVALID: usize = 12;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Page {
+    title: String,
+    name: String,
+    description: Option<String>,
+    /// Cells, rounds, window, start.
+    facts: Vec<String>,
+    lab: &'static str,
+    place: String,
+    answers: Vec<Sentence>,
+    /// Why the run is not what the plan asked for.
+    stopped: Option<Sentence>,
+    invalid: Option<Oddity>,
+    marked: Option<String>,
+    warnings: Vec<String>,
+    worth: String,
+    verdicts: Option<Verdicts>,
+    meanings: Vec<Meaning>,
+    effects: Vec<Chart>,
+    summary: Table,
+    charts: Vec<Chart>,
+    published: Option<Published>,
+    plan: PlanText,
+    environment: Vec<(&'static str, String)>,
+    hosts: Vec<(String, String)>,
+    sysctls: Vec<(String, String)>,
+    measured: Vec<String>,
+    reproduce: Reproduce,
+    run_dir: String,
+    record: String,
+}
+
+/// A sentence and what it begins with.
+#[derive(Debug, Serialize)]
+struct Sentence {
+    lead: String,
+    rest: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Oddity {
+    label: String,
+    lines: Vec<String>,
+    more: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Published {
+    source: String,
+    table: Table,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanText {
+    /// As the user wrote it, where the run directory has it.
+    written: Option<String>,
+    /// Every key resolved.
+    effective: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Reproduce {
+    commands: Vec<String>,
+    /// What the command line cannot say.
+    note: Option<String>,
+}
+
+pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
+    let run = &reading.run;
+    let cells = cells::of(doc, run);
+    let margin = Margin::of(doc.repeat.worth);
+    let charts = [
+        Some(strip::chart(doc, &cells)),
+        Some(cpu::chart(doc, &cells)),
+        Some(drift::chart(doc, &cells)),
+        window::chart(doc, &cells),
+    ];
+    Page {
+        title: notes::title(doc),
+        name: doc.name.clone(),
+        description: doc.description.clone(),
+        facts: facts(doc),
+        lab: notes::LAB,
+        place: notes::place(doc),
+        answers: short::sentences(doc, '×')
+            .iter()
+            .map(|text| sentence(text))
+            .collect(),
+        stopped: notes::stopped(doc).map(|(lead, rest)| Sentence { lead, rest }),
+        invalid: invalid(doc),
+        marked: notes::marked(doc),
+        warnings: doc.warnings.clone(),
+        worth: wirecost_model::units::format_fraction(doc.repeat.worth),
+        verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc)),
+        meanings: verdicts::meanings(margin.low, margin.high),
+        effects: forest::charts(doc),
+        summary: summary::table(doc),
+        charts: charts.into_iter().flatten().collect(),
+        published: published(doc),
+        plan: PlanText {
+            written: reading.plan_text.clone(),
+            // A plan is JSON's own: maps with text for keys.
+            effective: serde_json::to_string_pretty(&run.head.experiment.plan).unwrap_or_default(),
+        },
+        environment: environment(doc),
+        hosts: hosts(doc),
+        sysctls: doc.environment.sysctls.clone().into_iter().collect(),
+        measured: measured(doc, run),
+        reproduce: reproduce(reading, doc),
+        run_dir: doc.run_dir.clone(),
+        record: format!(
+            "wirecost {}, record version {}",
+            doc.program_version, doc.record_version
+        ),
+    }
+}
+
+fn facts(doc: &Document) -> Vec<String> {
+    let mut facts = vec![
+        words::count(doc.cells.len(), "cell"),
+        format!(
+            "{} of {} s, warm-up {} s",
+            words::count(doc.rounds_planned as usize, "round"),
+            doc.repeat.seconds,
+            doc.repeat.warmup
+        ),
+        words::count(doc.samples as usize, "sample"),
+        doc.started.replace('T', " ").replace('Z', " UTC"),
+    ];
+    if doc.outcome == Ending::Complete && doc.invalid.is_empty() {
+        facts.push("complete, every sample valid".into());
+    } else if doc.outcome == Ending::Complete {
+        facts.push("complete".into());
+    }
+    facts
+}
+
+/// `Guest MTU 8900 instead of 1500: in throughput it pays ...`, split at the colon.
+fn sentence(text: &str) -> Sentence {
+    let (lead, rest) = match text.split_once(": ") {
+        Some((lead, rest)) if lead.contains(" instead of ") => (format!("{lead}:"), rest),
+        _ => (String::new(), text),
+    };
+    Sentence {
+        lead,
+        rest: rest.into(),
+    }
+}
+
+fn invalid(doc: &Document) -> Option<Oddity> {
+    let label = notes::invalid(doc)?;
+    let mut lines = notes::invalid_alike(doc);
+    let more = lines.len().saturating_sub(INVALID);
+    lines.truncate(INVALID);
+    Some(Oddity {
+        label,
+        lines,
+        more: (more > 0)
+            .then(|| format!("and {more} more, in the table of samples below and in the record")),
+    })
+}
+
+fn published(doc: &Document) -> Option<Published> {
+    let published = doc.published.as_ref()?;
+    let heads = ["change", "published#", "here#", "95 % interval#"];
+    let mut table = Table::new(
+        "Published ratios of throughput, and those measured here",
+        heads,
+    );
+    for ratio in &published.ratios {
+        let here = words::ratio_and_interval(ratio.here, ratio.low, ratio.high);
+        let here = here.unwrap_or_else(|| "not measured".into());
+        let (here, interval) = here.split_once(' ').unwrap_or((&here, "–"));
+        let times = |text: &str| text.replacen('x', "×", 1);
+        let fields = vec![
+            notes::published_contrast(doc, ratio),
+            times(&words::ratio(ratio.published)),
+            times(here),
+            interval.into(),
+        ];
+        table.row(None, fields);
+    }
+    Some(Published {
+        source: published.source.clone(),
+        table: table.finish("`published` of `wirecost report RUN_DIR --json`."),
+        notes: published
+            .notes
+            .iter()
+            .map(|note| notes::published_note(doc, note))
+            .collect(),
+    })
+}
+
+fn environment(doc: &Document) -> Vec<(&'static str, String)> {
+    let environment = &doc.environment;
+    let machine = if environment.virtual_machine {
+        " (virtual machine)"
+    } else {
+        ""
+    };
+    let mut rows = vec![
+        ("Kernel", format!("Linux {}", environment.kernel)),
+        ("Processor", format!("{}{machine}", environment.cpu_model)),
+        ("Cores used", words::cores(&environment.cpus)),
+        (
+            "Memory",
+            format!(
+                "{:.1} GiB",
+                environment.memory_bytes as f64 / f64::from(1 << 30)
+            ),
+        ),
+        ("Clock source", environment.clock_source.clone()),
+        ("Privilege", environment.privilege.clone()),
+    ];
+    if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
+        rows.push((
+            "Time",
+            format!(
+                "{seconds:.0} s, {:.0} % of it within measured windows",
+                share * 100.0
+            ),
+        ));
+    }
+    rows
+}
+
+fn hosts(doc: &Document) -> Vec<(String, String)> {
+    let hosts = doc.environment.hosts.iter();
+    let words = hosts.map(|(name, host)| {
+        let cores = format!("{} ({})", words::cores(&host.cpus), host.cores);
+        (format!("Host {name}"), cores)
+    });
+    words.collect()
+}
+
+/// How the figures came about, as far as the record proves it.
+fn measured(doc: &Document, run: &Run) -> Vec<String> {
+    let proofs = || run.samples.iter().flat_map(|sample| &sample.proofs);
+    let proven = proofs().filter(|proof| proof.proven).count();
+    let seen = proofs().filter_map(|proof| proof.seen.as_ref());
+    let whole =
+        seen.filter(|seen| !seen.fragment && seen.outer_ip_bytes == seen.expected_outer_ip_bytes);
+    vec![
+        format!(
+            "Every round measures each cell once, in random order (seed {}), and cells are compared within rounds: what \
+             drifts between rounds cancels. The unit of replication is the round, never an interval within a window.",
+            doc.seed
+        ),
+        format!(
+            "Before and after each window a datagram of exactly the guest MTU, which nothing may segment or fragment, had to \
+             be acknowledged in both directions. Of {} such proofs {proven} were given; {} of the datagrams were looked for on the \
+             underlay and seen there as one unfragmented frame of guest MTU plus overhead. MTU and offloads were set on \
+             every device of the path and read back.",
+            proofs().count(),
+            whole.count()
+        ),
+        format!(
+            "After {} s of warm-up both hosts counted over a window of {} s. Throughput is what the receiving application \
+             read; frames are counted by the sockets on both ends. CPU is everything that was not idle, waiting for I/O or \
+             stolen, on the host's own cores, as /proc/stat tells it, in steps of 10 ms.",
+            doc.repeat.warmup, doc.repeat.seconds
+        ),
+        "No sample is thrown away. One that is not valid enters no verdict and is listed with its reason; one that may have \
+         been disturbed is marked, and counts."
+            .into(),
+        format!(
+            "Intervals are 95 % Student's t intervals: of the logarithms of the paired ratios for effects, of the mean for a \
+             cell. A change of {} is called worth it.",
+            wirecost_model::units::format_fraction(doc.repeat.worth)
+        ),
+    ]
+}
+
+fn reproduce(reading: &Reading, doc: &Document) -> Reproduce {
+    let seed = u32::try_from(doc.seed).ok();
+    let run = match seed {
+        Some(seed) => format!("wirecost run plan.yaml --seed {seed}"),
+        None => "wirecost run plan.yaml".into(),
+    };
+    let missing = reading.plan_text.is_none();
+    Reproduce {
+        commands: vec![
+            format!(
+                "wirecost --version    # this run: wirecost {}",
+                doc.program_version
+            ),
+            run,
+            "wirecost report RUN_DIR --html --out report.html".into(),
+        ],
+        note: match (missing, seed) {
+            (true, _) => Some(
+                "The run directory has no plan.yaml: write the plan from the effective one above."
+                    .into(),
+            ),
+            (false, None) => Some(format!(
+                "The seed is beyond what --seed takes: set `seed: {}` in the plan.",
+                doc.seed
+            )),
+            (false, Some(_)) => None,
+        },
+    }
+}

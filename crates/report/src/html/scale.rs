@@ -1,0 +1,144 @@
+//! From figures to pixels, and where an axis has its ticks.
+
+/// Figures on a straight or logarithmic axis.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+    log: bool,
+}
+
+/// Steps that people count in (1, 2, 5 and their tens).
+const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+
+/// Ratios worth a tick, the more important in front.
+const RATIOS: [f64; 23] = [
+    1.0, 2.0, 0.5, 10.0, 0.1, 5.0, 0.2, 100.0, 0.01, 1.5, 0.7, 1.2, 0.8, 3.0, 0.3, 1.1, 0.9, 20.0,
+    0.05, 50.0, 0.02, 1.05, 0.95,
+];
+
+impl Scale {
+    /// A straight axis over these figures, and about so many ticks at round ones.
+    pub(super) fn linear(
+        low: f64,
+        high: f64,
+        pixels: (f64, f64),
+        ticks: usize,
+    ) -> (Self, Vec<f64>) {
+        // Figures that are all alike have an axis all the same.
+        let span = (high - low).max(high.abs() * 1e-3).max(1e-9);
+        let step = step(span / ticks.max(1) as f64);
+        let scale = Self {
+            low,
+            high: low + span,
+            from: pixels.0,
+            to: pixels.1,
+            log: false,
+        };
+        let first = (low / step - 1e-9).ceil();
+        let count = ((low + span) / step + 1e-9).floor() - first;
+        let ticks = (0..=count.max(0.0) as usize).map(|n| (first + n as f64) * step);
+        (scale, ticks.collect())
+    }
+
+    /// A logarithmic axis over these ratios, with a little room at its ends, and its ticks, which
+    /// stand so many pixels apart.
+    pub(super) fn ratios(low: f64, high: f64, pixels: (f64, f64), apart: f64) -> (Self, Vec<f64>) {
+        let room = (high / low).powf(0.04).max(1.01);
+        let scale = Self {
+            low: low / room,
+            high: high * room,
+            from: pixels.0,
+            to: pixels.1,
+            log: true,
+        };
+        let mut ticks: Vec<f64> = Vec::new();
+        for ratio in RATIOS {
+            let within = (scale.low..=scale.high).contains(&ratio);
+            let free = |other: &f64| (scale.at(*other) - scale.at(ratio)).abs() >= apart;
+            if within && ticks.iter().all(free) {
+                ticks.push(ratio);
+            }
+        }
+        ticks.sort_by(f64::total_cmp);
+        (scale, ticks)
+    }
+
+    /// Where a figure lies; beyond the ends, at the end.
+    pub(super) fn at(&self, figure: f64) -> f64 {
+        let figure = figure.clamp(self.low, self.high);
+        let (figure, low, high) = if self.log {
+            (figure.ln(), self.low.ln(), self.high.ln())
+        } else {
+            (figure, self.low, self.high)
+        };
+        self.from + (figure - low) / (high - low) * (self.to - self.from)
+    }
+
+    /// Whether a figure lies on the axis.
+    pub(super) fn holds(&self, figure: f64) -> bool {
+        (self.low..=self.high).contains(&figure)
+    }
+}
+
+/// The round step at or above a width.
+fn step(width: f64) -> f64 {
+    let ten = 10f64.powf(width.log10().floor());
+    let steps = STEPS.iter().map(|step| step * ten);
+    steps
+        .chain([10.0 * ten])
+        .find(|step| *step >= width * (1.0 - 1e-9))
+        .unwrap_or(10.0 * ten)
+}
+
+/// A tick's figure with as many digits as its step needs.
+pub(super) fn tick(figure: f64, ticks: &[f64]) -> String {
+    let step = match ticks {
+        [first, second, ..] => (second - first).abs(),
+        _ => 1.0,
+    };
+    let digits = (-step.log10().floor()).clamp(0.0, 6.0) as usize;
+    format!("{:.digits$}", figure + 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_straight_axis_has_its_ticks_at_round_figures() {
+        let (scale, ticks) = Scale::linear(4.0, 10.0, (0.0, 600.0), 6);
+        assert_eq!(ticks, [4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]);
+        assert!((scale.at(7.0) - 300.0).abs() < 1e-9);
+        let (_, ticks) = Scale::linear(4.7, 9.9, (0.0, 600.0), 3);
+        assert_eq!(ticks, [6.0, 8.0]);
+        assert_eq!(tick(0.1 + 0.2, &[0.0, 0.1]), "0.3");
+    }
+
+    #[test]
+    fn figures_all_alike_still_have_an_axis() {
+        for figure in [0.0, 5.0, 1e-12] {
+            let (scale, ticks) = Scale::linear(figure, figure, (0.0, 100.0), 5);
+            assert!(
+                scale.at(figure).is_finite() && !ticks.is_empty(),
+                "{figure}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_ratio_and_its_reciprocal_are_as_far_from_one() {
+        let (scale, ticks) = Scale::ratios(0.25, 4.0, (0.0, 400.0), 40.0);
+        assert!((scale.at(1.0) - 200.0).abs() < 1e-9);
+        assert!((scale.at(2.0) + scale.at(0.5) - 400.0).abs() < 1e-9);
+        assert!(
+            ticks.contains(&1.0)
+                && ticks
+                    .windows(2)
+                    .all(|t| scale.at(t[1]) - scale.at(t[0]) >= 40.0)
+        );
+        assert!(!scale.holds(5.0) && scale.at(5.0) <= 400.0);
+    }
+}

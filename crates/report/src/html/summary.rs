@@ -1,0 +1,96 @@
+//! The table of cells.
+
+use wirecost_stats::Summary;
+
+use super::chart::{Table, figure};
+use crate::document::{CellResult, Document};
+use crate::words;
+
+/// A column of figures: its head, and its field where the cell has a figure.
+type Figure = (&'static str, fn(&CellResult) -> Option<String>);
+
+const FIGURES: [Figure; 11] = [
+    ("Gbit/s#", |cell| {
+        Some(words::gbps(cell.throughput_gbps?.median))
+    }),
+    ("95 % interval#", |cell| {
+        let summary = cell.throughput_gbps?;
+        Some(format!(
+            "[{}, {}]",
+            words::gbps(summary.low?),
+            words::gbps(summary.high?)
+        ))
+    }),
+    ("±%#", |cell| {
+        Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
+    }),
+    ("line limit#", |cell| {
+        Some(words::gbps(cell.line_limit_gbps?))
+    }),
+    ("% of limit#", |cell| {
+        let share = cell.throughput_gbps?.median / cell.line_limit_gbps?;
+        Some(format!("{:.0}", share * 100.0))
+    }),
+    ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
+    ("sender CPU#", |cell| {
+        median(cell.sender_cpu_percent_per_gbps, 1)
+    }),
+    ("receiver CPU#", |cell| {
+        median(cell.receiver_cpu_percent_per_gbps, 1)
+    }),
+    ("CPU#", |cell| median(cell.cpu_percent_per_gbps, 1)),
+    ("kframes/s#", |cell| {
+        Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3))
+    }),
+    ("segments/ packet#", |cell| {
+        median(cell.segments_per_packet, 1)
+    }),
+];
+
+fn median(summary: Option<Summary>, digits: usize) -> Option<String> {
+    Some(figure(Some(summary?.median), digits))
+}
+
+pub(super) fn table(doc: &Document) -> Table {
+    // What no cell has a figure for is not a column of this run.
+    let figures: Vec<Figure> = FIGURES
+        .into_iter()
+        .filter(|(_, figure)| doc.cells.iter().any(|cell| figure(cell).is_some()))
+        .collect();
+    let levels: Vec<&str> = doc
+        .factors
+        .iter()
+        .map(|factor| words::factor(&factor.key))
+        .collect();
+    let first = if levels.is_empty() {
+        vec!["cell"]
+    } else {
+        levels
+    };
+    let heads = first
+        .into_iter()
+        .chain(figures.iter().map(|(head, _)| *head));
+    let heads = heads.chain(["retransmits#", "valid#", "marked#"]);
+    let mut table = Table::new("Every cell: medians of its valid samples", heads);
+    for cell in &doc.cells {
+        let mut fields: Vec<String> = doc
+            .factors
+            .iter()
+            .map(|factor| cell.levels.get(&factor.key).cloned().unwrap_or_default())
+            .collect();
+        if fields.is_empty() {
+            fields.push(words::cell(doc, cell));
+        }
+        let none = || "–".to_owned();
+        fields.extend(
+            figures
+                .iter()
+                .map(|(_, figure)| figure(cell).unwrap_or_else(none)),
+        );
+        fields.push(median(cell.retransmits, 0).unwrap_or_else(none));
+        fields.push(format!("{} of {}", cell.valid, cell.samples));
+        fields.push(cell.marked.to_string());
+        table.row(Some(cell.cell), fields);
+    }
+    table.finish("`cells` of `wirecost report RUN_DIR --json`.")
+}

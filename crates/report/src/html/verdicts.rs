@@ -1,0 +1,197 @@
+//! The table of verdicts, and how a verdict looks.
+
+use serde::Serialize;
+use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::metric::Metric;
+
+use super::chart::ROWS;
+use crate::document::Document;
+use crate::words;
+
+/// Every verdict, in the order in which they are explained.
+pub(super) const ALL: [Verdict; 6] = [
+    Verdict::Pays,
+    Verdict::Costs,
+    Verdict::Gains,
+    Verdict::Loses,
+    Verdict::MakesNoDifference,
+    Verdict::CannotTellYet,
+];
+
+/// Its class in the style sheet.
+pub(super) const fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pays => "pays",
+        Verdict::Costs => "costs",
+        Verdict::Gains => "gains",
+        Verdict::Loses => "loses",
+        Verdict::MakesNoDifference => "same",
+        Verdict::CannotTellYet => "open",
+    }
+}
+
+/// Its sign, for those to whom colours say nothing.
+pub(super) const fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pays => "▲",
+        Verdict::Costs => "▼",
+        Verdict::Gains => "△",
+        Verdict::Loses => "▽",
+        Verdict::MakesNoDifference => "=",
+        Verdict::CannotTellYet => "?",
+    }
+}
+
+/// `×1.52 [1.45, 1.60]`.
+pub(super) fn ratio(effect: &Effect) -> String {
+    words::ratio_and_interval(effect.ratio, effect.low, effect.high).map_or_else(
+        || "no valid pair".into(),
+        |ratio| ratio.replacen('x', "×", 1),
+    )
+}
+
+/// The table: a row for what is compared, a column for each metric.
+#[derive(Debug, Serialize)]
+pub(super) struct Verdicts {
+    /// The metrics' words.
+    metrics: Vec<&'static str>,
+    /// One for every change.
+    groups: Vec<Group>,
+    /// What is not in it, and where it is.
+    left_out: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Group {
+    /// `guest MTU 8900 instead of 1500`.
+    contrast: String,
+    rows: Vec<Line>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    /// `vxlan, offload none`.
+    place: String,
+    verdicts: Vec<Option<Field>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Field {
+    class: &'static str,
+    sign: &'static str,
+    word: &'static str,
+    ratio: Option<String>,
+    interval: Option<String>,
+    /// Where there are fewer rounds than in the run.
+    rounds: Option<String>,
+}
+
+/// One word, the rest of which the page explains.
+pub(super) const fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pays => "pays",
+        Verdict::Costs => "costs",
+        Verdict::Gains => "gains",
+        Verdict::Loses => "loses",
+        Verdict::MakesNoDifference => "no difference",
+        Verdict::CannotTellYet => "cannot tell yet",
+    }
+}
+
+pub(super) fn table(doc: &Document) -> Verdicts {
+    let metrics = Metric::of(doc.cores);
+    let mut groups: Vec<Group> = Vec::new();
+    // The effects of one pair of cells follow each other, a metric each.
+    let same = |a: &Effect, b: &Effect| {
+        (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
+    };
+    let pairs: Vec<&[Effect]> = doc.effects.chunk_by(same).collect();
+    for pair in pairs.iter().take(ROWS) {
+        let contrast = words::contrast(&pair[0].factor, &pair[0].from, &pair[0].to);
+        let line = Line {
+            place: words::levels(&doc.factors, &pair[0].where_),
+            verdicts: metrics
+                .iter()
+                .map(|metric| {
+                    let effect = pair.iter().find(|effect| effect.metric == *metric)?;
+                    Some(field(effect, doc.rounds_done))
+                })
+                .collect(),
+        };
+        match groups.iter_mut().find(|group| group.contrast == contrast) {
+            Some(group) => group.rows.push(line),
+            None => groups.push(Group {
+                contrast,
+                rows: vec![line],
+            }),
+        }
+    }
+    Verdicts {
+        metrics: metrics.iter().map(|metric| metric.words()).collect(),
+        groups,
+        left_out: (pairs.len() > ROWS).then(|| {
+            format!(
+                "These are the first {ROWS} of {} comparisons; all of them: `effects` of `wirecost report RUN_DIR --json`.",
+                pairs.len()
+            )
+        }),
+    }
+}
+
+fn field(effect: &Effect, rounds_done: u32) -> Field {
+    let text = ratio(effect);
+    let (ratio, interval) = match text.split_once(' ') {
+        Some((ratio, interval)) if interval.starts_with('[') => {
+            (Some(ratio.to_owned()), Some(interval.to_owned()))
+        }
+        _ => (effect.ratio.map(|_| text), None),
+    };
+    Field {
+        class: class(effect.verdict),
+        sign: sign(effect.verdict),
+        word: word(effect.verdict),
+        ratio,
+        interval,
+        rounds: match effect.rounds {
+            0 => Some("no valid pair".into()),
+            1 => Some("an interval needs two rounds".into()),
+            n if n < rounds_done => Some(format!("{n} of {rounds_done} rounds")),
+            _ => None,
+        },
+    }
+}
+
+/// How a verdict is explained.
+#[derive(Debug, Serialize)]
+pub(super) struct Meaning {
+    class: &'static str,
+    sign: &'static str,
+    word: &'static str,
+    says: String,
+}
+
+/// What every verdict means, with this run's margin.
+pub(super) fn meanings(low: f64, high: f64) -> Vec<Meaning> {
+    let band = format!("{low:.2} to {high:.2}");
+    ALL.into_iter()
+        .map(|verdict| Meaning {
+            class: class(verdict),
+            sign: sign(verdict),
+            word: word(verdict),
+            says: match verdict {
+                Verdict::Pays => {
+                    format!("the whole interval is better than the band from {band}: worth it")
+                }
+                Verdict::Costs => format!("the whole interval is worse than the band from {band}"),
+                Verdict::Gains => "better for certain, perhaps by less than is worth it".into(),
+                Verdict::Loses => "worse for certain, perhaps by less than is worth it".into(),
+                Verdict::MakesNoDifference => {
+                    format!("the whole interval is within {band}: no difference worth having")
+                }
+                Verdict::CannotTellYet => {
+                    "the interval is too wide to say: more rounds are needed".into()
+                }
+            },
+        })
+        .collect()
+}

@@ -1,0 +1,250 @@
+//! A result as GitHub-flavoured Markdown, for a pull request or a wiki: what the terminal says,
+//! the verdicts first.
+
+use std::fmt::Write as _;
+
+use wirecost_model::effect::Effect;
+use wirecost_model::metric::Metric;
+use wirecost_stats::{Margin, Summary};
+
+use crate::document::{CellResult, Document};
+use crate::visible::visible;
+use crate::{notes, short, words};
+
+/// Prints a result. Every text of the record is escaped: it is shown as it is, and neither markup,
+/// nor HTML, nor a mention of somebody.
+pub fn markdown(doc: &Document) -> String {
+    let mut page = Page::default();
+    page.line(&format!("## {}", text(&notes::title(doc))));
+    if let Some(description) = &doc.description {
+        page.paragraph(&text(description));
+    }
+    if let Some((label, why)) = notes::stopped(doc) {
+        page.paragraph(&format!("**{}** {}", text(&label), text(&why)));
+    }
+    page.gap();
+    for sentence in short::sentences(doc, '×') {
+        page.line(&format!("- {}", text(&sentence)));
+    }
+    oddities(doc, &mut page);
+    verdicts(doc, &mut page);
+    cells(doc, &mut page);
+    published(doc, &mut page);
+    page.heading("Environment");
+    page.paragraph(&text(notes::LAB));
+    page.paragraph(&text(&format!("{}.", notes::place(doc))));
+    page.paragraph(&text(&format!(
+        "Started {}, seed {}, wirecost {}, record version {}. To repeat it: the plan.yaml of the run directory.",
+        doc.started, doc.seed, doc.program_version, doc.record_version
+    )));
+    page.0
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    fn gap(&mut self) {
+        if !self.0.is_empty() && !self.0.ends_with("\n\n") {
+            self.0.push('\n');
+        }
+    }
+
+    fn paragraph(&mut self, paragraph: &str) {
+        self.gap();
+        self.line(paragraph);
+    }
+
+    fn heading(&mut self, heading: &str) {
+        self.gap();
+        self.line(&format!("### {heading}"));
+        self.gap();
+    }
+
+    /// A table; heads that end in `#` are of columns of figures.
+    fn table(&mut self, heads: &[String], rows: impl IntoIterator<Item = Vec<String>>) {
+        self.gap();
+        let names = heads.iter().map(|head| head.trim_end_matches('#'));
+        self.line(&format!("| {} |", names.collect::<Vec<_>>().join(" | ")));
+        let side = |head: &String| if head.ends_with('#') { "---:" } else { "---" };
+        let sides: Vec<&str> = heads.iter().map(side).collect();
+        self.line(&format!("| {} |", sides.join(" | ")));
+        for row in rows {
+            self.line(&format!("| {} |", row.join(" | ")));
+        }
+    }
+}
+
+/// Text as it is, in one line: no character of it means anything to Markdown or HTML.
+fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '\n' | '\t' => out.push(' '),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            // A name behind it would be told that it was mentioned.
+            '@' => out.push_str("@<!-- -->"),
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '|' | '~' | '#' | '!' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn oddities(doc: &Document, page: &mut Page) {
+    let invalid = notes::invalid(doc);
+    let marked = notes::marked(doc);
+    if invalid.is_none() && marked.is_none() && doc.warnings.is_empty() {
+        return;
+    }
+    page.heading("To know before you rely on it");
+    if let Some(label) = invalid {
+        page.line(&format!("- **{}**", text(&label)));
+        for line in notes::invalid_alike(doc) {
+            page.line(&format!("  - {}", text(&line)));
+        }
+    }
+    if let Some(marked) = marked {
+        page.line(&format!("- {}", text(&marked)));
+    }
+    for warning in &doc.warnings {
+        page.line(&format!("- {}.", text(warning)));
+    }
+}
+
+fn verdicts(doc: &Document, page: &mut Page) {
+    if doc.effects.is_empty() {
+        return;
+    }
+    page.heading("What each change does, other things equal");
+    let metrics = Metric::of(doc.cores);
+    let heads = ["change", "where"].into_iter().map(str::to_owned);
+    let heads = heads.chain(metrics.iter().map(|metric| metric.words().to_owned()));
+    let same = |a: &Effect, b: &Effect| {
+        (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
+    };
+    let rows = doc.effects.chunk_by(same).map(|pair| {
+        let first = &pair[0];
+        let mut row = vec![
+            text(&words::contrast(&first.factor, &first.from, &first.to)),
+            text(&words::levels(&doc.factors, &first.where_)),
+        ];
+        row.extend(metrics.iter().map(|metric| {
+            let effect = pair.iter().find(|effect| effect.metric == *metric);
+            effect.map_or_else(|| "–".into(), |effect| verdict(effect, doc.rounds_done))
+        }));
+        row
+    });
+    page.table(&heads.collect::<Vec<_>>(), rows);
+    let margin = Margin::of(doc.repeat.worth);
+    page.paragraph(&format!(
+        "× is the ratio paired within rounds, \\[ \\] its 95 % interval. **pays**, **costs**: all of it outside {:.2} to \
+         {:.2}; **makes no difference**: all of it within; **gains**, **loses**: beyond 1, perhaps less than worth; \
+         **cannot tell yet**: more rounds are needed. For throughput more is better, for CPU less.",
+        margin.low, margin.high
+    ));
+}
+
+fn verdict(effect: &Effect, rounds_done: u32) -> String {
+    let mut said = format!("**{}**", effect.verdict);
+    if let Some(ratio) = words::ratio_and_interval(effect.ratio, effect.low, effect.high) {
+        // Writing to a string does not fail.
+        let _ = write!(said, " {}", text(&ratio.replacen('x', "×", 1)));
+    }
+    if effect.rounds < rounds_done {
+        let _ = write!(said, " ({} of {rounds_done} rounds)", effect.rounds);
+    }
+    said
+}
+
+/// A column of figures: its head, and its field where the cell has a figure.
+type Figure = (&'static str, fn(&CellResult) -> Option<String>);
+
+const FIGURES: [Figure; 9] = [
+    ("Gbit/s#", |cell| {
+        Some(words::gbps(cell.throughput_gbps?.median))
+    }),
+    ("±%#", |cell| {
+        Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
+    }),
+    ("line limit#", |cell| {
+        Some(words::gbps(cell.line_limit_gbps?))
+    }),
+    ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
+    ("sender CPU#", |cell| {
+        median(cell.sender_cpu_percent_per_gbps, 1)
+    }),
+    ("receiver CPU#", |cell| {
+        median(cell.receiver_cpu_percent_per_gbps, 1)
+    }),
+    ("CPU#", |cell| median(cell.cpu_percent_per_gbps, 1)),
+    ("kframes/s#", |cell| {
+        Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3))
+    }),
+    ("segs/packet#", |cell| median(cell.segments_per_packet, 1)),
+];
+
+fn median(summary: Option<Summary>, digits: usize) -> Option<String> {
+    Some(format!("{:.digits$}", summary?.median))
+}
+
+fn cells(doc: &Document, page: &mut Page) {
+    page.heading("Cells");
+    let figures: Vec<Figure> = FIGURES
+        .into_iter()
+        .filter(|(_, figure)| doc.cells.iter().any(|cell| figure(cell).is_some()))
+        .collect();
+    let heads = ["cell".to_owned()].into_iter();
+    let heads = heads.chain(figures.iter().map(|(head, _)| (*head).to_owned()));
+    let heads: Vec<String> = heads.chain(["valid#".to_owned()]).collect();
+    let rows = doc.cells.iter().map(|cell| {
+        let mut row = vec![text(&words::cell(doc, cell))];
+        row.extend(
+            figures
+                .iter()
+                .map(|(_, figure)| figure(cell).unwrap_or_else(|| "–".into())),
+        );
+        row.push(format!("{} of {}", cell.valid, cell.samples));
+        row
+    });
+    page.table(&heads, rows);
+    page.paragraph(
+        "Gbit/s: what the receiving application read, median of valid samples; ±%: its relative standard deviation; line \
+         limit: the TCP payload that the line carries in such frames; CPU: percent of one core per Gbit/s, everything that \
+         was not idle; kframes/s: thousand frames a second on the wire, both directions; segs/packet: segments on the wire \
+         per packet that the receiver's TCP handled.",
+    );
+}
+
+fn published(doc: &Document, page: &mut Page) {
+    let Some(published) = &doc.published else {
+        return;
+    };
+    page.heading("Beside published figures");
+    page.paragraph(&text(&published.source));
+    let heads = ["change", "published#", "here#"].map(str::to_owned);
+    let times = |ratio: String| text(&ratio.replacen('x', "×", 1));
+    let rows = published.ratios.iter().map(|ratio| {
+        let here = words::ratio_and_interval(ratio.here, ratio.low, ratio.high);
+        vec![
+            text(&notes::published_contrast(doc, ratio)),
+            times(words::ratio(ratio.published)),
+            here.map_or_else(|| "not measured".into(), times),
+        ]
+    });
+    page.table(&heads, rows);
+    page.gap();
+    for note in &published.notes {
+        page.line(&format!("- {}", text(&notes::published_note(doc, note))));
+    }
+}

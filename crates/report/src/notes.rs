@@ -1,0 +1,176 @@
+//! What stands around the verdicts, in sentences: where it ran, published figures, invalid and
+//! marked samples, the outcome, how a verdict is read. Every form of the result says the same.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use wirecost_model::plan::Cores;
+use wirecost_stats::Margin;
+
+use crate::document::{Document, Ending};
+use crate::published::{PublishedNote, PublishedRatio};
+use crate::words;
+
+/// What a lab measures, and what it does not.
+pub(crate) const LAB: &str =
+    "Network namespaces on this machine: the cost of its software stack, not of a NIC.";
+
+/// `jumbo-or-not: 8 cells, 10 rounds of 0.8 s`.
+pub(crate) fn title(doc: &Document) -> String {
+    format!(
+        "{}: {}, {} of {} s",
+        doc.name,
+        words::count(doc.cells.len(), "cell"),
+        words::count(doc.rounds_planned as usize, "round"),
+        doc.repeat.seconds
+    )
+}
+
+/// Kernel, processor, cores, and how much of the time was measured.
+pub(crate) fn place(doc: &Document) -> String {
+    let mut place = format!(
+        "Linux {}, {}{}; {}",
+        doc.environment.kernel,
+        doc.environment.cpu_model,
+        if doc.environment.virtual_machine {
+            " (virtual machine)"
+        } else {
+            ""
+        },
+        cores(doc)
+    );
+    if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
+        // Writing to a string does not fail.
+        let _ = write!(
+            place,
+            "; {seconds:.0} s, {:.0}% of it measured",
+            share * 100.0
+        );
+    }
+    place
+}
+
+fn cores(doc: &Document) -> String {
+    let environment = &doc.environment;
+    match doc.cores {
+        Cores::Shared => format!(
+            "both hosts share {}, so CPU is the machine's",
+            words::cores(&environment.cpus)
+        ),
+        Cores::Split => environment
+            .hosts
+            .iter()
+            .map(|(name, host)| format!("host {name} on {}", words::cores(&host.cpus)))
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+/// What was compared, as a published ratio has it.
+pub(crate) fn published_contrast(doc: &Document, ratio: &PublishedRatio) -> String {
+    let mut what = words::contrast(&ratio.factor, &ratio.from, &ratio.to);
+    if !ratio.where_.is_empty() {
+        what.push_str(", ");
+        what.push_str(&words::levels(&doc.factors, &ratio.where_));
+    }
+    what
+}
+
+/// How a published configuration differs.
+pub(crate) fn published_note(doc: &Document, note: &PublishedNote) -> String {
+    format!(
+        "Published for {}: {}",
+        words::levels(&doc.factors, &note.levels),
+        note.note
+    )
+}
+
+/// `2 of 80 samples not valid, in no verdict:`; nothing where all are valid.
+pub(crate) fn invalid(doc: &Document) -> Option<String> {
+    (!doc.invalid.is_empty()).then(|| {
+        format!(
+            "{} of {} not valid, in no verdict:",
+            doc.invalid.len(),
+            words::count(doc.samples as usize, "sample")
+        )
+    })
+}
+
+/// Where the invalid samples are and why, those alike in one line.
+pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
+    let mut alike: BTreeMap<(u32, &str), Vec<u32>> = BTreeMap::new();
+    for sample in &doc.invalid {
+        alike
+            .entry((sample.cell, &sample.reason))
+            .or_default()
+            .push(sample.round + 1);
+    }
+    alike
+        .iter()
+        .map(|((cell, reason), rounds)| {
+            let levels = doc.cells.iter().find(|result| result.cell == *cell);
+            let levels = levels.map_or_else(String::new, |result| {
+                words::levels(&doc.factors, &result.levels)
+            });
+            let place = if levels.is_empty() {
+                String::new()
+            } else {
+                format!("{levels}, ")
+            };
+            let rounds: Vec<String> = rounds.iter().map(ToString::to_string).collect();
+            let noun = if rounds.len() == 1 { "round" } else { "rounds" };
+            format!("{place}{noun} {}: {reason}", rounds.join(", "))
+        })
+        .collect()
+}
+
+/// How many samples may have been disturbed, and by what.
+pub(crate) fn marked(doc: &Document) -> Option<String> {
+    if doc.marks.is_empty() {
+        return None;
+    }
+    let marked: u32 = doc.cells.iter().map(|cell| cell.marked).sum();
+    let kinds: Vec<String> = doc
+        .marks
+        .iter()
+        .map(|mark| format!("{} {}", mark.kind.replace('-', " "), mark.samples))
+        .collect();
+    Some(format!(
+        "{marked} of {} may have been disturbed, and count all the same: {}.",
+        words::count(doc.samples as usize, "sample"),
+        kinds.join(", ")
+    ))
+}
+
+/// After how many rounds the run stopped, and why; nothing where it came to its end.
+pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
+    let how = match doc.outcome {
+        Ending::Complete => return None,
+        Ending::Interrupted => "interrupted",
+        Ending::Failed => "failed",
+        Ending::NoEnd => {
+            "the record has no end: the run was killed, could not write it, or is still going"
+        }
+    };
+    let reason = doc
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(" ({reason})"));
+    let label = format!(
+        "Stopped after {} of {}:",
+        doc.rounds_done,
+        words::count(doc.rounds_planned as usize, "round")
+    );
+    Some((label, format!("{how}{reason}.")))
+}
+
+/// What the verdicts' words mean, with this run's margin.
+pub(crate) fn how_to_read(doc: &Document) -> String {
+    let margin = Margin::of(doc.repeat.worth);
+    format!(
+        "How to read: x is the ratio paired within rounds, [ ] its 95% interval. pays, costs: all of it outside {:.2} to \
+         {:.2}; makes no difference: all of it within; gains, loses: beyond 1, perhaps less than worth; cannot tell yet: \
+         more rounds are needed.",
+        margin.low, margin.high
+    )
+}

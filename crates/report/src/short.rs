@@ -1,0 +1,187 @@
+//! What a run comes to, in at most four sentences.
+
+use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::metric::Metric;
+
+use crate::document::Document;
+use crate::words;
+
+/// Changes that get a sentence: those with the largest effects.
+const CHANGES: usize = 3;
+
+/// A cell this near to its line's limit fills the line.
+const FILLS: f64 = 0.95;
+
+/// Every change, its throughput and its CPU, the other factors taken together; then what limits the conclusions.
+/// `times` stands before a ratio: `x` or `×`.
+pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
+    if doc.samples == doc.invalid.len() as u32 {
+        return vec!["No sample is valid: nothing can be told.".into()];
+    }
+    if doc.effects.is_empty() {
+        return vec!["Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare.".into()];
+    }
+    let mut changes: Vec<Change> = doc
+        .factors
+        .iter()
+        .flat_map(|factor| {
+            let others = factor.levels.iter().skip(1);
+            others.map(|to| Change::of(doc, &factor.key, to))
+        })
+        .filter(|change| !change.throughput.is_empty())
+        .collect();
+    while changes.len() > CHANGES {
+        let smallest = (0..changes.len())
+            .min_by(|&a, &b| f64::total_cmp(&changes[a].size(), &changes[b].size()));
+        changes.remove(smallest.unwrap_or(CHANGES));
+    }
+    let mut sentences: Vec<String> = changes
+        .iter()
+        .map(|change| change.sentence(doc, times))
+        .collect();
+    sentences.extend(limits(doc));
+    sentences
+}
+
+/// One level of one factor against the reference, wherever it was measured.
+struct Change<'a> {
+    throughput: Vec<&'a Effect>,
+    cpu: Vec<&'a Effect>,
+}
+
+impl<'a> Change<'a> {
+    fn of(doc: &'a Document, factor: &str, to: &str) -> Self {
+        let (throughput, cpu) = doc
+            .effects
+            .iter()
+            .filter(|effect| effect.factor == factor && effect.to == to)
+            .partition(|effect| effect.metric == Metric::Throughput);
+        Self { throughput, cpu }
+    }
+
+    /// The largest effect of all, on the log scale.
+    fn size(&self) -> f64 {
+        let effects = self.throughput.iter().chain(&self.cpu);
+        effects.map(|effect| size(effect)).fold(0.0, f64::max)
+    }
+
+    fn sentence(&self, doc: &Document, times: char) -> String {
+        let effect = self.throughput[0];
+        let mut text = words::contrast(&effect.factor, &effect.from, &effect.to);
+        text.push_str(": in throughput it ");
+        text.push_str(&tally(doc, &self.throughput, times));
+        if !self.cpu.is_empty() {
+            text.push_str("; in CPU per Gbit/s it ");
+            text.push_str(&tally(doc, &self.cpu, times));
+        }
+        text.push('.');
+        let first = text[..1].to_uppercase();
+        first + &text[1..]
+    }
+}
+
+fn size(effect: &Effect) -> f64 {
+    effect.ratio.map_or(0.0, |ratio| ratio.ln().abs())
+}
+
+/// `pays in 2 of 4 (most x1.98: vxlan, offload none), makes no difference in 2`.
+fn tally(doc: &Document, effects: &[&Effect], times: char) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for verdict in [
+        Verdict::Pays,
+        Verdict::Costs,
+        Verdict::Gains,
+        Verdict::Loses,
+        Verdict::MakesNoDifference,
+        Verdict::CannotTellYet,
+    ] {
+        let these = effects.iter().filter(|effect| effect.verdict == verdict);
+        let Some(most) = these
+            .clone()
+            .max_by(|a, b| f64::total_cmp(&size(a), &size(b)))
+        else {
+            continue;
+        };
+        let count = these.count();
+        let share = match (count, effects.len()) {
+            (1, 1) => String::new(),
+            (n, all) if n == all => format!(" in all {all}"),
+            (n, all) if parts.is_empty() => format!(" in {n} of {all}"),
+            (n, _) => format!(" in {n}"),
+        };
+        let settled = !matches!(verdict, Verdict::MakesNoDifference | Verdict::CannotTellYet);
+        let example = match most.ratio {
+            Some(ratio) if settled => format!(" ({})", example(doc, most, ratio, count, times)),
+            _ => String::new(),
+        };
+        parts.push(format!("{}{share}{example}", verb(verdict)));
+    }
+    parts.join(", ")
+}
+
+/// The verdict within a sentence whose subject is the change.
+const fn verb(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pays => "pays",
+        Verdict::Costs => "costs",
+        Verdict::Gains => "gains (perhaps less than worth)",
+        Verdict::Loses => "loses (perhaps less than worth)",
+        Verdict::MakesNoDifference => "makes no difference",
+        Verdict::CannotTellYet => "cannot be told yet",
+    }
+}
+
+/// `most x1.98: vxlan, offload none`; of the only one, no `most`.
+fn example(doc: &Document, effect: &Effect, ratio: f64, of: usize, times: char) -> String {
+    let mut text = String::new();
+    if of > 1 {
+        text.push_str("most ");
+    }
+    text.push(times);
+    text.push_str(&words::figure(ratio));
+    let place = words::levels(&doc.factors, &effect.where_);
+    let side = match effect.metric {
+        Metric::SenderCpu => "sender",
+        Metric::ReceiverCpu => "receiver",
+        Metric::Throughput | Metric::Cpu => "",
+    };
+    let place: Vec<&str> = [side, &place]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    if !place.is_empty() {
+        text.push_str(": ");
+        text.push_str(&place.join(", "));
+    }
+    text
+}
+
+fn limits(doc: &Document) -> Option<String> {
+    let full = doc
+        .cells
+        .iter()
+        .filter(|cell| {
+            let pair = cell.throughput_gbps.zip(cell.line_limit_gbps);
+            pair.is_some_and(|(throughput, limit)| throughput.median >= FILLS * limit)
+        })
+        .count();
+    let unclear = doc
+        .effects
+        .iter()
+        .filter(|effect| effect.verdict == Verdict::CannotTellYet)
+        .count();
+    let mut parts = Vec::new();
+    if full > 1 {
+        parts.push(format!(
+            "{full} of {} are at the line's limit (within 5%): there throughput follows the limit, and CPU tells the difference",
+            words::count(doc.cells.len(), "cell")
+        ));
+    }
+    if unclear > 0 {
+        parts.push(format!(
+            "{unclear} of {} cannot be told yet: more rounds narrow them",
+            words::count(doc.effects.len(), "comparison")
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join("; ") + ".")
+}

@@ -1,0 +1,199 @@
+//! Factors, levels and ratios in words.
+
+use wirecost_model::cell::Factor;
+use wirecost_model::plan::Levels;
+
+use crate::document::{CellResult, Document};
+
+/// A factor's name in a sentence.
+pub(crate) fn factor(key: &str) -> &str {
+    match key {
+        "guest_mtu" => "guest MTU",
+        "guest_ip" => "guest IP",
+        "underlay.ip" => "underlay IP",
+        "underlay.mtu" => "underlay MTU",
+        "underlay.rate" => "underlay rate",
+        "message" => "write size",
+        "congestion" => "congestion control",
+        "socket_buffer" => "socket buffer",
+        other => other,
+    }
+}
+
+/// A factor's name above a column, in two lines where it is long.
+pub(crate) fn column(key: &str) -> String {
+    match key {
+        "encapsulation" => "encap-\nsulation".into(),
+        other => factor(other).replace(' ', "\n"),
+    }
+}
+
+/// `vxlan`, `no encapsulation`, `guest MTU 1500`, `offload none`.
+fn level(key: &str, level: &str) -> String {
+    match (key, level) {
+        ("guest_ip", "ipv4") => "IPv4 guests".into(),
+        ("guest_ip", "ipv6") => "IPv6 guests".into(),
+        ("underlay.ip", "ipv4") => "IPv4 underlay".into(),
+        ("underlay.ip", "ipv6") => "IPv6 underlay".into(),
+        ("encapsulation", "none") => "no encapsulation".into(),
+        ("encapsulation", level) => level.into(),
+        (key, level) => format!("{} {level}", factor(key)),
+    }
+}
+
+/// `guest MTU 8900 instead of 1500`.
+pub(crate) fn contrast(key: &str, from: &str, to: &str) -> String {
+    format!("{} {to} instead of {from}", factor(key))
+}
+
+/// The levels in the order of the plan's factors, those that were not varied last: `vxlan, offload none`.
+pub(crate) fn levels(factors: &[Factor], levels: &Levels) -> String {
+    let varied = factors.iter().map(|factor| factor.key.as_str());
+    let constant = levels
+        .keys()
+        .map(String::as_str)
+        .filter(|key| factors.iter().all(|factor| factor.key != *key));
+    varied
+        .chain(constant)
+        .filter_map(|key| Some(level(key, levels.get(key)?)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A cell by its varied levels; where nothing was varied, those that a network is known by.
+pub(crate) fn cell(doc: &Document, cell: &CellResult) -> String {
+    if !cell.levels.is_empty() {
+        return self::levels(&doc.factors, &cell.levels);
+    }
+    let known = |key: &str| matches!(key, "guest_mtu" | "encapsulation" | "offload");
+    let levels = cell.all_levels.iter().filter(|(key, _)| known(key));
+    let levels = levels.map(|(key, level)| (key.clone(), level.clone()));
+    self::levels(&[], &levels.collect())
+}
+
+/// A ratio with as many digits as tell something: `x1.52`, `x0.061`, `x12.3`.
+pub(crate) fn ratio(ratio: f64) -> String {
+    format!("x{}", figure(ratio))
+}
+
+/// `x1.52 [1.45, 1.60]`; without an interval the ratio alone; without a ratio nothing.
+pub(crate) fn ratio_and_interval(
+    of: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+) -> Option<String> {
+    let ratio = ratio(of?);
+    Some(match (low, high) {
+        (Some(low), Some(high)) => format!("{ratio} [{}, {}]", end(low), end(high)),
+        _ => ratio,
+    })
+}
+
+/// An interval's end. Beyond a hundred times or a hundredth it says only that nothing is known.
+fn end(ratio: f64) -> String {
+    const FAR: f64 = 100.0;
+    match ratio {
+        r if r < FAR.recip() => format!("<{}", FAR.recip()),
+        r if r > FAR => format!(">{FAR}"),
+        r => figure(r),
+    }
+}
+
+/// Gbit/s with two decimals, and with more where these would tell too little: 0.0987.
+pub(crate) fn gbps(gbps: f64) -> String {
+    let decimals = match gbps {
+        g if g >= 0.995 || g <= 0.0 => 2,
+        g if g >= 0.0995 => 3,
+        g if g >= 0.00995 => 4,
+        _ => 5,
+    };
+    format!("{gbps:.decimals$}")
+}
+
+/// A ratio's digits.
+pub(crate) fn figure(ratio: f64) -> String {
+    match ratio {
+        r if r < 0.1 => format!("{r:.3}"),
+        r if r < 10.0 => format!("{r:.2}"),
+        r => format!("{r:.1}"),
+    }
+}
+
+/// `1 round`, `8 rounds`.
+pub(crate) fn count(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `core 0`, `cores 0-3, 6`.
+pub(crate) fn cores(cpus: &[u32]) -> String {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    let runs: Vec<String> = cpus
+        .chunk_by(|a, b| a + 1 == *b)
+        .filter_map(|run| match run {
+            [] => None,
+            [one] => Some(one.to_string()),
+            [first, .., last] => Some(format!("{first}-{last}")),
+        })
+        .collect();
+    let noun = if cpus.len() == 1 { "core" } else { "cores" };
+    format!("{noun} {}", runs.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_listed_in_runs() {
+        assert_eq!(cores(&[1]), "core 1");
+        assert_eq!(cores(&[0, 1, 2, 5, 7, 8]), "cores 0-2, 5, 7-8");
+    }
+
+    #[test]
+    fn both_ips_of_a_cell_are_told_apart() {
+        let cell = Levels::from([
+            ("underlay.ip".into(), "ipv4".into()),
+            ("guest_ip".into(), "ipv6".into()),
+            ("encapsulation".into(), "vxlan".into()),
+        ]);
+        assert_eq!(levels(&[], &cell), "vxlan, IPv6 guests, IPv4 underlay");
+        assert_eq!(
+            contrast("underlay.ip", "ipv4", "ipv6"),
+            "underlay IP ipv6 instead of ipv4"
+        );
+    }
+
+    #[test]
+    fn an_interval_that_knows_nothing_is_not_given_digits() {
+        assert_eq!(
+            ratio_and_interval(Some(2.7), Some(1.0e-7), Some(1.07e6)).as_deref(),
+            Some("x2.70 [<0.01, >100]")
+        );
+    }
+
+    #[test]
+    fn slow_lines_have_three_digits_too() {
+        let cases = [
+            (9.8765, "9.88"),
+            (0.9412, "0.941"),
+            (0.0941, "0.0941"),
+            (0.00941, "0.00941"),
+            (0.0, "0.00"),
+        ];
+        for (figure, words) in cases {
+            assert_eq!(gbps(figure), words);
+        }
+    }
+
+    #[test]
+    fn ratios_keep_digits_that_tell_something() {
+        assert_eq!(ratio(1.524), "x1.52");
+        assert_eq!(ratio(0.0612), "x0.061");
+        assert_eq!(ratio(12.34), "x12.3");
+        assert_eq!(
+            ratio_and_interval(Some(1.5), None, None).as_deref(),
+            Some("x1.50")
+        );
+    }
+}

@@ -1,0 +1,415 @@
+//! The HTML report as another program reads it.
+
+mod fixture;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use fixture::{run, write};
+use scraper::{ElementRef, Html, Selector};
+use wirecost_model::plan::Cores;
+use wirecost_model::record::{Outcome, Run};
+use wirecost_model::sample::{Invalid, Mark};
+use wirecost_report::{Reading, document, html};
+
+fn page_with(run: &Run, plan: Option<&str>) -> String {
+    let reading = Reading {
+        run: run.clone(),
+        warnings: Vec::new(),
+        plan_text: plan.map(Into::into),
+    };
+    let doc = document(run, Path::new("/runs/x"), Vec::new());
+    html(&reading, &doc).expect("a page")
+}
+
+fn page(run: &Run) -> String {
+    page_with(run, Some("name: jumbo-or-not\n"))
+}
+
+fn all<'a>(page: &'a Html, selector: &str) -> Vec<ElementRef<'a>> {
+    let selector = Selector::parse(selector).expect("a selector");
+    page.select(&selector).collect()
+}
+
+fn text(element: &ElementRef) -> String {
+    element.text().collect()
+}
+
+/// Figures in a selection's `cx`, by which samples are drawn.
+fn places(page: &Html, selector: &str) -> Vec<String> {
+    let circles = all(page, selector);
+    let place = |circle: &ElementRef| circle.attr("cx").expect("a place").to_owned();
+    circles.iter().map(place).collect()
+}
+
+/// One run with an invalid and a marked sample.
+fn disturbed() -> Run {
+    let mut run = run(4, Cores::Split);
+    run.samples[3].invalid = Some(Invalid::Proof("1500 bytes were not acknowledged".into()));
+    run.samples[9].invalid = Some(Invalid::Build("no vxlan in this kernel".into()));
+    run.samples[9].stream = None;
+    run.samples[5].marks = vec![Mark::ForeignLoad {
+        cores: 0.4,
+        threshold: 0.1,
+    }];
+    run
+}
+
+#[test]
+fn the_page_has_its_parts_with_the_answer_first() {
+    let text = page(&run(3, Cores::Split));
+    let page = Html::parse_document(&text);
+    let sections = all(&page, "main > section");
+    let ids: Vec<_> = sections.iter().filter_map(|s| s.attr("id")).collect();
+    assert_eq!(
+        ids,
+        [
+            "answer",
+            "verdicts",
+            "effects",
+            "cells",
+            "published",
+            "plan",
+            "environment",
+            "method",
+            "reproduce"
+        ]
+    );
+    assert!(text.len() < 500_000, "{} bytes", text.len());
+}
+
+#[test]
+fn the_default_plan_s_size_stays_below_500_kb() {
+    let text = page(&run(10, Cores::Split));
+    assert!(text.len() < 500_000, "{} bytes", text.len());
+}
+
+#[test]
+fn every_chart_asks_a_question_and_has_its_numbers_as_a_table() {
+    for cores in [Cores::Split, Cores::Shared] {
+        let text = page(&run(3, cores));
+        let page = Html::parse_document(&text);
+        let charts = all(&page, "figure.chart");
+        let effects = if cores == Cores::Split { 3 } else { 2 };
+        assert_eq!(charts.len(), effects + 4);
+        for chart in charts {
+            let inside = Html::parse_fragment(&chart.html());
+            assert!(text_of(&inside, "h3").ends_with('?'), "{}", chart.html());
+            assert!(!text_of(&inside, "figcaption").is_empty());
+            assert!(!all(&inside, "svg").is_empty());
+            assert!(!all(&inside, "details table caption").is_empty());
+            let rows = all(&inside, "details tbody tr");
+            assert!(rows.len() >= 8, "{}", rows.len());
+            let columns = all(&inside, "details thead th").len();
+            for row in rows {
+                let fields = row.child_elements().count();
+                assert_eq!(fields, columns, "{}", row.html());
+            }
+        }
+    }
+}
+
+fn text_of(page: &Html, selector: &str) -> String {
+    all(page, selector).iter().map(text).collect()
+}
+
+#[test]
+fn every_sample_is_a_mark_and_a_row_and_none_is_hidden() {
+    let run = disturbed();
+    let text = page(&run);
+    let page = Html::parse_document(&text);
+    // In the legend, one of each kind.
+    for chart in ["#samples .row", "#drift"] {
+        assert_eq!(all(&page, &format!("{chart} circle.sample")).len(), 30);
+        assert_eq!(all(&page, &format!("{chart} circle.marked")).len(), 1);
+        // The other invalid one never ran: it has no figure to draw.
+        assert_eq!(all(&page, &format!("{chart} path.invalid")).len(), 1);
+    }
+    let rows = all(&page, "#samples details tbody tr");
+    assert_eq!(rows.len(), 32);
+    let remarks: String = rows.iter().map(text_of_row).collect();
+    assert!(remarks.contains("not valid: 1500 bytes were not acknowledged"));
+    assert!(remarks.contains("not valid: no vxlan in this kernel"));
+    assert!(remarks.contains("foreign load of 0.40 cores"));
+    let warnings = text_of(&page, "#warnings");
+    for words in [
+        "2 of 32 samples not valid",
+        "no vxlan in this kernel",
+        "1 of 32 samples may have been disturbed",
+    ] {
+        assert!(warnings.contains(words), "{words}: {warnings}");
+    }
+}
+
+fn text_of_row(row: &ElementRef) -> String {
+    text(row) + "\n"
+}
+
+#[test]
+fn a_changed_sample_changes_its_mark_its_row_its_cell_and_its_effects() {
+    let dir = write(&run(4, Cores::Split));
+    let render = || {
+        let reading = wirecost_report::read(dir.path()).expect("a run");
+        let doc = document(&reading.run, dir.path(), Vec::new());
+        html(&reading, &doc).expect("a page")
+    };
+    let before = render();
+    fixture::edit(dir.path(), "samples.jsonl", |lines| {
+        let mut samples: Vec<serde_json::Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        let bytes = &mut samples[7]["stream"]["bytes"];
+        *bytes = (bytes.as_u64().expect("bytes") / 2).into();
+        samples
+            .iter()
+            .map(|sample| sample.to_string() + "\n")
+            .collect()
+    });
+    let after = render();
+    let (before, after) = (Html::parse_document(&before), Html::parse_document(&after));
+    for selector in [
+        "#samples .row[data-cell='7']",
+        "#drift [data-cell='7'] svg",
+        "#samples details tr[data-cell='7']",
+        "#cells > .scroll tr[data-cell='7']",
+        "#cpu .row[data-cell='7']",
+        "#effects-throughput svg",
+        "#effects-throughput details",
+        "table.verdicts",
+    ] {
+        let html = |page| {
+            all(page, selector)
+                .iter()
+                .map(ElementRef::html)
+                .collect::<String>()
+        };
+        assert!(!html(&before).is_empty(), "{selector}");
+        assert_ne!(html(&before), html(&after), "{selector}");
+    }
+    let same = "#drift [data-cell='2'] svg circle";
+    let moved = "#drift [data-cell='7'] svg circle";
+    assert_eq!(
+        places(&before, moved),
+        places(&after, moved),
+        "the rounds stay"
+    );
+    assert_eq!(places(&before, same), places(&after, same));
+    let other = "#cells > .scroll tr[data-cell='2']";
+    assert_eq!(text_of(&before, other), text_of(&after, other));
+}
+
+#[test]
+fn nothing_is_fetched_and_only_the_page_s_own_script_may_run() {
+    let text = page(&run(3, Cores::Split));
+    let page = Html::parse_document(&text);
+    let policy = all(&page, "meta[http-equiv='Content-Security-Policy']");
+    let policy = policy[0].attr("content").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert_eq!(policy.matches("'sha256-").count(), 2, "{policy}");
+    assert_eq!(all(&page, "script").len(), 1);
+    for attribute in [
+        "src",
+        "srcset",
+        "href",
+        "action",
+        "data",
+        "xlink:href",
+        "style",
+        "onclick",
+        "onload",
+    ] {
+        for element in all(&page, &format!("[{}]", attribute.replace(':', "\\:"))) {
+            let value = element.attr(attribute).unwrap_or_default();
+            assert!(
+                attribute == "href" && value.starts_with('#'),
+                "{}",
+                element.html()
+            );
+            let target = format!("[id='{}']", &value[1..]);
+            assert_eq!(all(&page, &target).len(), 1, "{value}");
+        }
+    }
+    // The namespace of SVG is a name, not a place.
+    let without = text.replace("http://www.w3.org/2000/svg", "");
+    for scheme in ["http:", "https:", "url(", "@import"] {
+        assert!(!without.contains(scheme), "{scheme}");
+    }
+}
+
+#[test]
+fn every_id_is_there_once_and_every_picture_is_labelled() {
+    let text = page(&run(3, Cores::Split));
+    let page = Html::parse_document(&text);
+    let mut ids = BTreeSet::new();
+    for element in all(&page, "[id]") {
+        assert!(
+            ids.insert(element.attr("id").unwrap_or_default()),
+            "{}",
+            element.html()
+        );
+    }
+    let pictures = all(&page, "svg");
+    assert_eq!(pictures.len(), 3 + 2 + 8 + 8);
+    for picture in pictures {
+        assert_eq!(picture.attr("role"), Some("img"));
+        let label = picture.attr("aria-labelledby").expect("a label");
+        assert!(ids.contains(label), "{label}");
+    }
+}
+
+#[test]
+fn hostile_names_are_only_text() {
+    const HOSTILE: &str = "</style><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&lt;\u{1b}[31m\u{202e}{{ 7 * 7 }}";
+    let mut run = disturbed();
+    let experiment = &mut run.head.experiment;
+    experiment.plan.name = HOSTILE.into();
+    experiment.plan.description = Some(HOSTILE.into());
+    experiment
+        .plan
+        .published
+        .as_mut()
+        .expect("published")
+        .source = HOSTILE.into();
+    for factor in &mut experiment.factors {
+        for level in &mut factor.levels {
+            if level == "vxlan" {
+                *level = HOSTILE.into();
+            }
+        }
+    }
+    for cell in &mut experiment.cells {
+        for level in cell.levels.values_mut() {
+            if level == "vxlan" {
+                *level = HOSTILE.into();
+            }
+        }
+    }
+    run.head.program_version = HOSTILE.into();
+    run.head.environment.kernel = HOSTILE.into();
+    let sysctls = &mut run.head.environment.sysctls;
+    sysctls.insert(HOSTILE.into(), HOSTILE.into());
+    run.samples[3].invalid = Some(Invalid::Load(HOSTILE.into()));
+    run.end.as_mut().expect("an end").outcome = Outcome::Failed;
+    run.end.as_mut().expect("an end").reason = Some(HOSTILE.into());
+    let text = page_with(&run, Some(HOSTILE));
+    let page = Html::parse_document(&text);
+    assert_eq!(all(&page, "script").len(), 1);
+    assert_eq!(all(&page, "style").len(), 1);
+    assert!(all(&page, "img").is_empty());
+    assert!(all(&page, "[onerror]").is_empty());
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
+    assert!(text.contains("{{ 7 * 7 }}") && text.contains("␛[31m"));
+    let title = as_shown(HOSTILE);
+    assert_eq!(text_of(&page, "h1"), title);
+    assert!(text_of(&page, "#plan pre").starts_with(&title));
+    assert!(text_of(&page, "#samples svg title").contains(&title));
+}
+
+/// A text as the page shows it.
+fn as_shown(text: &str) -> String {
+    text.replace('\u{1b}', "␛").replace('\u{202e}', "\u{fffd}")
+}
+
+#[test]
+fn a_missing_plan_is_said_and_the_effective_one_stands_in() {
+    let run = run(2, Cores::Split);
+    let dir = write(&run);
+    let reading = wirecost_report::read(dir.path()).expect("a run");
+    assert_eq!(reading.plan_text, None);
+    let without = page_with(&run, None);
+    let page = Html::parse_document(&without);
+    assert!(text_of(&page, "#plan").contains("has no plan.yaml"));
+    assert!(text_of(&page, "#plan details[open] pre").contains("\"guest_mtu\""));
+    assert!(text_of(&page, "#reproduce").contains("write the plan from the effective one"));
+    fs::write(dir.path().join("plan.yaml"), "name: x\r\n").expect("written");
+    let reading = wirecost_report::read(dir.path()).expect("a run");
+    assert_eq!(reading.plan_text.as_deref(), Some("name: x\r\n"));
+}
+
+#[test]
+fn how_to_reproduce_names_the_seed_where_the_command_line_takes_it() {
+    let mut run = run(2, Cores::Split);
+    let text = |run: &Run| text_of(&Html::parse_document(&page(run)), "#reproduce");
+    assert!(text(&run).contains("wirecost run plan.yaml --seed 42"));
+    run.head.seed = 1 << 40;
+    assert!(text(&run).contains("set `seed: 1099511627776` in the plan"));
+}
+
+#[test]
+fn runs_without_figures_still_have_a_page() {
+    let mut nothing = run(3, Cores::Split);
+    nothing.samples.clear();
+    nothing.end = None;
+    let text = page(&nothing);
+    assert!(text.contains("No sample is valid: nothing can be told."));
+    assert!(text.contains("the run was killed, could not write it, or is still going"));
+    let mut invalid = run(3, Cores::Split);
+    for sample in &mut invalid.samples {
+        sample.invalid = Some(Invalid::Agent("gone".into()));
+        sample.stream = None;
+        sample.sender = None;
+        sample.receiver = None;
+    }
+    assert!(page(&invalid).contains("24 of 24 samples not valid"));
+    let mut one = run(1, Cores::Shared);
+    one.head.experiment.cells.truncate(1);
+    one.samples.truncate(1);
+    for factor in &mut one.head.experiment.factors {
+        factor.levels.truncate(1);
+    }
+    let text = page(&one);
+    let page = Html::parse_document(&text);
+    assert!(all(&page, "#verdicts, #effects").is_empty());
+    assert!(text_of(&page, "#samples svg").contains("guest MTU 1500"));
+    for text in [text, self::page(&invalid), self::page(&nothing)] {
+        assert!(!text.contains("NaN") && !text.contains("inf\""), "{text}");
+    }
+}
+
+#[test]
+fn a_very_large_run_draws_a_part_and_says_so() {
+    let mut large = run(12, Cores::Split);
+    let experiment = &mut large.head.experiment;
+    let cells = experiment.cells.clone();
+    let streams: Vec<String> = (1..=40).map(|streams| streams.to_string()).collect();
+    let factor = experiment
+        .factors
+        .iter_mut()
+        .find(|factor| factor.key == "streams");
+    factor.expect("streams").levels.clone_from(&streams);
+    experiment.cells.clear();
+    let samples = std::mem::take(&mut large.samples);
+    for (at, streams) in streams.iter().enumerate() {
+        let shift = at as u32 * cells.len() as u32;
+        for cell in &cells {
+            let mut cell = cell.clone();
+            cell.index += shift;
+            cell.levels.insert("streams".into(), streams.clone());
+            experiment.cells.push(cell);
+        }
+        large
+            .samples
+            .extend(samples.iter().cloned().map(|mut sample| {
+                sample.cell += shift;
+                sample
+            }));
+    }
+    let text = page(&large);
+    let page = Html::parse_document(&text);
+    assert!(text.len() < 4_000_000, "{} bytes", text.len());
+    let said = text_of(&page, "figcaption strong");
+    for words in [
+        "Drawn are the first 48 of 320 cells; every sample: `wirecost report RUN_DIR --csv`.",
+        "Drawn are the first 24 of 320 cells",
+        "Drawn are the 60 largest of",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(all(&page, "#samples .row").len(), 48);
+    assert_eq!(all(&page, "#cells > .scroll tbody tr").len(), 320);
+    let cut = text_of(&page, "#samples .left-out");
+    assert!(cut.contains("the first 1000 of 3840 rows"), "{cut}");
+}

@@ -1,0 +1,71 @@
+use wirecost_model::cell::Experiment;
+
+use super::*;
+
+fn experiment(text: &str) -> Experiment {
+    wirecost_plan::load("plan.yaml", text).expect("a plan")
+}
+
+fn close(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9
+}
+
+#[test]
+fn the_parts_of_a_forecast_add_up_to_it() {
+    let plan = experiment(
+        "name: x\nunderlay: { mtu: 9000 }\nencapsulation: [none, vxlan]\nguest_mtu: [1500, max]\n\
+         repeat: { rounds: 3, seconds: 0.5, warmup: 0.1 }\n",
+    );
+    let forecast = forecast(&plan, 1);
+    assert_eq!((forecast.samples, forecast.labs), (12, 2));
+    assert!(close(forecast.windows_s, 6.0) && close(forecast.warmups_s, 1.2));
+    assert!(close(forecast.around_s, 12.0 * 0.018), "{forecast:?}");
+    let sum = forecast.windows_s + forecast.warmups_s + forecast.around_s + forecast.labs_s;
+    assert!(close(forecast.total_s, sum));
+}
+
+#[test]
+fn more_connections_take_longer_to_make() {
+    let with = |streams| {
+        let load = format!("name: x\nload: {{ tcp-stream: {{ streams: {streams} }} }}\n");
+        forecast(&experiment(&load), 1).around_s
+    };
+    assert!(with(8) > with(1));
+}
+
+#[test]
+fn the_time_left_before_the_first_sample_is_the_forecast_without_the_labs() {
+    let plan = experiment("name: x\nload: { tcp-stream: { streams: [1, 8] } }\n");
+    let forecast = forecast(&plan, 1);
+    let left = Pace::new(&plan).left_s(0.0);
+    assert!(close(left, forecast.total_s - forecast.labs_s));
+}
+
+#[test]
+fn a_run_at_half_the_pace_takes_twice_the_time_and_ends_with_none_left() {
+    let plan = experiment("name: x\nrepeat: { rounds: 4, seconds: 0.8, warmup: 0.2 }\n");
+    let mut pace = Pace::new(&plan);
+    let cell = &plan.cells[0];
+    let one = sample_s(&plan.plan.repeat, cell);
+    pace.taken(cell);
+    assert!(close(pace.left_s(2.0 * one), 3.0 * 2.0 * one));
+    for _ in 0..3 {
+        pace.taken(cell);
+    }
+    assert!(close(pace.left_s(8.0 * one), 0.0));
+}
+
+#[test]
+fn labs_that_do_not_fit_at_the_same_time_are_built_again() {
+    let mtus = |count: usize| {
+        let mtus: Vec<String> = (0..count).map(|by| (1500 + by).to_string()).collect();
+        experiment(&format!(
+            "name: x\nunderlay: {{ mtu: [{}] }}\nrepeat: {{ rounds: 5 }}\n",
+            mtus.join(", ")
+        ))
+    };
+    assert_eq!(forecast(&mtus(MAX_LABS), 1).labs, 8);
+    let built = forecast(&mtus(MAX_LABS + 4), 1).labs;
+    // Each of 12 at least once, at most once in each of 5 rounds.
+    assert!(built > 12 && built <= 60, "{built}");
+}

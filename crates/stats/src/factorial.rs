@@ -1,0 +1,298 @@
+//! What a factor does on the whole, and where it does something else.
+
+use serde::Serialize;
+use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::effect::Verdict;
+use wirecost_model::metric::Metric;
+use wirecost_model::sample::Sample;
+
+use crate::effects::{Figures, pairs};
+use crate::ratio::PairedRatio;
+use crate::sequential::Stopping;
+use crate::verdict::verdict;
+
+/// Main effects and two-factor interactions of one metric. Empty below two varied factors: with
+/// one, its effects are all there is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Factorial {
+    /// What was compared.
+    pub metric: Metric,
+    /// Per factor and level.
+    pub main: Vec<Main>,
+    /// Per pair of factors and of levels.
+    pub interactions: Vec<Interaction>,
+}
+
+/// A level against the factor's first, averaged over the other factors' combinations.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Main {
+    /// The factor's key.
+    pub factor: String,
+    /// Its first level.
+    pub from: String,
+    /// The level compared.
+    pub to: String,
+    /// Geometric mean of the ratios over the combinations, within rounds; only rounds in which all
+    /// of them are valid count, so that every round averages the same.
+    pub ratio: PairedRatio,
+    /// What follows, on average: see the interactions before saying it of every combination.
+    pub verdict: Verdict,
+    /// Combinations averaged over.
+    pub combinations: u32,
+}
+
+/// How much one factor's effect depends on another's level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Interaction {
+    /// The ratio of ratios: the effect of the first view's factor at the other's level `to`, divided
+    /// by its effect at `from`; the same the other way round. 1 is no interaction.
+    pub ratio: PairedRatio,
+    /// The interval excludes 1: the effects do depend on each other.
+    pub matters: bool,
+    /// Combinations of the remaining factors averaged over.
+    pub combinations: u32,
+    /// Either factor's effect at both levels of the other.
+    pub views: [View; 2],
+}
+
+/// One factor's effect at two levels of another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct View {
+    /// The factor whose effect it is.
+    pub factor: String,
+    /// Its first level.
+    pub from: String,
+    /// The level compared.
+    pub to: String,
+    /// The factor that it may depend on.
+    pub other: String,
+    /// That factor's first level.
+    pub other_from: String,
+    /// Its level compared.
+    pub other_to: String,
+    /// The effect at `other_from`.
+    pub at_from: PairedRatio,
+    /// Its verdict.
+    pub verdict_at_from: Verdict,
+    /// The effect at `other_to`.
+    pub at_to: PairedRatio,
+    /// Its verdict.
+    pub verdict_at_to: Verdict,
+    /// What can be said in words, where the interaction matters.
+    pub says: Option<Says>,
+}
+
+/// A sentence about a view. `with` is the level of the other factor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "says")]
+pub enum Says {
+    /// "8900 pays only with offload none": at the other level it makes no difference or is not told.
+    PaysOnlyWith {
+        /// The level.
+        with: String,
+    },
+    /// It costs only with that level.
+    CostsOnlyWith {
+        /// The level.
+        with: String,
+    },
+    /// It pays with one level and costs with the other.
+    Reverses {
+        /// The level with which it pays.
+        pays_with: String,
+    },
+    /// It pays, or costs, with both, and more so with that level.
+    MoreWith {
+        /// The level.
+        with: String,
+    },
+}
+
+/// Works out main effects and interactions of one metric from valid samples.
+pub fn factorial(
+    experiment: &Experiment,
+    samples: &[Sample],
+    metric: Metric,
+    stopping: Stopping,
+) -> Factorial {
+    let judge = Judge {
+        figures: Figures::of(metric, samples),
+        metric,
+        worth: experiment.plan.repeat.worth,
+        stopping,
+    };
+    let varied: Vec<&Factor> = experiment.varied().collect();
+    let mut result = Factorial {
+        metric,
+        main: Vec::new(),
+        interactions: Vec::new(),
+    };
+    if varied.len() < 2 {
+        return result;
+    }
+    for (i, a) in varied.iter().enumerate() {
+        for to in &a.levels[1..] {
+            result.main.extend(main(experiment, &judge, a, to));
+            for b in &varied[i + 1..] {
+                let interactions = b.levels[1..]
+                    .iter()
+                    .filter_map(|b_to| interaction(experiment, &judge, (a, to), (b, b_to)));
+                result.interactions.extend(interactions);
+            }
+        }
+    }
+    result
+}
+
+fn main(experiment: &Experiment, judge: &Judge, factor: &Factor, to: &String) -> Option<Main> {
+    let combinations: Vec<(&Cell, &Cell)> = pairs(experiment, factor)
+        .filter(|(_, cell)| cell.levels.get(&factor.key) == Some(to))
+        .collect();
+    let (ratio, verdict) = judge.mean(&combinations, |log, (from, to)| Some(log(to)? - log(from)?));
+    (!combinations.is_empty()).then(|| Main {
+        factor: factor.key.clone(),
+        from: factor.levels[0].clone(),
+        to: to.clone(),
+        ratio,
+        verdict,
+        combinations: combinations.len() as u32,
+    })
+}
+
+/// The four cells of an interaction: neither, only the first factor's, only the second's, both.
+type Square<'a> = [&'a Cell; 4];
+
+fn interaction(
+    experiment: &Experiment,
+    judge: &Judge,
+    (a, a_to): (&Factor, &String),
+    (b, b_to): (&Factor, &String),
+) -> Option<Interaction> {
+    let squares: Vec<Square> = experiment
+        .cells
+        .iter()
+        .filter(|cell| {
+            cell.levels.get(&a.key) == a.levels.first()
+                && cell.levels.get(&b.key) == b.levels.first()
+        })
+        .filter_map(|cell| {
+            let with = |changes: &[(&Factor, &String)]| {
+                let mut wanted = cell.levels.clone();
+                for (factor, level) in changes {
+                    wanted.insert(factor.key.clone(), (*level).clone());
+                }
+                experiment.cells.iter().find(|cell| cell.levels == wanted)
+            };
+            let (only_a, only_b) = (with(&[(a, a_to)])?, with(&[(b, b_to)])?);
+            Some([cell, only_a, only_b, with(&[(a, a_to), (b, b_to)])?])
+        })
+        .collect();
+    if squares.is_empty() {
+        return None;
+    }
+    // Every mean is over rounds in which all four cells are valid: the views and the ratio of
+    // ratios then speak of the same rounds, and agree exactly.
+    let of = |signs: [f64; 4]| {
+        judge.mean(&squares, move |log, square| {
+            let mut sum = 0.0;
+            for (cell, sign) in square.iter().zip(signs) {
+                sum += sign * log(cell)?;
+            }
+            Some(sum)
+        })
+    };
+    let (ratio, _) = of([1.0, -1.0, -1.0, 1.0]);
+    let matters = ratio
+        .interval()
+        .is_some_and(|interval| !interval.holds(1.0));
+    let view = |(factor, to): (&Factor, &String),
+                (other, other_to): (&Factor, &String),
+                at_from,
+                at_to| {
+        let (first, second) = (of(at_from), of(at_to));
+        let mut view = View {
+            factor: factor.key.clone(),
+            from: factor.levels[0].clone(),
+            to: to.clone(),
+            other: other.key.clone(),
+            other_from: other.levels[0].clone(),
+            other_to: other_to.clone(),
+            at_from: first.0,
+            verdict_at_from: first.1,
+            at_to: second.0,
+            verdict_at_to: second.1,
+            says: None,
+        };
+        view.says = if matters { says(&view) } else { None };
+        view
+    };
+    Some(Interaction {
+        ratio,
+        matters,
+        combinations: squares.len() as u32,
+        views: [
+            view(
+                (a, a_to),
+                (b, b_to),
+                [-1.0, 1.0, 0.0, 0.0],
+                [0.0, 0.0, -1.0, 1.0],
+            ),
+            view(
+                (b, b_to),
+                (a, a_to),
+                [-1.0, 0.0, 1.0, 0.0],
+                [0.0, -1.0, 0.0, 1.0],
+            ),
+        ],
+    })
+}
+
+fn says(view: &View) -> Option<Says> {
+    use Verdict::{Costs, Pays};
+    let (from, to) = (view.other_from.clone(), view.other_to.clone());
+    let size = |ratio: PairedRatio| ratio.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    Some(match (view.verdict_at_from, view.verdict_at_to) {
+        (Pays, Pays) | (Costs, Costs) => Says::MoreWith {
+            with: if size(view.at_from) > size(view.at_to) {
+                from
+            } else {
+                to
+            },
+        },
+        (Pays, Costs) => Says::Reverses { pays_with: from },
+        (Costs, Pays) => Says::Reverses { pays_with: to },
+        (Pays, _) => Says::PaysOnlyWith { with: from },
+        (_, Pays) => Says::PaysOnlyWith { with: to },
+        (Costs, _) => Says::CostsOnlyWith { with: from },
+        (_, Costs) => Says::CostsOnlyWith { with: to },
+        _ => return None,
+    })
+}
+
+/// A metric's figures, and how what comes of them is judged.
+struct Judge {
+    figures: Figures,
+    metric: Metric,
+    worth: f64,
+    stopping: Stopping,
+}
+
+impl Judge {
+    /// The mean of `term` over `items` within each round; a round that lacks one is left out.
+    fn mean<T>(
+        &self,
+        items: &[T],
+        term: impl Fn(&dyn Fn(&Cell) -> Option<f64>, &T) -> Option<f64>,
+    ) -> (PairedRatio, Verdict) {
+        let logs = self.figures.each_round(|log| {
+            let mut sum = 0.0;
+            for item in items {
+                sum += term(log, item)?;
+            }
+            (!items.is_empty()).then(|| sum / items.len() as f64)
+        });
+        let ratio = PairedRatio::of_logs(&logs, self.stopping);
+        let verdict = verdict(ratio.interval(), self.metric.better(), self.worth);
+        (ratio, verdict)
+    }
+}

@@ -1,0 +1,151 @@
+//! One look at the rounds so far, and where a run stands.
+
+use serde::Serialize;
+
+use super::boundary::{IN_A_ROW, SEQUENTIAL_ALPHA, critical, information};
+use super::{Aim, Stopping};
+use crate::interval::{Interval, moments, t_upper};
+use crate::ratio::PairedRatio;
+
+/// Why nothing more needs to be known of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The ratio is above the margin.
+    Above,
+    /// The ratio is below the margin.
+    Below,
+    /// The ratio is within the margin.
+    Within,
+    /// The reported interval is as narrow as asked.
+    Narrow,
+}
+
+/// One effect after some rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Look {
+    /// The ratio with the interval to report if the run stops here by its rule.
+    pub ratio: PairedRatio,
+    /// The interval to rely on while looking, and when somebody stopped the run because of what
+    /// they saw; its ends may be 0 and infinity. Absent below two pairs.
+    pub lasting: Option<Interval>,
+    /// Standard deviation of the log ratios; absent below two pairs.
+    pub spread: Option<f64>,
+    /// How much of the information that will be needed is there: 0 to 1.
+    pub information: f64,
+    /// What this look by itself says.
+    pub answer: Option<Answer>,
+    /// Whether the answer held for [`IN_A_ROW`] looks and there are the least rounds asked for.
+    pub settled: bool,
+}
+
+impl Look {
+    /// The reported interval, where there are pairs enough for one.
+    pub fn interval(&self) -> Option<Interval> {
+        self.ratio.interval()
+    }
+}
+
+/// Looks at the log ratios of one effect, one per round in which both its cells were valid, in the
+/// order in which they were taken. `ends_at` is [`Aim::ends_at`].
+///
+/// It depends on its arguments only: a run that is resumed, or read again from its record, comes to
+/// the same.
+pub fn look(logs: &[f64], aim: &Aim, ends_at: u32) -> Look {
+    let now = Glance::at(logs, aim, ends_at);
+    let settled = logs.len() >= aim.min_rounds as usize
+        && now.answer.is_some()
+        && (1..IN_A_ROW).all(|back| {
+            logs.len()
+                .checked_sub(back)
+                .is_some_and(|n| Glance::at(&logs[..n], aim, ends_at).answer.is_some())
+        });
+    Look {
+        ratio: PairedRatio::of_logs(logs, Stopping::Sequential),
+        lasting: now.lasting.map(|interval| interval.map(f64::exp)),
+        spread: now.spread,
+        information: now.information,
+        answer: now.answer,
+        settled,
+    }
+}
+
+/// Where a run with several effects stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Standing {
+    /// A look per effect, in their order.
+    pub looks: Vec<Look>,
+    /// How many of them are settled.
+    pub settled: usize,
+    /// Whether the run may stop: every effect is settled. Never so without an effect.
+    pub known: bool,
+}
+
+/// Looks at every asked-for effect; the run goes on until all are settled.
+pub fn standing<'a>(
+    effects: impl IntoIterator<Item = &'a [f64]>,
+    aim: &Aim,
+    ends_at: u32,
+) -> Standing {
+    let looks: Vec<Look> = effects
+        .into_iter()
+        .map(|logs| look(logs, aim, ends_at))
+        .collect();
+    let settled = looks.iter().filter(|look| look.settled).count();
+    Standing {
+        settled,
+        known: settled == looks.len() && settled > 0,
+        looks,
+    }
+}
+
+/// What a look sees on the log scale.
+struct Glance {
+    lasting: Option<Interval>,
+    spread: Option<f64>,
+    information: f64,
+    answer: Option<Answer>,
+}
+
+impl Glance {
+    fn at(logs: &[f64], aim: &Aim, ends_at: u32) -> Self {
+        let Some((mean, Some(sd))) = moments(logs) else {
+            return Self {
+                lasting: None,
+                spread: None,
+                information: 0.0,
+                answer: None,
+            };
+        };
+        let n = logs.len();
+        let freedom = (n - 1) as f64;
+        let error = sd / (n as f64).sqrt();
+        let half = t_upper(SEQUENTIAL_ALPHA / 2.0, freedom) * error;
+        let wanted = aim.precision.ln_1p();
+        let information = information(half, wanted, n, ends_at);
+        let reach = if error > 0.0 {
+            critical(information, freedom) * error
+        } else {
+            0.0
+        };
+        let margin = aim.worth.ln_1p();
+        let answer = if mean - reach > margin {
+            Some(Answer::Above)
+        } else if mean + reach < -margin {
+            Some(Answer::Below)
+        } else if mean.abs() + reach <= margin {
+            Some(Answer::Within)
+        } else {
+            (half <= wanted).then_some(Answer::Narrow)
+        };
+        Self {
+            lasting: Some(Interval {
+                low: mean - reach,
+                high: mean + reach,
+            }),
+            spread: Some(sd),
+            information,
+            answer,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What is concluded from the samples of whole experiments.
+
+mod effects;
+mod factorial;
+mod findings;
+mod small;

@@ -1,0 +1,141 @@
+//! A small experiment: two guest MTUs, two encapsulations, a constant offload.
+
+use wirecost_model::cell::{Cell, Experiment, Factor, Network, TcpStream};
+use wirecost_model::ip::IpVersion;
+use wirecost_model::offload::{Offload, Profile};
+use wirecost_model::plan::{
+    Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, TcpStreamPlan, Underlay, Vxlan,
+};
+use wirecost_model::sample::{Sample, StreamResult};
+use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
+
+pub(crate) fn experiment(cores: Cores) -> Experiment {
+    let encapsulations = [Encapsulation::None, Encapsulation::Vxlan(Vxlan::default())];
+    let offload = Offload::profile(Profile::None);
+    let mut cells = Vec::new();
+    for mtu in [1500, 8900] {
+        for encapsulation in &encapsulations {
+            cells.push(Cell {
+                index: cells.len() as u32,
+                levels: [
+                    ("guest_mtu".into(), mtu.to_string()),
+                    ("encapsulation".into(), encapsulation.to_string()),
+                    ("offload".into(), offload.to_string()),
+                ]
+                .into(),
+                network: Network {
+                    underlay_mtu: 9000,
+                    rate: None,
+                    underlay_ip: IpVersion::Ipv4,
+                    guest_ip: IpVersion::Ipv4,
+                    encapsulation: encapsulation.clone(),
+                    cores,
+                },
+                guest_mtu: mtu,
+                offload: offload.clone(),
+                load: TcpStream {
+                    streams: 1,
+                    message: 131_072,
+                    congestion: "cubic".into(),
+                    socket_buffer: None,
+                },
+            });
+        }
+    }
+    let factor = |key: &str, levels: &[&str]| Factor {
+        key: key.into(),
+        levels: levels.iter().map(ToString::to_string).collect(),
+    };
+    Experiment {
+        plan: Plan {
+            name: "small".into(),
+            description: None,
+            hosts: Hosts::Lab,
+            cores,
+            underlay: Underlay {
+                mtu: vec![9000],
+                rate: vec![None],
+                ip: vec![IpVersion::Ipv4],
+            },
+            guest_ip: vec![IpVersion::Ipv4],
+            guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
+            encapsulation: encapsulations.into(),
+            offload: vec![offload],
+            load: TcpStreamPlan {
+                streams: vec![1],
+                message: vec![131_072],
+                congestion: vec!["cubic".into()],
+                socket_buffer: vec![None],
+            },
+            repeat: Repeat {
+                rounds: 3,
+                seconds: 1.0,
+                warmup: 0.2,
+                worth: 0.05,
+            },
+            exclude: Vec::new(),
+            published: None,
+            seed: Some(1),
+        },
+        factors: vec![
+            factor("guest_mtu", &["1500", "8900"]),
+            factor("encapsulation", &["none", "vxlan"]),
+            factor("offload", &["none"]),
+        ],
+        cells,
+    }
+}
+
+/// One second in which `gbps` arrived and each host was busy for `busy` seconds.
+pub(crate) fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
+    let host = HostUsage {
+        window_s: 1.0,
+        cores: vec![CoreUsage {
+            cpu: 0,
+            busy_s: busy,
+            idle_s: 1.0 - busy,
+            iowait_s: 0.0,
+            steal_s: 0.0,
+            shares: ClassShares::default(),
+        }],
+        foreign_cores: None,
+        backlog_drops: 0,
+        budget_exhausted: 0,
+        links: [].into(),
+        guest: ProtocolDelta::default(),
+    };
+    Sample {
+        round,
+        position: 0,
+        cell,
+        started_s: 0.0,
+        took_s: 1.4,
+        invalid: None,
+        marks: Vec::new(),
+        proofs: Vec::new(),
+        devices: Vec::new(),
+        stream: Some(StreamResult {
+            bytes: (gbps * 1e9 / 8.0) as u64,
+            seconds: 1.0,
+            sender_seconds: 1.0,
+            intervals: Vec::new(),
+            flows: Vec::new(),
+        }),
+        sender: Some(host.clone()),
+        receiver: Some(host),
+    }
+}
+
+/// Three rounds in which 8900 doubles the throughput at equal busy time and vxlan changes nothing.
+pub(crate) fn samples() -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for round in 0..3 {
+        let drift = 1.0 + f64::from(round) * 0.1;
+        for cell in 0..4 {
+            let mtu_gain = if cell >= 2 { 2.0 } else { 1.0 };
+            let jitter = 1.0 + f64::from((round + cell) % 3) * 0.002;
+            samples.push(sample(round, cell, 2.0 * drift * mtu_gain * jitter, 0.5));
+        }
+    }
+    samples
+}

@@ -1,0 +1,354 @@
+//! Which encapsulation has which headers in which order, outermost first.
+
+use super::headers::{
+    ENCAPSULATION_LIMIT, ESP, ESP_ICV, ESP_IV, ESP_TRAILER, ETHERNET, GRE, GRE_CHECKSUM, GRE_KEY,
+    GRE_SEQUENCE, SERVICE_VLAN, UDP, VLAN, header,
+};
+use super::{Carries, ENCAPLIMIT, Encapsulation, MPLS_ORDER, Number, Piece, Role, Takes, Word};
+
+const KEY: Word = word("key", "with a key");
+const CSUM: Word = word("csum", "with a checksum");
+const SEQ: Word = word("seq", "with sequence numbers");
+const LIMIT: Word = word(ENCAPLIMIT, "with an encapsulation limit");
+const NATT: Word = word("natt", "in UDP (NAT traversal)");
+
+const fn word(word: &'static str, means: &'static str) -> Word {
+    Word { word, means }
+}
+
+const LIMIT_NOTE: &str = "Linux's ip6tnl, ip6gre and ip6gretap send an encapsulation limit by default, 8 bytes over \
+    IPv6: write `:encaplimit`, or make the device with `encaplimit none`.";
+const ESP_NOTE: &str = "ESP with AES-GCM and a 16-byte integrity check. Its padding makes the guest MTU a step \
+    function of the underlay's: up to 3 bytes stay unused.";
+const TAG_NOTE: &str = "A tag on the line lengthens the frame and takes nothing from the IP MTU; switches must take \
+    frames that much longer.";
+
+const NOTHING: Encapsulation = Encapsulation {
+    name: "none",
+    title: "no encapsulation",
+    note: "",
+    role: Role::Nothing,
+    carries: Carries::Ip,
+    takes: Takes::Nothing,
+    layout: &[Piece::Content],
+};
+
+const fn tunnel(
+    name: &'static str,
+    title: &'static str,
+    carries: Carries,
+    layout: &'static [Piece],
+) -> Encapsulation {
+    Encapsulation {
+        name,
+        title,
+        role: Role::Tunnel,
+        carries,
+        layout,
+        ..NOTHING
+    }
+}
+
+const fn shim(
+    name: &'static str,
+    title: &'static str,
+    order: u8,
+    layout: &'static [Piece],
+) -> Encapsulation {
+    Encapsulation {
+        name,
+        title,
+        role: Role::Shim(order),
+        layout,
+        ..NOTHING
+    }
+}
+
+const fn tag(
+    name: &'static str,
+    title: &'static str,
+    role: Role,
+    layout: &'static [Piece],
+) -> Encapsulation {
+    Encapsulation {
+        name,
+        title,
+        role,
+        layout,
+        note: TAG_NOTE,
+        ..NOTHING
+    }
+}
+
+const ONE_TAG: &[Piece] = &[Piece::Header(VLAN), Piece::Content];
+const TWO_TAGS: &[Piece] = &[
+    Piece::Header(SERVICE_VLAN),
+    Piece::Header(VLAN),
+    Piece::Content,
+];
+
+pub(super) const CATALOGUE: &[Encapsulation] = &[
+    NOTHING,
+    tag("vlan", "VLAN tag", Role::InnerTag, ONE_TAG),
+    tag("qinq", "two VLAN tags", Role::InnerTag, TWO_TAGS),
+    tag(
+        "outer-vlan",
+        "a VLAN tag on the line",
+        Role::OuterTag,
+        ONE_TAG,
+    ),
+    tag(
+        "outer-qinq",
+        "two VLAN tags on the line",
+        Role::OuterTag,
+        TWO_TAGS,
+    ),
+    tunnel(
+        "vxlan",
+        "VXLAN",
+        Carries::Frames,
+        &[
+            Piece::Ip,
+            Piece::Header(UDP),
+            Piece::Header(header("VXLAN header", 8, "RFC 7348, 5")),
+            Piece::Header(ETHERNET),
+            Piece::Content,
+        ],
+    ),
+    Encapsulation {
+        takes: Takes::OneOf(&[
+            word("ip", "with IP inside"),
+            word("ethernet", "with Ethernet inside"),
+        ]),
+        ..tunnel(
+            "vxlan-gpe",
+            "VXLAN-GPE",
+            Carries::Ip,
+            &[
+                Piece::Ip,
+                Piece::Header(UDP),
+                Piece::Header(header(
+                    "VXLAN-GPE header",
+                    8,
+                    "draft-ietf-nvo3-vxlan-gpe; include/net/vxlan.h",
+                )),
+                Piece::With("ethernet", ETHERNET),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        takes: Takes::Number(Number {
+            what: "option bytes",
+            default: 0,
+            min: 0,
+            max: 252, // 6 bits of 4-byte words (RFC 8926, 3.4)
+            multiple_of: 4,
+            named: &[("ovn", 8)], // class 0x0102, type 0x80, 4 bytes of ports (ovn-architecture(7))
+        }),
+        ..tunnel(
+            "geneve",
+            "Geneve",
+            Carries::Frames,
+            &[
+                Piece::Ip,
+                Piece::Header(UDP),
+                Piece::Header(header("Geneve header", 8, "RFC 8926, 3.4")),
+                Piece::Times(header("Geneve options", 1, "RFC 8926, 3.5")),
+                Piece::Header(ETHERNET),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        takes: Takes::AnyOf(&[KEY, CSUM, SEQ, LIMIT]),
+        note: LIMIT_NOTE,
+        ..tunnel(
+            "gre",
+            "GRE",
+            Carries::IpOrMpls,
+            &[
+                Piece::Ip,
+                Piece::With(ENCAPLIMIT, ENCAPSULATION_LIMIT),
+                Piece::Header(GRE),
+                Piece::With("csum", GRE_CHECKSUM),
+                Piece::With("key", GRE_KEY),
+                Piece::With("seq", GRE_SEQUENCE),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        takes: Takes::AnyOf(&[KEY, CSUM, SEQ, LIMIT]),
+        note: LIMIT_NOTE,
+        ..tunnel(
+            "gretap",
+            "Ethernet in GRE",
+            Carries::Frames,
+            &[
+                Piece::Ip,
+                Piece::With(ENCAPLIMIT, ENCAPSULATION_LIMIT),
+                Piece::Header(GRE),
+                Piece::With("csum", GRE_CHECKSUM),
+                Piece::With("key", GRE_KEY),
+                Piece::With("seq", GRE_SEQUENCE),
+                Piece::Header(ETHERNET),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        takes: Takes::AnyOf(&[LIMIT]),
+        note: LIMIT_NOTE,
+        ..tunnel(
+            "nvgre",
+            "NVGRE",
+            Carries::Frames,
+            &[
+                Piece::Ip,
+                Piece::With(ENCAPLIMIT, ENCAPSULATION_LIMIT),
+                Piece::Header(GRE),
+                Piece::Header(header("GRE key (VSID, flow)", 4, "RFC 7637, 3.2")),
+                Piece::Header(ETHERNET),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        takes: Takes::AnyOf(&[LIMIT]),
+        note: LIMIT_NOTE,
+        ..tunnel(
+            "ipip",
+            "IP in IP",
+            Carries::Ip,
+            &[
+                Piece::Ip,
+                Piece::With(ENCAPLIMIT, ENCAPSULATION_LIMIT),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        note: "WireGuard pads to a multiple of 16 bytes, but not beyond its device's MTU: full-size packets are not \
+            padded, shorter ones are. Here the device's MTU is the size of the full packet that it carries.",
+        ..tunnel(
+            "wireguard",
+            "WireGuard",
+            Carries::Ip,
+            &[
+                Piece::Ip,
+                Piece::Header(UDP),
+                Piece::Header(header(
+                    "WireGuard header",
+                    16,
+                    "drivers/net/wireguard/messages.h",
+                )),
+                Piece::Content,
+                Piece::WireguardPadding,
+                Piece::Header(header("Poly1305 tag", 16, "RFC 8439, 2.8")),
+            ],
+        )
+    },
+    Encapsulation {
+        takes: Takes::AnyOf(&[NATT]),
+        note: ESP_NOTE,
+        ..tunnel(
+            "esp",
+            "ESP in tunnel mode",
+            Carries::Ip,
+            &[
+                Piece::Ip,
+                Piece::With("natt", UDP),
+                Piece::Header(ESP),
+                Piece::Header(ESP_IV),
+                Piece::Content,
+                Piece::EspPadding,
+                Piece::Header(ESP_TRAILER),
+                Piece::Header(ESP_ICV),
+            ],
+        )
+    },
+    Encapsulation {
+        takes: Takes::AnyOf(&[NATT]),
+        role: Role::Transport,
+        note: ESP_NOTE,
+        ..tunnel(
+            "esp-transport",
+            "ESP in transport mode",
+            Carries::Ip,
+            &[
+                Piece::CarriedIp,
+                Piece::With("natt", UDP),
+                Piece::Header(ESP),
+                Piece::Header(ESP_IV),
+                Piece::Content,
+                Piece::EspPadding,
+                Piece::Header(ESP_TRAILER),
+                Piece::Header(ESP_ICV),
+            ],
+        )
+    },
+    Encapsulation {
+        note: "STT cuts a frame of up to 64 KiB into segments, of which only the first has the STT header and the \
+            inner Ethernet header: these figures are for one segment a frame.",
+        ..tunnel(
+            "stt",
+            "STT",
+            Carries::Frames,
+            &[
+                Piece::Ip,
+                Piece::Header(header("TCP-like header", 20, "draft-davie-stt-08")),
+                Piece::Header(header("STT header and padding", 18, "draft-davie-stt-08")),
+                Piece::Header(ETHERNET),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        takes: Takes::Number(Number {
+            what: "labels",
+            default: 1,
+            min: 1,
+            max: 30, // MAX_NEW_LABELS in net/mpls/internal.h
+            multiple_of: 1,
+            named: &[],
+        }),
+        ..shim(
+            "mpls",
+            "MPLS",
+            MPLS_ORDER,
+            &[
+                Piece::Times(header("MPLS label", 4, "RFC 3032, 2.1")),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        note: "PPPoE above 1492 bytes needs RFC 4638 (PPP-Max-Payload) on both sides.",
+        ..shim(
+            "pppoe",
+            "PPPoE",
+            2,
+            &[
+                Piece::Header(header("PPPoE header", 6, "RFC 2516, 4")),
+                Piece::Header(header("PPP protocol", 2, "RFC 1661, 2")),
+                Piece::Content,
+            ],
+        )
+    },
+    Encapsulation {
+        carries: Carries::Frames,
+        note: "MACsec with an explicit SCI, as Linux reserves it (drivers/net/macsec.c, macsec_extra_len); a tag \
+            written behind it is protected and takes from the MTU.",
+        ..shim(
+            "macsec",
+            "MACsec",
+            3,
+            &[
+                Piece::Header(header("SecTAG with SCI", 16, "IEEE 802.1AE, 9.3")),
+                Piece::Content,
+                Piece::Header(header("MACsec integrity check", 16, "IEEE 802.1AE, 9.11")),
+            ],
+        )
+    },
+];

@@ -1,0 +1,197 @@
+//! `NAME[:OPTION[,OPTION]]` joined by `+` -> a stack, or what is wrong and what to write instead.
+
+use std::str::FromStr;
+
+use super::catalogue::{Encapsulation, Number, OTHER_NAMES, Takes, Word, every};
+use super::error::StackError;
+use super::stack::{Item, Options, Refusal, Stack};
+
+/// The most encapsulations in each other: more than anybody runs, few enough to compute at once.
+const MOST: usize = 16;
+
+impl FromStr for Stack {
+    type Err = StackError;
+
+    /// Reads a stack as people write it, innermost first; capital letters do not matter.
+    fn from_str(text: &str) -> Result<Self, StackError> {
+        let expression = text.trim().to_ascii_lowercase();
+        let items = || {
+            if expression.split('+').count() > MOST {
+                return Err((
+                    format!("more than {MOST} encapsulations in each other"),
+                    "write fewer".into(),
+                ));
+            }
+            expression.split('+').map(item).collect()
+        };
+        items()
+            .and_then(Self::assemble)
+            .map_err(|(problem, help)| StackError {
+                expression: shortened(&expression),
+                problem,
+                help,
+            })
+    }
+}
+
+fn item(text: &str) -> Result<Item, Refusal> {
+    let text = text.trim();
+    let (name, option) = match text.split_once(':') {
+        Some((name, option)) => (name, Some(option)),
+        None => (text, None),
+    };
+    let of = every()
+        .iter()
+        .find(|encapsulation| encapsulation.name == name)
+        .ok_or_else(|| unknown(name))?;
+    Ok(Item {
+        of,
+        options: options(of, option)?,
+    })
+}
+
+fn unknown(name: &str) -> Refusal {
+    let known = || every().iter().map(|encapsulation| encapsulation.name);
+    let all: Vec<&str> = known().collect();
+    let all = format!("known are {}", all.join(", "));
+    if name.is_empty() {
+        return ("a name is missing".into(), all);
+    }
+    let other = OTHER_NAMES
+        .iter()
+        .find(|(other, _)| *other == name)
+        .map(|(_, ours)| *ours);
+    let help = match other.or_else(|| nearest(name, known())) {
+        Some(near) => format!("did you mean `{near}`? {all}"),
+        None if name.contains(['/', ',', ' ', '>']) => format!(
+            "encapsulations are joined by `+`, from the guest outwards, such as `geneve:ovn+esp`; {all}"
+        ),
+        None => all,
+    };
+    (format!("there is no `{}`", shortened(name)), help)
+}
+
+/// What was written, for an error's text.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 80;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal> {
+    match (of.takes, option) {
+        (Takes::Nothing, Some(option)) => Err((
+            format!("`{}` has no option `{}`", of.name, shortened(option)),
+            format!("write `{}` alone", of.name),
+        )),
+        (Takes::Nothing | Takes::AnyOf(_), None) => Ok(Options::default()),
+        (Takes::AnyOf(known), Some(option)) => {
+            let given: Vec<&str> = option.split(',').map(str::trim).collect();
+            for (at, word) in given.iter().enumerate() {
+                if !known.iter().any(|known| known.word == *word) {
+                    return Err(no_such_word(of, word, known));
+                }
+                if given[..at].contains(word) {
+                    return Err((
+                        format!("`{}` has `{word}` twice", of.name),
+                        "write it once".into(),
+                    ));
+                }
+            }
+            // In the catalogue's order, so that one stack is written one way.
+            let words = known.iter().map(|known| known.word);
+            Ok(Options {
+                words: words.filter(|word| given.contains(word)).collect(),
+                number: 0,
+            })
+        }
+        (Takes::OneOf(known), option) => {
+            let option = option.map_or(known[0].word, str::trim);
+            let word = known.iter().find(|known| known.word == option);
+            let word = word.ok_or_else(|| no_such_word(of, option, known))?.word;
+            Ok(Options {
+                words: vec![word],
+                number: 0,
+            })
+        }
+        (Takes::Number(number), option) => Ok(Options {
+            words: Vec::new(),
+            number: match option {
+                None => number.default,
+                Some(option) => read_number(of, &number, option.trim())?,
+            },
+        }),
+    }
+}
+
+fn no_such_word(of: &Encapsulation, option: &str, known: &[Word]) -> Refusal {
+    let words = known.iter().map(|known| known.word);
+    let near = nearest(option, words.clone())
+        .map(|near| format!("did you mean `{}:{near}`? ", of.name))
+        .unwrap_or_default();
+    let all: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+    (
+        format!("`{}` has no option `{}`", of.name, shortened(option)),
+        format!("{near}it takes {}", all.join(", ")),
+    )
+}
+
+fn read_number(of: &Encapsulation, number: &Number, option: &str) -> Result<u32, Refusal> {
+    let Number {
+        what,
+        min,
+        max,
+        multiple_of,
+        named,
+        ..
+    } = *number;
+    if let Some((_, value)) = named.iter().find(|(word, _)| *word == option) {
+        return Ok(*value);
+    }
+    let refuse = |problem: String| {
+        let multiple = match multiple_of {
+            1 => String::new(),
+            of => format!(", a multiple of {of}"),
+        };
+        let words = named
+            .iter()
+            .map(|(word, value)| format!(", or `{}:{word}` ({value})", of.name));
+        let words: Vec<String> = words.collect();
+        let help = format!(
+            "write a whole number of {what} from {min} to {max}{multiple}, such as `{}:{}`{}",
+            of.name,
+            multiple_of.max(2),
+            words.concat()
+        );
+        Err((problem, help))
+    };
+    // `+4` and ` 4` are numbers to Rust, not here.
+    let digits = !option.is_empty() && option.bytes().all(|byte| byte.is_ascii_digit());
+    match option.parse::<u32>() {
+        Ok(value) if digits && (min..=max).contains(&value) && value % multiple_of == 0 => {
+            Ok(value)
+        }
+        Ok(_) if digits => refuse(format!("`{}` cannot have {option} {what}", of.name)),
+        _ => refuse(format!(
+            "`{}` has no option `{}`",
+            of.name,
+            shortened(option)
+        )),
+    }
+}
+
+/// The known word that `word` is most likely a misspelling of: a third of its letters may be wrong.
+fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // No name is longer, and the distance takes time quadratic in the length.
+    if word.len() > 32 {
+        return None;
+    }
+    let allowed = word.chars().count().div_ceil(3);
+    known
+        .map(|known| (strsim::damerau_levenshtein(word, known), known))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}

@@ -1,0 +1,290 @@
+//! The HTML report in a browser: nothing complains, nothing is fetched, everything is drawn.
+
+mod browser;
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+#[path = "../crates/report/tests/fixture/mod.rs"]
+mod fixture;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use wirecost_model::plan::Cores;
+use wirecost_model::record::Run;
+use wirecost_model::sample::{Invalid, Mark};
+
+use browser::{Browser, chromium_is_there};
+use common::{run, wirecost};
+
+/// A run directory with everything that a report can show, and a report beside it.
+struct Page {
+    directory: tempfile::TempDir,
+}
+
+impl Page {
+    fn of(run_of: &Run) -> Self {
+        let directory = fixture::write(run_of);
+        fs::write(directory.path().join("plan.yaml"), "name: jumbo-or-not\n").expect("a plan");
+        let page = Self { directory };
+        let mut command = wirecost(["report", "--html"]);
+        command
+            .arg(page.directory.path())
+            .arg("--out")
+            .arg(page.path());
+        run(&mut command).expect_code(0);
+        page
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("report.html")
+    }
+}
+
+fn disturbed() -> Run {
+    let mut run = fixture::run(6, Cores::Split);
+    run.samples[3].invalid = Some(Invalid::Proof("1500 bytes were not acknowledged".into()));
+    run.samples[5].marks = vec![Mark::ForeignLoad {
+        cores: 0.4,
+        threshold: 0.1,
+    }];
+    run
+}
+
+/// What of a page is there to see: pictures, marks and whether they lie within their picture, whether
+/// the page is wider than its window, and how well texts stand out from what is behind them.
+const LOOK: &str = r"(() => {
+  const colour = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
+  const luminance = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((c) => c / 255).map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const found = colour(getComputedStyle(e).backgroundColor);
+      if (found.length === 3 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  const contrast = (element, text) => {
+    const [a, b] = [luminance(colour(text)), luminance(behind(element))].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  };
+  const texts = [...document.querySelectorAll('p, li, figcaption, th, td, .badge, dt, dd, summary, h1, h2, h3')]
+    .map((e) => [contrast(e, getComputedStyle(e).color), e]);
+  const drawn = [...document.querySelectorAll('svg text:not(.inside)')].map((e) => [contrast(e, getComputedStyle(e).fill), e]);
+  const faint = [...texts, ...drawn].filter(([c]) => c < 4.5).map(([c, e]) => `${c.toFixed(2)} ${e.outerHTML.slice(0, 120)}`);
+  const charts = [...document.querySelectorAll('figure.chart')].map((chart) => {
+    const pictures = [...chart.querySelectorAll('svg')].map((svg) => svg.getBoundingClientRect());
+    const lost = [...chart.querySelectorAll('svg')].flatMap((svg) => {
+      const frame = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll('.sample, .ratio, polyline, rect, text')].filter((mark) => {
+        const r = mark.getBoundingClientRect();
+        const seen = r.width > 0 || r.height > 0;
+        const inside = r.left >= frame.left - 2 && r.right <= frame.right + 2 && r.top >= frame.top - 2 && r.bottom <= frame.bottom + 2;
+        return !seen || !inside;
+      }).map((mark) => mark.outerHTML.slice(0, 200));
+    });
+    return {
+      id: chart.id,
+      pictures: pictures.length,
+      smallest: Math.min(...pictures.flatMap((r) => [r.width, r.height])),
+      marks: chart.querySelectorAll('svg .sample, svg .ratio, svg .window, svg rect.softirq').length,
+      lost,
+    };
+  });
+  return {
+    charts, faint,
+    wider: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    ground: luminance(colour(getComputedStyle(document.body).backgroundColor)),
+  };
+})()";
+
+/// Everything that a page must fulfil in whatever window.
+fn expect_complete(look: &Value) {
+    let charts = look["charts"].as_array().expect("charts");
+    let ids: Vec<_> = charts
+        .iter()
+        .filter_map(|chart| chart["id"].as_str())
+        .collect();
+    let effects = [
+        "effects-throughput",
+        "effects-sender-cpu",
+        "effects-receiver-cpu",
+    ];
+    assert_eq!(ids[..3], effects);
+    assert_eq!(ids[3..], ["samples", "cpu", "drift", "windows"]);
+    for chart in charts {
+        assert!(
+            chart["smallest"].as_f64().expect("a size") > 60.0,
+            "{chart}"
+        );
+        assert!(chart["marks"].as_u64().expect("marks") >= 12, "{chart}");
+        assert_eq!(chart["lost"], json!([]), "{}", chart["id"]);
+    }
+    assert_eq!(look["faint"], json!([]));
+    assert_eq!(look["wider"], 0, "the page is wider than its window");
+}
+
+#[test]
+fn the_page_is_drawn_whole_in_light_and_dark_on_a_screen_and_a_phone() {
+    if !chromium_is_there() {
+        return;
+    }
+    let page = Page::of(&disturbed());
+    let mut browser = Browser::start();
+    for scheme in ["light", "dark"] {
+        for width in [1280, 400] {
+            browser.open(&page.path(), width, scheme);
+            let look = browser.evaluate(LOOK);
+            expect_complete(&look);
+            let ground = look["ground"].as_f64().expect("a luminance");
+            assert_eq!(ground > 0.5, scheme == "light", "{scheme}: {ground}");
+            let heard = browser.heard();
+            assert_eq!(heard.console, [""; 0]);
+            let url = format!("file://{}", page.path().display());
+            assert_eq!(heard.requests, [url]);
+        }
+    }
+}
+
+#[test]
+fn the_page_is_complete_without_scripts() {
+    if !chromium_is_there() {
+        return;
+    }
+    let page = Page::of(&disturbed());
+    let mut browser = Browser::start();
+    browser.ask(
+        "Emulation.setScriptExecutionDisabled",
+        &json!({"value": true}),
+    );
+    browser.open(&page.path(), 1280, "light");
+    expect_complete(&browser.evaluate(LOOK));
+    // The script did not run: it would have taken the titles and made the heads of tables buttons.
+    assert_ne!(
+        browser.evaluate("document.querySelectorAll('svg title').length"),
+        0
+    );
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll('th button').length"),
+        0
+    );
+}
+
+#[test]
+fn a_pointer_on_a_mark_reads_it_out_and_lights_its_cell_everywhere() {
+    if !chromium_is_there() {
+        return;
+    }
+    let page = Page::of(&disturbed());
+    let mut browser = Browser::start();
+    browser.open(&page.path(), 1280, "light");
+    browser.point_at("#drift .panel[data-cell='2'] circle.sample");
+    let said = browser.evaluate("document.getElementById('readout').innerText");
+    let said = said.as_str().expect("a text");
+    assert!(
+        said.starts_with("guest MTU 1500, vxlan, offload none\nround 1: 4."),
+        "{said}"
+    );
+    assert_eq!(
+        browser.evaluate("document.getElementById('readout').hidden"),
+        false
+    );
+    let lit = browser
+        .evaluate("[...document.querySelectorAll('.lit')].map((e) => [e.dataset.cell, e.tagName])");
+    let lit = lit.as_array().expect("elements");
+    assert!(lit.iter().all(|e| e[0] == "2"), "{lit:?}");
+    for tag in ["g", "DIV", "TR"] {
+        assert!(lit.iter().any(|e| e[1] == tag), "{tag}: {lit:?}");
+    }
+    assert_eq!(browser.heard().console, [""; 0]);
+}
+
+#[test]
+fn a_click_on_a_head_sorts_its_table_by_size() {
+    if !chromium_is_there() {
+        return;
+    }
+    let page = Page::of(&disturbed());
+    let mut browser = Browser::start();
+    browser.open(&page.path(), 1280, "light");
+    let column = "[...document.querySelectorAll('#cells > .scroll tbody tr')].map((row) => Number(row.cells[3].textContent))";
+    let read = |browser: &mut Browser| -> Vec<f64> {
+        serde_json::from_value(browser.evaluate(column)).expect("figures")
+    };
+    let before = read(&mut browser);
+    let mut sorted = before.clone();
+    sorted.sort_by(f64::total_cmp);
+    assert_ne!(before, sorted);
+    browser.click("#cells > .scroll th:nth-child(4) button");
+    assert_eq!(read(&mut browser), sorted);
+    browser.click("#cells > .scroll th:nth-child(4) button");
+    sorted.reverse();
+    assert_eq!(read(&mut browser), sorted);
+}
+
+#[test]
+fn the_page_prints() {
+    if !chromium_is_there() {
+        return;
+    }
+    let page = Page::of(&disturbed());
+    let mut browser = Browser::start();
+    browser.open(&page.path(), 1280, "dark");
+    browser.ask(
+        "Emulation.setEmulatedMedia",
+        &json!({"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}),
+    );
+    let look = browser.evaluate(LOOK);
+    assert!(
+        look["ground"].as_f64().expect("a luminance") > 0.99,
+        "paper is white"
+    );
+    assert_eq!(look["faint"], json!([]));
+    let pdf = browser.ask(
+        "Page.printToPDF",
+        &json!({"printBackground": true, "paperWidth": 8.27, "paperHeight": 11.69}),
+    );
+    let pdf = pdf["data"].as_str().expect("base64");
+    // `%PDF-`
+    assert!(
+        pdf.starts_with("JVBERi0") && pdf.len() > 100_000,
+        "{}",
+        pdf.len()
+    );
+}
+
+#[test]
+fn what_the_other_tests_look_for_is_found_on_a_bad_page() {
+    if !chromium_is_there() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("bad.html");
+    let bad = |name: &str, body: &str| {
+        fs::write(&path, format!("<!DOCTYPE html><meta name=viewport content='width=device-width'><title>{name}</title>{body}")).expect("written");
+        let mut browser = Browser::start();
+        browser.open(Path::new(&path), 400, "light");
+        (browser.evaluate(LOOK), browser.heard())
+    };
+    let (_, heard) = bad(
+        "complains",
+        "<script>console.error('no')</script><script>throw 1</script>",
+    );
+    assert_eq!(heard.console.len(), 2, "{heard:?}");
+    let (_, heard) = bad("fetches", "<img src='other.png'>");
+    assert_eq!(heard.requests.len(), 2, "{heard:?}");
+    let (look, _) = bad(
+        "is not drawn",
+        "<p style='width: 900px; color: #bbb'>wide and faint</p><figure class='chart' id='x'>\
+         <svg width='100' height='100'><circle class='sample' cx='500' cy='5' r='3'/><circle class='sample' r='0'/></svg></figure>",
+    );
+    assert!(look["wider"].as_f64().expect("a width") > 400.0, "{look}");
+    assert_eq!(look["faint"].as_array().map(Vec::len), Some(1), "{look}");
+    assert_eq!(
+        look["charts"][0]["lost"].as_array().map(Vec::len),
+        Some(2),
+        "{look}"
+    );
+}

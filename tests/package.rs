@@ -1,0 +1,216 @@
+//! What `make install` and `make deb` put where, and what Debian's own tools say to it.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Ended, Place, program, released, run, skip, succeeds};
+
+fn repository() -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    path.canonicalize().expect("the repository")
+}
+
+/// `make TARGET` with this program, which is not built again.
+fn make(target: &str, binary: &Path, settings: &[String]) -> Ended {
+    let mut command = Command::new("make");
+    command
+        .args(["--no-print-directory", "-o"])
+        .arg(binary)
+        .arg(target)
+        .arg(format!("BINARY={}", binary.display()))
+        .args(settings)
+        .current_dir(repository())
+        // What the make above this test, if there is one, was told is not meant for this one.
+        .env_remove("MAKEFLAGS")
+        .env_remove("MAKELEVEL")
+        .env_remove("MFLAGS");
+    let ended = run(&mut command);
+    ended.expect_code(0);
+    ended
+}
+
+fn files(directory: &Path) -> BTreeSet<String> {
+    fn walk(directory: &Path, top: &Path, found: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(directory).expect("directory") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                walk(&path, top, found);
+            } else {
+                let path = path.strip_prefix(top).expect("below");
+                found.insert(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(directory, directory, &mut found);
+    found
+}
+
+#[test]
+fn install_puts_program_pages_and_completions_below_destdir_and_uninstall_takes_them_away() {
+    let place = Place::new();
+    let settings = [
+        format!("DESTDIR={}", place.path().display()),
+        "PREFIX=/opt/x".to_owned(),
+    ];
+    make("install", program(), &settings);
+    let found = files(place.path());
+    for file in [
+        "bin/wirecost",
+        "share/man/man1/wirecost.1",
+        "share/man/man1/wirecost-run.1",
+        "share/man/man5/wirecost-plan.5",
+        "share/bash-completion/completions/wirecost",
+        "share/zsh/site-functions/_wirecost",
+        "share/fish/vendor_completions.d/wirecost.fish",
+    ] {
+        assert!(
+            found.contains(&format!("opt/x/{file}")),
+            "{file}: {found:?}"
+        );
+    }
+    let installed = place.path().join("opt/x/bin/wirecost");
+    assert!(succeeds(Command::new(installed).arg("--version")));
+
+    let other = place.path().join("opt/x/share/man/man1/other.1");
+    fs::write(&other, "").expect("file");
+    make("uninstall", program(), &settings);
+    assert_eq!(
+        files(place.path()),
+        BTreeSet::from(["opt/x/share/man/man1/other.1".to_owned()])
+    );
+}
+
+/// Packs the release build; the path of the package.
+fn packed(binary: &Path, place: &Place, name: &str) -> PathBuf {
+    let directory = place.path().join(name);
+    let ended = run(Command::new("scripts/make-deb")
+        .arg(binary)
+        .arg(&directory)
+        .env_remove("MAKEFLAGS")
+        .env_remove("MAKELEVEL")
+        .current_dir(repository()));
+    ended.expect_code(0);
+    let mut packages = fs::read_dir(directory).expect("packages");
+    packages.next().expect("a package").expect("entry").path()
+}
+
+/// The release build, where packages can be made and looked at.
+fn packable() -> Option<PathBuf> {
+    let binary = released()?;
+    let can = succeeds(Command::new("dpkg-deb").arg("--version"));
+    (can || skip("there is no dpkg-deb")).then_some(binary)
+}
+
+#[test]
+fn the_package_is_the_same_bytes_each_time_and_belongs_to_root() {
+    let Some(binary) = packable() else { return };
+    let place = Place::new();
+    let first = packed(&binary, &place, "first");
+    let second = packed(&binary, &place, "second");
+    assert!(
+        fs::read(&first).expect("package") == fs::read(&second).expect("package"),
+        "two packages of one program differ"
+    );
+    let listed = run(Command::new("dpkg-deb").arg("--contents").arg(&first));
+    listed.expect_code(0);
+    for line in listed.stdout.lines() {
+        assert!(line.contains(" root/root "), "{line}");
+    }
+}
+
+#[test]
+fn the_package_is_installed_by_dpkg_runs_and_leaves_nothing() {
+    let Some(binary) = packable() else { return };
+    if !nix::unistd::geteuid().is_root() {
+        skip("dpkg installs as root only");
+        return;
+    }
+    let place = Place::new();
+    let package = packed(&binary, &place, "dist");
+    let root = place.path().join("root");
+    fs::create_dir_all(root.join("var/lib/dpkg/updates")).expect("directory");
+    fs::create_dir_all(root.join("var/lib/dpkg/info")).expect("directory");
+    fs::write(root.join("var/lib/dpkg/status"), "").expect("file");
+    let dpkg = |arguments: &[&str]| {
+        let mut command = Command::new("dpkg");
+        command
+            .arg(format!("--root={}", root.display()))
+            .args(arguments);
+        command
+    };
+    run(dpkg(&["--install"]).arg(&package)).expect_code(0);
+    let version = run(Command::new(root.join("usr/bin/wirecost")).arg("--version"));
+    assert_eq!(
+        version.stdout,
+        concat!("wirecost ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    run(&mut dpkg(&["--verify", "wirecost"])).expect_code(0);
+    run(&mut dpkg(&["--purge", "wirecost"])).expect_code(0);
+    assert!(!root.join("usr/bin/wirecost").exists());
+}
+
+#[test]
+fn the_package_names_the_licence_of_everything_that_it_carries() {
+    let Some(binary) = packable() else { return };
+    let place = Place::new();
+    let package = packed(&binary, &place, "dist");
+    let root = place.path().join("root");
+    run(Command::new("dpkg-deb").arg("-x").arg(package).arg(&root)).expect_code(0);
+    let text = fs::read_to_string(root.join("usr/share/doc/wirecost/copyright")).expect("text");
+    let stanzas: Vec<&str> = text.split("\n\n").collect();
+    let explained: BTreeSet<&str> = stanzas
+        .iter()
+        .filter_map(|stanza| stanza.strip_prefix("License: ")?.lines().next())
+        .collect();
+    for carried in [
+        "clap_builder-",
+        "serde-",
+        "glibc/",
+        "rust-standard-library/",
+    ] {
+        assert!(
+            text.contains(&format!("Files: third-party/{carried}")),
+            "{carried}"
+        );
+    }
+    for stanza in stanzas.iter().filter(|stanza| stanza.starts_with("Files:")) {
+        let licence = stanza
+            .lines()
+            .find_map(|line| line.strip_prefix("License: "));
+        let licence = licence.unwrap_or_else(|| panic!("{stanza}"));
+        let whole = explained.contains(licence);
+        let parts = licence.split(" or ").flat_map(|part| part.split(" and "));
+        assert!(
+            whole || parts.clone().all(|part| explained.contains(part)),
+            "{stanza}"
+        );
+    }
+}
+
+#[test]
+fn lintian_accepts_the_package() {
+    let Some(binary) = packable() else { return };
+    let there = succeeds(Command::new("lintian").arg("--version"));
+    if !there {
+        skip("there is no lintian");
+        return;
+    }
+    let place = Place::new();
+    let package = packed(&binary, &place, "dist");
+    let ended = run(Command::new("lintian")
+        .args([
+            "--fail-on",
+            "error,warning",
+            "--no-user-dirs",
+            "--allow-root",
+        ])
+        .arg(&package));
+    ended.expect_code(0);
+    assert_eq!(ended.stdout, "", "{ended:#?}");
+}
