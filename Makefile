@@ -86,7 +86,7 @@ install-missing:
 
 install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
-		chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian
+		nft:nftables tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nsenter:util-linux taskset:util-linux

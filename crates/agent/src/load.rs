@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wirecost_meter::{ForeignSnapshot, Meter};
 use wirecost_model::sample::Interval;
 use wirecost_sys::namespace::Netns;
-use wirecost_traffic::{StreamOptions, StreamSink, StreamSnapshot, StreamSource, flow_deltas};
+use wirecost_traffic::{Client, Options, Server, Snapshot, Workload, flow_deltas};
 
 use crate::protocol::{LoadOptions, Measured, Window};
 
@@ -19,17 +19,17 @@ const SCAN_LEAD: Duration = Duration::from_millis(25);
 /// The side of a load that this host has.
 #[derive(Debug)]
 pub(crate) enum Load {
-    Sink(StreamSink),
-    Source(StreamSource),
+    Sink(Server),
+    Source(Client),
 }
 
-fn options(load: &LoadOptions) -> StreamOptions {
-    StreamOptions {
+fn options(load: &LoadOptions) -> Options {
+    Options {
         streams: load.stream.streams,
-        message: load.stream.message,
-        congestion: load.stream.congestion.clone(),
+        request: load.stream.message,
+        congestion: Some(load.stream.congestion.clone()),
         socket_buffer: load.stream.socket_buffer,
-        secret: load.secret,
+        ..Options::new(Workload::TcpStream, load.secret)
     }
 }
 
@@ -40,7 +40,7 @@ impl Load {
         load: &LoadOptions,
     ) -> Result<(Self, SocketAddr), String> {
         let sink = guest
-            .within(|| StreamSink::listen(bind, &options(load)))
+            .within(|| Server::listen(bind, &options(load)))
             .map_err(|error| format!("entering the guest's namespace: {error}"))?
             .map_err(|error| error.to_string())?;
         let address = sink.address();
@@ -53,7 +53,7 @@ impl Load {
         load: &LoadOptions,
     ) -> Result<Self, String> {
         guest
-            .within(|| StreamSource::connect(target, &options(load), PATIENCE))
+            .within(|| Client::connect(target, &options(load), PATIENCE))
             .map_err(|error| format!("entering the guest's namespace: {error}"))?
             .map(Self::Source)
             .map_err(|error| error.to_string())
@@ -79,7 +79,7 @@ impl Load {
         }
     }
 
-    fn snapshot(&self) -> Result<StreamSnapshot, String> {
+    fn snapshot(&self) -> Result<Snapshot, String> {
         match self {
             Self::Sink(sink) => sink.snapshot(),
             Self::Source(source) => source.snapshot(),

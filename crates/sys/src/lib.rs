@@ -4,12 +4,14 @@
 //! No policy: which device gets which feature, or when a namespace is entered, is the caller's.
 
 pub mod bpf;
+pub mod epoll;
 pub mod ethtool;
 pub mod io_uring;
 pub mod kvm;
 pub mod namespace;
 pub mod process;
 pub mod socket;
+pub mod thread;
 pub mod tun;
 pub mod userfaultfd;
 pub mod xdp_socket;

@@ -5,12 +5,15 @@
 
 #![allow(
     unsafe_code,
-    reason = "TCP_INFO, two IP options and packet addresses have no wrapper elsewhere"
+    reason = "TCP_INFO, socket options, batches of datagrams and packet addresses have no wrapper elsewhere"
 )]
 
 mod capture;
+mod datagrams;
 mod error_queue;
+mod options;
 mod tcp;
+mod zero_copy;
 
 use std::io;
 use std::mem;
@@ -20,10 +23,19 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 pub use capture::PacketCapture;
+pub use datagrams::{RawAddress, ReceiveBatch, Received, SendBatch};
 pub use error_queue::{
     ErrorOrigin, QueuedError, enable_recverr, read_error_queue, set_mtu_discover_probe,
 };
-pub use tcp::{CongestionError, TcpInfo, congestion, send, set_congestion, tcp_info};
+pub use options::{
+    dscp, receive_discarding, set_busy_poll, set_dscp, set_max_pacing_rate, set_udp_gro,
+    set_udp_segment,
+};
+pub use tcp::{
+    CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, send, set_congestion,
+    tcp_info,
+};
+pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 
 /// Waits until at least one of `fds` can be read, has an error to tell (its error queue included) or was hung up.
 ///
@@ -112,3 +124,5 @@ fn domain(fd: &impl AsFd) -> io::Result<libc::c_int> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_load;

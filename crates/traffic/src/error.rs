@@ -10,8 +10,11 @@ use wirecost_sys::socket::CongestionError;
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
     /// Options that no load can have.
-    #[error("a stream load needs {0}")]
-    Options(&'static str),
+    #[error("the load's options: {0}")]
+    Options(String),
+    /// What this host does not allow; see [`crate::Finding`].
+    #[error("{0}")]
+    Host(String),
     /// A socket could not be made or set up.
     #[error("{what}: {source}")]
     Socket {
@@ -127,6 +130,22 @@ pub enum TrafficError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// No answer to datagrams, of which it cannot be told whether they arrived.
+    #[error("flow {flow}: nobody answered at {target} within {} s: is the other end up, and its port open?", after.as_secs_f64())]
+    NoDatagram {
+        /// The server's address.
+        target: SocketAddr,
+        /// The flow, from 0.
+        flow: u32,
+        /// How long was asked.
+        after: Duration,
+    },
+    /// A limit of bytes or transactions was not reached in time.
+    #[error("the load was not over within {} s", after.as_secs_f64())]
+    NotOver {
+        /// How long was waited.
+        after: Duration,
+    },
     /// A thread could not be started.
     #[error("starting a thread: {0}")]
     Thread(io::Error),
@@ -136,7 +155,7 @@ pub enum TrafficError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The two ends are of different versions.
-    #[error("it speaks version {theirs} of the stream's protocol, this end version {ours}")]
+    #[error("it speaks version {theirs} of the load's protocol, this end version {ours}")]
     Version {
         /// This end's.
         ours: u16,
@@ -149,4 +168,7 @@ pub enum Refusal {
     /// Its options differ, or the flow is there already.
     #[error("it expects another number of flows, or has this one already")]
     Flow,
+    /// The two ends were given different loads.
+    #[error("it was given another workload, or other message sizes")]
+    Load,
 }

@@ -1,38 +1,90 @@
-//! The connections of one end of a load, shared between its threads and its handle.
+//! The flows of one end of a load, shared between its threads and its handle.
 //!
-//! The data path touches one padded counter and two flags; everything else is for set-up and the end.
+//! The data path touches padded counters and two flags; everything else is for set-up and the end.
 
 use std::io;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use socket2::Socket;
+use wirecost_sys::epoll::Wake;
 
 use crate::error::TrafficError;
 
-/// Bytes of one flow, on cache lines of its own: neighbours are fetched in pairs on x86.
+/// A figure that one thread writes and anybody may read.
 #[derive(Debug, Default)]
-#[repr(align(128))]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Publishes a new total. Only the flow's own thread may call it: it is a store, not an addition.
+    /// Publishes a new total. Only the counter's own thread may call it: it is a store, not an addition.
     pub(crate) fn publish(&self, total: u64) {
         self.0.store(total, Relaxed);
     }
 
-    /// Bytes so far.
+    /// Adds to the total; only the counter's own thread may call it.
+    pub(crate) fn add(&self, more: u64) {
+        self.publish(self.get() + more);
+    }
+
+    /// Adds to the total where several threads do.
+    pub(crate) fn add_shared(&self, more: u64) {
+        self.0.fetch_add(more, Relaxed);
+    }
+
+    /// The total so far.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
+/// What a flow's sending half counts, on cache lines of its own: neighbours are fetched in pairs on x86.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Outgoing {
+    /// Of messages, handed to the kernel.
+    pub(crate) bytes: Counter,
+    /// Datagrams or requests handed to the kernel, responses at a server.
+    pub(crate) messages: Counter,
+    /// Sends from our own pages.
+    pub(crate) zero_copy: Counter,
+    /// Of these, the ones that the kernel is done with.
+    pub(crate) completed: Counter,
+    /// Of these, the ones that it copied after all.
+    pub(crate) copied: Counter,
+    /// Sends with a copy since the kernel took no more from our pages.
+    pub(crate) fallbacks: Counter,
+}
+
+/// What a flow's receiving half counts.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Incoming {
+    /// Of messages, that the application read.
+    pub(crate) bytes: Counter,
+    /// Messages, each counted once: datagrams, requests at a server, responses in time at a client.
+    pub(crate) messages: Counter,
+    /// Datagrams that must have been sent: one above the highest number; at the end what the sender says.
+    pub(crate) expected: Counter,
+    /// See [`crate::sequence::Ledger::duplicated`].
+    pub(crate) duplicated: Counter,
+    /// See [`crate::sequence::Ledger::reordered`].
+    pub(crate) reordered: Counter,
+    /// See [`crate::sequence::Ledger::too_old`].
+    pub(crate) too_old: Counter,
+    /// RFC 3550, nanoseconds.
+    pub(crate) jitter_ns: Counter,
+    /// Requests that were given up.
+    pub(crate) timeouts: Counter,
+    /// Responses to requests that had been given up or answered.
+    pub(crate) late: Counter,
+}
+
 /// How a flow's thread came to its end.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// As meant: the source was told to stop, or the sink read to the end of the stream.
+    /// As meant: told to stop, or read to the end of the stream.
     Orderly,
     /// Its own side gave it up.
     Released,
@@ -40,45 +92,69 @@ pub(crate) enum End {
     Failed(io::Error),
 }
 
-/// One connection.
+/// One flow: a connection, a pair of UDP ports, or a succession of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// Written or read by the application.
-    pub(crate) bytes: Counter,
+    pub(crate) out: Outgoing,
+    pub(crate) incoming: Incoming,
+    /// Of a flow that is one connection or one pair of ports, at its client also over UDP.
+    pub(crate) socket: OnceLock<Arc<Socket>>,
     /// Set once the flow is there.
-    pub(crate) socket: OnceLock<Socket>,
-    /// Set once by the flow's thread.
+    pub(crate) here: AtomicBool,
+    /// The peer will send no more: what its own half waits for.
+    pub(crate) peer_done: AtomicBool,
+    /// Set once, when its last half is over, or one of them broke.
     pub(crate) end: OnceLock<End>,
+    /// Halves that are over.
+    over: AtomicU32,
 }
 
 impl Flow {
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.end.get().is_some()
+    }
+
+    /// Bytes of messages, both ways.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.out.bytes.get() + self.incoming.bytes.get()
     }
 }
 
-/// All connections of one end.
+/// All flows of one end.
 #[derive(Debug)]
 pub(crate) struct Flows {
     all: Box<[Flow]>,
+    /// Machines for each flow.
+    halves: u32,
+    started: AtomicBool,
     stopping: AtomicBool,
     cut: AtomicBool,
     strays: AtomicU32,
+    /// Raised whenever threads are to look at the flags above.
+    wakes: Box<[Wake]>,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
 impl Flows {
-    /// Room for `count` flows, none of them there yet.
-    pub(crate) fn new(count: u32) -> Self {
+    /// Room for `count` flows of so many halves, none of them there yet, and their threads' wakes.
+    pub(crate) fn new(count: u32, halves: u32, wakes: Box<[Wake]>) -> Self {
         Self {
             all: (0..count).map(|_| Flow::default()).collect(),
+            halves,
+            started: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             strays: AtomicU32::new(0),
+            wakes,
             lock: Mutex::new(()),
             changed: Condvar::new(),
         }
+    }
+
+    /// One thread's wake.
+    pub(crate) fn wake(&self, thread: usize) -> &Wake {
+        &self.wakes[thread]
     }
 
     /// By index.
@@ -91,16 +167,39 @@ impl Flows {
         self.all.len() as u32
     }
 
-    /// Flows that are there, with their sockets.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (u32, &Flow, &Socket)> {
+    /// Flows that are there.
+    pub(crate) fn here(&self) -> impl Iterator<Item = (u32, &Flow)> {
         (0..)
             .zip(&self.all)
-            .filter_map(|(index, flow)| Some((index, flow, flow.socket.get()?)))
+            .filter(|(_, flow)| flow.here.load(Relaxed))
     }
 
-    /// Bytes of all flows.
+    /// Flows that are there and have a socket of their own.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (u32, &Flow, &Socket)> {
+        self.here()
+            .filter_map(|(index, flow)| Some((index, flow, &**flow.socket.get()?)))
+    }
+
+    /// Bytes of all flows, both ways.
     pub(crate) fn bytes(&self) -> u64 {
-        self.all.iter().map(|flow| flow.bytes.get()).sum()
+        self.all.iter().map(Flow::bytes).sum()
+    }
+
+    /// Whether sending has begun.
+    pub(crate) fn started(&self) -> bool {
+        self.started.load(Relaxed)
+    }
+
+    /// From now on everybody sends.
+    pub(crate) fn set_started(&self) {
+        self.started.store(true, Relaxed);
+        self.notify();
+    }
+
+    /// Notes that a flow is there.
+    pub(crate) fn arrive(&self, flow: &Flow) {
+        flow.here.store(true, Relaxed);
+        self.changed();
     }
 
     /// Whether no more is to be sent, or accepted.
@@ -131,30 +230,41 @@ impl Flows {
         self.notify();
     }
 
-    /// Counts a connection that is none of these flows.
+    /// Counts a connection or datagram that is none of these flows'.
     pub(crate) fn count_stray(&self) {
         self.strays.fetch_add(1, Relaxed);
     }
 
-    /// Connections that were none of these flows.
+    /// What was none of these flows'.
     pub(crate) fn strays(&self) -> u32 {
         self.strays.load(Relaxed)
     }
 
     /// Whether each flow that is there is over.
     pub(crate) fn all_over(&self) -> bool {
-        self.open().all(|(_, flow, _)| flow.is_over())
+        self.here().all(|(_, flow)| flow.is_over())
     }
 
-    /// Notes how a flow ended.
+    /// Notes how one of a flow's halves ended: the first that broke says so for both, else the last one.
     pub(crate) fn end(&self, flow: &Flow, end: End) {
-        // A flow has one thread, so one end; a second would be the less telling one.
-        let _ = flow.end.set(end);
-        self.notify();
+        let over = flow.over.fetch_add(1, Relaxed) + 1;
+        if over >= self.halves || !matches!(end, End::Orderly) {
+            // A later end would be the less telling one.
+            let _ = flow.end.set(end);
+            self.changed();
+        }
+    }
+
+    /// Has every thread look at the flags again, and every [`Self::wait_until`].
+    pub(crate) fn notify(&self) {
+        for wake in &self.wakes {
+            wake.raise();
+        }
+        self.changed();
     }
 
     /// Wakes every [`Self::wait_until`] to look again.
-    pub(crate) fn notify(&self) {
+    fn changed(&self) {
         // Taking the lock orders this after a waiter's last look, so that none sleeps through the change.
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
@@ -194,7 +304,7 @@ impl Flows {
             None => Ok(()),
             Some((index, flow, error)) => Err(TrafficError::PeerVanished {
                 flow: index,
-                bytes: flow.bytes.get(),
+                bytes: flow.bytes(),
                 source: same(error),
             }),
         }
@@ -202,7 +312,7 @@ impl Flows {
 }
 
 /// An `io::Error` cannot be cloned; its number is what it says.
-fn same(error: &io::Error) -> io::Error {
+pub(crate) fn same(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(
         || io::Error::new(error.kind(), error.to_string()),
         io::Error::from_raw_os_error,
@@ -212,11 +322,11 @@ fn same(error: &io::Error) -> io::Error {
 /// One end of a load that is over, its threads joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// Bytes of all flows, written or read since the start.
+    /// Bytes of messages of all flows, written or read since the start.
     pub bytes: u64,
     /// By flow index; a flow that never came has no bytes.
     pub flows: Vec<FlowEnd>,
-    /// Connections that a sink dropped because they were no flow of this load.
+    /// Connections and datagrams that were none of this load's, and were dropped.
     pub strays: u32,
 }
 
@@ -232,6 +342,6 @@ impl Finished {
 pub struct FlowEnd {
     /// Bytes written or read since the start.
     pub bytes: u64,
-    /// At the sink: it read to the end of the stream. At the source: the sink said that it did.
+    /// At the server: it read to the end of the flow. At the client: the server said that it did, or ended in turn.
     pub drained: bool,
 }

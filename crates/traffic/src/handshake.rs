@@ -1,4 +1,4 @@
-//! The first bytes of every connection: who it belongs to, and the sink's answer; and the last: the sink's count.
+//! The first bytes of every flow: whose it is, and the server's answer; and the last: how much arrived.
 //!
 //! The first two have a fixed length, the same in every version, so that ends of different versions can tell each other so.
 //! Numbers are big-endian.
@@ -6,80 +6,135 @@
 use std::io;
 
 use crate::error::Refusal;
+use crate::options::Options;
 
 /// The version of what follows on the connection.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const MAGIC: [u8; 8] = *b"wirecost";
 
 /// Bytes of an encoded [`Header`].
-pub(crate) const HEADER_BYTES: usize = 36;
+pub(crate) const HEADER_BYTES: usize = 44;
+/// Where a header says its phase, and the answer in a datagram to which phase it is one.
+const PHASE: usize = 11;
 /// Bytes of an encoded [`Answer`].
 pub(crate) const ANSWER_BYTES: usize = 12;
-/// Bytes of the count that the sink sends once it has read to the end of the stream, a `u64`. Only the application
+/// Bytes of the count that a stream's sink sends once it has read to the end of the stream, a `u64`. Only the application
 /// that read can say so: its kernel acknowledges what nobody ever reads.
 pub(crate) const COUNT_BYTES: usize = 8;
 
-/// What the source says first: magic 8, version 2, zero 2, secret 16, flow 4, flows 4.
+/// What a header opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    /// A flow.
+    Open = 0,
+    /// A connection that is one transaction of a flow that is open.
+    Transaction = 1,
+    /// The end of a flow that no connection ends. A count of 8 bytes follows: messages sent.
+    Close = 2,
+}
+
+/// What the client says first: magic 8, version 2, workload 1, phase 1, secret 16, flow 4, flows 4, request 4,
+/// response 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// The workload's code.
+    pub(crate) workload: u8,
+    /// What it opens.
+    pub(crate) phase: Phase,
     /// The run's secret.
     pub(crate) secret: [u8; 16],
     /// This flow, from 0.
     pub(crate) flow: u32,
     /// Flows in all.
     pub(crate) flows: u32,
+    /// Bytes of a message or request.
+    pub(crate) request: u32,
+    /// Bytes of a response.
+    pub(crate) response: u32,
 }
 
 impl Header {
+    /// Of one flow of a load.
+    pub(crate) fn new(options: &Options, flow: u32, phase: Phase) -> Self {
+        Self {
+            workload: options.workload as u8,
+            phase,
+            secret: options.secret,
+            flow,
+            flows: options.streams,
+            request: options.request,
+            response: options.response,
+        }
+    }
+
     /// As it is sent.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..10].copy_from_slice(&VERSION.to_be_bytes());
+        bytes[10] = self.workload;
+        bytes[PHASE] = self.phase as u8;
         bytes[12..28].copy_from_slice(&self.secret);
-        bytes[28..32].copy_from_slice(&self.flow.to_be_bytes());
-        bytes[32..].copy_from_slice(&self.flows.to_be_bytes());
+        let numbers = [self.flow, self.flows, self.request, self.response];
+        for (place, number) in bytes[28..].chunks_exact_mut(4).zip(numbers) {
+            place.copy_from_slice(&number.to_be_bytes());
+        }
         bytes
     }
 }
 
-/// What the sink makes of a header.
+/// What the server makes of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// This flow of this load.
-    Flow(u32),
+    /// This flow of this load, in this phase.
+    Flow(u32, Phase),
     /// Not ours, but of our kind: answer it so.
     Refuse(Answer),
     /// Something else altogether: no answer.
     Stray,
 }
 
-/// Judges a header at the sink of `flows` flows that was given `secret`.
-pub(crate) fn judge(bytes: &[u8; HEADER_BYTES], secret: &[u8; 16], flows: u32) -> Judgement {
+/// Whether a datagram is one of the handshake. No datagram of a load begins so: its flow would be above all flows.
+pub(crate) fn is_control(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// Judges a header at the server that was given `options`.
+pub(crate) fn judge(bytes: &[u8; HEADER_BYTES], options: &Options) -> Judgement {
     if bytes[..8] != MAGIC {
         return Judgement::Stray;
     }
     if bytes[8..10] != VERSION.to_be_bytes() {
         return Judgement::Refuse(Answer::OtherVersion);
     }
-    if bytes[12..28] != *secret {
+    if bytes[12..28] != options.secret {
         return Judgement::Refuse(Answer::OtherSecret);
     }
     let number =
         |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let (flow, theirs) = (number(28), number(32));
-    if theirs == flows && flow < flows {
-        Judgement::Flow(flow)
-    } else {
-        Judgement::Refuse(Answer::OtherFlow)
+    let (flow, flows, request, response) = (number(28), number(32), number(36), number(40));
+    let phase = [Phase::Open, Phase::Transaction, Phase::Close]
+        .into_iter()
+        .find(|phase| *phase as u8 == bytes[PHASE]);
+    let sizes = (request, response) == (options.request, options.response);
+    match phase {
+        Some(phase) if bytes[10] == options.workload as u8 && sizes => {
+            if flows == options.streams && flow < flows {
+                Judgement::Flow(flow, phase)
+            } else {
+                Judgement::Refuse(Answer::OtherFlow)
+            }
+        }
+        _ => Judgement::Refuse(Answer::OtherLoad),
     }
 }
 
-/// The sink's answer: magic 8, version 2, this 1, zero 1.
+/// The server's answer: magic 8, version 2, this 1, and over UDP the phase 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Answer {
-    /// The flow is taken, and read from now on.
+    /// The flow is taken.
     Taken = 0,
     /// See [`Refusal::Version`].
     OtherVersion = 1,
@@ -87,6 +142,8 @@ pub(crate) enum Answer {
     OtherSecret = 2,
     /// See [`Refusal::Flow`].
     OtherFlow = 3,
+    /// See [`Refusal::Load`].
+    OtherLoad = 4,
 }
 
 impl Answer {
@@ -98,18 +155,30 @@ impl Answer {
         bytes[10] = self as u8;
         bytes
     }
+
+    /// As it is sent in a datagram, which may be late: the answer to this header and no other.
+    pub(crate) fn encode_to(self, header: &[u8; HEADER_BYTES]) -> [u8; ANSWER_BYTES] {
+        let mut bytes = self.encode();
+        bytes[PHASE] = header[PHASE];
+        bytes
+    }
 }
 
-/// Reads an answer at the source: taken, or refused and why.
+/// Whether a datagram's answer is one to this question.
+pub(crate) fn answers(answer: &[u8], question: &[u8]) -> bool {
+    is_control(answer) && answer.get(PHASE) == question.get(PHASE)
+}
+
+/// Reads an answer at the client: taken, or refused and why.
 ///
 /// # Errors
-/// `InvalidData` where it is no answer of a sink.
+/// `InvalidData` where it is no answer of a server.
 pub(crate) fn read_answer(bytes: [u8; ANSWER_BYTES]) -> io::Result<Result<(), Refusal>> {
     let theirs = u16::from_be_bytes([bytes[8], bytes[9]]);
     if bytes[..8] != MAGIC {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "its first bytes are not a sink's",
+            "its first bytes are not a server's",
         ));
     }
     if theirs != VERSION || bytes[10] == Answer::OtherVersion as u8 {
@@ -122,6 +191,7 @@ pub(crate) fn read_answer(bytes: [u8; ANSWER_BYTES]) -> io::Result<Result<(), Re
         code if code == Answer::Taken as u8 => Ok(Ok(())),
         code if code == Answer::OtherSecret as u8 => Ok(Err(Refusal::Secret)),
         code if code == Answer::OtherFlow as u8 => Ok(Err(Refusal::Flow)),
+        code if code == Answer::OtherLoad as u8 => Ok(Err(Refusal::Load)),
         code => Err(io::Error::new(
             io::ErrorKind::InvalidData,
             format!("it answered with the unknown code {code}"),
@@ -134,50 +204,57 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::options::Workload;
+
+    fn options(secret: [u8; 16], streams: u32) -> Options {
+        Options {
+            streams,
+            ..Options::new(Workload::TcpRr, secret)
+        }
+    }
 
     proptest! {
         #[test]
         fn a_flow_of_this_load_is_recognised(secret: [u8; 16], flows in 1u32.., flow: u32) {
-            let header = Header { secret, flow: flow % flows, flows };
-            prop_assert_eq!(judge(&header.encode(), &secret, flows), Judgement::Flow(flow % flows));
+            let options = options(secret, flows);
+            for phase in [Phase::Open, Phase::Transaction, Phase::Close] {
+                let header = Header::new(&options, flow % flows, phase);
+                prop_assert_eq!(judge(&header.encode(), &options), Judgement::Flow(flow % flows, phase));
+            }
         }
 
         #[test]
-        fn one_changed_byte_of_what_counts_is_never_taken_for_the_same_flow(
+        fn one_changed_byte_is_never_taken_for_the_same_flow(
             secret: [u8; 16], flows in 1u32.., flow: u32, at in 0..HEADER_BYTES, change in 1u8..,
         ) {
-            prop_assume!(!(10..12).contains(&at));
             let flow = flow % flows;
-            let mut bytes = Header { secret, flow, flows }.encode();
+            let options = options(secret, flows);
+            let mut bytes = Header::new(&options, flow, Phase::Open).encode();
             bytes[at] ^= change;
-            prop_assert_ne!(judge(&bytes, &secret, flows), Judgement::Flow(flow));
+            prop_assert_ne!(judge(&bytes, &options), Judgement::Flow(flow, Phase::Open));
         }
 
         #[test]
         fn whatever_is_received_is_judged_without_a_panic(bytes: [u8; HEADER_BYTES], answer: [u8; ANSWER_BYTES]) {
-            judge(&bytes, &[0; 16], 4);
+            judge(&bytes, &options([0; 16], 4));
             let _ = read_answer(answer);
         }
     }
 
     #[test]
     fn another_version_is_told_with_both_numbers() {
-        let mut header = Header {
-            secret: [1; 16],
-            flow: 0,
-            flows: 1,
-        }
-        .encode();
+        let options = options([1; 16], 1);
+        let mut header = Header::new(&options, 0, Phase::Open).encode();
         header[9] = 9;
         assert_eq!(
-            judge(&header, &[1; 16], 1),
+            judge(&header, &options),
             Judgement::Refuse(Answer::OtherVersion)
         );
 
         let mut answer = Answer::OtherVersion.encode();
         answer[9] = 9;
         let refusal = read_answer(answer).unwrap().unwrap_err();
-        insta::assert_snapshot!(refusal, @"it speaks version 9 of the stream's protocol, this end version 1");
+        insta::assert_snapshot!(refusal, @"it speaks version 9 of the load's protocol, this end version 2");
     }
 
     #[test]
@@ -191,6 +268,20 @@ mod tests {
             read_answer(Answer::OtherFlow.encode()).unwrap(),
             Err(Refusal::Flow)
         );
+        assert_eq!(
+            read_answer(Answer::OtherLoad.encode()).unwrap(),
+            Err(Refusal::Load)
+        );
         assert!(read_answer(*b"SSH-2.0-Open").is_err());
+    }
+
+    #[test]
+    fn a_late_answer_to_the_opening_does_not_close_a_flow() {
+        let options = options([1; 16], 1);
+        let header = |phase| Header::new(&options, 0, phase).encode();
+        let late = Answer::Taken.encode_to(&header(Phase::Open));
+        assert!(answers(&late, &header(Phase::Open)));
+        assert!(!answers(&late, &header(Phase::Close)));
+        assert_eq!(read_answer(late).unwrap(), Ok(()));
     }
 }

@@ -1,28 +1,55 @@
-//! The traffic engine: loads between two endpoints, with blocking threads and without an allocation or a lock on
-//! the data path.
+//! The traffic engine: loads between two endpoints, without an allocation or a lock on the data path.
 //!
-//! The TCP stream runs from a [`StreamSource`] to a [`StreamSink`], which live in different namespaces and
-//! usually in different processes. This room knows no namespaces: a socket stays in the one that its creating
-//! thread was in, so every socket here is made on the thread that calls [`StreamSink::listen`] or
-//! [`StreamSource::connect`], and the threads started there only accept, read and write (an accepted socket
-//! belongs to its listener's namespace). They inherit the caller's processors; nothing is pinned here.
+//! A [`Client`] and a [`Server`], given the same [`Options`], run one of the six [`Workload`]s; they live in different
+//! namespaces and usually in different processes, and any number of them may run beside each other. Flows are opened
+//! first, each by a handshake that says whose it is; [`Client::start`] lets all of them begin together and
+//! [`Client::stop`] ends them together. What happened between two [`Snapshot`]s of one end is a [`Window`].
+//!
+//! This room knows no namespaces: a socket stays in the one that its creating thread was in, so sockets are made on
+//! the thread that calls [`Server::listen`] or [`Client::connect`], or on threads that it starts there (an accepted
+//! socket belongs to its listener's namespace). Threads inherit the caller's processors; nothing is pinned here.
+//!
+//! Inside: each workload is a small table (`workload/`) of which machine runs at which end, how flows are opened and
+//! closed, and how large buffers are. A machine is one half of a flow, which does what it can and says what it waits
+//! for; a worker drives it on a blocking socket, among others on sockets that do not block, or spinning.
 //!
 //! Not here: when a window begins and ends, what else the host did meanwhile (room `meter`), what it means.
 
+mod busy;
+mod client;
+mod closing;
+mod datagram;
 mod error;
 mod flow;
 mod handshake;
+mod latency;
+mod load;
+mod machine;
+mod opening;
 mod options;
-mod sink;
+mod preflight;
+mod sequence;
+mod server;
 mod snapshot;
-mod source;
+mod socket;
+mod table;
+mod window;
+mod worker;
+mod workload;
 
+pub use busy::{GENERATOR_BOUND_ADVICE, ThreadWindow};
+pub use client::Client;
 pub use error::{Refusal, TrafficError};
 pub use flow::{Finished, FlowEnd};
-pub use options::StreamOptions;
-pub use sink::StreamSink;
-pub use snapshot::{FlowSnapshot, StreamSnapshot, flow_deltas};
-pub use source::StreamSource;
+pub use latency::Latency;
+pub use options::{
+    Limit, MAX_DEPTH, MAX_MESSAGE, MAX_STREAMS, Options, Rate, Receiving, Segmentation, Sending,
+    Waiting, Workload,
+};
+pub use preflight::{Finding, preflight};
+pub use server::Server;
+pub use snapshot::{Counts, FlowSnapshot, Snapshot, TcpState, ThreadSnapshot};
+pub use window::{FlowWindow, Window, flow_deltas};
 
 #[cfg(test)]
 mod tests;

@@ -1,29 +1,86 @@
-//! The state of one end at an instant, and what two of them differ by.
+//! The state of one end at an instant.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use socket2::Socket as RawSocket;
-use wirecost_model::sample::Socket;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
+use wirecost_sys::thread::{ThreadTimes, times};
 
 use crate::error::TrafficError;
-use crate::flow::{Flow, Flows};
+use crate::flow::Flow;
+use crate::latency::Latency;
+use crate::load::{Load, Seat};
 
-/// One end of a load at an instant.
+/// One end of a load at an instant. What happened between two of them is a [`crate::Window`].
 #[derive(Debug, Clone)]
-pub struct StreamSnapshot {
-    /// When the byte counters were read; what the kernel says of each socket was read right after.
+pub struct Snapshot {
+    /// When the counters were read; what the kernel says of each socket was read right after.
     pub at: Instant,
     /// By flow index.
     pub flows: Vec<FlowSnapshot>,
+    /// Of every transaction so far, at the client. Read a moment later than the flows' counts, while threads go on.
+    pub latency: Latency,
+    /// The load's own threads.
+    pub threads: Vec<ThreadSnapshot>,
+    /// Connections and datagrams that were none of this load's, and were dropped.
+    pub strays: u32,
+}
+
+/// What one flow counted since the start. All of it is of messages; headers of packets are not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Bytes handed to the kernel.
+    pub sent_bytes: u64,
+    /// Bytes that the application read.
+    pub read_bytes: u64,
+    /// Datagrams, requests or responses handed to the kernel. A TCP stream has none.
+    pub sent: u64,
+    /// Datagrams, requests or responses read, each counted once; at a client those that came in time: its
+    /// transactions.
+    pub received: u64,
+    /// Datagrams that must have been sent, by the highest number read; at the end by what the sender says.
+    pub expected: u64,
+    /// Datagrams read that had been read before.
+    pub duplicated: u64,
+    /// Of those received, the ones that came after a higher number (RFC 4737).
+    pub reordered: u64,
+    /// So late that it is not known any more whether they are duplicates: neither received nor duplicated.
+    pub too_old: u64,
+    /// Interarrival jitter at this moment, nanoseconds (RFC 3550). Arrival is when the application read it: one
+    /// reading of the clock for each batch.
+    pub jitter_ns: u64,
+    /// Requests given up.
+    pub timeouts: u64,
+    /// Responses to requests that had been answered or given up: never a latency.
+    pub late: u64,
+    /// Sends from the load's own pages.
+    pub zero_copy: u64,
+    /// Of these, the ones that the kernel is done with.
+    pub zero_copy_completed: u64,
+    /// Of these, the ones that it copied after all.
+    pub zero_copy_copied: u64,
+    /// Sends with a copy since the kernel took no more from our pages.
+    pub zero_copy_fallbacks: u64,
 }
 
 /// One flow at an instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowSnapshot {
-    /// Bytes that the application wrote or read since the start.
+    /// Bytes of messages, both ways, since the start.
     pub bytes: u64,
-    /// What the kernel says of the connection.
+    /// What it counted.
+    pub counts: Counts,
+    /// Of a flow that is one TCP connection.
+    pub tcp: Option<TcpState>,
+    /// Whether it was over.
+    pub ended: bool,
+}
+
+/// What the kernel says of a TCP connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TcpState {
+    /// Counters and state.
     pub info: TcpInfo,
     /// Congestion control in use.
     pub congestion: String,
@@ -31,12 +88,21 @@ pub struct FlowSnapshot {
     pub sndbuf: u32,
     /// `SO_RCVBUF` in bytes as the kernel counts: twice what is asked for.
     pub rcvbuf: u32,
-    /// Whether it was over.
-    pub ended: bool,
 }
 
-impl StreamSnapshot {
-    /// Bytes of all flows.
+/// One of the load's threads at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadSnapshot {
+    /// Its times; `None` where it has not begun or is over.
+    pub times: Option<ThreadTimes>,
+    /// Looks at its flows, where it spins; else 0.
+    pub looks: u64,
+    /// Of these, the ones that found nothing to do.
+    pub idle: u64,
+}
+
+impl Snapshot {
+    /// Bytes of messages of all flows, both ways.
     pub fn bytes(&self) -> u64 {
         self.flows.iter().map(|flow| flow.bytes).sum()
     }
@@ -48,9 +114,10 @@ impl StreamSnapshot {
 
     /// # Errors
     /// A flow that broke, or that is not there.
-    pub(crate) fn take(flows: &Flows) -> Result<Self, TrafficError> {
+    pub(crate) fn take(load: &Load) -> Result<Self, TrafficError> {
+        let flows = &load.flows;
         flows.check()?;
-        let connected = flows.open().count() as u32;
+        let connected = flows.here().count() as u32;
         if connected < flows.count() {
             return Err(TrafficError::NotConnected {
                 connected,
@@ -60,22 +127,71 @@ impl StreamSnapshot {
             });
         }
         let at = Instant::now();
-        let bytes: Vec<u64> = flows.all().iter().map(|flow| flow.bytes.get()).collect();
+        let counts: Vec<Counts> = flows.all().iter().map(count).collect();
+        let mut latency = Latency::default();
+        for book in load.seats.iter().filter_map(|seat| seat.latency.as_ref()) {
+            latency.merge(&book.snapshot());
+        }
+        let threads = load.seats.iter().map(look_at_thread).collect();
+        let tcp = !load.options.workload.is_udp();
         let flows = flows
-            .open()
-            .zip(bytes)
-            .map(|((index, flow, socket), bytes)| look(index, flow, socket, bytes))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { at, flows })
+            .here()
+            .zip(counts)
+            .map(|((index, flow), counts)| {
+                Ok(FlowSnapshot {
+                    bytes: counts.sent_bytes + counts.read_bytes,
+                    counts,
+                    tcp: flow
+                        .socket
+                        .get()
+                        .filter(|_| tcp)
+                        .map(|socket| look_at_socket(index, socket))
+                        .transpose()?,
+                    ended: flow.end.get().is_some(),
+                })
+            })
+            .collect::<Result<_, TrafficError>>()?;
+        Ok(Self {
+            at,
+            flows,
+            latency,
+            threads,
+            strays: load.flows.strays(),
+        })
     }
 }
 
-fn look(
-    index: u32,
-    flow: &Flow,
-    socket: &RawSocket,
-    bytes: u64,
-) -> Result<FlowSnapshot, TrafficError> {
+fn count(flow: &Flow) -> Counts {
+    let (out, incoming) = (&flow.out, &flow.incoming);
+    Counts {
+        sent_bytes: out.bytes.get(),
+        read_bytes: incoming.bytes.get(),
+        sent: out.messages.get(),
+        received: incoming.messages.get(),
+        expected: incoming.expected.get(),
+        duplicated: incoming.duplicated.get(),
+        reordered: incoming.reordered.get(),
+        too_old: incoming.too_old.get(),
+        jitter_ns: incoming.jitter_ns.get(),
+        timeouts: incoming.timeouts.get(),
+        late: incoming.late.get(),
+        zero_copy: out.zero_copy.get(),
+        zero_copy_completed: out.completed.get(),
+        zero_copy_copied: out.copied.get(),
+        zero_copy_fallbacks: out.fallbacks.get(),
+    }
+}
+
+fn look_at_thread(seat: &Seat) -> ThreadSnapshot {
+    let tid = seat.tid.load(Relaxed);
+    ThreadSnapshot {
+        times: (tid != 0).then(|| times(tid).ok()).flatten(),
+        looks: seat.looks.get(),
+        idle: seat.idle.get(),
+    }
+}
+
+fn look_at_socket(index: u32, socket: &RawSocket) -> Result<TcpState, TrafficError> {
     let failed = |what| {
         move |source| TrafficError::Snapshot {
             flow: index,
@@ -83,124 +199,10 @@ fn look(
             source,
         }
     };
-    Ok(FlowSnapshot {
-        bytes,
+    Ok(TcpState {
         info: tcp_info(socket).map_err(failed("TCP_INFO"))?,
         congestion: congestion(socket).map_err(failed("TCP_CONGESTION"))?,
         sndbuf: socket.send_buffer_size().map_err(failed("SO_SNDBUF"))? as u32,
         rcvbuf: socket.recv_buffer_size().map_err(failed("SO_RCVBUF"))? as u32,
-        ended: flow.end.get().is_some(),
     })
-}
-
-/// What each flow gained between two snapshots of one end, by flow index: the application's bytes, and the socket's
-/// counters with its state at the later one.
-///
-/// # Errors
-/// A flow that was over by the later snapshot had a shorter window than the others; snapshots of different loads.
-pub fn flow_deltas(
-    before: &StreamSnapshot,
-    after: &StreamSnapshot,
-) -> Result<Vec<(u64, Socket)>, TrafficError> {
-    if before.flows.len() != after.flows.len() {
-        return Err(TrafficError::Mismatch {
-            before: before.flows.len(),
-            after: after.flows.len(),
-        });
-    }
-    (0..)
-        .zip(before.flows.iter().zip(&after.flows))
-        .map(|(flow, (before, after))| {
-            if after.ended {
-                return Err(TrafficError::EndedEarly {
-                    flow,
-                    bytes: after.bytes,
-                });
-            }
-            Ok((
-                after.bytes.saturating_sub(before.bytes),
-                gained(before, after),
-            ))
-        })
-        .collect()
-}
-
-fn gained(before: &FlowSnapshot, after: &FlowSnapshot) -> Socket {
-    let (old, new) = (&before.info, &after.info);
-    // The kernel's 32-bit counters wrap within minutes at these rates.
-    let grown = |new: u32, old: u32| u64::from(new.wrapping_sub(old));
-    Socket {
-        segs_out: grown(new.segs_out, old.segs_out),
-        segs_in: grown(new.segs_in, old.segs_in),
-        data_segs_out: grown(new.data_segs_out, old.data_segs_out),
-        retransmits: grown(new.total_retrans, old.total_retrans),
-        rtt_us: new.rtt,
-        min_rtt_us: new.min_rtt,
-        snd_mss: new.snd_mss,
-        pmtu: new.pmtu,
-        snd_cwnd: new.snd_cwnd,
-        congestion: after.congestion.clone(),
-        sndbuf: after.sndbuf,
-        rcvbuf: after.rcvbuf,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn snapshot(bytes: u64, segs_out: u32) -> StreamSnapshot {
-        let info = TcpInfo {
-            segs_out,
-            rtt: segs_out,
-            ..TcpInfo::default()
-        };
-        let flow = FlowSnapshot {
-            bytes,
-            info,
-            congestion: "reno".to_owned(),
-            sndbuf: 1,
-            rcvbuf: 2,
-            ended: false,
-        };
-        StreamSnapshot {
-            at: Instant::now(),
-            flows: vec![flow],
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn what_a_counter_gains_is_right_across_its_wrap(start: u32, gain: u32, bytes in 0u64..1 << 60, more in 0u64..1 << 60) {
-            let before = snapshot(bytes, start);
-            let after = snapshot(bytes + more, start.wrapping_add(gain));
-            let deltas = flow_deltas(&before, &after).unwrap();
-            prop_assert_eq!(deltas[0].0, more);
-            prop_assert_eq!(deltas[0].1.segs_out, u64::from(gain));
-            prop_assert_eq!(deltas[0].1.rtt_us, start.wrapping_add(gain));
-        }
-    }
-
-    #[test]
-    fn a_flow_that_ended_within_the_window_has_no_figure() {
-        let mut after = snapshot(10, 1);
-        after.flows[0].ended = true;
-        let error = flow_deltas(&snapshot(3, 0), &after).unwrap_err();
-        insta::assert_snapshot!(error, @"flow 0 ended within the window, after 10 bytes");
-    }
-
-    #[test]
-    fn snapshots_of_different_loads_are_not_compared() {
-        let mut after = snapshot(10, 1);
-        after.flows.clear();
-        assert!(matches!(
-            flow_deltas(&snapshot(3, 0), &after),
-            Err(TrafficError::Mismatch {
-                before: 1,
-                after: 0
-            })
-        ));
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use socket2::SockRef;
 
@@ -130,6 +130,27 @@ pub fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
         notsent_bytes: kernel.notsent_bytes,
     })
 }
+
+/// Takes a connection from a listener as a socket that does not block, in one system call (accept4(2)).
+pub fn accept_nonblocking(listener: &impl AsFd) -> io::Result<OwnedFd> {
+    // SAFETY: a valid descriptor; the peer's address is not asked for; returns a new descriptor or -1.
+    let fd = unsafe {
+        libc::accept4(
+            listener.as_fd().as_raw_fd(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just returned it to us, nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// What connect(2) says on a socket that does not block: `EINPROGRESS`.
+pub const IN_PROGRESS: i32 = libc::EINPROGRESS;
 
 /// send(2) on a connection: a broken one is `EPIPE`, never a signal.
 pub fn send(fd: &impl AsFd, buffer: &[u8]) -> io::Result<usize> {

@@ -1,4 +1,4 @@
-//! The sink's front door: one thread that accepts, hears each connection out beside the others, and lets only this
+//! The server's front door: one thread that accepts, hears each connection out beside the others, and lets only this
 //! load's flows in. Nobody who is slow or silent holds up anybody else.
 
 use std::collections::VecDeque;
@@ -12,27 +12,30 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 use wirecost_sys::socket::poll_readable;
 
-use super::run_reader;
-use crate::flow::{End, Flows};
-use crate::handshake::{Answer, HEADER_BYTES, Judgement, judge};
+use crate::flow::End;
+use crate::handshake::{Answer, HEADER_BYTES, Judgement, Phase, judge};
+use crate::load::Load;
+use crate::machine::Machine;
+use crate::table::Serving;
+use crate::worker::{Drive, spawn};
 
 /// How long a connection may take to say whose it is.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many may be at it at once; then the one that has taken longest goes.
-const MAX_PENDING: usize = 128;
+/// How many may be at it at once beside the load's own; then the one that has taken longest goes.
+const SPARE: usize = 128;
 /// Between two looks at whether to stop; shutting the listener down wakes the wait at once, this only bounds it.
 const LOOK: Duration = Duration::from_secs(1);
 /// Before accepting again where the kernel has no descriptor or memory to spare.
 const PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) struct Acceptor {
-    listener: Socket,
-    flows: Arc<Flows>,
-    secret: [u8; 16],
-    buffer: usize,
+pub(super) struct Door {
+    listener: Arc<Socket>,
+    load: Arc<Load>,
     /// Oldest first.
     pending: VecDeque<Pending>,
-    readers: Vec<JoinHandle<()>>,
+    /// Machines of flows that were let in, by thread; a thread starts when its last one is there.
+    shares: Vec<Vec<Box<dyn Machine>>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// A connection that has not yet said whose it is.
@@ -50,32 +53,31 @@ enum Heard {
     Gone,
 }
 
-impl Acceptor {
-    /// `listener` must not block; `buffer` is the size of each flow's read buffer in bytes.
-    pub(super) fn new(
-        listener: Socket,
-        flows: Arc<Flows>,
-        secret: [u8; 16],
-        buffer: usize,
-    ) -> Self {
+impl Door {
+    /// `listener` must not block.
+    pub(super) fn new(listener: Arc<Socket>, load: Arc<Load>) -> Self {
+        let shares = load.seats.iter().map(|_| Vec::new()).collect();
         Self {
             listener,
-            flows,
-            secret,
-            buffer,
+            load,
             pending: VecDeque::new(),
-            readers: Vec::new(),
+            shares,
+            threads: Vec::new(),
         }
     }
 
-    /// Until the flows are stopping; returns the readers' threads.
+    /// Until the flows are stopping; returns the threads that serve.
     pub(super) fn run(mut self) -> Vec<JoinHandle<()>> {
-        while !self.flows.stopping() {
+        while !self.load.flows.stopping() {
             self.wait();
             self.accept();
             self.hear();
         }
-        self.readers
+        // What is there is served to its end, though other flows never came.
+        for seat in 0..self.shares.len() {
+            self.employ(seat);
+        }
+        self.threads
     }
 
     fn wait(&self) {
@@ -94,12 +96,12 @@ impl Acceptor {
     }
 
     fn accept(&mut self) {
-        while !self.flows.stopping() {
+        while !self.load.flows.stopping() {
             match self.listener.accept() {
                 Ok((socket, _)) if socket.set_nonblocking(true).is_ok() => {
-                    if self.pending.len() == MAX_PENDING {
+                    if self.pending.len() == self.load.options.streams as usize + SPARE {
                         self.pending.pop_front();
-                        self.flows.count_stray();
+                        self.load.flows.count_stray();
                     }
                     self.pending.push_back(Pending {
                         socket,
@@ -108,7 +110,7 @@ impl Acceptor {
                         deadline: Instant::now() + HEADER_TIMEOUT,
                     });
                 }
-                Ok(_) => self.flows.count_stray(),
+                Ok(_) => self.load.flows.count_stray(),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
@@ -124,61 +126,87 @@ impl Acceptor {
             match pending.hear() {
                 Heard::All => self.decide(pending),
                 Heard::Part if now < pending.deadline => self.pending.push_back(pending),
-                Heard::Part | Heard::Gone => self.flows.count_stray(),
+                Heard::Part | Heard::Gone => self.load.flows.count_stray(),
             }
         }
     }
 
     fn decide(&mut self, pending: Pending) {
-        match judge(&pending.header, &self.secret, self.flows.count()) {
-            Judgement::Flow(index) if self.is_new(index) => self.admit(index, pending.socket),
-            Judgement::Flow(_) => self.refuse(pending.socket, Answer::OtherFlow),
+        match judge(&pending.header, &self.load.options) {
+            Judgement::Flow(index, Phase::Open) if self.is_new(index) => {
+                self.admit(index, pending.socket);
+            }
+            Judgement::Flow(..) => self.refuse(pending.socket, Answer::OtherFlow),
             Judgement::Refuse(answer) => self.refuse(pending.socket, answer),
-            Judgement::Stray => self.flows.count_stray(),
+            Judgement::Stray => self.load.flows.count_stray(),
         }
     }
 
     fn is_new(&self, index: u32) -> bool {
-        self.flows.all()[index as usize].socket.get().is_none()
+        self.load.flows.all()[index as usize].socket.get().is_none()
     }
 
     fn refuse(&self, mut socket: Socket, answer: Answer) {
-        self.flows.count_stray();
+        self.load.flows.count_stray();
         // Twelve bytes into an empty buffer cannot block; a peer that is gone needs no answer.
         let _ = socket.write_all(&answer.encode());
         let _ = socket.shutdown(Shutdown::Write);
     }
 
-    /// The answer goes out when everything is ready to read what follows: the buffer's pages are there.
-    fn admit(&mut self, index: u32, mut socket: Socket) {
-        let mut buffer = vec![1; self.buffer].into_boxed_slice();
-        // As at the source: until the stream has ended in order, closing means resetting, so that a killed process
+    /// The answer goes out when the flow's machines are there to serve what follows.
+    fn admit(&mut self, index: u32, socket: Socket) {
+        let Serving::Connection(machines) = self.load.table.server else {
+            return;
+        };
+        let socket = Arc::new(socket);
+        // As at the client: until the flow has ended in order, closing means resetting, so that a killed process
         // leaves nothing that keeps its namespace alive.
-        let ready = socket
+        let made = socket
             .set_linger(Some(Duration::ZERO))
-            .and_then(|()| socket.set_nonblocking(false))
-            .and_then(|()| socket.write_all(&Answer::Taken.encode()));
-        if ready.is_err() {
-            return self.flows.count_stray();
-        }
-        let flow = &self.flows.all()[index as usize];
+            .and_then(|()| socket.set_nonblocking(self.load.drive != Drive::Blocking))
+            .and_then(|()| (&*socket).write_all(&Answer::Taken.encode()))
+            .and_then(|()| machines(&self.load, Arc::clone(&socket), index));
+        let Ok(machines) = made else {
+            return self.load.flows.count_stray();
+        };
+        let load = Arc::clone(&self.load);
+        let flow = &load.flows.all()[index as usize];
         // Only this thread sets it, and it looked before.
         let _ = flow.socket.set(socket);
-        let flows = Arc::clone(&self.flows);
-        let reader = thread::Builder::new()
-            .name(format!("stream-in-{index}"))
-            .spawn(move || {
-                let flow = &flows.all()[index as usize];
-                if let Some(socket) = flow.socket.get() {
-                    run_reader(&flows, flow, socket, &mut buffer);
-                }
-            });
-        match reader {
-            Ok(reader) => {
-                self.readers.push(reader);
-                self.flows.notify();
+        let halves = load.table.halves as usize;
+        for (half, machine) in machines.into_iter().enumerate() {
+            let place = index as usize * halves + half;
+            let seat = place % self.shares.len();
+            self.shares[seat].push(machine);
+            // Every so manieth of all machines is this thread's.
+            let all = self.load.options.streams as usize * halves;
+            let quota = (all - seat).div_ceil(self.shares.len());
+            if self.shares[seat].len() == quota {
+                self.employ(seat);
             }
-            Err(error) => self.flows.end(flow, End::Failed(error)),
+        }
+        load.flows.arrive(flow);
+    }
+
+    /// Starts a thread with the machines that it has so far, if any.
+    fn employ(&mut self, seat: usize) {
+        let machines = std::mem::take(&mut self.shares[seat]);
+        if machines.is_empty() {
+            return;
+        }
+        let flows: Vec<u32> = machines
+            .iter()
+            .filter_map(|machine| machine.flow())
+            .collect();
+        match spawn(&self.load, seat, machines, self.load.drive, false) {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) => {
+                for flow in flows {
+                    let error = io::Error::other(error.to_string());
+                    let flow = &self.load.flows.all()[flow as usize];
+                    self.load.flows.end(flow, End::Failed(error));
+                }
+            }
         }
     }
 }

@@ -1,0 +1,306 @@
+//! Many datagrams in one call: sendmmsg(2) and recvmmsg(2) over buffers that are made once.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
+
+/// A peer's address in the kernel's form.
+#[derive(Clone, Copy)]
+pub struct RawAddress {
+    storage: libc::sockaddr_storage,
+    length: libc::socklen_t,
+}
+
+impl std::fmt::Debug for RawAddress {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RawAddress")
+            .field("family", &self.storage.ss_family)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for RawAddress {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for RawAddress {}
+
+impl RawAddress {
+    /// As many as the kernel said there are.
+    fn bytes(&self) -> &[u8] {
+        let length = (self.length as usize).min(mem::size_of::<libc::sockaddr_storage>());
+        // SAFETY: within the storage, which was zeroed before the kernel wrote to it: every byte is initialised.
+        unsafe { std::slice::from_raw_parts((&raw const self.storage).cast(), length) }
+    }
+}
+
+impl Default for RawAddress {
+    fn default() -> Self {
+        Self {
+            // SAFETY: an all-zero sockaddr_storage is valid: AF_UNSPEC.
+            storage: unsafe { mem::zeroed() },
+            length: 0,
+        }
+    }
+}
+
+/// Buffers of one size each, side by side, and the headers that describe them to the kernel.
+struct Ring {
+    bytes: Box<[u8]>,
+    each: usize,
+    vectors: Box<[libc::iovec]>,
+    headers: Box<[libc::mmsghdr]>,
+}
+
+// SAFETY: the raw pointers in `vectors` and `headers` are written anew before each system call and read by nobody
+// after it; everything they point at is owned by the same struct.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    fn new(count: usize, each: usize) -> Self {
+        let empty = libc::iovec {
+            iov_base: ptr::null_mut(),
+            iov_len: 0,
+        };
+        // SAFETY: an all-zero mmsghdr is valid: null pointers with lengths of zero.
+        let header: libc::mmsghdr = unsafe { mem::zeroed() };
+        Self {
+            // Not zero, so that every page is there before the start.
+            bytes: vec![0xA5; count * each].into_boxed_slice(),
+            each,
+            vectors: vec![empty; count].into_boxed_slice(),
+            headers: vec![header; count].into_boxed_slice(),
+        }
+    }
+
+    /// Points header `index` at its buffer, `length` bytes of it.
+    fn point(&mut self, index: usize, length: usize) {
+        let buffer = &mut self.bytes[index * self.each..(index + 1) * self.each];
+        self.vectors[index] = libc::iovec {
+            iov_base: buffer.as_mut_ptr().cast(),
+            iov_len: length.min(buffer.len()),
+        };
+        let header = &mut self.headers[index].msg_hdr;
+        header.msg_iov = &raw mut self.vectors[index];
+        header.msg_iovlen = 1;
+        header.msg_name = ptr::null_mut();
+        header.msg_namelen = 0;
+        header.msg_control = ptr::null_mut();
+        header.msg_controllen = 0;
+    }
+}
+
+/// Datagrams to send.
+pub struct SendBatch {
+    ring: Ring,
+    lengths: Box<[usize]>,
+    addresses: Box<[RawAddress]>,
+}
+
+impl std::fmt::Debug for SendBatch {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("SendBatch")
+            .field("count", &self.lengths.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SendBatch {
+    /// Room for `count` messages of `each` bytes; that long they are at first.
+    pub fn new(count: usize, each: usize) -> Self {
+        Self {
+            ring: Ring::new(count, each),
+            lengths: vec![each; count].into_boxed_slice(),
+            addresses: vec![RawAddress::default(); count].into_boxed_slice(),
+        }
+    }
+
+    /// Messages there is room for.
+    pub fn capacity(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// The bytes of one message.
+    pub fn message(&mut self, index: usize) -> &mut [u8] {
+        let each = self.ring.each;
+        &mut self.ring.bytes[index * each..(index + 1) * each]
+    }
+
+    /// Where one message goes and how long it is, on a socket that is not connected.
+    pub fn address(&mut self, index: usize, to: &RawAddress, length: usize) {
+        self.addresses[index] = *to;
+        self.lengths[index] = length;
+    }
+
+    /// Sets how long one message is, in bytes.
+    pub fn set_length(&mut self, index: usize, length: usize) {
+        self.lengths[index] = length;
+    }
+
+    /// Sends the messages `from..to` and returns how many left; an error only where none did. Waits as the socket
+    /// does, or not at all where `wait` is false.
+    pub fn send(
+        &mut self,
+        fd: &impl AsFd,
+        from: usize,
+        to: usize,
+        wait: bool,
+    ) -> io::Result<usize> {
+        for index in from..to {
+            self.ring.point(index, self.lengths[index]);
+            let address = &mut self.addresses[index];
+            if address.length > 0 {
+                let header = &mut self.ring.headers[index].msg_hdr;
+                header.msg_name = (&raw mut address.storage).cast();
+                header.msg_namelen = address.length;
+            }
+        }
+        let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
+        let headers = &mut self.ring.headers[from..to];
+        // SAFETY: every header in the range was pointed at memory of this struct, which outlives the call.
+        let sent = unsafe {
+            libc::sendmmsg(
+                fd.as_fd().as_raw_fd(),
+                headers.as_mut_ptr(),
+                headers.len() as libc::c_uint,
+                flags as _,
+            )
+        };
+        if sent < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(sent as usize)
+        }
+    }
+}
+
+/// Room for the control message of `UDP_GRO`, an `int`.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; 32]);
+
+/// Datagrams that were received.
+pub struct ReceiveBatch {
+    ring: Ring,
+    addresses: Box<[RawAddress]>,
+    /// Empty where no control message is wanted.
+    controls: Box<[Control]>,
+}
+
+impl std::fmt::Debug for ReceiveBatch {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ReceiveBatch")
+            .field("count", &self.addresses.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One buffer's worth.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// What was kept: all, or as much as the buffer holds.
+    pub bytes: &'a [u8],
+    /// Bytes there were, whatever the buffer held.
+    pub length: usize,
+    /// Several datagrams of this many bytes each, the last one perhaps shorter (`UDP_GRO`); `None`: one.
+    pub segment: Option<usize>,
+    /// Who sent it.
+    pub from: &'a RawAddress,
+}
+
+impl ReceiveBatch {
+    /// Room for `count` messages of `each` bytes; `coalesced` where the socket has `UDP_GRO`.
+    pub fn new(count: usize, each: usize, coalesced: bool) -> Self {
+        let controls = if coalesced { count } else { 0 };
+        Self {
+            ring: Ring::new(count, each),
+            addresses: vec![RawAddress::default(); count].into_boxed_slice(),
+            controls: vec![Control([0; 32]); controls].into_boxed_slice(),
+        }
+    }
+
+    /// Receives what is there. Where nothing is: waits for one as the socket does (its time-out included), or not at
+    /// all where `wait` is false, with `WouldBlock`.
+    ///
+    /// recvmmsg's own time-out is not used: it is looked at only when a datagram arrives (recvmmsg(2), BUGS).
+    pub fn receive(&mut self, fd: &impl AsFd, wait: bool) -> io::Result<usize> {
+        let count = self.addresses.len();
+        for index in 0..count {
+            self.ring.point(index, self.ring.each);
+            let header = &mut self.ring.headers[index].msg_hdr;
+            header.msg_name = (&raw mut self.addresses[index].storage).cast();
+            header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            if let Some(control) = self.controls.get_mut(index) {
+                header.msg_control = control.0.as_mut_ptr().cast();
+                header.msg_controllen = control.0.len() as _;
+            }
+        }
+        let how = if wait {
+            libc::MSG_WAITFORONE
+        } else {
+            libc::MSG_DONTWAIT
+        };
+        // MSG_TRUNC: the length that is returned is the datagram's, not the buffer's.
+        let flags = how | libc::MSG_TRUNC;
+        // SAFETY: every header was pointed at memory of this struct, which outlives the call; no time-out.
+        let received = unsafe {
+            libc::recvmmsg(
+                fd.as_fd().as_raw_fd(),
+                self.ring.headers.as_mut_ptr(),
+                count as libc::c_uint,
+                flags as _,
+                ptr::null_mut(),
+            )
+        };
+        if received < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for (address, header) in self
+            .addresses
+            .iter_mut()
+            .zip(&self.ring.headers[..received as usize])
+        {
+            address.length = header.msg_hdr.msg_namelen;
+        }
+        Ok(received as usize)
+    }
+
+    /// One of those that the last [`Self::receive`] counted.
+    pub fn get(&self, index: usize) -> Received<'_> {
+        let header = &self.ring.headers[index];
+        let length = header.msg_len as usize;
+        let start = index * self.ring.each;
+        Received {
+            bytes: &self.ring.bytes[start..start + length.min(self.ring.each)],
+            length,
+            segment: self
+                .controls
+                .get(index)
+                .and_then(|_| segment_of(&header.msg_hdr)),
+            from: &self.addresses[index],
+        }
+    }
+}
+
+/// The size that `UDP_GRO`'s control message tells.
+fn segment_of(header: &libc::msghdr) -> Option<usize> {
+    // SAFETY: recvmmsg filled the header; its control pointer is still to the control of the same struct.
+    let control = unsafe { libc::CMSG_FIRSTHDR(ptr::from_ref(header)) };
+    if control.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so a whole header within the control's room.
+    let (level, kind) = unsafe { ((*control).cmsg_level, (*control).cmsg_type) };
+    if (level, kind) != (libc::SOL_UDP, libc::UDP_GRO) {
+        return None;
+    }
+    // SAFETY: the kernel puts an int behind it (include/linux/udp.h, udp_cmsg_recv).
+    let size: libc::c_int = unsafe { ptr::read_unaligned(libc::CMSG_DATA(control).cast()) };
+    usize::try_from(size).ok().filter(|&size| size > 0)
+}

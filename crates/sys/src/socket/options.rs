@@ -1,0 +1,99 @@
+//! Socket options of a load that socket2 and nix have no words for.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::{domain, get_int, set_int};
+
+/// Caps what the kernel sends on this socket, in bytes per second (`SO_MAX_PACING_RATE`, socket(7)).
+///
+/// TCP paces by itself since Linux 4.13; datagrams are paced only where the device's qdisc is fq.
+pub fn set_max_pacing_rate(fd: &impl AsFd, bytes_per_second: u64) -> io::Result<()> {
+    // SAFETY: the pointer and the length describe `bytes_per_second`, which outlives the call. Linux 4.20 and later
+    // take 64 bits, earlier ones the low 32, which on the little-endian machines this runs on come first.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw const bytes_per_second).cast(),
+            mem::size_of::<u64>() as libc::socklen_t,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Marks every packet with a DSCP, 0 to 63 (RFC 2474), for IPv4 and IPv6 alike.
+///
+/// # Errors
+/// `EAFNOSUPPORT` on a socket that is neither; `EINVAL` above 63.
+pub fn set_dscp(fd: &impl AsFd, dscp: u8) -> io::Result<()> {
+    if dscp > 63 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let (level, name) = match domain(fd)? {
+        libc::AF_INET => (libc::IPPROTO_IP, libc::IP_TOS),
+        libc::AF_INET6 => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+        _ => return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
+    };
+    // The two low bits are ECN's.
+    set_int(fd.as_fd(), level, name, i32::from(dscp) << 2)
+}
+
+/// The DSCP of what a socket sends.
+pub fn dscp(fd: &impl AsFd) -> io::Result<u8> {
+    let (level, name) = match domain(fd)? {
+        libc::AF_INET => (libc::IPPROTO_IP, libc::IP_TOS),
+        _ => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+    };
+    Ok((get_int(fd.as_fd(), level, name)? >> 2) as u8)
+}
+
+/// Has a blocking receive poll the device for so many microseconds before it sleeps (`SO_BUSY_POLL`).
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_ADMIN` where it is more than before; `ENOPROTOOPT` where the kernel cannot.
+pub fn set_busy_poll(fd: &impl AsFd, microseconds: u32) -> io::Result<()> {
+    let value = i32::try_from(microseconds).unwrap_or(i32::MAX);
+    set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL, value)
+}
+
+/// Has the kernel cut what is sent into datagrams of so many bytes, the last one smaller (`UDP_SEGMENT`, udp(7)).
+pub fn set_udp_segment(fd: &impl AsFd, bytes: u16) -> io::Result<()> {
+    set_int(
+        fd.as_fd(),
+        libc::SOL_UDP,
+        libc::UDP_SEGMENT,
+        i32::from(bytes),
+    )
+}
+
+/// Has datagrams of one flow and one size delivered together (`UDP_GRO`, udp(7)); a control message tells the size.
+pub fn set_udp_gro(fd: &impl AsFd) -> io::Result<()> {
+    set_int(fd.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1)
+}
+
+/// Takes up to `length` bytes from a TCP connection and throws them away uncopied (`MSG_TRUNC`, tcp(7)). Returns how
+/// many; 0 at the end of the stream.
+pub fn receive_discarding(fd: &impl AsFd, length: usize) -> io::Result<usize> {
+    // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer, which may therefore be null (net/ipv4/tcp.c,
+    // tcp_recvmsg_locked).
+    let result = unsafe {
+        libc::recv(
+            fd.as_fd().as_raw_fd(),
+            std::ptr::null_mut(),
+            length,
+            libc::MSG_TRUNC,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result as usize)
+    }
+}

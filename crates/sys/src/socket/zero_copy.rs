@@ -1,0 +1,93 @@
+//! `MSG_ZEROCOPY` (Documentation/networking/msg_zerocopy.rst): sends that pin the caller's pages, and what became of them.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::set_int;
+
+/// `SO_EE_ORIGIN_ZEROCOPY`, include/uapi/linux/errqueue.h.
+const ORIGIN_ZEROCOPY: u8 = 5;
+/// `SO_EE_CODE_ZEROCOPY_COPIED`, ibid.
+const CODE_COPIED: u8 = 1;
+
+/// Sends that the kernel is done with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Completions {
+    /// How many send calls.
+    pub completed: u64,
+    /// How many of them were copied after all (`SO_EE_CODE_ZEROCOPY_COPIED`), as over loopback and veth.
+    pub copied: u64,
+}
+
+/// Allows [`send_zero_copy`] on a socket (`SO_ZEROCOPY`).
+pub fn enable_zero_copy(fd: &impl AsFd) -> io::Result<()> {
+    set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1)
+}
+
+/// Sends from the caller's own pages. What they hold must stay until the send is completed, or else what the peer
+/// reads may be what they hold later; nothing worse.
+///
+/// `None` where too many sends are not completed (`net.core.optmem_max`): send with a copy then.
+pub fn send_zero_copy(fd: &impl AsFd, buffer: &[u8]) -> io::Result<Option<usize>> {
+    // SAFETY: the pointer and the length describe `buffer`. The kernel pins the pages for as long as it needs them.
+    let result = unsafe {
+        libc::send(
+            fd.as_fd().as_raw_fd(),
+            buffer.as_ptr().cast(),
+            buffer.len(),
+            libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL,
+        )
+    };
+    if result >= 0 {
+        return Ok(Some(result as usize));
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(None),
+        error => Err(error),
+    }
+}
+
+/// Room for one control message of the error queue: `sock_extended_err` and an address.
+#[repr(C, align(8))]
+struct Control([u8; 128]);
+
+/// Takes every completion from the error queue. Never blocks, allocates nothing.
+pub fn read_completions(fd: &impl AsFd) -> io::Result<Completions> {
+    let mut all = Completions::default();
+    loop {
+        let mut control = Control([0; 128]);
+        // SAFETY: an all-zero msghdr is valid: no name, no data, no control.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = control.0.len() as _;
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        // SAFETY: `message` points at `control`, and both outlive the call.
+        let result = unsafe { libc::recvmsg(fd.as_fd().as_raw_fd(), &raw mut message, flags) };
+        if result < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock => Ok(all),
+                io::ErrorKind::Interrupted => continue,
+                _ => Err(error),
+            };
+        }
+        // SAFETY: recvmsg filled `message`; CMSG_FIRSTHDR returns null or a whole header within `control`.
+        let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+        if header.is_null() {
+            continue;
+        }
+        // SAFETY: the kernel puts a whole `sock_extended_err` behind the header of IP_RECVERR and IPV6_RECVERR, the
+        // only control messages of an error queue entry; it is plain integers.
+        let error: libc::sock_extended_err =
+            unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
+        if error.ee_errno == 0 && error.ee_origin == ORIGIN_ZEROCOPY {
+            // A range of sends, numbered from 0 in 32 bits; both ends belong to it.
+            let count = u64::from(error.ee_data.wrapping_sub(error.ee_info)) + 1;
+            all.completed += count;
+            if error.ee_code == CODE_COPIED {
+                all.copied += count;
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! How a load's threads are best driven: each workload with a thread for each flow, with fewer for all of them, and
+//! spinning; interleaved, on two namespaces joined by a veth, the server on the last processor and the
+//! client on the first. TCP goes without segmentation offload, datagrams with it. Needs root. `cargo bench -p wirecost-traffic -- [PART OF A ROW'S NAME] [ROUNDS] [SECONDS]`.
+//!
+//! Prints what docs/loads.md has: the median figure of each way, and the median of its ratios to the first way, round
+//! by round, with their quartiles.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wirecost_sys::ethtool::Ethtool;
+use wirecost_sys::namespace::HeldNetns;
+use wirecost_sys::process::{allowed_cpus, pin_to};
+use wirecost_traffic::{
+    Client, Options, Segmentation, Server, Snapshot, Waiting, Window, Workload,
+};
+
+const WARMUP: Duration = Duration::from_millis(200);
+/// Seconds.
+const WINDOW: f64 = 0.6;
+const PATIENCE: Duration = Duration::from_secs(20);
+const ROUNDS: usize = 9;
+
+struct Way {
+    name: &'static str,
+    options: Options,
+}
+
+struct Row {
+    name: String,
+    /// Whether the devices segment and aggregate.
+    offloads: bool,
+    /// Whether the figure is transactions or datagrams instead of bits.
+    counts: bool,
+    ways: Vec<Way>,
+}
+
+struct Bed {
+    client: HeldNetns,
+    server: HeldNetns,
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip")
+        .args(arguments.split_whitespace())
+        .status()
+        .expect("ip(8)");
+    assert!(status.success(), "ip {arguments}");
+}
+
+fn bed() -> Bed {
+    let make = |name| HeldNetns::create(name).expect("a namespace: run as root");
+    let (client, server) = (make("drives-client"), make("drives-server"));
+    let peer = server.tid();
+    client
+        .netns()
+        .within(|| {
+            ip(&format!(
+                "link add dr0 type veth peer name dr1 netns {peer}"
+            ));
+            ip("addr add 10.99.0.1/24 dev dr0");
+            ip("link set dr0 up");
+        })
+        .expect("the client's namespace");
+    server
+        .netns()
+        .within(|| {
+            ip("addr add 10.99.0.2/24 dev dr1");
+            ip("link set dr1 up");
+        })
+        .expect("the server's namespace");
+    for netns in [&client, &server] {
+        // As in the lab: TCP small queues reach across a veth (docs/facts.md).
+        let loosen = || {
+            for key in ["tcp_pacing_ca_ratio", "tcp_pacing_ss_ratio"] {
+                std::fs::write(format!("/proc/sys/net/ipv4/{key}"), "1000").expect("sysctl");
+            }
+        };
+        netns.netns().within(loosen).expect("namespace");
+    }
+    Bed { client, server }
+}
+
+/// Switches segmentation and aggregation of both devices: with them on, throughput over a veth is bistable.
+fn offload(bed: &Bed, on: bool) {
+    for (netns, device) in [(&bed.client, "dr0"), (&bed.server, "dr1")] {
+        let switch = || -> std::io::Result<()> {
+            let ethtool = Ethtool::open()?;
+            let features = ethtool.features(device)?;
+            let wanted: BTreeMap<String, bool> = features
+                .into_keys()
+                .filter(|name| name.contains("segmentation") || name == "rx-gro")
+                .map(|name| (name, on))
+                .collect();
+            ethtool.set_features(device, &wanted)
+        };
+        netns
+            .netns()
+            .within(switch)
+            .expect("namespace")
+            .expect("ethtool");
+    }
+}
+
+fn way(name: &'static str, options: &Options, change: impl FnOnce(&mut Options)) -> Way {
+    let mut options = options.clone();
+    change(&mut options);
+    Way { name, options }
+}
+
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let base = |workload, streams| Options {
+        streams,
+        congestion: (!is_udp(workload)).then(|| "cubic".to_owned()),
+        ..Options::new(workload, [3; 16])
+    };
+    for workload in Workload::ALL {
+        if workload == Workload::UdpStream {
+            continue;
+        }
+        for (streams, offloads) in [(1, false), (4, false), (16, false), (64, false), (64, true)] {
+            let options = base(workload, streams);
+            let halves = if workload == Workload::TcpBidirectional {
+                2
+            } else {
+                1
+            };
+            let threads = |count: u32| move |options: &mut Options| options.threads = Some(count);
+            let mut ways = vec![way("a thread each", &options, threads(streams * halves))];
+            if streams == 1 {
+                ways.push(way("spinning", &options, |options| {
+                    options.threads = Some(1);
+                    options.waiting = Waiting::Spin;
+                }));
+            }
+            for (name, count) in [("one thread", 1), ("2 threads", 2), ("8 threads", 8)] {
+                if count < streams * halves {
+                    ways.push(way(name, &options, threads(count)));
+                }
+            }
+            rows.push(Row {
+                name: format!(
+                    "{} {streams}{}",
+                    workload.name(),
+                    if offloads { ", offloads" } else { "" }
+                ),
+                offloads,
+                counts: workload.is_request_response(),
+                ways,
+            });
+        }
+    }
+    for workload in [Workload::TcpStream, Workload::TcpRr, Workload::UdpRr] {
+        rows.push(Row {
+            name: format!("{} 1024", workload.name()),
+            offloads: false,
+            counts: workload.is_request_response(),
+            ways: vec![way("as usual", &base(workload, 1_024), |_| {})],
+        });
+    }
+    for request in [64, 1_400] {
+        let options = Options {
+            request,
+            ..base(Workload::UdpStream, 1)
+        };
+        let segmented = |send, receive| {
+            move |options: &mut Options| {
+                options.segmentation = Segmentation { send, receive };
+            }
+        };
+        rows.push(Row {
+            name: format!("udp-stream 1 of {request}"),
+            offloads: true,
+            counts: true,
+            ways: vec![
+                way("sendmmsg", &options, |_| {}),
+                way("GSO", &options, segmented(true, false)),
+                way("GRO", &options, segmented(false, true)),
+                way("GSO and GRO", &options, segmented(true, true)),
+            ],
+        });
+    }
+    rows
+}
+
+fn is_udp(workload: Workload) -> bool {
+    workload.is_udp()
+}
+
+/// Both ends' windows: client first.
+fn measure(bed: &Bed, options: &Options, cpus: [u32; 2], window: Duration) -> [Window; 2] {
+    let listen: SocketAddr = "10.99.0.2:0".parse().expect("an address");
+    pin_to(&[cpus[1]]).expect("affinity");
+    let within = bed
+        .server
+        .netns()
+        .within(|| Server::listen(listen, options));
+    let server = within.expect("namespace").expect("server");
+    pin_to(&[cpus[0]]).expect("affinity");
+    let within = bed
+        .client
+        .netns()
+        .within(|| Client::connect(server.address(), options, PATIENCE));
+    let client = within.expect("namespace").expect("client");
+    server.wait_connected(PATIENCE).expect("connected");
+    client.start().expect("start");
+    thread::sleep(WARMUP);
+    let look = || -> [Snapshot; 2] {
+        [
+            client.snapshot().expect("client"),
+            server.snapshot().expect("server"),
+        ]
+    };
+    let before = look();
+    let until = Instant::now() + window;
+    thread::sleep(until - Instant::now());
+    let after = look();
+    client.stop(PATIENCE).expect("stop");
+    server.finish(PATIENCE).expect("finish");
+    [0, 1].map(|end| Window::between(&before[end], &after[end]).expect("a window"))
+}
+
+fn is_datagrams(row: &Row) -> bool {
+    row.name.starts_with("udp-stream")
+}
+
+/// The figure, and processor seconds of the load's threads per second at both ends.
+fn figure(row: &Row, [client, server]: &[Window; 2]) -> (f64, f64) {
+    let busy = |window: &Window| window.threads.iter().map(|thread| thread.busy).sum::<f64>();
+    let figure = if is_datagrams(row) {
+        server.sum(|counts| counts.received) as f64 / server.seconds
+    } else if row.counts {
+        client.sum(|counts| counts.received) as f64 / client.seconds
+    } else {
+        let read = server.sum(|counts| counts.read_bytes) as f64 / server.seconds;
+        (read + client.sum(|counts| counts.read_bytes) as f64 / client.seconds) * 8.0
+    };
+    (figure, busy(client) + busy(server))
+}
+
+fn quartile(sorted: &[f64], share: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * share).round() as usize]
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn main() {
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
+    let wanted = arguments.next().unwrap_or_default();
+    let rounds = arguments
+        .next()
+        .map_or(ROUNDS, |rounds| rounds.parse().expect("rounds: a number"));
+    let window = Duration::from_secs_f64(arguments.next().map_or(WINDOW, |seconds| {
+        seconds.parse().expect("seconds: a number")
+    }));
+    let all = allowed_cpus().expect("affinity");
+    let cpus = [all[0], all[all.len() - 1]];
+    let bed = bed();
+    println!("| load | way | median | ratio (quartiles) | threads' CPU |");
+    println!("|---|---|---|---|---|");
+    for row in rows().iter().filter(|row| row.name.contains(&wanted)) {
+        offload(&bed, row.offloads);
+        let mut figures: Vec<Vec<(f64, f64)>> = row.ways.iter().map(|_| Vec::new()).collect();
+        for _ in 0..rounds {
+            for (way, figures) in row.ways.iter().zip(&mut figures) {
+                figures.push(figure(row, &measure(&bed, &way.options, cpus, window)));
+            }
+        }
+        let unit = if row.counts {
+            (1e3, "k/s")
+        } else {
+            (1e9, "Gbit/s")
+        };
+        for (way, values) in row.ways.iter().zip(&figures) {
+            let median = |of: fn(&(f64, f64)) -> f64| {
+                quartile(&sorted(values.iter().map(of).collect()), 0.5)
+            };
+            let ratios = sorted(
+                values
+                    .iter()
+                    .zip(&figures[0])
+                    .map(|(one, first)| one.0 / first.0)
+                    .collect(),
+            );
+            println!(
+                "| {} | {} | {:.2} {} | {:.2} ({:.2} to {:.2}) | {:.2} |",
+                row.name,
+                way.name,
+                median(|value| value.0) / unit.0,
+                unit.1,
+                quartile(&ratios, 0.5),
+                quartile(&ratios, 0.25),
+                quartile(&ratios, 0.75),
+                median(|value| value.1),
+            );
+        }
+    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+    let peak = status.lines().find(|line| line.starts_with("VmHWM"));
+    eprintln!("both ends' peak memory: {}", peak.unwrap_or("unknown"));
+}

@@ -1,0 +1,120 @@
+//! How busy a load's own threads were, and whether they and not the path were the limit.
+
+use crate::snapshot::ThreadSnapshot;
+
+/// A thread that slept for less than this share of a window never waited for its sockets: a wake-up and the look
+/// around it take about as much in a load that is limited elsewhere a thousand times a second.
+const NEVER_WAITED: f64 = 0.05;
+/// Likewise for a thread that spins: the share of its looks that found nothing to do.
+const NEVER_IDLE: f64 = 0.01;
+
+/// One thread over a window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ThreadWindow {
+    /// Share of the window on a core, 0 to 1, in user and kernel mode.
+    pub busy: f64,
+    /// Share of the window in which it could have run and waited for a core.
+    pub runnable: f64,
+    /// Share of its looks at its sockets that found nothing to do, where it spins.
+    pub idle_looks: Option<f64>,
+}
+
+impl ThreadWindow {
+    /// Of a window of so many seconds. A thread that was not there at both ends counts as one that slept.
+    pub(crate) fn between(before: &ThreadSnapshot, after: &ThreadSnapshot, seconds: f64) -> Self {
+        let (busy, runnable) = match (before.times, after.times) {
+            (Some(before), Some(after)) if seconds > 0.0 => (
+                after.on_core.saturating_sub(before.on_core).as_secs_f64() / seconds,
+                after.runnable.saturating_sub(before.runnable).as_secs_f64() / seconds,
+            ),
+            _ => (0.0, 0.0),
+        };
+        let looks = after.looks.saturating_sub(before.looks);
+        let idle = after.idle.saturating_sub(before.idle);
+        Self {
+            busy,
+            runnable,
+            idle_looks: (looks > 0).then(|| idle as f64 / looks as f64),
+        }
+    }
+
+    /// Share of the window in which it slept: it waited for its sockets, or for the time of its next message.
+    pub fn slept(&self) -> f64 {
+        (1.0 - self.busy - self.runnable).max(0.0)
+    }
+
+    /// Whether it had something to do all the time.
+    pub fn never_waited(&self) -> bool {
+        match self.idle_looks {
+            Some(idle) => idle < NEVER_IDLE,
+            None => self.slept() < NEVER_WAITED,
+        }
+    }
+}
+
+/// Whether each of them had something to do all the time.
+pub(crate) fn generator_bound(threads: &[ThreadWindow]) -> bool {
+    !threads.is_empty() && threads.iter().all(ThreadWindow::never_waited)
+}
+
+/// What to do about it, in words.
+pub const GENERATOR_BOUND_ADVICE: &str = "the load's own threads never waited for the path, so they were the limit: \
+     give them more processors or threads, use larger messages, more streams or segmentation offload";
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wirecost_sys::thread::ThreadTimes;
+
+    use super::*;
+
+    fn at(on_core_ms: u64, runnable_ms: u64, looks: u64, idle: u64) -> ThreadSnapshot {
+        ThreadSnapshot {
+            times: Some(ThreadTimes {
+                on_core: Duration::from_millis(on_core_ms),
+                runnable: Duration::from_millis(runnable_ms),
+            }),
+            looks,
+            idle,
+        }
+    }
+
+    fn over_a_second(after: ThreadSnapshot) -> ThreadWindow {
+        ThreadWindow::between(&at(0, 0, 0, 0), &after, 1.0)
+    }
+
+    #[test]
+    fn a_thread_that_never_slept_was_the_limit_though_it_had_to_share_its_core() {
+        assert!(over_a_second(at(970, 10, 0, 0)).never_waited());
+        assert!(over_a_second(at(500, 480, 0, 0)).never_waited());
+        assert!(!over_a_second(at(900, 40, 0, 0)).never_waited());
+    }
+
+    #[test]
+    fn a_thread_that_spins_is_judged_by_what_it_found() {
+        assert!(over_a_second(at(1_000, 0, 1_000, 5)).never_waited());
+        assert!(!over_a_second(at(1_000, 0, 1_000, 900)).never_waited());
+    }
+
+    #[test]
+    fn a_load_is_generator_bound_when_all_of_its_threads_are() {
+        let (full, half) = (
+            over_a_second(at(990, 0, 0, 0)),
+            over_a_second(at(500, 0, 0, 0)),
+        );
+        assert!(generator_bound(&[full, full]));
+        assert!(!generator_bound(&[full, half]));
+        assert!(!generator_bound(&[]));
+    }
+
+    #[test]
+    fn a_thread_that_is_not_there_counts_as_one_that_slept() {
+        let gone = ThreadSnapshot {
+            times: None,
+            looks: 0,
+            idle: 0,
+        };
+        assert!(!ThreadWindow::between(&at(0, 0, 0, 0), &gone, 1.0).never_waited());
+    }
+}

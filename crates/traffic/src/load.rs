@@ -1,0 +1,123 @@
+//! What the threads of one end share with its handle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use wirecost_sys::epoll::Wake;
+
+use crate::datagram::tag;
+use crate::error::TrafficError;
+use crate::flow::{Counter, Flows};
+use crate::latency::LatencyBook;
+use crate::options::{Limit, Options};
+use crate::table::Table;
+use crate::worker::Drive;
+
+/// What messages hold; no device on the way may profit from zeros.
+const FILL: u8 = 0xA5;
+/// Several small messages are sent at once where so many are due, up to this many bytes.
+const LARGEST_BURST: usize = 64 << 10;
+
+/// One end of a load.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) options: Options,
+    pub(crate) table: &'static Table,
+    pub(crate) flows: Flows,
+    pub(crate) seats: Box<[Seat]>,
+    /// What is sent over TCP: only read, and every page of it there before the start.
+    pub(crate) message: Box<[u8]>,
+    /// Of every datagram.
+    pub(crate) tag: u32,
+    /// How each of the threads drives its machines.
+    pub(crate) drive: Drive,
+    budget: Option<AtomicU64>,
+    epoch: Instant,
+}
+
+/// What one thread counts besides its flows.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Seat {
+    /// The thread's id, 0 before it runs.
+    pub(crate) tid: AtomicU32,
+    /// Where transactions are timed.
+    pub(crate) latency: Option<LatencyBook>,
+    /// Looks at a flow, where the thread spins.
+    pub(crate) looks: Counter,
+    /// Of these, the ones that found nothing to do.
+    pub(crate) idle: Counter,
+}
+
+impl Load {
+    /// One end of a load with so many threads; `timing` where its transactions are timed.
+    pub(crate) fn new(
+        options: &Options,
+        threads: u32,
+        timing: bool,
+    ) -> Result<Arc<Self>, TrafficError> {
+        let table = Table::of(options.workload);
+        let wakes = (0..threads)
+            .map(|_| Wake::new())
+            .collect::<Result<_, _>>()
+            .map_err(|source| TrafficError::Socket {
+                what: "making a thread's wake",
+                source,
+            })?;
+        let seat = |_| Seat {
+            tid: AtomicU32::new(0),
+            latency: timing.then(LatencyBook::new),
+            looks: Counter::default(),
+            idle: Counter::default(),
+        };
+        let largest = options.request.max(options.response) as usize;
+        let burst = largest * options.depth as usize;
+        Ok(Arc::new(Self {
+            table,
+            flows: Flows::new(options.streams, table.halves, wakes),
+            seats: (0..threads).map(seat).collect(),
+            message: vec![FILL; largest.max(burst.min(LARGEST_BURST))].into_boxed_slice(),
+            tag: tag(&options.secret),
+            drive: Drive::of(
+                options.waiting,
+                threads == options.streams * table.halves && (table.may_block)(options),
+            ),
+            budget: match options.limit {
+                Some(Limit::Bytes(amount) | Limit::Transactions(amount)) => {
+                    Some(AtomicU64::new(amount))
+                }
+                Some(Limit::Time(_)) | None => None,
+            },
+            epoch: Instant::now(),
+            options: options.clone(),
+        }))
+    }
+
+    /// Nanoseconds by this end's clock.
+    pub(crate) fn now(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+
+    /// Takes up to `wanted` bytes or transactions from what the load is limited to. Less than wanted: that was all.
+    pub(crate) fn take(&self, wanted: u64) -> u64 {
+        let Some(budget) = &self.budget else {
+            return wanted;
+        };
+        let mut left = budget.load(Relaxed);
+        loop {
+            let taken = left.min(wanted);
+            match budget.compare_exchange_weak(left, left - taken, Relaxed, Relaxed) {
+                Ok(_) => return taken,
+                Err(now) => left = now,
+            }
+        }
+    }
+
+    /// Gives back what was taken and not used.
+    pub(crate) fn give_back(&self, unused: u64) {
+        if let Some(budget) = &self.budget {
+            budget.fetch_add(unused, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A flow's half as a machine: it does what can be done now and says what it waits for.
+//!
+//! The same machine runs on a blocking socket with a thread of its own, on a non-blocking one beside others, or is
+//! asked again and again: which of these is its thread's affair.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use wirecost_sys::epoll::Interest;
+use wirecost_sys::socket::{ReceiveBatch, SendBatch};
+
+use crate::flow::{End, Flow};
+use crate::load::{Load, Seat};
+
+/// How long data or a response may be missing before the peer counts as vanished.
+pub(crate) const PEER_SILENCE: Duration = Duration::from_secs(10);
+/// Longest wait of a blocking call before the thread looks at what it was told.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
+
+/// One half of a flow, or one thread's share of all flows.
+pub(crate) trait Machine: Send {
+    /// Does what can be done, but not for ever.
+    fn turn(&mut self, desk: &mut Desk<'_>) -> Next;
+
+    /// What to wait for, and a number that changes when it is another descriptor.
+    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)>;
+
+    /// The flow whose end this one's is; `None` where it has many.
+    fn flow(&self) -> Option<u32>;
+}
+
+/// What a machine waits for.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Nothing: there is more to do.
+    Again,
+    /// The socket, at most until this time where it is one ([`Load::now`]).
+    Wait(Interest, Option<u64>),
+    /// It is over.
+    Over(End),
+}
+
+impl Next {
+    pub(crate) const READ: Self = Self::Wait(Interest::READ, None);
+    pub(crate) const WRITE: Self = Self::Wait(Interest::WRITE, None);
+    /// Only for being told something.
+    pub(crate) const PARK: Self = Self::Wait(
+        Interest {
+            read: false,
+            write: false,
+        },
+        None,
+    );
+
+    /// It broke.
+    pub(crate) fn failed(error: io::Error) -> Self {
+        Self::Over(End::Failed(error))
+    }
+}
+
+/// What a thread lends to the machine whose turn it is.
+pub(crate) struct Desk<'a> {
+    pub(crate) load: &'a Load,
+    pub(crate) seat: &'a Seat,
+    pub(crate) room: &'a mut Room,
+    /// Whether the socket blocks.
+    pub(crate) blocking: bool,
+}
+
+impl Desk<'_> {
+    pub(crate) fn flow(&self, index: u32) -> &Flow {
+        &self.load.flows.all()[index as usize]
+    }
+
+    /// Counts the latency of a transaction that began at `began`.
+    pub(crate) fn record(&self, began: u64, ended: u64) {
+        if let Some(latency) = &self.seat.latency {
+            latency.record(ended.saturating_sub(began));
+        }
+    }
+}
+
+/// A thread's buffers, made and touched before the start.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// What is read over TCP.
+    pub(crate) bytes: Box<[u8]>,
+    pub(crate) out: SendBatch,
+    pub(crate) incoming: ReceiveBatch,
+}
+
+/// What a failed call means to a machine.
+pub(crate) enum Trouble {
+    /// Nothing: ask again.
+    Interrupted,
+    /// It would have to wait.
+    Blocked,
+    /// The flow is broken.
+    Broken(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::Interrupted => Self::Interrupted,
+            io::ErrorKind::WouldBlock => Self::Blocked,
+            _ => Self::Broken(error),
+        }
+    }
+}
+
+pub(crate) mod accept;
+pub(crate) mod connect;
+pub(crate) mod datagrams;
+pub(crate) mod pace;
+pub(crate) mod request;
+pub(crate) mod respond;
+pub(crate) mod sink;
+pub(crate) mod source;
+pub(crate) mod udp_request;
+pub(crate) mod udp_source;

@@ -1,0 +1,293 @@
+//! The server's side of a connection for each request and response: one thread's share of them.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use socket2::Socket;
+use wirecost_sys::epoll::{Epoll, Events, Interest};
+use wirecost_sys::socket::{accept_nonblocking, send};
+
+use super::{Desk, LOOK, Machine, Next, Trouble};
+use crate::flow::End;
+use crate::handshake::{Answer, HEADER_BYTES, Judgement, Phase, judge};
+use crate::load::Load;
+use crate::options::Waiting;
+
+/// The listener's token; the others are places in the table.
+const LISTENER: u64 = u64::MAX;
+/// How long a connection may take to say whose it is, and to ask.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections that may be open beside the load's own.
+const SPARE: usize = 64;
+/// Between two searches for connections that take too long.
+const SWEEP: Duration = Duration::from_secs(1);
+
+pub(crate) struct Acceptor {
+    listener: Arc<Socket>,
+    epoll: Epoll,
+    /// Lent out for as long as they are gone through.
+    events: Option<Events>,
+    places: Box<[Option<Visit>]>,
+    free: Vec<usize>,
+    swept: u64,
+}
+
+/// One connection.
+struct Visit {
+    socket: Socket,
+    since: u64,
+    header: [u8; HEADER_BYTES],
+    heard: usize,
+    /// Whose transaction it is, once the header is there.
+    flow: Option<u32>,
+    /// Bytes of the request that were read, of the response that were written.
+    read: usize,
+    written: usize,
+    writes: bool,
+}
+
+/// What is left of a connection.
+enum Left {
+    Waits(Interest),
+    Nothing,
+    Stray,
+}
+
+impl Acceptor {
+    pub(crate) fn new(load: &Load, listener: Arc<Socket>) -> io::Result<Self> {
+        let room = load.options.streams as usize + SPARE;
+        let epoll = Epoll::new()?;
+        epoll.add_exclusive(&*listener, LISTENER)?;
+        Ok(Self {
+            listener,
+            epoll,
+            events: Some(Events::with_capacity(room + 1)),
+            places: (0..room).map(|_| None).collect(),
+            free: (0..room).rev().collect(),
+            swept: 0,
+        })
+    }
+
+    fn accept(&mut self, desk: &mut Desk<'_>) {
+        while !self.free.is_empty() {
+            match accept_nonblocking(&*self.listener) {
+                Ok(socket) => {
+                    let Some(place) = self.free.pop() else {
+                        return;
+                    };
+                    self.places[place] = Some(Visit {
+                        socket: socket.into(),
+                        since: desk.load.now(),
+                        header: [0; HEADER_BYTES],
+                        heard: 0,
+                        flow: None,
+                        read: 0,
+                        written: 0,
+                        writes: false,
+                    });
+                    // What it asks is often there already.
+                    self.attend(place, desk, true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // None left, or none that can be had now: the listener tells when there is one.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn attend(&mut self, place: usize, desk: &mut Desk<'_>, new: bool) {
+        let Some(visit) = self.places.get_mut(place).and_then(Option::as_mut) else {
+            return;
+        };
+        let left = visit.go_on(desk).unwrap_or(Left::Stray);
+        let waits = match left {
+            Left::Waits(interest) if new => {
+                visit.writes = interest.write;
+                self.epoll.add(&visit.socket, interest, place as u64)
+            }
+            Left::Waits(interest) if interest.write == visit.writes => Ok(()),
+            Left::Waits(interest) => {
+                visit.writes = interest.write;
+                self.epoll.modify(&visit.socket, interest, place as u64)
+            }
+            Left::Nothing => return self.leave(place),
+            Left::Stray => Err(io::ErrorKind::InvalidData.into()),
+        };
+        if waits.is_err() {
+            desk.load.flows.count_stray();
+            self.leave(place);
+        }
+    }
+
+    fn leave(&mut self, place: usize) {
+        self.places[place] = None;
+        self.free.push(place);
+    }
+
+    /// Drops those that take too long.
+    fn sweep(&mut self, desk: &Desk<'_>) {
+        let now = desk.load.now();
+        if now.saturating_sub(self.swept) < SWEEP.as_nanos() as u64 {
+            return;
+        }
+        self.swept = now;
+        for place in 0..self.places.len() {
+            let late = self.places[place]
+                .as_ref()
+                .is_some_and(|visit| now.saturating_sub(visit.since) > PATIENCE.as_nanos() as u64);
+            if late {
+                desk.load.flows.count_stray();
+                self.leave(place);
+            }
+        }
+    }
+}
+
+impl Machine for Acceptor {
+    fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
+        let load = desk.load;
+        if load.flows.is_cut() || (load.flows.stopping() && load.flows.all_over()) {
+            return Next::Over(End::Orderly);
+        }
+        let patience = match load.options.waiting {
+            Waiting::Sleep => LOOK,
+            Waiting::Spin => Duration::ZERO,
+        };
+        let Some(mut events) = self.events.take() else {
+            return Next::Again;
+        };
+        if let Err(error) = self.epoll.wait(&mut events, Some(patience)) {
+            return Next::failed(error);
+        }
+        let mut any = false;
+        for token in events.tokens() {
+            any = true;
+            if token == LISTENER {
+                self.accept(desk);
+            } else {
+                self.attend(token as usize, desk, false);
+            }
+        }
+        self.events = Some(events);
+        self.sweep(desk);
+        if any { Next::Again } else { Next::READ }
+    }
+
+    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
+        Some((self.listener.as_fd(), 0))
+    }
+
+    fn flow(&self) -> Option<u32> {
+        None
+    }
+}
+
+impl Visit {
+    fn go_on(&mut self, desk: &mut Desk<'_>) -> io::Result<Left> {
+        while self.flow.is_none() {
+            match self.hear()? {
+                Some(Left::Nothing) => {}
+                Some(left) => return Ok(left),
+                None => return Ok(Left::Stray),
+            }
+            if let Some(left) = self.judge(desk) {
+                return Ok(left);
+            }
+        }
+        self.serve(desk)
+    }
+
+    /// Reads the header: `Nothing` is missing, or it waits; `None` where the peer is gone.
+    fn hear(&mut self) -> io::Result<Option<Left>> {
+        while self.heard < HEADER_BYTES {
+            match (&self.socket).read(&mut self.header[self.heard..]) {
+                Ok(0) => return Ok(None),
+                Ok(read) => self.heard += read,
+                Err(error) => match Trouble::from(error) {
+                    Trouble::Interrupted => {}
+                    Trouble::Blocked => return Ok(Some(Left::Waits(Interest::READ))),
+                    Trouble::Broken(error) => return Err(error),
+                },
+            }
+        }
+        Ok(Some(Left::Nothing))
+    }
+
+    /// Says whose it is; what is left where it is no transaction.
+    fn judge(&mut self, desk: &Desk<'_>) -> Option<Left> {
+        let load = desk.load;
+        let answer = match judge(&self.header, &load.options) {
+            Judgement::Flow(index, phase) => {
+                let flow = &load.flows.all()[index as usize];
+                let here = flow.here.load(Relaxed);
+                match phase {
+                    Phase::Transaction if here => {
+                        self.flow = Some(index);
+                        return None;
+                    }
+                    Phase::Open if !here => {
+                        load.flows.arrive(flow);
+                        Answer::Taken
+                    }
+                    Phase::Close if here => {
+                        load.flows.end(flow, End::Orderly);
+                        Answer::Taken
+                    }
+                    _ => Answer::OtherFlow,
+                }
+            }
+            Judgement::Refuse(answer) => answer,
+            Judgement::Stray => return Some(Left::Stray),
+        };
+        // Twelve bytes into an empty buffer cannot block; a peer that is gone needs no answer.
+        let _ = (&self.socket).write_all(&answer.encode());
+        let _ = self.socket.shutdown(Shutdown::Write);
+        Some(if answer == Answer::Taken {
+            Left::Nothing
+        } else {
+            Left::Stray
+        })
+    }
+
+    fn serve(&mut self, desk: &mut Desk<'_>) -> io::Result<Left> {
+        let load = desk.load;
+        let (request, response) = (
+            load.options.request as usize,
+            load.options.response as usize,
+        );
+        let Some(flow) = self.flow.map(|index| &load.flows.all()[index as usize]) else {
+            return Ok(Left::Stray);
+        };
+        while self.read < request {
+            match (&self.socket).read(&mut desk.room.bytes) {
+                Ok(0) => return Ok(Left::Stray),
+                Ok(read) => self.read += read,
+                Err(error) => match Trouble::from(error) {
+                    Trouble::Interrupted => {}
+                    Trouble::Blocked => return Ok(Left::Waits(Interest::READ)),
+                    Trouble::Broken(error) => return Err(error),
+                },
+            }
+        }
+        while self.written < response {
+            match send(&self.socket, &load.message[..response - self.written]) {
+                Ok(sent) => self.written += sent,
+                Err(error) => match Trouble::from(error) {
+                    Trouble::Interrupted => {}
+                    Trouble::Blocked => return Ok(Left::Waits(Interest::WRITE)),
+                    Trouble::Broken(error) => return Err(error),
+                },
+            }
+        }
+        // Several threads may serve one flow: these are the only counters that are added to in common.
+        flow.incoming.messages.add_shared(1);
+        flow.incoming.bytes.add_shared(request as u64);
+        flow.out.messages.add_shared(1);
+        flow.out.bytes.add_shared(response as u64);
+        Ok(Left::Nothing)
+    }
+}

@@ -1,0 +1,255 @@
+//! The client's side of request/response on a TCP connection that stays.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use socket2::Socket;
+use wirecost_sys::epoll::Interest;
+use wirecost_sys::socket::send;
+
+use super::pace::Pace;
+use super::{Desk, Machine, Next, PEER_SILENCE, Trouble};
+use crate::flow::End;
+use crate::load::Load;
+use crate::options::{Options, Rate};
+
+/// Exchanges of one flow before the others of its thread have their turn.
+const TURN: u32 = 8;
+
+/// When a client may send its next request.
+pub(crate) struct Schedule {
+    depth: usize,
+    pace: Option<Pace>,
+    /// Nanoseconds from a response to the next request.
+    think: u64,
+    /// When each request that thinks is due, ascending.
+    due: VecDeque<u64>,
+}
+
+impl Schedule {
+    pub(crate) fn new(options: &Options) -> Self {
+        let depth = options.depth as usize;
+        let think = options.think_time.as_nanos() as u64;
+        let thinkers = if think > 0 { depth } else { 0 };
+        Self {
+            depth,
+            pace: match options.rate {
+                Some(Rate::RequestsPerSecond(rate)) => Some(Pace::new(rate, false)),
+                _ => None,
+            },
+            think,
+            due: std::iter::repeat_n(0, thinkers).collect(),
+        }
+    }
+
+    /// When the next request counts as begun, if it may be sent at `now` with so many outstanding.
+    pub(crate) fn next(&mut self, now: u64, outstanding: usize) -> Option<u64> {
+        if outstanding >= self.depth {
+            return None;
+        }
+        if let Some(pace) = &mut self.pace {
+            if pace.due(now) == 0 {
+                return None;
+            }
+            let due = pace.next();
+            pace.sent(1);
+            return Some(due.min(now));
+        }
+        if self.think == 0 {
+            return Some(now);
+        }
+        self.due.front().filter(|due| **due <= now)?;
+        self.due.pop_front();
+        Some(now)
+    }
+
+    /// A request is done with, answered or not.
+    pub(crate) fn done(&mut self, now: u64) {
+        if self.think > 0 {
+            self.due.push_back(now + self.think);
+        }
+    }
+
+    /// When a request that may not be sent yet is due, where time decides that.
+    pub(crate) fn due(&self, outstanding: usize) -> Option<u64> {
+        if outstanding >= self.depth {
+            return None;
+        }
+        self.pace
+            .as_ref()
+            .map(Pace::next)
+            .or_else(|| self.due.front().copied())
+    }
+}
+
+pub(crate) struct Requester {
+    pub(crate) socket: Arc<Socket>,
+    pub(crate) flow: u32,
+    schedule: Schedule,
+    /// When each request that is not answered began; TCP answers in order.
+    outstanding: VecDeque<u64>,
+    /// Bytes of requests still to be written.
+    unsent: usize,
+    /// Bytes of a response whose rest is missing.
+    part: usize,
+    /// Whether no more requests are to be sent.
+    finishing: bool,
+}
+
+impl Requester {
+    pub(crate) fn new(load: &Load, socket: Arc<Socket>, flow: u32) -> Self {
+        Self {
+            socket,
+            flow,
+            schedule: Schedule::new(&load.options),
+            outstanding: VecDeque::with_capacity(load.options.depth as usize),
+            unsent: 0,
+            part: 0,
+            finishing: false,
+        }
+    }
+
+    /// Takes up what may be asked now.
+    fn ask(&mut self, desk: &Desk<'_>, now: u64) {
+        self.finishing |= desk.load.flows.stopping();
+        while !self.finishing {
+            let Some(began) = self.schedule.next(now, self.outstanding.len()) else {
+                return;
+            };
+            if desk.load.take(1) == 0 {
+                self.finishing = true;
+                return;
+            }
+            self.outstanding.push_back(began);
+            self.unsent += desk.load.options.request as usize;
+        }
+    }
+
+    /// Writes requests; `false` where the socket takes no more.
+    fn send(&mut self, desk: &Desk<'_>) -> io::Result<bool> {
+        let out = &desk.flow(self.flow).out;
+        while self.unsent > 0 {
+            let length = self.unsent.min(desk.load.message.len());
+            match send(&*self.socket, &desk.load.message[..length]) {
+                Ok(sent) => {
+                    self.unsent -= sent;
+                    out.bytes.add(sent as u64);
+                    // Whole requests that are on their way.
+                    let request = u64::from(desk.load.options.request);
+                    out.messages.publish(out.bytes.get() / request);
+                }
+                Err(error) => match Trouble::from(error) {
+                    Trouble::Interrupted => {}
+                    Trouble::Blocked => return Ok(false),
+                    Trouble::Broken(error) => return Err(error),
+                },
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads what is there; `false` where that is all for now.
+    fn receive(&mut self, desk: &mut Desk<'_>) -> io::Result<bool> {
+        let response = desk.load.options.response as usize;
+        let expected = self.outstanding.len() * response - self.part;
+        let room = expected.min(desk.room.bytes.len());
+        let read = match (&*self.socket).read(&mut desk.room.bytes[..room]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+            Err(error) => match Trouble::from(error) {
+                Trouble::Interrupted => return Ok(true),
+                Trouble::Blocked => return Ok(false),
+                Trouble::Broken(error) => return Err(error),
+            },
+        };
+        let now = desk.load.now();
+        self.part += read;
+        let whole = self.part / response;
+        self.part %= response;
+        for began in self.outstanding.drain(..whole) {
+            desk.record(began, now);
+            self.schedule.done(now);
+        }
+        let incoming = &desk.flow(self.flow).incoming;
+        incoming.bytes.add(read as u64);
+        incoming.messages.add(whole as u64);
+        Ok(read == room)
+    }
+
+    fn silent(&self, now: u64) -> bool {
+        self.outstanding
+            .front()
+            .is_some_and(|began| now.saturating_sub(*began) > PEER_SILENCE.as_nanos() as u64)
+    }
+}
+
+impl Machine for Requester {
+    fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
+        for _ in 0..TURN {
+            if !self.outstanding.is_empty() {
+                match self.receive(desk) {
+                    Ok(false) if self.silent(desk.load.now()) => {
+                        return Next::failed(io::ErrorKind::TimedOut.into());
+                    }
+                    // The read waited, and nothing came.
+                    Ok(false) if desk.blocking => return Next::READ,
+                    Ok(_) => {}
+                    Err(error) => return Next::failed(error),
+                }
+            }
+            self.ask(desk, desk.load.now());
+            let all_sent = match self.send(desk) {
+                Ok(all) => all,
+                Err(error) => return Next::failed(error),
+            };
+            if self.outstanding.is_empty() {
+                if self.finishing {
+                    // What comes back now is the end of the server's half.
+                    let _ = self.socket.shutdown(Shutdown::Write);
+                    return Next::Over(End::Orderly);
+                }
+                let interest = Interest {
+                    read: !desk.blocking,
+                    write: false,
+                };
+                return Next::Wait(interest, self.schedule.due(0));
+            }
+            if !desk.blocking {
+                // Reading now would find nothing: what was sent is hardly there yet.
+                let interest = Interest {
+                    read: true,
+                    write: !all_sent,
+                };
+                return Next::Wait(interest, self.until());
+            }
+        }
+        Next::Again
+    }
+
+    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
+        Some((self.socket.as_fd(), 0))
+    }
+
+    fn flow(&self) -> Option<u32> {
+        Some(self.flow)
+    }
+}
+
+impl Requester {
+    /// When to look again at the latest.
+    fn until(&self) -> Option<u64> {
+        let silence = self
+            .outstanding
+            .front()
+            .map(|began| began + PEER_SILENCE.as_nanos() as u64);
+        let due = if self.finishing {
+            None
+        } else {
+            self.schedule.due(self.outstanding.len())
+        };
+        [silence, due].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,197 @@
+//! The sending side of a UDP stream.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use socket2::Socket;
+use wirecost_sys::epoll::Interest;
+
+use super::pace::Pace;
+use super::{Desk, Machine, Next, Trouble};
+use crate::datagram::Datagram;
+use crate::flow::End;
+use crate::load::Load;
+use crate::options::{Limit, Options, Rate};
+use crate::sequence::Stamp;
+
+/// Batches of one flow before the others of its thread have their turn.
+const TURN: u32 = 4;
+/// See [`UdpSource::singly`].
+const SINGLY: u32 = 4;
+/// Datagrams that one UDP_SEGMENT send may hold (`UDP_MAX_SEGMENTS` before Linux 6.9).
+const MAX_SEGMENTS: usize = 64;
+/// The largest UDP payload over IPv4, which the sum of the segments may not exceed.
+const MAX_PAYLOAD: usize = 65_507;
+
+/// Datagrams in each message that is handed to the kernel.
+pub(crate) fn segments(options: &Options) -> usize {
+    if options.segmentation.send {
+        (MAX_PAYLOAD / options.request as usize).clamp(1, MAX_SEGMENTS)
+    } else {
+        1
+    }
+}
+
+pub(crate) struct UdpSource {
+    socket: Arc<Socket>,
+    flow: u32,
+    pace: Option<Pace>,
+    /// The next datagram's number.
+    number: u64,
+    /// Messages to hand over one by one, after fewer left than were handed over: sendmmsg(2) tells only the first
+    /// one's error, and an ICMP message that comes while the first is on its way is lost with the second.
+    singly: u32,
+}
+
+impl UdpSource {
+    pub(crate) fn new(load: &Load, socket: Arc<Socket>, flow: u32) -> Self {
+        let pace = match load.options.rate {
+            Some(Rate::BitsPerSecond(bits)) => {
+                let each = f64::from(load.options.request) * 8.0;
+                Some(Pace::new(bits as f64 / each, true))
+            }
+            _ => None,
+        };
+        Self {
+            socket,
+            flow,
+            pace,
+            number: 0,
+            singly: 0,
+        }
+    }
+
+    /// Datagrams that the load's limit still allows, of so many.
+    fn allowed(load: &Load, wanted: u64) -> u64 {
+        let each = match load.options.limit {
+            Some(Limit::Bytes(_)) => u64::from(load.options.request),
+            _ => 1,
+        };
+        // What is less than a datagram is left over, and ends the load.
+        load.take(wanted * each) / each
+    }
+
+    fn give_back(load: &Load, unsent: u64) {
+        let each = match load.options.limit {
+            Some(Limit::Bytes(_)) => u64::from(load.options.request),
+            _ => 1,
+        };
+        load.give_back(unsent * each);
+    }
+
+    /// Numbers `count` datagrams and hands them over. Returns how many left.
+    fn send(&mut self, desk: &mut Desk<'_>, count: u64) -> io::Result<u64> {
+        let load = desk.load;
+        let each = load.options.request as usize;
+        let segments = segments(&load.options);
+        let sent = Stamp::of(load.now());
+        let batch = &mut desk.room.out;
+        let mut messages = 0;
+        let mut numbered = 0;
+        while numbered < count {
+            let datagrams = (count - numbered).min(segments as u64) as usize;
+            batch.set_length(messages, datagrams * each);
+            for message in batch
+                .message(messages)
+                .chunks_exact_mut(each)
+                .take(datagrams)
+            {
+                let datagram = Datagram {
+                    tag: load.tag,
+                    flow: self.flow as u16,
+                    number: self.number + numbered,
+                    sent,
+                };
+                datagram.put(message);
+                numbered += 1;
+            }
+            messages += 1;
+        }
+        let left = batch.send(&*self.socket, 0, messages, desk.blocking)?;
+        self.singly = if left < messages {
+            SINGLY
+        } else {
+            self.singly.saturating_sub(1)
+        };
+        Ok((left * segments).min(count as usize) as u64)
+    }
+}
+
+impl Machine for UdpSource {
+    fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
+        let load = desk.load;
+        let segments = segments(&load.options);
+        for _ in 0..TURN {
+            let messages = if self.singly > 0 {
+                1
+            } else {
+                desk.room.out.capacity()
+            };
+            let room = (messages * segments) as u64;
+            if load.flows.stopping() {
+                return Next::Over(End::Orderly);
+            }
+            let due = self
+                .pace
+                .as_mut()
+                .map_or(room, |pace| pace.due(load.now()).min(room));
+            if due == 0 {
+                let nothing = Interest {
+                    read: false,
+                    write: false,
+                };
+                return Next::Wait(nothing, self.pace.as_ref().map(Pace::next));
+            }
+            let count = Self::allowed(load, due);
+            if count == 0 {
+                return Next::Over(End::Orderly);
+            }
+            let result = self.send(desk, count);
+            let sent = *result.as_ref().unwrap_or(&0);
+            Self::give_back(load, count - sent);
+            self.number += sent;
+            let out = &desk.flow(self.flow).out;
+            out.messages.publish(self.number);
+            out.bytes
+                .publish(self.number * u64::from(load.options.request));
+            if let Some(pace) = &mut self.pace {
+                pace.sent(sent);
+            }
+            if let Err(error) = result {
+                match Trouble::from(error) {
+                    Trouble::Interrupted => {}
+                    Trouble::Blocked => return Next::WRITE,
+                    Trouble::Broken(error) => return Next::failed(explain(error, &load.options)),
+                }
+            }
+        }
+        Next::Again
+    }
+
+    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
+        Some((self.socket.as_fd(), 0))
+    }
+
+    fn flow(&self) -> Option<u32> {
+        Some(self.flow)
+    }
+}
+
+/// The errors of sendmmsg(2) that say little by themselves.
+fn explain(error: io::Error, options: &Options) -> io::Error {
+    // The kernel's segmentation cannot fragment: EINVAL before Linux 6.14, EMSGSIZE since (net/ipv4/udp.c,
+    // udp_send_skb); EIO where the device cannot compute checksums.
+    let words = if options.segmentation.send {
+        format!(
+            "segmentation offload of {} byte datagrams: {error}; they must fit the path's MTU unfragmented, and the \
+             device must compute checksums",
+            options.request
+        )
+    } else if error.kind() == io::ErrorKind::ConnectionRefused {
+        "nobody listens there any more (ICMP port unreachable)".to_owned()
+    } else {
+        return error;
+    };
+    io::Error::new(error.kind(), words)
+}

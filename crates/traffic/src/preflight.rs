@@ -1,0 +1,210 @@
+//! What only the host knows, looked at before the start: raised where that is allowed, else named with what to do.
+
+use std::fmt;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use wirecost_sys::thread::raise_descriptor_limit;
+
+use crate::error::TrafficError;
+use crate::options::{Options, Workload};
+use crate::socket;
+
+/// Descriptors that a process has besides a load's: its own, links to hosts, other loads.
+const OTHER_DESCRIPTORS: u64 = 128;
+/// Memory of the kernel for a connection whose buffers are left to it, beside what is unsent, bytes.
+const PER_CONNECTION: u64 = 16 << 10;
+
+/// What stands in a load's way on this host.
+#[derive(Debug)]
+pub enum Finding {
+    /// Too few descriptors, and the hard limit forbids more.
+    Descriptors {
+        /// How many the load needs.
+        needed: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// Fewer local ports than flows.
+    Ports {
+        /// How many the load needs.
+        needed: u64,
+        /// How many there are.
+        there: u64,
+    },
+    /// More memory than is available.
+    Memory {
+        /// About how many bytes the load needs, the kernel's buffers included.
+        needed: u64,
+        /// Bytes available.
+        available: u64,
+    },
+    /// A buffer that the system caps, or a congestion control that is not there or not permitted.
+    Socket(TrafficError),
+    /// Options that no load can have.
+    Options(TrafficError),
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Descriptors { needed, limit } => write!(
+                formatter,
+                "the load needs {needed} descriptors and this process may have {limit}: raise the hard limit \
+                 (`ulimit -Hn {needed}` as root, or LimitNOFILE of the service), or use fewer streams"
+            ),
+            Self::Ports { needed, there } => write!(
+                formatter,
+                "the load needs {needed} local ports and there are {there}: widen sysctl \
+                 net.ipv4.ip_local_port_range, or use fewer streams"
+            ),
+            Self::Memory { needed, available } => write!(
+                formatter,
+                "the load needs about {} MiB and {} MiB are available: use fewer streams, smaller messages or a \
+                 smaller socket buffer",
+                needed >> 20,
+                available >> 20
+            ),
+            Self::Socket(error) | Self::Options(error) => error.fmt(formatter),
+        }
+    }
+}
+
+/// Looks for everything that stands in the way of one end of a load, in the calling thread's network namespace. The
+/// soft limit of descriptors is raised; nothing else is changed. No finding: nothing was found in the way.
+pub fn preflight(options: &Options) -> Vec<Finding> {
+    if let Err(error) = options.validate() {
+        return vec![Finding::Options(error)];
+    }
+    let mut findings = Vec::new();
+    let needed = descriptors(options);
+    match raise_descriptor_limit(needed) {
+        Ok(limit) if limit < needed => findings.push(Finding::Descriptors { needed, limit }),
+        // A limit that cannot be read is met, or not, by the sockets themselves.
+        Ok(_) | Err(_) => {}
+    }
+    let ports = u64::from(options.streams);
+    if let Some(there) = local_ports()
+        && there < ports
+    {
+        findings.push(Finding::Ports {
+            needed: ports,
+            there,
+        });
+    }
+    let needed = memory(options);
+    if let Some(available) = available_memory()
+        && needed > available
+    {
+        findings.push(Finding::Memory { needed, available });
+    }
+    let anywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let tried = if options.workload.is_udp() {
+        socket::udp(anywhere, options)
+    } else {
+        socket::tcp(anywhere, options)
+    };
+    if let Err(error) = tried {
+        findings.push(Finding::Socket(error));
+    }
+    findings
+}
+
+/// Raises the limit of descriptors to what a load needs.
+pub(crate) fn raise_descriptors(options: &Options) -> Result<(), TrafficError> {
+    let needed = descriptors(options);
+    let limit = raise_descriptor_limit(needed).map_err(|source| TrafficError::Socket {
+        what: "raising the limit of descriptors",
+        source,
+    })?;
+    if limit < needed {
+        let finding = Finding::Descriptors { needed, limit };
+        return Err(TrafficError::Host(finding.to_string()));
+    }
+    Ok(())
+}
+
+/// Descriptors of one end; both may be in one process.
+fn descriptors(options: &Options) -> u64 {
+    let each = match options.workload {
+        Workload::TcpBidirectional => 2,
+        _ => 1,
+    };
+    // A thread has a wake, an epoll set, and perhaps a socket.
+    let threads = 3 * u64::from(options.threads());
+    2 * (each * u64::from(options.streams) + threads) + OTHER_DESCRIPTORS
+}
+
+/// Bytes of one end, the kernel's part included.
+fn memory(options: &Options) -> u64 {
+    let buffers = options
+        .socket_buffer
+        .map_or(PER_CONNECTION, |bytes| 4 * u64::from(bytes));
+    let message = u64::from(options.request.max(options.response));
+    // Threads have batches and read buffers of at most some hundred KiB, or a message.
+    let thread = (1 << 20) + 2 * message;
+    u64::from(options.streams) * buffers + u64::from(options.threads()) * thread
+}
+
+fn local_ports() -> Option<u64> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut bounds = text.split_whitespace().map(str::parse::<u64>);
+    let (low, high) = (bounds.next()?.ok()?, bounds.next()?.ok()?);
+    Some((high + 1).saturating_sub(low))
+}
+
+fn available_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_stands_in_the_way_of_loads_as_they_are_usually_run() {
+        for workload in Workload::ALL {
+            let mut options = Options::new(workload, [0; 16]);
+            options.streams = 64;
+            let findings = preflight(&options);
+            assert!(findings.is_empty(), "{findings:?}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_named_with_what_to_do() {
+        let mut options = Options::new(Workload::TcpStream, [0; 16]);
+        options.congestion = Some("no-such".to_owned());
+        let words: Vec<String> = preflight(&options)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(words.len(), 1, "{words:?}");
+        assert!(
+            words[0].contains("no-such") && words[0].contains("it has:"),
+            "{words:?}"
+        );
+
+        options.streams = 0;
+        assert!(matches!(preflight(&options)[..], [Finding::Options(_)]));
+
+        options.streams = 1024;
+        options.congestion = None;
+        options.socket_buffer = Some(1 << 31);
+        let findings = preflight(&options);
+        let is_memory = |finding: &Finding| matches!(finding, Finding::Memory { .. });
+        assert!(findings.iter().any(is_memory), "{findings:?}");
+    }
+
+    #[test]
+    fn every_finding_says_both_numbers() {
+        insta::assert_snapshot!(Finding::Descriptors { needed: 5000, limit: 1024 }, @"the load needs 5000 descriptors and this process may have 1024: raise the hard limit (`ulimit -Hn 5000` as root, or LimitNOFILE of the service), or use fewer streams");
+        insta::assert_snapshot!(Finding::Ports { needed: 1024, there: 100 }, @"the load needs 1024 local ports and there are 100: widen sysctl net.ipv4.ip_local_port_range, or use fewer streams");
+        insta::assert_snapshot!(Finding::Memory { needed: 8 << 30, available: 1 << 30 }, @"the load needs about 8192 MiB and 1024 MiB are available: use fewer streams, smaller messages or a smaller socket buffer");
+    }
+}

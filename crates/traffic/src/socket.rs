@@ -1,0 +1,162 @@
+//! Sockets with a load's options.
+
+use std::net::SocketAddr;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use wirecost_sys::socket::{
+    enable_zero_copy, set_busy_poll, set_congestion, set_dscp, set_max_pacing_rate, set_udp_gro,
+    set_udp_segment,
+};
+
+use crate::error::TrafficError;
+use crate::machine::{LOOK, PEER_SILENCE};
+use crate::options::{Options, Rate, Sending, Waiting, Workload};
+
+/// What connect(2) says on a socket that does not block.
+pub(crate) const IN_PROGRESS: i32 = wirecost_sys::socket::IN_PROGRESS;
+
+/// How long the device is polled before a receive gives up for this time, microseconds.
+const BUSY_POLL_US: u32 = 50;
+/// Unsent bytes beyond which a write waits (`TCP_NOTSENT_LOWAT`, tcp(7)).
+const UNSENT: u32 = 256 << 10;
+/// And of all streams together: so much of the kernel's memory may be filled with what was not sent.
+const UNSENT_IN_ALL: u32 = 16 << 20;
+const LEAST_UNSENT: u32 = 16 << 10;
+
+fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> TrafficError {
+    move |source| TrafficError::Socket { what, source }
+}
+
+/// A TCP socket with the load's options, not yet bound or connected: a listener hands them on to what it accepts, and
+/// buffers decide the window scale that the handshake offers.
+pub(crate) fn tcp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
+    let socket = Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))
+        .map_err(failed("making a TCP socket"))?;
+    if let Some(congestion) = &options.congestion {
+        set_congestion(&socket, congestion)?;
+    }
+    socket
+        .set_tcp_user_timeout(Some(PEER_SILENCE))
+        .map_err(failed("setting TCP_USER_TIMEOUT"))?;
+    if options.nodelay {
+        socket
+            .set_tcp_nodelay(true)
+            .map_err(failed("setting TCP_NODELAY"))?;
+    }
+    if let Some(Rate::BitsPerSecond(bits)) = options.rate {
+        set_max_pacing_rate(&socket, bits.div_ceil(8))
+            .map_err(failed("setting SO_MAX_PACING_RATE"))?;
+    }
+    common(&socket, options)?;
+    Ok(socket)
+}
+
+/// A UDP socket with the load's options, not yet bound or connected.
+pub(crate) fn udp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
+    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))
+        .map_err(failed("making a UDP socket"))?;
+    // Nothing wakes a thread that waits on such a socket: it looks by itself now and then.
+    let look = match options.workload {
+        Workload::UdpRr => options.reply_timeout.min(LOOK),
+        _ => LOOK,
+    };
+    socket
+        .set_read_timeout(Some(look))
+        .and_then(|()| socket.set_write_timeout(Some(LOOK)))
+        .map_err(failed("setting a time-out"))?;
+    common(&socket, options)?;
+    Ok(socket)
+}
+
+/// Has a client's socket send, and a server's receive, many datagrams as one.
+pub(crate) fn segment(socket: &Socket, options: &Options, sends: bool) -> Result<(), TrafficError> {
+    if sends && options.segmentation.send {
+        // At most 65507 (options/validate.rs).
+        set_udp_segment(socket, options.request as u16).map_err(failed("setting UDP_SEGMENT"))?;
+    }
+    if !sends && options.segmentation.receive {
+        set_udp_gro(socket).map_err(failed("setting UDP_GRO"))?;
+    }
+    Ok(())
+}
+
+fn common(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
+    if let Some(bytes) = options.socket_buffer {
+        set_buffers(socket, bytes)?;
+    }
+    if let Some(dscp) = options.dscp {
+        set_dscp(socket, dscp).map_err(failed("setting the DSCP"))?;
+    }
+    if options.waiting == Waiting::Spin {
+        // Polls a network card's queue; without the privilege, or on a device that has none, threads spin all the
+        // same, by asking again and again.
+        let _ = set_busy_poll(socket, BUSY_POLL_US);
+    }
+    Ok(())
+}
+
+/// What a writing half's socket needs besides, once the handshake is over (a header is a partial segment).
+pub(crate) fn write_side(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
+    if !options.nodelay {
+        cork(socket)?;
+    }
+    if options.sending == Sending::ZeroCopy {
+        enable_zero_copy(socket).map_err(failed("setting SO_ZEROCOPY"))?;
+    }
+    keep_little_unsent(socket, options.streams)
+}
+
+/// Has only full segments leave (`TCP_CORK`): the kernel fills each to the MSS across writes, so that neither the
+/// message size nor what is left of it after division by the MSS decides how many there are. The last, partial
+/// segment leaves with the end of the stream.
+///
+/// With segmentation offload off, 128 KiB writes that each left a small tail segment made a factor of 1.37 in
+/// throughput between MTUs 8 bytes apart. `MSG_MORE` on every send is not enough: it holds for that send only, and
+/// an acknowledgement that comes in between lets the tail go (RFC 896; tcp(7)). Counted on loopback at MSS 1396,
+/// segments in proportion to the fewest possible: `MSG_MORE` 1.97 with messages of 100 bytes, 1.26 to 1.29 with 1000,
+/// 1.05 to 1.09 with 10,007, up to 1.005 from 64 KiB on; `TCP_CORK` at most 1.0001 with each.
+pub(crate) fn cork(socket: &Socket) -> Result<(), TrafficError> {
+    socket
+        .set_tcp_cork(true)
+        .map_err(failed("setting TCP_CORK"))
+}
+
+/// Keeps the queue of what is written and not yet sent short, so that data leave the writing thread hot from the
+/// cache and while it runs. With megabytes queued they leave from the handling of acknowledgements instead, a window
+/// at a time: such bursts overflow the backlog of the sending core (`net.core.netdev_max_backlog`), and both cores
+/// halt in turns. Over the same unoffloaded path at MTU 1500 without a rate limit: 4.6 Gbit/s without, 6.2 to 6.9 with
+/// 32 to 256 KiB.
+fn keep_little_unsent(socket: &Socket, streams: u32) -> Result<(), TrafficError> {
+    let unsent = (UNSENT_IN_ALL / streams).clamp(LEAST_UNSENT, UNSENT);
+    socket
+        .set_tcp_notsent_lowat(unsent)
+        .map_err(failed("setting TCP_NOTSENT_LOWAT"))
+}
+
+/// Sets both buffers and reads them back: the kernel caps what is asked for without a word, then doubles it for its
+/// own bookkeeping (socket(7)).
+pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficError> {
+    let bytes = asked as usize;
+    socket
+        .set_send_buffer_size(bytes)
+        .map_err(failed("setting SO_SNDBUF"))?;
+    socket
+        .set_recv_buffer_size(bytes)
+        .map_err(failed("setting SO_RCVBUF"))?;
+    let given = [
+        ("SO_SNDBUF", "net.core.wmem_max", socket.send_buffer_size()),
+        ("SO_RCVBUF", "net.core.rmem_max", socket.recv_buffer_size()),
+    ];
+    for (option, sysctl, size) in given {
+        let limit = size.map_err(failed("reading a socket buffer's size"))? / 2;
+        if limit < bytes {
+            return Err(TrafficError::BufferCapped {
+                option,
+                sysctl,
+                asked,
+                limit: limit as u32,
+            });
+        }
+    }
+    Ok(())
+}

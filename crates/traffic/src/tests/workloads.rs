@@ -1,0 +1,453 @@
+//! Every workload in every way its threads may be driven, on loopback.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{
+    Client, Limit, Options, Rate, Receiving, Segmentation, Sending, Server, Snapshot, TrafficError,
+    Waiting, Window, Workload,
+};
+
+const LONG: Duration = Duration::from_secs(30);
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+fn options(workload: Workload, streams: u32) -> Options {
+    Options {
+        streams,
+        ..Options::new(workload, *b"fedcba9876543210")
+    }
+}
+
+fn pair(options: &Options) -> (Server, Client) {
+    let server = Server::listen(LOOPBACK, options).unwrap();
+    let client = Client::connect(server.address(), options, LONG).unwrap();
+    server.wait_connected(LONG).unwrap();
+    (server, client)
+}
+
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never came to this: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn moves(snapshot: &Snapshot) -> bool {
+    snapshot.flows.iter().all(|flow| flow.bytes > 0)
+}
+
+/// Runs a load until every flow has moved at both ends, and returns what both ends did from then on, until each flow
+/// has moved again: client first.
+fn run(options: &Options) -> [Window; 2] {
+    let (server, client) = pair(options);
+    client.start().unwrap();
+    eventually("every flow moves at both ends", || {
+        moves(&client.snapshot().unwrap()) && moves(&server.snapshot().unwrap())
+    });
+    let before = [client.snapshot().unwrap(), server.snapshot().unwrap()];
+    let gained = |before: &Snapshot, after: &Snapshot| {
+        before
+            .flows
+            .iter()
+            .zip(&after.flows)
+            .all(|(before, after)| after.bytes > before.bytes)
+    };
+    eventually("every flow gains at both ends", || {
+        gained(&before[0], &client.snapshot().unwrap())
+            && gained(&before[1], &server.snapshot().unwrap())
+    });
+    let after = [client.snapshot().unwrap(), server.snapshot().unwrap()];
+    let windows = [0, 1].map(|end| Window::between(&before[end], &after[end]).unwrap());
+    let asked = client.stop(LONG).unwrap();
+    let answered = server.finish(LONG).unwrap();
+    assert!(
+        asked.drained() && answered.drained(),
+        "{asked:?} {answered:?}"
+    );
+    assert_eq!((asked.strays, answered.strays), (0, 0));
+    if !options.workload.is_udp() {
+        assert_eq!(asked.bytes, answered.bytes);
+    }
+    windows
+}
+
+#[test]
+fn every_workload_runs_however_its_threads_are_driven() {
+    for workload in Workload::ALL {
+        // One thread for each flow, one for several, as many as are usual.
+        for (streams, threads) in [
+            (1, None),
+            (2, Some(2)),
+            (3, Some(1)),
+            (5, Some(2)),
+            (100, None),
+        ] {
+            let options = Options {
+                threads,
+                ..options(workload, streams)
+            };
+            let [client, server] = run(&options);
+            assert_eq!(client.flows.len(), streams as usize);
+            assert!(client.seconds > 0.0 && server.fairness().unwrap() > 0.0);
+            if workload.is_request_response() {
+                // Counted a moment later than the transactions: exactly as many only once all is over.
+                assert!(client.latency.count() > 0, "{workload:?}");
+                assert!(client.latency.percentile(50.0).unwrap() <= client.latency.max().unwrap());
+                assert_eq!(server.latency.count(), 0);
+            }
+            let sockets = client
+                .flows
+                .iter()
+                .filter(|flow| flow.tcp.is_some())
+                .count();
+            let stays = !workload.is_udp() && workload != Workload::TcpCrr;
+            assert_eq!(sockets, if stays { streams as usize } else { 0 });
+        }
+    }
+}
+
+#[test]
+fn every_workload_runs_while_its_threads_spin() {
+    for workload in Workload::ALL {
+        for streams in [1, 6] {
+            let options = Options {
+                waiting: Waiting::Spin,
+                threads: Some(1),
+                ..options(workload, streams)
+            };
+            let (server, client) = pair(&options);
+            client.start().unwrap();
+            let spins =
+                |snapshot: &Snapshot| snapshot.threads.iter().all(|thread| thread.looks > 0);
+            eventually("every flow moves and every thread looks", || {
+                let ends = [client.snapshot().unwrap(), server.snapshot().unwrap()];
+                ends.iter().all(moves) && ends.iter().all(spins)
+            });
+            let (asked, answered) = (client.stop(LONG).unwrap(), server.finish(LONG).unwrap());
+            assert!(asked.drained() && answered.drained(), "{workload:?}");
+        }
+    }
+}
+
+#[test]
+fn both_directions_move_at_once() {
+    let options = options(Workload::TcpBidirectional, 2);
+    let (server, client) = pair(&options);
+    client.start().unwrap();
+    let both = |snapshot: Snapshot| {
+        snapshot
+            .flows
+            .iter()
+            .all(|flow| flow.counts.sent_bytes > 0 && flow.counts.read_bytes > 0)
+    };
+    eventually("both ways on each connection", || {
+        both(client.snapshot().unwrap()) && both(server.snapshot().unwrap())
+    });
+    let asked = client.stop(LONG).unwrap();
+    let answered = server.finish(LONG).unwrap();
+    assert!(asked.drained() && answered.drained());
+    assert_eq!(asked.bytes, answered.bytes);
+}
+
+#[test]
+fn messages_of_any_size_are_exchanged_whole() {
+    for (request, response, depth) in [
+        (1, 1, 1),
+        (1, 100_000, 1),
+        (100_000, 1, 4),
+        (1 << 20, 1 << 20, 1),
+        (70_000, 70_000, 16),
+        (3, 7, 1024),
+    ] {
+        for workload in [Workload::TcpRr, Workload::TcpCrr] {
+            let depth = if workload == Workload::TcpRr {
+                depth
+            } else {
+                1
+            };
+            let options = Options {
+                request,
+                response,
+                depth,
+                ..options(workload, 2)
+            };
+            let [client, server] = run(&options);
+            assert!(client.sum(|counts| counts.received) > 0 && client.latency.count() > 0);
+            assert!(server.sum(|counts| counts.sent) > 0);
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_transactions_is_met_exactly_by_all_flows_together() {
+    for workload in [Workload::TcpRr, Workload::TcpCrr, Workload::UdpRr] {
+        let options = Options {
+            limit: Some(Limit::Transactions(500)),
+            ..options(workload, 3)
+        };
+        let (server, client) = pair(&options);
+        let before = client.snapshot().unwrap();
+        client.start().unwrap();
+        client.wait_over(LONG).unwrap();
+        let window = Window::until_end(&before, &client.snapshot().unwrap()).unwrap();
+        let done = window.sum(|counts| counts.received) + window.sum(|counts| counts.timeouts);
+        assert_eq!(
+            (window.sum(|counts| counts.sent), done),
+            (500, 500),
+            "{workload:?}"
+        );
+        assert_eq!(window.latency.count(), window.sum(|counts| counts.received));
+        client.stop(LONG).unwrap();
+        server.finish(LONG).unwrap();
+    }
+}
+
+#[test]
+fn a_limit_of_bytes_is_met_exactly_by_all_flows_together() {
+    let limit = 10_000_019;
+    for (workload, sent) in [
+        (Workload::TcpStream, limit),
+        // Whole datagrams only.
+        (Workload::UdpStream, limit / 1_400 * 1_400),
+    ] {
+        let options = Options {
+            limit: Some(Limit::Bytes(limit)),
+            ..options(workload, 3)
+        };
+        let (server, client) = pair(&options);
+        client.start().unwrap();
+        client.wait_over(LONG).unwrap();
+        assert_eq!(client.stop(LONG).unwrap().bytes, sent, "{workload:?}");
+        server.finish(LONG).unwrap();
+    }
+}
+
+#[test]
+fn a_limit_of_bytes_holds_for_each_direction() {
+    let limit = 5_000_011;
+    for threads in [1, 4] {
+        let options = Options {
+            limit: Some(Limit::Bytes(limit)),
+            threads: Some(threads),
+            ..options(Workload::TcpBidirectional, 2)
+        };
+        let (server, client) = pair(&options);
+        client.start().unwrap();
+        client.wait_over(LONG).unwrap();
+        let counts = client.snapshot().unwrap();
+        let sent: u64 = counts.flows.iter().map(|flow| flow.counts.sent_bytes).sum();
+        let read: u64 = counts.flows.iter().map(|flow| flow.counts.read_bytes).sum();
+        assert_eq!(sent, limit);
+        // The server ends each of its halves with ours, at its own limit at the latest.
+        assert!(read <= limit, "{read}");
+        let (asked, answered) = (client.stop(LONG).unwrap(), server.finish(LONG).unwrap());
+        assert!(asked.drained() && answered.drained());
+        assert_eq!(asked.bytes, answered.bytes);
+    }
+}
+
+#[test]
+fn a_limit_of_time_ends_the_wait_and_one_that_is_not_met_is_named() {
+    let timed = Options {
+        limit: Some(Limit::Time(Duration::from_millis(20))),
+        ..options(Workload::TcpStream, 1)
+    };
+    let (server, client) = pair(&timed);
+    client.start().unwrap();
+    client.wait_over(LONG).unwrap();
+    assert!(client.stop(LONG).unwrap().drained());
+    server.finish(LONG).unwrap();
+
+    let (_server, client) = pair(&options(Workload::TcpStream, 1));
+    client.start().unwrap();
+    let error = client.wait_over(Duration::from_millis(5)).unwrap_err();
+    assert!(matches!(error, TrafficError::NotOver { .. }), "{error}");
+}
+
+#[test]
+fn zero_copy_sends_are_counted_and_completed_and_arrive_whole() {
+    for threads in [1, 2] {
+        let options = Options {
+            sending: Sending::ZeroCopy,
+            threads: Some(threads),
+            ..options(Workload::TcpStream, 2)
+        };
+        let (server, client) = pair(&options);
+        client.start().unwrap();
+        eventually("bytes arrive and sends are completed", || {
+            server.bytes() > 10_000_000
+                && client.snapshot().unwrap().flows[0]
+                    .counts
+                    .zero_copy_completed
+                    > 0
+        });
+        let counts = client.snapshot().unwrap().flows[0].counts;
+        assert!(counts.zero_copy_completed <= counts.zero_copy, "{counts:?}");
+        // Loopback copies all of them.
+        assert_eq!(counts.zero_copy_copied, counts.zero_copy_completed);
+        assert_eq!(
+            client.stop(LONG).unwrap().bytes,
+            server.finish(LONG).unwrap().bytes
+        );
+    }
+}
+
+#[test]
+fn what_is_discarded_is_counted_like_what_is_read() {
+    for workload in [
+        Workload::TcpStream,
+        Workload::TcpBidirectional,
+        Workload::UdpStream,
+    ] {
+        let options = Options {
+            receiving: Receiving::Discard,
+            ..options(workload, 2)
+        };
+        let [_, server] = run(&options);
+        let read = server.sum(|counts| counts.read_bytes);
+        // In both directions either may be the one that moved.
+        assert!(read > 0 || workload == Workload::TcpBidirectional);
+        if workload == Workload::UdpStream {
+            assert_eq!(read, server.sum(|counts| counts.received) * 1_400);
+        }
+    }
+}
+
+#[test]
+fn datagrams_are_counted_one_by_one_though_they_travel_together() {
+    for (send, receive) in [(true, false), (false, true), (true, true)] {
+        for request in [16, 64, 1_400] {
+            let options = Options {
+                request,
+                segmentation: Segmentation { send, receive },
+                // Neither end is overrun: what is sent arrives.
+                rate: Some(Rate::BitsPerSecond(u64::from(request) * 8 * 20_000)),
+                limit: Some(Limit::Transactions(2_000)),
+                ..options(Workload::UdpStream, 2)
+            };
+            let (server, client) = pair(&options);
+            client.start().unwrap();
+            client.wait_over(LONG).unwrap();
+            let sent = client.stop(LONG).unwrap();
+            assert_eq!(sent.bytes, 2_000 * u64::from(request));
+            let counts = server.snapshot().unwrap();
+            let received: u64 = counts.flows.iter().map(|flow| flow.counts.received).sum();
+            let expected: u64 = counts.flows.iter().map(|flow| flow.counts.expected).sum();
+            assert_eq!(expected, 2_000);
+            // A busy machine may still lose some of them to a full buffer.
+            assert!(received > 0 && received <= 2_000);
+            let read: u64 = counts.flows.iter().map(|flow| flow.counts.read_bytes).sum();
+            assert_eq!(read, received * u64::from(request));
+            server.finish(LONG).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_rate_is_not_exceeded() {
+    let per_second = 8_000_000;
+    for workload in [Workload::UdpStream, Workload::TcpStream] {
+        let options = Options {
+            rate: Some(Rate::BitsPerSecond(per_second)),
+            request: 1_000,
+            nodelay: true,
+            ..options(workload, 1)
+        };
+        let (server, client) = pair(&options);
+        let began = client.start().unwrap();
+        eventually("some arrives", || server.bytes() > 100_000);
+        let (bytes, seconds) = (server.bytes() as f64, began.elapsed().as_secs_f64());
+        // What may be ahead of the rate: 10 ms and a batch of datagrams, TCP's initial window and its pacing's burst.
+        let ahead = 100_000.0;
+        let most = seconds * per_second as f64 / 8.0 + ahead;
+        assert!(bytes <= most, "{workload:?}: {bytes} bytes in {seconds} s");
+        client.stop(LONG).unwrap();
+        server.finish(LONG).unwrap();
+    }
+}
+
+#[test]
+fn requests_by_a_schedule_or_with_time_to_think_are_answered() {
+    for workload in [Workload::TcpRr, Workload::TcpCrr, Workload::UdpRr] {
+        for depth in [1, 4] {
+            let depth = if workload == Workload::TcpCrr {
+                1
+            } else {
+                depth
+            };
+            let scheduled = Options {
+                rate: Some(Rate::RequestsPerSecond(2_000.0)),
+                depth,
+                ..options(workload, 2)
+            };
+            run(&scheduled);
+            let thinking = Options {
+                think_time: Duration::from_micros(300),
+                depth,
+                ..options(workload, 2)
+            };
+            let began = Instant::now();
+            let [client, _] = run(&thinking);
+            let most = began.elapsed().as_secs_f64() / 300e-6 * f64::from(depth * 2);
+            assert!(client.sum(|counts| counts.received) as f64 <= most + f64::from(depth * 2));
+        }
+    }
+}
+
+#[test]
+fn many_flows_begin_run_and_end_without_an_error() {
+    for (workload, streams) in [
+        (Workload::TcpStream, 512),
+        (Workload::TcpBidirectional, 256),
+        (Workload::TcpRr, 512),
+        (Workload::TcpCrr, 256),
+        (Workload::UdpStream, 256),
+        (Workload::UdpRr, 512),
+    ] {
+        let options = Options {
+            // Each is to have its turn on a machine that is busy with other tests.
+            rate: (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000)),
+            ..options(workload, streams)
+        };
+        run(&options);
+    }
+}
+
+#[test]
+fn several_loads_run_beside_each_other_in_one_process() {
+    let bulk = options(Workload::TcpStream, 2);
+    let asking = Options {
+        secret: [7; 16],
+        ..options(Workload::UdpRr, 2)
+    };
+    let loads = [pair(&bulk), pair(&asking)];
+    for (_, client) in &loads {
+        client.start().unwrap();
+    }
+    for (server, client) in &loads {
+        eventually("each of them moves", || {
+            moves(&server.snapshot().unwrap()) && moves(&client.snapshot().unwrap())
+        });
+    }
+    for (server, client) in loads {
+        assert!(client.stop(LONG).unwrap().drained());
+        assert!(server.finish(LONG).unwrap().drained());
+    }
+}
+
+#[test]
+fn nothing_is_sent_before_the_start() {
+    for workload in Workload::ALL {
+        let (server, client) = pair(&options(workload, 3));
+        assert_eq!((client.bytes(), server.bytes()), (0, 0));
+        let asked = client.stop(LONG).unwrap();
+        let answered = server.finish(LONG).unwrap();
+        assert!(
+            asked.drained() && answered.drained(),
+            "{workload:?} {asked:?} {answered:?}"
+        );
+        assert_eq!((asked.bytes, answered.bytes), (0, 0));
+    }
+}

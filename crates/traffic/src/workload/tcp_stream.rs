@@ -1,0 +1,22 @@
+//! The client writes, the server reads to the end and says how much that was.
+
+use crate::closing;
+use crate::machine::sink::{Farewell, Sink};
+use crate::machine::source::{Lead, Source};
+use crate::table::{Buffers, Opening, Serving, Table};
+
+pub(crate) static TABLE: Table = Table {
+    halves: 1,
+    may_block: |_| true,
+    opening: Opening::Connection { streams: true },
+    client: |_, flow| {
+        let source = Source::new(flow.socket, flow.index, Lead::Own);
+        Ok(vec![Box::new(source)])
+    },
+    server: Serving::Connection(|_, socket, flow| {
+        Ok(vec![Box::new(Sink::new(socket, flow, Farewell::Count))])
+    }),
+    shut_to_stop: true,
+    closing: closing::by_count,
+    buffers: Buffers::tcp,
+};

@@ -1,0 +1,380 @@
+//! Loss, duplicates, reordering and silence planted on a path between two namespaces: what is planted is what is
+//! told. Every wait is bounded, none is measured.
+
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wirecost_sys::namespace::{HeldNetns, Netns};
+use wirecost_traffic::{
+    Client, Counts, Limit, Options, Rate, Server, TrafficError, Window, Workload,
+};
+
+const LONG: Duration = Duration::from_secs(30);
+/// Bytes of a datagram with its UDP header: what the rules know the load's own by.
+const LENGTH: u32 = 200;
+const SECRET: [u8; 16] = *b"planted-planted-";
+
+/// Two namespaces joined by a veth: what the client's end is called in one is 10.98.0.1, the server's 10.98.0.2.
+struct Path {
+    client: HeldNetns,
+    server: HeldNetns,
+}
+
+fn run(netns: &Netns, program: &str, arguments: &str, input: &str) -> bool {
+    let run = || -> std::io::Result<bool> {
+        let mut child = Command::new(program)
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+            .args(arguments.split_whitespace())
+            .stdin(Stdio::piped())
+            .spawn()?;
+        child.stdin.take().unwrap().write_all(input.as_bytes())?;
+        Ok(child.wait()?.success())
+    };
+    netns
+        .within(run)
+        .unwrap()
+        .unwrap_or_else(|error| panic!("{program} {arguments}: {error}"))
+}
+
+fn must(netns: &Netns, program: &str, arguments: &str) {
+    assert!(run(netns, program, arguments, ""), "{program} {arguments}");
+}
+
+/// Says that a test is skipped; fails it where nothing may be skipped.
+fn skip(why: &str) {
+    assert!(
+        std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
+        "{why}"
+    );
+    println!("skipped: {why}");
+}
+
+impl Path {
+    /// `None`, and said so, where this user may not.
+    fn lay() -> Option<Self> {
+        let (client, server) = match (
+            HeldNetns::create("planted-client"),
+            HeldNetns::create("planted-server"),
+        ) {
+            (Ok(client), Ok(server)) => (client, server),
+            (Err(error), _) | (_, Err(error)) => {
+                skip(&format!("making network namespaces: {error}"));
+                return None;
+            }
+        };
+        let peer = server.tid();
+        must(
+            client.netns(),
+            "ip",
+            &format!("link add pl0 type veth peer name pl1 netns {peer}"),
+        );
+        must(client.netns(), "ip", "addr add 10.98.0.1/24 dev pl0");
+        must(client.netns(), "ip", "link set pl0 up");
+        must(server.netns(), "ip", "addr add 10.98.0.2/24 dev pl1");
+        must(server.netns(), "ip", "link set pl1 up");
+        Some(Self { client, server })
+    }
+
+    fn pair(&self, options: &Options) -> (Server, Client) {
+        let listen: SocketAddr = "10.98.0.2:0".parse().unwrap();
+        let listening = self
+            .server
+            .netns()
+            .within(|| Server::listen(listen, options));
+        let server = listening.unwrap().unwrap();
+        let connecting = || Client::connect(server.address(), options, LONG);
+        let client = self.client.netns().within(connecting).unwrap().unwrap();
+        server.wait_connected(LONG).unwrap();
+        (server, client)
+    }
+
+    /// Rules of one end, in nft's words; `false`, and said so, where nft(8) or a part of it is missing.
+    fn rules(&self, at_server: bool, rules: &str) -> bool {
+        let netns = if at_server {
+            &self.server
+        } else {
+            &self.client
+        };
+        let put = run(netns.netns(), "nft", "-f -", rules);
+        if !put {
+            skip("nft(8), or what this rule needs of the kernel, is not there");
+        }
+        put
+    }
+
+    /// Datagrams that the server's sockets had no room for.
+    fn overflowed(&self) -> u64 {
+        let read = || fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+        let text = self.server.netns().within(read).unwrap();
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+        let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+        let place = names
+            .split(' ')
+            .position(|name| name == "RcvbufErrors")
+            .unwrap();
+        values.split(' ').nth(place).unwrap().parse().unwrap()
+    }
+}
+
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never came to this: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// 2000 datagrams at a rate that no receiver is overrun by.
+fn datagrams() -> Options {
+    Options {
+        request: LENGTH - 8,
+        rate: Some(Rate::BitsPerSecond(u64::from(LENGTH - 8) * 8 * 5_000)),
+        limit: Some(Limit::Transactions(2_000)),
+        ..Options::new(Workload::UdpStream, SECRET)
+    }
+}
+
+/// Sends them all, and returns what the receiver counted once `all` are accounted for.
+fn send(path: &Path, all: impl Fn(&Counts, u64) -> bool) -> Counts {
+    let (server, client) = path.pair(&datagrams());
+    client.start().unwrap();
+    client.wait_over(LONG).unwrap();
+    let counts = || server.snapshot().unwrap().flows[0].counts;
+    eventually("what can arrive is there", || {
+        all(&counts(), path.overflowed())
+    });
+    client.stop(LONG).unwrap();
+    let counts = counts();
+    assert!(server.finish(LONG).unwrap().drained());
+    counts
+}
+
+#[test]
+fn planted_loss_is_told_to_the_datagram() {
+    let Some(path) = Path::lay() else { return };
+    let rule = format!(
+        "table inet planted {{ chain in {{ type filter hook prerouting priority -300; \
+         udp length {LENGTH} numgen inc mod 10 3 drop\n }}\n}}\n"
+    );
+    if !path.rules(true, &rule) {
+        return;
+    }
+    let counts = send(&path, |counts, overflowed| {
+        counts.received + overflowed >= 1_800
+    });
+    assert_eq!(counts.expected, 2_000);
+    assert_eq!(counts.expected - counts.received, 200 + path.overflowed());
+    assert_eq!(
+        (counts.duplicated, counts.reordered, counts.too_old),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn the_last_datagrams_are_lost_too_when_they_are() {
+    let Some(path) = Path::lay() else { return };
+    let rule = format!(
+        "table inet planted {{ chain in {{ type filter hook prerouting priority -300; \
+         udp length {LENGTH} limit rate over 1/day burst 500 packets drop\n }}\n}}\n"
+    );
+    if !path.rules(true, &rule) {
+        return;
+    }
+    let counts = send(&path, |counts, overflowed| {
+        counts.received + overflowed >= 500
+    });
+    // Nothing that arrived tells of them; the sender does when it ends the flow.
+    assert_eq!(counts.expected, 2_000);
+    assert!(counts.received <= 501, "{counts:?}");
+}
+
+#[test]
+fn planted_duplicates_are_told_to_the_datagram() {
+    let Some(path) = Path::lay() else { return };
+    let rule = format!(
+        "table ip planted {{ chain out {{ type filter hook output priority 0; \
+         udp length {LENGTH} numgen inc mod 10 3 dup to 10.98.0.2 device \"pl0\"\n }}\n}}\n"
+    );
+    if !path.rules(false, &rule) {
+        return;
+    }
+    let counts = send(&path, |counts, overflowed| {
+        counts.received + counts.duplicated + overflowed >= 2_150
+    });
+    let arrived = counts.received + counts.duplicated;
+    let lost = path.overflowed();
+    // The duplicate passes the rule as well, so that it is not every tenth of the originals exactly.
+    assert!(
+        (2_150..=2_250).contains(&(arrived + lost)),
+        "{counts:?} {lost}"
+    );
+    assert!(counts.received + lost >= 2_000 && counts.received <= 2_000);
+    assert!(counts.duplicated + lost >= 150, "{counts:?} {lost}");
+    assert_eq!((counts.reordered, counts.too_old), (0, 0));
+}
+
+#[test]
+fn planted_reordering_is_neither_loss_nor_duplication() {
+    let Some(path) = Path::lay() else { return };
+    let (client, server) = (path.client.netns(), path.server.netns());
+    // Every tenth datagram goes a second, slow way to the same address.
+    let peer = path.server.tid();
+    must(
+        client,
+        "ip",
+        &format!("link add pl2 type veth peer name pl3 netns {peer}"),
+    );
+    must(client, "ip", "addr add 10.98.1.1/24 dev pl2");
+    must(client, "ip", "link set pl2 up");
+    must(server, "ip", "addr add 10.98.1.2/24 dev pl3");
+    must(server, "ip", "link set pl3 up");
+    must(
+        client,
+        "ip",
+        "route add 10.98.0.2/32 via 10.98.1.2 dev pl2 src 10.98.0.1 table 100",
+    );
+    must(client, "ip", "rule add fwmark 1 table 100");
+    for device in ["all", "default", "pl3"] {
+        let loose = || fs::write(format!("/proc/sys/net/ipv4/conf/{device}/rp_filter"), "0");
+        server.within(loose).unwrap().unwrap();
+    }
+    if !run(
+        client,
+        "tc",
+        "qdisc add dev pl2 root tbf rate 300kbit burst 2000 limit 1000000",
+        "",
+    ) {
+        return skip("tc(8) or tbf is not there");
+    }
+    let rule = format!(
+        "table ip planted {{ chain out {{ type route hook output priority -150; \
+         udp length {LENGTH} numgen inc mod 10 3 meta mark set 1\n }}\n}}\n"
+    );
+    if !path.rules(false, &rule) {
+        return;
+    }
+    let counts = send(&path, |counts, overflowed| {
+        counts.received + overflowed >= 2_000
+    });
+    assert_eq!(counts.received + path.overflowed(), 2_000, "{counts:?}");
+    assert_eq!((counts.duplicated, counts.too_old), (0, 0), "{counts:?}");
+    assert!((1..=200).contains(&counts.reordered), "{counts:?}");
+    assert!(counts.jitter_ns > 0);
+}
+
+#[test]
+fn requests_go_on_over_loss_and_a_time_out_is_no_latency() {
+    let Some(path) = Path::lay() else { return };
+    let rule = format!(
+        "table inet planted {{ chain in {{ type filter hook prerouting priority -300; \
+         udp length {LENGTH} numgen inc mod 7 3 drop\n }}\n}}\n"
+    );
+    // Requests on one side, responses on the other.
+    if !path.rules(true, &rule) || !path.rules(false, &rule) {
+        return;
+    }
+    let reply_timeout = Duration::from_millis(40);
+    for (streams, threads, depth) in [(1, 1, 1), (3, 1, 1), (2, 2, 4)] {
+        let options = Options {
+            streams,
+            threads: Some(threads),
+            depth,
+            request: LENGTH - 8,
+            response: LENGTH - 8,
+            reply_timeout,
+            limit: Some(Limit::Transactions(200)),
+            ..Options::new(Workload::UdpRr, SECRET)
+        };
+        let (server, client) = path.pair(&options);
+        let before = client.snapshot().unwrap();
+        client.start().unwrap();
+        client.wait_over(LONG).unwrap();
+        let window = Window::until_end(&before, &client.snapshot().unwrap()).unwrap();
+        let (received, lost) = (
+            window.sum(|counts| counts.received),
+            window.sum(|counts| counts.timeouts),
+        );
+        assert_eq!(received + lost, 200);
+        assert!(lost >= 30, "{lost}");
+        assert_eq!(window.latency.count(), received);
+        // Within the thousandth that buckets hold.
+        assert!(window.latency.max().unwrap() <= reply_timeout.mul_f64(1.001));
+        assert!(client.stop(LONG).unwrap().drained());
+        assert!(server.finish(LONG).unwrap().drained());
+    }
+}
+
+#[test]
+fn a_path_that_falls_silent_is_a_peer_that_vanished_for_every_workload() {
+    let Some(path) = Path::lay() else { return };
+    let pairs: Vec<_> = Workload::ALL
+        .into_iter()
+        .map(|workload| {
+            let options = Options {
+                rate: (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000)),
+                ..Options::new(workload, SECRET)
+            };
+            (workload, path.pair(&options))
+        })
+        .collect();
+    for (_, (_, client)) in &pairs {
+        client.start().unwrap();
+    }
+    eventually("every load moves", || {
+        pairs.iter().all(|(_, (server, _))| server.bytes() > 0)
+    });
+    let silence =
+        "table inet planted { chain in { type filter hook prerouting priority -300; drop\n }\n}\n";
+    if !path.rules(true, silence) {
+        return;
+    }
+    for (workload, (server, client)) in pairs {
+        // A sender of datagrams hears of nothing: its peer's silence shows at the end.
+        if workload != Workload::UdpStream {
+            eventually("the silence is noticed", || client.snapshot().is_err());
+        }
+        let error = client.stop(Duration::from_millis(300)).unwrap_err();
+        let vanished = matches!(error, TrafficError::PeerVanished { flow: 0, .. });
+        assert!(vanished, "{workload:?}: {error}");
+        let ended = server.finish(Duration::from_millis(10));
+        assert!(
+            !ended.is_ok_and(|finished| finished.drained()),
+            "{workload:?}"
+        );
+    }
+}
+
+#[test]
+fn a_thousand_streams_run_and_end_in_a_small_process() {
+    let Some(path) = Path::lay() else { return };
+    let options = Options {
+        streams: 1_024,
+        ..Options::new(Workload::TcpStream, SECRET)
+    };
+    let (server, client) = path.pair(&options);
+    client.start().unwrap();
+    eventually("every stream moves", || {
+        server
+            .snapshot()
+            .unwrap()
+            .flows
+            .iter()
+            .all(|flow| flow.bytes > 0)
+    });
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    // Both ends, and the other tests' besides.
+    assert!(kib < 128 << 10, "{line}");
+    assert_eq!(
+        client.stop(LONG).unwrap().bytes,
+        server.finish(LONG).unwrap().bytes
+    );
+}
