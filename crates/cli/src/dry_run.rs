@@ -1,5 +1,7 @@
 //! `wirecost run --dry-run`: cells, order and expected time, from the plan alone.
 
+mod until;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,7 +29,10 @@ struct Document<'a> {
     cells: Vec<CellLine<'a>>,
     #[serde(flatten)]
     expansion: Expansion,
+    /// Rounds; the most of them, where the run goes on until it is known.
     rounds: u32,
+    /// Where the run goes on until it is known.
+    until: Option<until::Line>,
     seed: u64,
     seed_source: SeedSource,
     /// Per round the cells' numbers, in the order of measurement.
@@ -72,6 +77,7 @@ pub(crate) fn print(
         cells: experiment.cells.iter().map(cell_line).collect(),
         expansion: expansion(experiment),
         rounds: experiment.plan.repeat.rounds,
+        until: until::line(experiment),
         seed: preview.seed,
         seed_source: preview.seed_source,
         order: preview.orders().collect(),
@@ -127,14 +133,7 @@ fn expansion(experiment: &Experiment) -> Expansion {
 fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> String {
     let wrapped = |text: &str| wrap(text, "", width);
     let mut parts = vec![
-        wrapped(&format!(
-            "{}: {} cells x {} rounds = {} samples, about {}",
-            document.name,
-            document.cells.len(),
-            document.rounds,
-            document.expected.samples,
-            screen::duration(document.expected.total_s)
-        )),
+        wrapped(&title(document)),
         String::new(),
         table(experiment),
         wrapped(&constant(experiment)),
@@ -155,14 +154,31 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
         let more = document.order.len() - SHOWN_ROUNDS;
         parts.push(format!("  and {more} more rounds, which --json lists"));
     }
+    parts.extend([String::new(), expected(&document.expected, experiment)]);
+    if let Some(line) = &document.until {
+        parts.extend([String::new(), wrapped(&until::text(line))]);
+    }
     parts.extend([
-        String::new(),
-        expected(&document.expected, experiment),
         String::new(),
         wrapped(&hosts(document, experiment.plan.cores)),
         wrapped("This was a dry run: nothing was built, measured or written."),
     ]);
     parts.join("\n")
+}
+
+fn title(document: &Document<'_>) -> String {
+    let (name, cells, rounds) = (document.name, document.cells.len(), document.rounds);
+    let about = screen::duration(document.expected.total_s);
+    match &document.until {
+        None => format!(
+            "{name}: {cells} cells x {rounds} rounds = {} samples, about {about}",
+            document.expected.samples
+        ),
+        Some(until) => format!(
+            "{name}: {cells} cells x {} to {rounds} rounds, until it is known; about {} rounds, {about}",
+            until.min_rounds, document.expected.rounds
+        ),
+    }
 }
 
 /// The cells by what varies between them.

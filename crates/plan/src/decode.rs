@@ -2,15 +2,16 @@
 
 use wirecost_model::cell::{Experiment, Factor};
 use wirecost_model::plan::{
-    Cores, Hosts, Levels, Plan, Published, PublishedFigure, Repeat, TcpStreamPlan, Underlay,
+    Cores, Hosts, Levels, Plan, Published, PublishedFigure, TcpStreamPlan, Underlay,
 };
 
 use crate::expand;
 use crate::factors::{self, Axis, Factors};
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, describe};
+use crate::repeat;
 use crate::select;
-use crate::values::{as_word, name, number, text, whole, whole32, word};
+use crate::values::{as_word, name, number, text, whole, word};
 use crate::yaml::{Node, Value};
 
 /// Reads a whole plan; `None` where the reader has faults.
@@ -34,7 +35,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let factors = factors::read(reader, &root, &underlay, &load);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
-    let repeat = read_repeat(reader, &repeat);
+    let repeat = repeat::read(reader, &repeat);
 
     let axes = factors.axes();
     let exclude = root.get(reader, &keys::EXCLUDE);
@@ -101,7 +102,7 @@ fn not_a_plan(reader: &mut Reader, node: &Node) {
     }
 }
 
-fn value<T>(
+pub(crate) fn value<T>(
     reader: &mut Reader,
     fields: &Fields<'_>,
     key: &'static Key,
@@ -157,19 +158,6 @@ fn tcp_stream(factors: &Factors) -> TcpStreamPlan {
         congestion: factors.congestion.values(),
         socket_buffer: factors.socket_buffer.values(),
     }
-}
-
-fn read_repeat(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
-    let rounds = value(reader, fields, &keys::ROUNDS, whole32);
-    let seconds = value(reader, fields, &keys::SECONDS, number);
-    let warmup = value(reader, fields, &keys::WARMUP, number);
-    let worth = value(reader, fields, &keys::WORTH, number);
-    Some(Repeat {
-        rounds: rounds?,
-        seconds: seconds?,
-        warmup: warmup?,
-        worth: worth?,
-    })
 }
 
 fn read_published(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Published> {

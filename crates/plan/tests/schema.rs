@@ -199,6 +199,7 @@ fn examples_and_defaults_are_what_schema_and_parser_take() {
         let default = match key.presence {
             Presence::Default(text) => Some(text),
             Presence::Required | Presence::Optional => None,
+            Presence::Until(text) => Some(text),
         };
         for value in default.into_iter().chain([key.example]) {
             let text = plan_with(key, value);

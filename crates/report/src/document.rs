@@ -13,10 +13,11 @@ use wirecost_model::metric::{
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::{Environment, Outcome, Run, RunHead};
 use wirecost_model::sample::{Mark, Sample};
-use wirecost_stats::{Summary, effects, summary};
+use wirecost_stats::{Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
 
 use crate::published::{self, PublishedNote, PublishedRatio};
+use crate::until::{self, UntilResult};
 
 /// Everything that a run has to say.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,8 +40,11 @@ pub struct Document {
     pub reason: Option<String>,
     /// Rounds in which every cell has its sample, valid or not.
     pub rounds_done: u32,
-    /// Rounds that the plan asked for.
+    /// Rounds that the plan asked for; of a run until it is known that its rule ended, those it took,
+    /// and else the most that it would take.
     pub rounds_planned: u32,
+    /// How a run until it is known stopped; `null` where the number of rounds is fixed.
+    pub until: Option<UntilResult>,
     /// Rounds, window and warm-up in seconds, and the margin called worth it (a fraction).
     pub repeat: Repeat,
     /// Samples taken, invalid ones included.
@@ -192,7 +196,9 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let head = &run.head;
     let experiment = &head.experiment;
     let plan = &experiment.plan;
-    let effects = effects(experiment, &run.samples);
+    let contrasts = contrasts(experiment, &run.samples);
+    let rounds_done = rounds_done(run);
+    let (until, effects) = until::judge(run, &contrasts, rounds_done);
     let end = run.end.as_ref();
     Document {
         record_version: head.record_version,
@@ -207,8 +213,12 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             Outcome::Failed => Ending::Failed,
         }),
         reason: end.and_then(|end| end.reason.clone()),
-        rounds_done: rounds_done(run),
-        rounds_planned: plan.repeat.rounds,
+        rounds_done,
+        rounds_planned: match &until {
+            Some(until) if until.stopped.is_some() => rounds_done,
+            _ => plan.repeat.rounds,
+        },
+        until,
         repeat: plan.repeat.clone(),
         samples: run.samples.len() as u32,
         invalid: run.samples.iter().filter_map(invalid).collect(),

@@ -14,6 +14,7 @@ mod published;
 mod read;
 mod short;
 mod terminal;
+mod until;
 mod visible;
 mod words;
 
@@ -26,3 +27,4 @@ pub use markdown::markdown;
 pub use published::{PublishedNote, PublishedRatio};
 pub use read::{ReadError, Reading, read};
 pub use terminal::{Terminal, terminal};
+pub use until::{Intervals, UntilResult};

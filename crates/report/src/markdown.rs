@@ -9,7 +9,7 @@ use wirecost_stats::{Margin, Summary};
 
 use crate::document::{CellResult, Document};
 use crate::visible::visible;
-use crate::{notes, short, words};
+use crate::{notes, short, until, words};
 
 /// Prints a result. Every text of the record is escaped: it is shown as it is, and neither markup,
 /// nor HTML, nor a mention of somebody.
@@ -21,6 +21,9 @@ pub fn markdown(doc: &Document) -> String {
     }
     if let Some((label, why)) = notes::stopped(doc) {
         page.paragraph(&format!("**{}** {}", text(&label), text(&why)));
+    }
+    if let Some(sentence) = until::sentence(doc) {
+        page.paragraph(&text(&sentence));
     }
     page.gap();
     for sentence in short::sentences(doc, '×') {

@@ -155,8 +155,9 @@ pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
         .as_ref()
         .map_or_else(String::new, |reason| format!(" ({reason})"));
     let label = format!(
-        "Stopped after {} of {}:",
+        "Stopped after {} of {}{}:",
         doc.rounds_done,
+        if doc.until.is_some() { "at most " } else { "" },
         words::count(doc.rounds_planned as usize, "round")
     );
     Some((label, format!("{how}{reason}.")))

@@ -7,7 +7,7 @@ mod table;
 mod verdicts;
 
 use crate::document::Document;
-use crate::{notes as text, short};
+use crate::{notes as text, short, until};
 use page::{Page, Style};
 
 /// What to print for. Whether colour is wanted (`NO_COLOR`, a pipe) the caller decides.
@@ -43,4 +43,7 @@ fn head(doc: &Document, page: &mut Page) {
     page.paragraph(&title);
     page.paragraph(text::LAB);
     page.paragraph(&text::place(doc));
+    if let Some(sentence) = until::sentence(doc) {
+        page.paragraph(&sentence);
+    }
 }

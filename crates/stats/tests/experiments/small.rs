@@ -68,6 +68,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 socket_buffer: vec![None],
             },
             repeat: Repeat {
+                until: None,
                 rounds: 3,
                 seconds: 1.0,
                 warmup: 0.2,
