@@ -197,9 +197,8 @@ fn schema_and_parser_take_the_same_for_every_key() {
 fn examples_and_defaults_are_what_schema_and_parser_take() {
     for key in keys() {
         let default = match key.presence {
-            Presence::Default(text) => Some(text),
+            Presence::Default(text) | Presence::Until(text) => Some(text),
             Presence::Required | Presence::Optional => None,
-            Presence::Until(text) => Some(text),
         };
         for value in default.into_iter().chain([key.example]) {
             let text = plan_with(key, value);

@@ -6,16 +6,17 @@ use std::path::Path;
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::effect::Effect;
 use wirecost_model::metric::{
     Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
 };
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::{Environment, Outcome, Run, RunHead};
 use wirecost_model::sample::{Mark, Sample};
-use wirecost_stats::{Summary, contrasts, summary};
+use wirecost_stats::validity::{Finding, findings};
+use wirecost_stats::{Factorial, Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
 
+use crate::beside::{self, EffectResult};
 use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::until::{self, UntilResult};
 
@@ -49,6 +50,8 @@ pub struct Document {
     pub repeat: Repeat,
     /// Samples taken, invalid ones included.
     pub samples: u32,
+    /// Samples that the plan asked for; `null` in a run until it is known that its rule did not stop.
+    pub samples_planned: Option<u32>,
     /// The samples that enter no verdict, in the order in which they were taken.
     pub invalid: Vec<InvalidSample>,
     /// How many samples were marked as perhaps disturbed, by kind. They count.
@@ -58,7 +61,12 @@ pub struct Document {
     /// The cells in the experiment's order.
     pub cells: Vec<CellResult>,
     /// Every effect, for every metric.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<EffectResult>,
+    /// Main effects and interactions by metric; empty below two varied factors, and in a run until it
+    /// is known that its rule did not stop.
+    pub factorials: Vec<Factorial>,
+    /// What speaks against the result.
+    pub findings: Vec<Finding>,
     /// Figures of others beside these.
     pub published: Option<PublishedResult>,
     /// Share of the run's time that lay within measured windows; absent where it has no end.
@@ -198,7 +206,12 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let plan = &experiment.plan;
     let contrasts = contrasts(experiment, &run.samples);
     let rounds_done = rounds_done(run);
-    let (until, effects) = until::judge(run, &contrasts, rounds_done);
+    let (until, basis) = until::judge(run, &contrasts, rounds_done);
+    let effects = beside::effects(experiment, &contrasts, basis, head.seed);
+    let rounds_planned = match &until {
+        Some(until) if until.stopped.is_some() => rounds_done,
+        _ => plan.repeat.rounds,
+    };
     let end = run.end.as_ref();
     Document {
         record_version: head.record_version,
@@ -214,10 +227,9 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         }),
         reason: end.and_then(|end| end.reason.clone()),
         rounds_done,
-        rounds_planned: match &until {
-            Some(until) if until.stopped.is_some() => rounds_done,
-            _ => plan.repeat.rounds,
-        },
+        rounds_planned,
+        samples_planned: (until.is_none() || rounds_planned == rounds_done)
+            .then_some(rounds_planned * experiment.cells.len() as u32),
         until,
         repeat: plan.repeat.clone(),
         samples: run.samples.len() as u32,
@@ -231,7 +243,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .collect(),
         published: plan.published.as_ref().map(|published| PublishedResult {
             source: published.source.clone(),
-            ratios: published::ratios(experiment, &effects),
+            ratios: published::ratios(experiment, effects.iter().map(|result| &result.effect)),
             notes: published
                 .figures
                 .iter()
@@ -244,6 +256,8 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
                 .collect(),
         }),
         effects,
+        factorials: beside::factorials(experiment, &run.samples, basis),
+        findings: findings(experiment, &run.samples),
         measured_share: end
             .filter(|end| end.seconds > 0.0)
             .map(|end| end.measured_s / end.seconds),

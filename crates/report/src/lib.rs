@@ -5,6 +5,7 @@
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
+mod beside;
 mod csv;
 mod document;
 mod html;
@@ -15,9 +16,11 @@ mod read;
 mod short;
 mod terminal;
 mod until;
+mod validity;
 mod visible;
 mod words;
 
+pub use beside::EffectResult;
 pub use csv::{CsvError, csv};
 pub use document::{
     CellResult, Document, Ending, InvalidSample, MarkCount, PublishedResult, document,

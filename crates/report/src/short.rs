@@ -1,8 +1,9 @@
 //! What a run comes to, in at most four sentences.
 
-use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
 
+use crate::beside::EffectResult;
 use crate::document::Document;
 use crate::words;
 
@@ -45,8 +46,8 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
 
 /// One level of one factor against the reference, wherever it was measured.
 struct Change<'a> {
-    throughput: Vec<&'a Effect>,
-    cpu: Vec<&'a Effect>,
+    throughput: Vec<&'a EffectResult>,
+    cpu: Vec<&'a EffectResult>,
 }
 
 impl<'a> Change<'a> {
@@ -80,12 +81,12 @@ impl<'a> Change<'a> {
     }
 }
 
-fn size(effect: &Effect) -> f64 {
+fn size(effect: &EffectResult) -> f64 {
     effect.ratio.map_or(0.0, |ratio| ratio.ln().abs())
 }
 
 /// `pays in 2 of 4 (most x1.98: vxlan, offload none), makes no difference in 2`.
-fn tally(doc: &Document, effects: &[&Effect], times: char) -> String {
+fn tally(doc: &Document, effects: &[&EffectResult], times: char) -> String {
     let mut parts: Vec<String> = Vec::new();
     for verdict in [
         Verdict::Pays,
@@ -132,7 +133,7 @@ const fn verb(verdict: Verdict) -> &'static str {
 }
 
 /// `most x1.98: vxlan, offload none`; of the only one, no `most`.
-fn example(doc: &Document, effect: &Effect, ratio: f64, of: usize, times: char) -> String {
+fn example(doc: &Document, effect: &EffectResult, ratio: f64, of: usize, times: char) -> String {
     let mut text = String::new();
     if of > 1 {
         text.push_str("most ");

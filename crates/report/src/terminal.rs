@@ -7,8 +7,11 @@ mod table;
 mod verdicts;
 
 use crate::document::Document;
-use crate::{notes as text, short, until};
+use crate::{beside, notes as text, short, until};
 use page::{Page, Style};
+
+/// Effects that depend on another factor's level, of which so many are told.
+const DEPENDENCES: usize = 4;
 
 /// What to print for. Whether colour is wanted (`NO_COLOR`, a pipe) the caller decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,14 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     page.heading("In short");
     for sentence in short::sentences(doc, 'x') {
         page.paragraph(&sentence);
+    }
+    let depends = beside::dependences(doc, false);
+    for sentence in depends.iter().take(DEPENDENCES) {
+        page.paragraph(&format!("{sentence}."));
+    }
+    if depends.len() > DEPENDENCES {
+        let more = depends.len() - DEPENDENCES;
+        page.paragraph(&format!("{more} more such dependences are in the report."));
     }
     page.gap();
     notes::oddities(doc, &mut page);

@@ -1,7 +1,6 @@
 //! Runs that go on until it is known: how they stopped, and which intervals are right then.
 
 use serde::Serialize;
-use wirecost_model::effect::Effect;
 use wirecost_model::plan::Ask;
 use wirecost_model::record::{Run, Why};
 use wirecost_model::units::format_fraction;
@@ -46,20 +45,25 @@ pub enum Intervals {
     Lasting,
 }
 
-/// Judges the contrasts of a run as its way to stop asks for, `rounds` of which were measured whole.
+/// From what the effects of a run are judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Basis {
+    /// The run ended as its plan says.
+    Ended(Stopping),
+    /// A run until it is known that something else stopped: only what may be looked at at any time is right.
+    Looking { aim: Aim, ends_at: u32 },
+}
+
+/// How a run until it is known stopped, `rounds` of which were measured whole, and from what its
+/// effects are judged.
 pub(crate) fn judge(
     run: &Run,
     contrasts: &[Contrast],
     rounds: u32,
-) -> (Option<UntilResult>, Vec<Effect>) {
+) -> (Option<UntilResult>, Basis) {
     let repeat = &run.head.experiment.plan.repeat;
-    let with = |stopping| {
-        contrasts
-            .iter()
-            .map(move |c| c.effect(repeat.worth, stopping))
-    };
     let (Some(until), Some(aim)) = (repeat.until, Aim::of(repeat)) else {
-        return (None, with(Stopping::Fixed).collect());
+        return (None, Basis::Ended(Stopping::Fixed));
     };
     let end = run.end.as_ref().and_then(|end| end.until);
     let ends_at = end.map_or_else(
@@ -72,12 +76,10 @@ pub(crate) fn judge(
     );
     let logs = asked(contrasts, until.ask).map(|contrast| &contrast.logs[..]);
     let standing = standing(logs, &aim, ends_at);
-    let (intervals, effects) = match end {
-        Some(_) => (Intervals::Reported, with(Stopping::Sequential).collect()),
-        None => {
-            let lasting = contrasts.iter().map(|c| c.lasting_effect(&aim, ends_at));
-            (Intervals::Lasting, lasting.collect())
-        }
+    let (intervals, basis) = if end.is_some() {
+        (Intervals::Reported, Basis::Ended(Stopping::Sequential))
+    } else {
+        (Intervals::Lasting, Basis::Looking { aim, ends_at })
     };
     let result = UntilResult {
         precision: until.precision,
@@ -91,7 +93,7 @@ pub(crate) fn judge(
         known: standing.settled as u32,
         intervals,
     };
-    (Some(result), effects)
+    (Some(result), basis)
 }
 
 /// How a run until it is known went, in a sentence or two.

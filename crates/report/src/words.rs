@@ -29,7 +29,7 @@ pub(crate) fn column(key: &str) -> String {
 }
 
 /// `vxlan`, `no encapsulation`, `guest MTU 1500`, `offload none`.
-fn level(key: &str, level: &str) -> String {
+pub(crate) fn level(key: &str, level: &str) -> String {
     match (key, level) {
         ("guest_ip", "ipv4") => "IPv4 guests".into(),
         ("guest_ip", "ipv6") => "IPv6 guests".into(),

@@ -151,12 +151,12 @@ pub(crate) struct Pace<'a> {
 
 impl<'a> Pace<'a> {
     pub(crate) fn new(experiment: &'a Experiment, rounds: u32) -> Self {
-        let round_s = round_s(experiment);
+        let one_s = round_s(experiment);
         Self {
             repeat: &experiment.plan.repeat,
             taken_s: 0.0,
-            to_come_s: f64::from(rounds) * round_s,
-            round_s,
+            to_come_s: f64::from(rounds) * one_s,
+            round_s: one_s,
         }
     }
 

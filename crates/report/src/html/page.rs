@@ -10,7 +10,7 @@ use super::{cells, cpu, drift, forest, strip, summary, verdicts, window};
 use crate::document::{Document, Ending};
 use crate::read::Reading;
 use crate::until::Intervals;
-use crate::{notes, short, until, words};
+use crate::{beside, notes, short, until, validity, words};
 
 /// Kinds of invalid samples listed at the top; all are in the table of samples.
 const INVALID: usize = 12;
@@ -31,6 +31,11 @@ pub(super) struct Page {
     until: Option<String>,
     invalid: Option<Oddity>,
     marked: Option<String>,
+    /// Samples of the plan that do not count.
+    missing: Option<String>,
+    findings: Vec<String>,
+    /// Where one factor's effect depends on another's level.
+    depends: Vec<String>,
     warnings: Vec<String>,
     worth: String,
     verdicts: Option<Verdicts>,
@@ -110,6 +115,9 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         until: until::sentence(doc),
         invalid: invalid(doc),
         marked: notes::marked(doc),
+        missing: validity::missing(doc),
+        findings: validity::sentences(doc),
+        depends: beside::dependences(doc, true),
         warnings: doc.warnings.clone(),
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),
         verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc)),
