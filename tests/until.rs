@@ -88,6 +88,43 @@ fn the_budget_ends_a_run_after_its_least_rounds() {
 }
 
 #[test]
+fn a_self_test_measures_the_first_cell_twice_in_every_round() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let path = place.plan(&format!("{}self_test: on\n", plan("rounds: 3")));
+
+    let ended = run(place.run_command(&path, "out").arg("--json"));
+
+    ended.expect_code(0);
+    let record = Record::read(&place.path().join("out")).expect("a record");
+    assert_eq!(record.samples.len(), 3 * 3);
+    for round in 0..3 {
+        let of_round = record.samples.iter().filter(|sample| sample.round == round);
+        let mut cells: Vec<u32> = of_round.map(|sample| sample.cell).collect();
+        cells.sort_unstable();
+        assert_eq!(cells, [0, 1, 2]);
+    }
+    let twins = |cell| {
+        record
+            .samples
+            .iter()
+            .filter(move |sample| sample.cell == cell)
+    };
+    for (first, twin) in twins(0).zip(twins(2)) {
+        assert_eq!((&first.invalid, &twin.invalid), (&None, &None));
+        assert_eq!(first.proofs[0].size, twin.proofs[0].size);
+    }
+    let result = ended.document();
+    assert_eq!(result["rounds_done"], 3);
+    assert_eq!(result["cells"].as_array().map(Vec::len), Some(2));
+    assert_eq!(result["self_test"]["twin"]["valid"], 3);
+    assert_eq!(result["self_test"]["metrics"][0]["metric"], "throughput");
+}
+
+#[test]
 fn a_dry_run_tells_the_rounds_that_it_may_take_and_what_that_assumes() {
     let place = Place::new();
     let path = place.plan(&plan("precision: 2%"));

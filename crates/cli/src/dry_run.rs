@@ -29,6 +29,8 @@ struct Document<'a> {
     cells: Vec<CellLine<'a>>,
     #[serde(flatten)]
     expansion: Expansion,
+    /// The first cell once more, where the plan asks for a self-test.
+    twin: Option<CellLine<'a>>,
     /// Rounds; the most of them, where the run goes on until it is known.
     rounds: u32,
     /// Where the run goes on until it is known.
@@ -76,6 +78,7 @@ pub(crate) fn print(
         factors: &experiment.factors,
         cells: experiment.cells.iter().map(cell_line).collect(),
         expansion: expansion(experiment),
+        twin: experiment.twin.as_ref().map(cell_line),
         rounds: experiment.plan.repeat.rounds,
         until: until::line(experiment),
         seed: preview.seed,
@@ -145,6 +148,13 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
             whence(document.seed_source)
         )),
     ];
+    if let Some(twin) = &document.twin {
+        let text = format!(
+            "Self-test: cell {} is cell 0 once more, in every round.",
+            twin.index
+        );
+        parts.insert(5, wrapped(&text));
+    }
     for (round, order) in document.order.iter().take(SHOWN_ROUNDS).enumerate() {
         let cells: Vec<String> = order.iter().map(ToString::to_string).collect();
         let line = format!("  round {}: {}", round + 1, cells.join(" "));
@@ -167,7 +177,9 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
 }
 
 fn title(document: &Document<'_>) -> String {
-    let (name, cells, rounds) = (document.name, document.cells.len(), document.rounds);
+    let (name, rounds) = (document.name, document.rounds);
+    let again = if document.twin.is_some() { " + 1" } else { "" };
+    let cells = format!("{}{again}", document.cells.len());
     let about = screen::duration(document.expected.total_s);
     match &document.until {
         None => format!(

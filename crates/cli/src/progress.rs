@@ -89,7 +89,7 @@ impl<'a> Display<'a> {
                 expected_s,
             } => {
                 self.total = samples;
-                self.rounds = samples / self.experiment.cells.len().max(1) as u32;
+                self.rounds = samples / self.experiment.samples_a_round();
                 let expected = screen::duration(expected_s);
                 let directory = directory.display();
                 self.say(&format!(
@@ -123,7 +123,7 @@ impl<'a> Display<'a> {
             } => {
                 self.known = Some((known, asked));
                 self.rounds = rounds;
-                self.total = rounds * self.experiment.cells.len() as u32;
+                self.total = rounds * self.experiment.samples_a_round();
                 if let Some(bar) = &self.bar {
                     bar.set_length(self.total.into());
                 }
@@ -140,7 +140,7 @@ impl<'a> Display<'a> {
                 "rounds until it is known, {} to {}, of {} samples each",
                 until.min_rounds,
                 repeat.rounds,
-                self.experiment.cells.len()
+                self.experiment.samples_a_round()
             ),
         }
     }
@@ -185,7 +185,7 @@ impl<'a> Display<'a> {
                 self.round + 1,
                 self.name(self.cell)
             ));
-        } else if done.is_multiple_of(self.experiment.cells.len() as u32) {
+        } else if done.is_multiple_of(self.experiment.samples_a_round()) {
             let range = match self.range {
                 Some((low, high)) if low < high => {
                     format!(" at {} to {}", bare(low, high), throughput(high))
@@ -232,14 +232,18 @@ impl<'a> Display<'a> {
 
     /// The cell by its varied levels.
     fn name(&self, cell: u32) -> String {
-        let Some(cell) = self.experiment.cells.get(cell as usize) else {
+        let Some(cell) = self.experiment.measured().nth(cell as usize) else {
             return String::new();
         };
         let levels = self.experiment.varied().filter_map(|factor| {
             let level = cell.levels.get(&factor.key)?;
             Some(format!("{} {level}", factor.key.replace('_', " ")))
         });
-        levels.collect::<Vec<_>>().join(", ")
+        let name = levels.collect::<Vec<_>>().join(", ");
+        match &self.experiment.twin {
+            Some(twin) if twin.index == cell.index => format!("{name} (self-test)"),
+            _ => name,
+        }
     }
 }
 

@@ -36,6 +36,10 @@ pub struct Plan {
     pub load: TcpStreamPlan,
     /// How often and how long.
     pub repeat: Repeat,
+    /// Whether the first cell is measured twice in every round, to see what the run shows where nothing
+    /// differs.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub self_test: bool,
     /// Combinations to leave out: a cell that matches every level of an entry is dropped.
     #[serde(default)]
     pub exclude: Vec<Levels>,
@@ -45,6 +49,11 @@ pub struct Plan {
     /// Seed of the random order; chosen at the start of the run where the plan names none.
     #[serde(default)]
     pub seed: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+const fn is_off(switch: &bool) -> bool {
+    !*switch
 }
 
 /// Levels by factor key, as labels: `{guest_mtu: 1500, encapsulation: vxlan}`.

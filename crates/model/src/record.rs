@@ -13,7 +13,7 @@ use crate::cell::Experiment;
 ///
 /// 1: IPv4 only. 2: the plan's `underlay.ip` and `guest_ip`, and with them the networks of the cells,
 /// whose absence means IPv4; `repeat.until` of the plan and `until` of the end, whose absence means a fixed
-/// number of rounds.
+/// number of rounds; the experiment's `twin`.
 pub const VERSION: u32 = 2;
 
 /// File names within a run directory.

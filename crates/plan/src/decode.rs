@@ -1,6 +1,6 @@
 //! The tree of a plan's text to a plan: one function per section.
 
-use wirecost_model::cell::{Experiment, Factor};
+use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::plan::{
     Cores, Hosts, Levels, Plan, Published, PublishedFigure, TcpStreamPlan, Underlay,
 };
@@ -11,7 +11,7 @@ use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::repeat;
 use crate::select;
-use crate::values::{as_word, name, number, text, whole, word};
+use crate::values::{as_word, name, number, switch, text, whole, word};
 use crate::yaml::{Node, Value};
 
 /// Reads a whole plan; `None` where the reader has faults.
@@ -28,6 +28,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         _ => Cores::Split,
     });
     let seed = value(reader, &root, &keys::SEED, whole);
+    let self_test = value(reader, &root, &keys::SELF_TEST, switch);
     let underlay = root.section(reader, &keys::UNDERLAY);
     let load = load(reader, &root);
     let underlay = fields(reader, underlay.as_ref());
@@ -76,6 +77,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         offload: factors.offload.values(),
         load: tcp_stream(&factors),
         repeat: repeat?,
+        self_test: self_test?,
         exclude: exclusions
             .iter()
             .flat_map(|one| one.levels(&axes))
@@ -87,8 +89,14 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         key: axis.name.to_owned(),
         levels: axis.labels,
     });
+    let first = cells.first().filter(|_| plan.self_test);
+    let twin = first.map(|first| Cell {
+        index: cells.len() as u32,
+        ..first.clone()
+    });
     Some(Experiment {
         plan,
+        twin,
         factors: factors.collect(),
         cells,
     })

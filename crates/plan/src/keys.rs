@@ -317,6 +317,10 @@ keys! {
     WORTH "repeat.worth" Share { range: above_to(0.0, 1.0), presence: Default("5%"), example: "5%" }
         "The smallest change worth having: the margin of the verdicts.";
 
+    SELF_TEST "self_test" Word { words: ON_OFF, presence: Default("off"), example: "on" }
+        "Whether the first cell is measured twice in every round (A/A), to see what this run shows where nothing differs; \
+         the result leads with it where that is something.";
+
     EXCLUDE "exclude" LevelSets { example: "[{ encapsulation: none, offload: plain }]" }
         "Combinations to leave out: a cell that matches every level of an entry is dropped.";
 

@@ -67,7 +67,7 @@ exclude:
        ╰────
       help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
             `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`,
-            `offload`, `load`, `repeat`, `exclude` and `published`
+            `offload`, `load`, `repeat`, `self_test`, `exclude` and `published`
 
     Error:
       × this version runs in the lab only
@@ -208,14 +208,15 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
        ╰────
       help: did you mean `guest_mtu`? a plan may have `name`, `description`,
             `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`,
-            `guest_ip`, `offload`, `load`, `repeat`, `exclude` and `published`
+            `guest_ip`, `offload`, `load`, `repeat`, `self_test`, `exclude` and
+            `published`
     ");
 }
 
 #[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
-    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `load`, `repeat`, `exclude` and `published`
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `load`, `repeat`, `self_test`, `exclude` and `published`
     3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate` and `ip`
     ");
 }

@@ -425,3 +425,17 @@ fn any_key_of_a_run_until_it_is_known_makes_it_one_with_the_defaults_of_the_othe
     assert_eq!((until.budget_s, until.ask), (90.0, Ask::Cpu));
     assert_eq!(repeat("rounds: 8, worth: 3%").until, None);
 }
+
+#[test]
+fn a_self_test_is_the_first_cell_once_more_and_no_cell_of_the_factors() {
+    let with = experiment("name: x\nguest_mtu: [1400, 1500]\nself_test: on\n");
+    let without = experiment("name: x\nguest_mtu: [1400, 1500]\n");
+    let twin = with.twin.as_ref().expect("a twin");
+    assert_eq!((with.cells.len(), twin.index), (2, 2));
+    assert_eq!(
+        (&twin.levels, &twin.network),
+        (&with.cells[0].levels, &with.cells[0].network)
+    );
+    assert_eq!((with.samples_a_round(), without.samples_a_round()), (3, 2));
+    assert_eq!((with.cells, without.twin), (without.cells, None));
+}

@@ -18,6 +18,7 @@ use wirecost_wire::line::tcp_goodput_bps;
 
 use crate::beside::{self, EffectResult};
 use crate::published::{self, PublishedNote, PublishedRatio};
+use crate::self_test::{self, SelfTestResult};
 use crate::until::{self, UntilResult};
 
 /// Everything that a run has to say.
@@ -67,6 +68,8 @@ pub struct Document {
     pub factorials: Vec<Factorial>,
     /// What speaks against the result.
     pub findings: Vec<Finding>,
+    /// The first cell against itself; `null` where the plan asks for no self-test.
+    pub self_test: Option<SelfTestResult>,
     /// Figures of others beside these.
     pub published: Option<PublishedResult>,
     /// Share of the run's time that lay within measured windows; absent where it has no end.
@@ -81,6 +84,14 @@ pub struct Document {
     pub environment: Environment,
     /// What was odd about the record.
     pub warnings: Vec<String>,
+}
+
+impl Document {
+    /// The cells, and the twin.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &CellResult> {
+        let twin = self.self_test.as_ref().map(|test| &test.twin);
+        self.cells.iter().chain(twin)
+    }
 }
 
 /// How a run ended.
@@ -229,7 +240,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         rounds_done,
         rounds_planned,
         samples_planned: (until.is_none() || rounds_planned == rounds_done)
-            .then_some(rounds_planned * experiment.cells.len() as u32),
+            .then_some(rounds_planned * experiment.samples_a_round()),
         until,
         repeat: plan.repeat.clone(),
         samples: run.samples.len() as u32,
@@ -256,6 +267,10 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
                 .collect(),
         }),
         effects,
+        self_test: experiment.twin.as_ref().map(|twin| {
+            let twin = cell_result(experiment, twin, &run.samples);
+            self_test::judge(run, twin, basis)
+        }),
         factorials: beside::factorials(experiment, &run.samples, basis),
         findings: findings(experiment, &run.samples),
         measured_share: end
@@ -278,7 +293,7 @@ fn rounds_done(run: &Run) -> u32 {
     for sample in &run.samples {
         *cells_in.entry(sample.round).or_default() += 1;
     }
-    let all = run.head.experiment.cells.len();
+    let all = run.head.experiment.samples_a_round() as usize;
     cells_in.values().filter(|&&cells| cells == all).count() as u32
 }
 

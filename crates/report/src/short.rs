@@ -1,11 +1,11 @@
-//! What a run comes to, in at most four sentences.
+//! What a run comes to, in a few sentences.
 
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
 
 use crate::beside::EffectResult;
 use crate::document::Document;
-use crate::words;
+use crate::{self_test, words};
 
 /// Changes that get a sentence: those with the largest effects.
 const CHANGES: usize = 3;
@@ -20,7 +20,9 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
         return vec!["No sample is valid: nothing can be told.".into()];
     }
     if doc.effects.is_empty() {
-        return vec!["Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare.".into()];
+        let nothing = "Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare.";
+        let test = self_test::alarm(doc, times).or_else(|| self_test::passed(doc, times));
+        return test.into_iter().chain([nothing.to_owned()]).collect();
     }
     let mut changes: Vec<Change> = doc
         .factors
@@ -36,11 +38,10 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
             .min_by(|&a, &b| f64::total_cmp(&changes[a].size(), &changes[b].size()));
         changes.remove(smallest.unwrap_or(CHANGES));
     }
-    let mut sentences: Vec<String> = changes
-        .iter()
-        .map(|change| change.sentence(doc, times))
-        .collect();
+    let mut sentences: Vec<String> = self_test::alarm(doc, times).into_iter().collect();
+    sentences.extend(changes.iter().map(|change| change.sentence(doc, times)));
     sentences.extend(limits(doc));
+    sentences.extend(self_test::passed(doc, times));
     sentences
 }
 

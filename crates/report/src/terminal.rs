@@ -7,7 +7,7 @@ mod table;
 mod verdicts;
 
 use crate::document::Document;
-use crate::{beside, notes as text, short, until};
+use crate::{beside, notes as text, self_test, short, until};
 use page::{Page, Style};
 
 /// Effects that depend on another factor's level, of which so many are told.
@@ -54,6 +54,13 @@ fn head(doc: &Document, page: &mut Page) {
     page.paragraph(&title);
     page.paragraph(text::LAB);
     page.paragraph(&text::place(doc));
+    if let Some(alarm) = self_test::alarm(doc, 'x') {
+        let alarm: Vec<String> = alarm
+            .split(' ')
+            .map(|word| page.paint(Style::Bad, word))
+            .collect();
+        page.paragraph(&alarm.join(" "));
+    }
     if let Some(sentence) = until::sentence(doc) {
         page.paragraph(&sentence);
     }

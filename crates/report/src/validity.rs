@@ -125,8 +125,7 @@ fn outliers(doc: &Document) -> Option<String> {
 }
 
 fn name(doc: &Document, cell: u32) -> String {
-    let found = doc.cells.iter().find(|result| result.cell == cell);
-    let name = found.map_or_else(String::new, |found| words::cell(doc, found));
+    let name = words::cell_numbered(doc, cell);
     if name.is_empty() {
         format!("cell {cell}")
     } else {

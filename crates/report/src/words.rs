@@ -71,6 +71,20 @@ pub(crate) fn cell(doc: &Document, cell: &CellResult) -> String {
     self::levels(&[], &levels.collect())
 }
 
+/// The varied levels of the cell with that number; the twin's are followed by what it is.
+pub(crate) fn cell_numbered(doc: &Document, number: u32) -> String {
+    let Some(cell) = doc.measured().find(|result| result.cell == number) else {
+        return String::new();
+    };
+    let levels = self::levels(&doc.factors, &cell.levels);
+    let twin = doc.self_test.as_ref().map(|test| test.twin.cell);
+    match levels.as_str() {
+        _ if twin != Some(number) => levels,
+        "" => "self-test".into(),
+        levels => format!("{levels} (self-test)"),
+    }
+}
+
 /// A ratio with as many digits as tell something: `x1.52`, `x0.061`, `x12.3`.
 pub(crate) fn ratio(ratio: f64) -> String {
     format!("x{}", figure(ratio))

@@ -64,9 +64,9 @@ pub fn forecast(experiment: &Experiment, seed: u64) -> Forecast {
     let repeat = &experiment.plan.repeat;
     let expected = expected_rounds(experiment);
     let rounds = f64::from(expected);
-    let samples = expected * experiment.cells.len() as u32;
+    let samples = expected * experiment.samples_a_round();
     let labs = labs_built(experiment, seed, expected);
-    let around_s = rounds * experiment.cells.iter().map(around_s).sum::<f64>();
+    let around_s = rounds * experiment.measured().map(around_s).sum::<f64>();
     let (windows_s, warmups_s) = (
         f64::from(samples) * repeat.seconds,
         f64::from(samples) * repeat.warmup,
@@ -99,13 +99,13 @@ fn expected_rounds(experiment: &Experiment) -> u32 {
 /// Seconds of one round without its labs.
 pub(crate) fn round_s(experiment: &Experiment) -> f64 {
     let repeat = &experiment.plan.repeat;
-    let cells = experiment.cells.iter();
+    let cells = experiment.measured();
     cells.map(|cell| sample_s(repeat, cell)).sum()
 }
 
 /// How many labs are built when the one unused for longest makes room for the next.
 fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
-    let cells = &experiment.cells;
+    let cells: Vec<&Cell> = experiment.measured().collect();
     let mut networks: Vec<&Network> = cells.iter().map(|cell| &cell.network).collect();
     networks.sort_unstable();
     networks.dedup();

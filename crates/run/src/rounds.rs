@@ -254,10 +254,11 @@ impl Rounds<'_> {
     ) -> Result<Stopped, RunError> {
         let began = Instant::now();
         let (mut done, mut pace) = (0, Pace::new(self.experiment, expected));
+        let cells: Vec<&Cell> = self.experiment.measured().collect();
         for round in 0..self.experiment.plan.repeat.rounds {
-            let order = wirecost_stats::order(self.experiment.cells.len(), round, seed);
+            let order = wirecost_stats::order(cells.len(), round, seed);
             for (position, cell) in order.into_iter().enumerate() {
-                let cell = &self.experiment.cells[cell];
+                let cell = cells[cell];
                 progress(Progress::Taking {
                     round,
                     cell: cell.index,
@@ -269,7 +270,7 @@ impl Rounds<'_> {
                 }
                 done += 1;
                 pace.taken(cell);
-                if position + 1 == self.experiment.cells.len() && stopped.is_none() {
+                if position + 1 == cells.len() && stopped.is_none() {
                     self.look(round + 1, &mut pace, progress);
                 }
                 progress(Progress::Taken {
@@ -342,7 +343,7 @@ impl Rounds<'_> {
 fn placed(experiment: &Experiment, cores: Cores) -> Experiment {
     let mut experiment = experiment.clone();
     experiment.plan.cores = cores;
-    for cell in &mut experiment.cells {
+    for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
         cell.network.cores = cores;
     }
     experiment

@@ -127,6 +127,15 @@ pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast
         .filter(move |contrast| ask.asks(contrast.metric) && !contrast.logs.is_empty())
 }
 
+/// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which
+/// both are valid, for [`crate::validity::self_test`]; empty where the run has no twin.
+pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], metric: Metric) -> Vec<f64> {
+    let Some((first, twin)) = experiment.cells.first().zip(experiment.twin.as_ref()) else {
+        return Vec::new();
+    };
+    Figures::of(metric, samples).each_round(|log| Some(log(twin)? - log(first)?))
+}
+
 /// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.
 /// What means nothing to one of the two is no difference.
 pub(crate) fn pairs<'a>(

@@ -47,6 +47,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
         levels: levels.iter().map(ToString::to_string).collect(),
     };
     Experiment {
+        twin: None,
         plan: Plan {
             name: "small".into(),
             description: None,
@@ -74,6 +75,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 warmup: 0.2,
                 worth: 0.05,
             },
+            self_test: false,
             exclude: Vec::new(),
             published: None,
             seed: Some(1),
