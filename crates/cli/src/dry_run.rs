@@ -1,5 +1,7 @@
 //! `wirecost run --dry-run`: cells, order and expected time, from the plan alone.
 
+mod until;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,7 +29,12 @@ struct Document<'a> {
     cells: Vec<CellLine<'a>>,
     #[serde(flatten)]
     expansion: Expansion,
+    /// The first cell once more, where the plan asks for a self-test.
+    twin: Option<CellLine<'a>>,
+    /// Rounds; the most of them, where the run goes on until it is known.
     rounds: u32,
+    /// Where the run goes on until it is known.
+    until: Option<until::Line>,
     seed: u64,
     seed_source: SeedSource,
     /// Per round the cells' numbers, in the order of measurement.
@@ -71,7 +78,9 @@ pub(crate) fn print(
         factors: &experiment.factors,
         cells: experiment.cells.iter().map(cell_line).collect(),
         expansion: expansion(experiment),
+        twin: experiment.twin.as_ref().map(cell_line),
         rounds: experiment.plan.repeat.rounds,
+        until: until::line(experiment),
         seed: preview.seed,
         seed_source: preview.seed_source,
         order: preview.orders().collect(),
@@ -127,14 +136,7 @@ fn expansion(experiment: &Experiment) -> Expansion {
 fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> String {
     let wrapped = |text: &str| wrap(text, "", width);
     let mut parts = vec![
-        wrapped(&format!(
-            "{}: {} cells x {} rounds = {} samples, about {}",
-            document.name,
-            document.cells.len(),
-            document.rounds,
-            document.expected.samples,
-            screen::duration(document.expected.total_s)
-        )),
+        wrapped(&title(document)),
         String::new(),
         table(experiment),
         wrapped(&constant(experiment)),
@@ -146,6 +148,13 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
             whence(document.seed_source)
         )),
     ];
+    if let Some(twin) = &document.twin {
+        let text = format!(
+            "Self-test: cell {} is cell 0 once more, in every round.",
+            twin.index
+        );
+        parts.insert(5, wrapped(&text));
+    }
     for (round, order) in document.order.iter().take(SHOWN_ROUNDS).enumerate() {
         let cells: Vec<String> = order.iter().map(ToString::to_string).collect();
         let line = format!("  round {}: {}", round + 1, cells.join(" "));
@@ -155,14 +164,33 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
         let more = document.order.len() - SHOWN_ROUNDS;
         parts.push(format!("  and {more} more rounds, which --json lists"));
     }
+    parts.extend([String::new(), expected(&document.expected, experiment)]);
+    if let Some(line) = &document.until {
+        parts.extend([String::new(), wrapped(&until::text(line))]);
+    }
     parts.extend([
-        String::new(),
-        expected(&document.expected, experiment),
         String::new(),
         wrapped(&hosts(document, experiment.plan.cores)),
         wrapped("This was a dry run: nothing was built, measured or written."),
     ]);
     parts.join("\n")
+}
+
+fn title(document: &Document<'_>) -> String {
+    let (name, rounds) = (document.name, document.rounds);
+    let again = if document.twin.is_some() { " + 1" } else { "" };
+    let cells = format!("{}{again}", document.cells.len());
+    let about = screen::duration(document.expected.total_s);
+    match &document.until {
+        None => format!(
+            "{name}: {cells} cells x {rounds} rounds = {} samples, about {about}",
+            document.expected.samples
+        ),
+        Some(until) => format!(
+            "{name}: {cells} cells x {} to {rounds} rounds, until it is known; about {} rounds, {about}",
+            until.min_rounds, document.expected.rounds
+        ),
+    }
 }
 
 /// The cells by what varies between them.

@@ -24,8 +24,12 @@ pub(crate) struct Display<'a> {
     /// The sample being taken.
     round: u32,
     cell: u32,
-    /// Samples in all.
+    /// Samples in all, as far as is known.
     total: u32,
+    /// Rounds in all, as far as is known.
+    rounds: u32,
+    /// Effects that are known, of those waited for, where the number of rounds is not fixed.
+    known: Option<(u32, u32)>,
     /// Throughput of the last sample that has one, and of which cell.
     last: Option<(u32, f64)>,
     /// The lowest and the highest of this round.
@@ -69,6 +73,8 @@ impl<'a> Display<'a> {
             round: 0,
             cell: 0,
             total: 0,
+            rounds: experiment.plan.repeat.rounds,
+            known: None,
             last: None,
             range: None,
             end,
@@ -83,10 +89,12 @@ impl<'a> Display<'a> {
                 expected_s,
             } => {
                 self.total = samples;
+                self.rounds = samples / self.experiment.samples_a_round();
                 let expected = screen::duration(expected_s);
                 let directory = directory.display();
                 self.say(&format!(
-                    "{samples} samples, about {expected}; record in {directory}"
+                    "{}, about {expected}; record in {directory}",
+                    self.size(samples)
                 ));
                 if let Some(bar) = &self.bar {
                     bar.set_length(samples.into());
@@ -108,6 +116,47 @@ impl<'a> Display<'a> {
                 invalid,
                 left_s,
             } => self.taken(done, gbps, invalid.as_deref(), left_s),
+            Progress::Looked {
+                known,
+                asked,
+                rounds,
+            } => {
+                self.known = Some((known, asked));
+                self.rounds = rounds;
+                self.total = rounds * self.experiment.samples_a_round();
+                if let Some(bar) = &self.bar {
+                    bar.set_length(self.total.into());
+                }
+            }
+        }
+    }
+
+    /// How much is to be measured.
+    fn size(&self, samples: u32) -> String {
+        let repeat = &self.experiment.plan.repeat;
+        match &repeat.until {
+            None => format!("{samples} samples"),
+            Some(until) => format!(
+                "rounds until it is known, {} to {}, of {} samples each",
+                until.min_rounds,
+                repeat.rounds,
+                self.experiment.samples_a_round()
+            ),
+        }
+    }
+
+    /// `, 3 of 7 effects known`, where that decides.
+    fn known(&self) -> String {
+        self.known.map_or_else(String::new, |(known, asked)| {
+            format!(", {known} of {asked} effects known")
+        })
+    }
+
+    /// `17`; `about 17` where that depends on what is still to be seen.
+    fn rounds(&self) -> String {
+        match self.experiment.plan.repeat.until {
+            Some(_) => format!("about {}", self.rounds),
+            None => self.rounds.to_string(),
         }
     }
 
@@ -136,7 +185,7 @@ impl<'a> Display<'a> {
                 self.round + 1,
                 self.name(self.cell)
             ));
-        } else if done.is_multiple_of(self.experiment.cells.len() as u32) {
+        } else if done.is_multiple_of(self.experiment.samples_a_round()) {
             let range = match self.range {
                 Some((low, high)) if low < high => {
                     format!(" at {} to {}", bare(low, high), throughput(high))
@@ -145,9 +194,10 @@ impl<'a> Display<'a> {
                 None => String::new(),
             };
             self.say(&format!(
-                "round {} of {} measured{range}, {left} left",
+                "round {} of {} measured{range}{}, {left} left",
                 self.round + 1,
-                self.experiment.plan.repeat.rounds
+                self.rounds(),
+                self.known()
             ));
         }
     }
@@ -159,9 +209,9 @@ impl<'a> Display<'a> {
         if let Some((_, gbps)) = self.last {
             parts.push(format!("last {}", throughput(gbps)));
         }
-        let rounds = self.experiment.plan.repeat.rounds;
         let name = self.name(self.cell);
-        parts.push(format!("round {} of {rounds}: {name}", self.round + 1));
+        let (round, rounds, known) = (self.round + 1, self.rounds(), self.known());
+        parts.push(format!("round {round} of {rounds}{known}: {name}"));
         bar.set_message(parts.join(" | "));
     }
 
@@ -182,14 +232,18 @@ impl<'a> Display<'a> {
 
     /// The cell by its varied levels.
     fn name(&self, cell: u32) -> String {
-        let Some(cell) = self.experiment.cells.get(cell as usize) else {
+        let Some(cell) = self.experiment.measured().nth(cell as usize) else {
             return String::new();
         };
         let levels = self.experiment.varied().filter_map(|factor| {
             let level = cell.levels.get(&factor.key)?;
             Some(format!("{} {level}", factor.key.replace('_', " ")))
         });
-        levels.collect::<Vec<_>>().join(", ")
+        let name = levels.collect::<Vec<_>>().join(", ");
+        match &self.experiment.twin {
+            Some(twin) if twin.index == cell.index => format!("{name} (self-test)"),
+            _ => name,
+        }
     }
 }
 

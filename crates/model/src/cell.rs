@@ -17,9 +17,23 @@ pub struct Experiment {
     pub factors: Vec<Factor>,
     /// The cells, numbered from 0 in the order of the cross product (the last factor varies fastest).
     pub cells: Vec<Cell>,
+    /// The first cell once more, by the next number, where the plan asks for a self-test (A/A): it is
+    /// measured in every round, and no effect compares anything with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twin: Option<Cell>,
 }
 
 impl Experiment {
+    /// What is measured in every round, by number: the cells, and the twin.
+    pub fn measured(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().chain(&self.twin)
+    }
+
+    /// How many samples a round has.
+    pub fn samples_a_round(&self) -> u32 {
+        self.measured().count() as u32
+    }
+
     /// The factors with more than one level.
     pub fn varied(&self) -> impl Iterator<Item = &Factor> {
         self.factors.iter().filter(|factor| factor.levels.len() > 1)

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ip::IpVersion;
+use crate::metric::Metric;
 use crate::offload::Offload;
 
 /// What to vary, what to load, how often, how long.
@@ -35,6 +36,10 @@ pub struct Plan {
     pub load: TcpStreamPlan,
     /// How often and how long.
     pub repeat: Repeat,
+    /// Whether the first cell is measured twice in every round, to see what the run shows where nothing
+    /// differs.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub self_test: bool,
     /// Combinations to leave out: a cell that matches every level of an entry is dropped.
     #[serde(default)]
     pub exclude: Vec<Levels>,
@@ -44,6 +49,11 @@ pub struct Plan {
     /// Seed of the random order; chosen at the start of the run where the plan names none.
     #[serde(default)]
     pub seed: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+const fn is_off(switch: &bool) -> bool {
+    !*switch
 }
 
 /// Levels by factor key, as labels: `{guest_mtu: 1500, encapsulation: vxlan}`.
@@ -219,7 +229,8 @@ pub struct TcpStreamPlan {
 /// How often and how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// Rounds: every cell is measured once in each. At least 1; intervals need 2.
+    /// Rounds: every cell is measured once in each. At least 1; intervals need 2. Where `until` is
+    /// there, the most that are measured.
     pub rounds: u32,
     /// Measured window of one sample in seconds.
     pub seconds: f64,
@@ -227,6 +238,48 @@ pub struct Repeat {
     pub warmup: f64,
     /// The smallest change worth having, as a fraction (0.05 is 5 %).
     pub worth: f64,
+    /// Go on until it is known; `None` is a fixed number of rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+}
+
+/// When a run without a fixed number of rounds may stop.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// Half-width of an interval that is narrow enough, as a fraction (0.02 is 2 %).
+    pub precision: f64,
+    /// Rounds below which it does not stop, at least 4 and at most [`Repeat::rounds`].
+    pub min_rounds: u32,
+    /// Wall-clock seconds of the run, building included, after which no further round is begun
+    /// once there are `min_rounds`.
+    pub budget_s: f64,
+    /// Which effects are waited for.
+    #[serde(default)]
+    pub ask: Ask,
+}
+
+/// Which effects a run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Those of every metric.
+    #[default]
+    All,
+    /// Those on throughput.
+    Throughput,
+    /// Those on CPU per Gbit/s, of each host or of the machine.
+    Cpu,
+}
+
+impl Ask {
+    /// Whether effects on `metric` are waited for.
+    pub const fn asks(self, metric: Metric) -> bool {
+        match self {
+            Self::All => true,
+            Self::Throughput => matches!(metric, Metric::Throughput),
+            Self::Cpu => !matches!(metric, Metric::Throughput),
+        }
+    }
 }
 
 /// Figures somebody else published.

@@ -12,7 +12,8 @@ use crate::cell::Experiment;
 /// Version of the record that this program writes. Readers read every older one and refuse a newer one.
 ///
 /// 1: IPv4 only. 2: the plan's `underlay.ip` and `guest_ip`, and with them the networks of the cells,
-/// whose absence means IPv4.
+/// whose absence means IPv4; `repeat.until` of the plan and `until` of the end, whose absence means a fixed
+/// number of rounds; the experiment's `twin`.
 pub const VERSION: u32 = 2;
 
 /// File names within a run directory.
@@ -89,13 +90,39 @@ pub struct RunEnd {
     pub seconds: f64,
     /// Of these, within measured windows.
     pub measured_s: f64,
+    /// Why a run that goes on until it is known stopped by its rule; absent in one with a fixed
+    /// number of rounds, and where something else stopped it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UntilEnd>,
+}
+
+/// How a run that goes on until it is known stopped by its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UntilEnd {
+    /// Why no further round was begun.
+    pub why: Why,
+    /// The round at which it would have ended whatever was known, as it looked at the last look: whoever
+    /// looks again with it comes to the same.
+    pub ends_at: u32,
+}
+
+/// Why no further round was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Every effect that was waited for is known.
+    Known,
+    /// The most rounds of the plan were measured.
+    MaxRounds,
+    /// Another round would not have fitted into the budget.
+    Budget,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Every round was measured.
+    /// Every round was measured, or as many as the plan's rule asked for.
     Complete,
     /// Ctrl-C or another signal.
     Interrupted,

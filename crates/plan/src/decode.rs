@@ -1,16 +1,17 @@
 //! The tree of a plan's text to a plan: one function per section.
 
-use wirecost_model::cell::{Experiment, Factor};
+use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::plan::{
-    Cores, Hosts, Levels, Plan, Published, PublishedFigure, Repeat, TcpStreamPlan, Underlay,
+    Cores, Hosts, Levels, Plan, Published, PublishedFigure, TcpStreamPlan, Underlay,
 };
 
 use crate::expand;
 use crate::factors::{self, Axis, Factors};
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, describe};
+use crate::repeat;
 use crate::select;
-use crate::values::{as_word, name, number, text, whole, whole32, word};
+use crate::values::{as_word, name, number, switch, text, whole, word};
 use crate::yaml::{Node, Value};
 
 /// Reads a whole plan; `None` where the reader has faults.
@@ -27,6 +28,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         _ => Cores::Split,
     });
     let seed = value(reader, &root, &keys::SEED, whole);
+    let self_test = value(reader, &root, &keys::SELF_TEST, switch);
     let underlay = root.section(reader, &keys::UNDERLAY);
     let load = load(reader, &root);
     let underlay = fields(reader, underlay.as_ref());
@@ -34,7 +36,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let factors = factors::read(reader, &root, &underlay, &load);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
-    let repeat = read_repeat(reader, &repeat);
+    let repeat = repeat::read(reader, &repeat);
 
     let axes = factors.axes();
     let exclude = root.get(reader, &keys::EXCLUDE);
@@ -75,6 +77,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         offload: factors.offload.values(),
         load: tcp_stream(&factors),
         repeat: repeat?,
+        self_test: self_test?,
         exclude: exclusions
             .iter()
             .flat_map(|one| one.levels(&axes))
@@ -86,8 +89,14 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         key: axis.name.to_owned(),
         levels: axis.labels,
     });
+    let first = cells.first().filter(|_| plan.self_test);
+    let twin = first.map(|first| Cell {
+        index: cells.len() as u32,
+        ..first.clone()
+    });
     Some(Experiment {
         plan,
+        twin,
         factors: factors.collect(),
         cells,
     })
@@ -101,7 +110,7 @@ fn not_a_plan(reader: &mut Reader, node: &Node) {
     }
 }
 
-fn value<T>(
+pub(crate) fn value<T>(
     reader: &mut Reader,
     fields: &Fields<'_>,
     key: &'static Key,
@@ -157,19 +166,6 @@ fn tcp_stream(factors: &Factors) -> TcpStreamPlan {
         congestion: factors.congestion.values(),
         socket_buffer: factors.socket_buffer.values(),
     }
-}
-
-fn read_repeat(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
-    let rounds = value(reader, fields, &keys::ROUNDS, whole32);
-    let seconds = value(reader, fields, &keys::SECONDS, number);
-    let warmup = value(reader, fields, &keys::WARMUP, number);
-    let worth = value(reader, fields, &keys::WORTH, number);
-    Some(Repeat {
-        rounds: rounds?,
-        seconds: seconds?,
-        warmup: warmup?,
-        worth: worth?,
-    })
 }
 
 fn read_published(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Published> {

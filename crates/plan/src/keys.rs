@@ -76,6 +76,9 @@ pub enum Presence {
     Optional,
     /// As if this had been written.
     Default(&'static str),
+    /// As if this had been written, where another key of the group is; else nothing. The group are
+    /// the keys of a run that goes on until it is known.
+    Until(&'static str),
 }
 
 /// Longest name of a plan, which becomes part of a directory's, in characters.
@@ -193,7 +196,7 @@ macro_rules! keys {
     };
 }
 
-use Presence::{Default, Required};
+use Presence::{Default, Required, Until};
 
 keys! {
     NAME "name" Name { presence: Required, example: "jumbo-or-not" }
@@ -292,13 +295,31 @@ keys! {
     REPEAT "repeat" Map { example: "{ rounds: 8, seconds: 1.0 }" }
         "How often and how long.";
     ROUNDS "repeat.rounds" Whole { range: from_to(1.0, 1000.0), presence: Default("8"), example: "8" }
-        "Rounds: every cell is measured once in each; an interval needs two.";
+        "A fixed number of rounds: every cell is measured once in each; an interval needs two. Not beside the keys of a \
+         run until it is known (`precision`, `budget`, `min_rounds`, `max_rounds`, `ask`).";
+    PRECISION "repeat.precision" Share { range: above_to(0.0, 1.0), presence: Until("2%"), example: "2%" }
+        "Rounds until it is known: the run goes on until every effect that is asked for has its verdict against \
+         `worth`, or an interval whose half-width is this small.";
+    BUDGET "repeat.budget" Seconds { range: from_to(1.0, 604_800.0), presence: Until("5min"), example: "5min" }
+        "Until it is known: the time that the run may take, building included. A round that is not expected to fit is not \
+         begun, and none is cut; `min_rounds` are measured all the same.";
+    MIN_ROUNDS "repeat.min_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("6"), example: "6" }
+        "Until it is known: rounds below which the run does not stop.";
+    MAX_ROUNDS "repeat.max_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("60"), example: "60" }
+        "Until it is known: rounds at which the run stops, whatever is known.";
+    ASK "repeat.ask" Word { words: &["all", "throughput", "cpu"], presence: Until("all"), example: "throughput" }
+        "Until it is known: which effects the run waits for, by what they are on. One without a single valid pair of \
+         samples is not waited for.";
     SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }
         "Measured window of one sample.";
     WARMUP "repeat.warmup" Seconds { range: from_to(0.0, 60.0), presence: Default("0.2"), example: "200ms" }
         "Load before the window, not measured.";
     WORTH "repeat.worth" Share { range: above_to(0.0, 1.0), presence: Default("5%"), example: "5%" }
         "The smallest change worth having: the margin of the verdicts.";
+
+    SELF_TEST "self_test" Word { words: ON_OFF, presence: Default("off"), example: "on" }
+        "Whether the first cell is measured twice in every round (A/A), to see what this run shows where nothing differs; \
+         the result leads with it where that is something.";
 
     EXCLUDE "exclude" LevelSets { example: "[{ encapsulation: none, offload: plain }]" }
         "Combinations to leave out: a cell that matches every level of an entry is dropped.";

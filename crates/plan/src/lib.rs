@@ -26,6 +26,7 @@ mod factors;
 mod fit;
 mod keys;
 mod read;
+mod repeat;
 mod schema;
 mod select;
 mod suggest;

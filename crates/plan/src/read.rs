@@ -94,7 +94,7 @@ impl<'a> Entry<'a> {
 
     /// The default of a key that has one.
     pub(crate) fn default(key: &'static Key, at: &Span) -> Option<Self> {
-        let Presence::Default(text) = key.presence else {
+        let (Presence::Default(text) | Presence::Until(text)) = key.presence else {
             return None;
         };
         Some(Self {

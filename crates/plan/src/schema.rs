@@ -20,8 +20,8 @@ use crate::yaml;
 /// What a schema does not see, and the program refuses all the same.
 pub const BEYOND_SCHEMA: &[&str] = &[
     "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
-     two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, and \
-     levels in `exclude` and `where` that the factor does not have",
+     two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
+     `rounds` beside a key of a run until it is known, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` that the factor does not have",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
     "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
     "how a number is written: `0x10`, `1e3`, `1500.0`, `-0`",
@@ -81,7 +81,7 @@ fn property(key: &Key) -> Schema {
     };
     let default = match key.presence {
         Presence::Default(text) => Some(resolved(text)),
-        Presence::Required | Presence::Optional => None,
+        Presence::Required | Presence::Optional | Presence::Until(_) => None,
     };
     Schema {
         title: Some(key.path.to_owned()),
@@ -97,6 +97,7 @@ fn description(key: &Key) -> String {
         Presence::Required => " Required.".to_owned(),
         Presence::Optional => String::new(),
         Presence::Default(text) => format!(" Default: `{text}`."),
+        Presence::Until(text) => format!(" Default in a run until it is known: `{text}`."),
     };
     let factor = if key.factor {
         " A list of levels makes it a factor."

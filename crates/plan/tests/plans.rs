@@ -6,7 +6,7 @@ use agreement::{Taken, agree};
 use wirecost_model::cell::{Experiment, Network};
 use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
 use wirecost_model::offload::{Feature, Offload, Profile};
-use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, OuterDf, Vxlan};
+use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
 use wirecost_plan::{BUILTIN, builtin, load};
 
 use proptest::prelude::*;
@@ -388,4 +388,54 @@ proptest! {
     fn text_that_is_nearly_a_plan_is_one_or_has_errors(text in nearly_a_plan()) {
         never_panics(&text);
     }
+}
+
+#[test]
+fn any_key_of_a_run_until_it_is_known_makes_it_one_with_the_defaults_of_the_others() {
+    let repeat = |text: &str| {
+        experiment(&format!("name: x\nrepeat: {{ {text} }}\n"))
+            .plan
+            .repeat
+    };
+    let defaults = Until {
+        precision: 0.02,
+        min_rounds: 6,
+        budget_s: 300.0,
+        ask: Ask::All,
+    };
+    for text in [
+        "precision: 2%",
+        "budget: 5min",
+        "min_rounds: 6",
+        "max_rounds: 60",
+        "ask: all",
+    ] {
+        let repeat = repeat(text);
+        assert_eq!(
+            (repeat.until, repeat.rounds),
+            (Some(defaults), 60),
+            "{text}"
+        );
+    }
+    let own =
+        repeat("precision: 1%, worth: 3%, budget: 90s, min_rounds: 4, max_rounds: 4, ask: cpu");
+    assert_eq!((own.rounds, own.worth), (4, 0.03));
+    let until = own.until.expect("until");
+    assert_eq!((until.precision, until.min_rounds), (0.01, 4));
+    assert_eq!((until.budget_s, until.ask), (90.0, Ask::Cpu));
+    assert_eq!(repeat("rounds: 8, worth: 3%").until, None);
+}
+
+#[test]
+fn a_self_test_is_the_first_cell_once_more_and_no_cell_of_the_factors() {
+    let with = experiment("name: x\nguest_mtu: [1400, 1500]\nself_test: on\n");
+    let without = experiment("name: x\nguest_mtu: [1400, 1500]\n");
+    let twin = with.twin.as_ref().expect("a twin");
+    assert_eq!((with.cells.len(), twin.index), (2, 2));
+    assert_eq!(
+        (&twin.levels, &twin.network),
+        (&with.cells[0].levels, &with.cells[0].network)
+    );
+    assert_eq!((with.samples_a_round(), without.samples_a_round()), (3, 2));
+    assert_eq!((with.cells, without.twin), (without.cells, None));
 }

@@ -93,10 +93,7 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
     let names = figures.iter().map(|(name, _)| *name);
     writer.write_record(fixed.into_iter().chain(keys).chain(judged).chain(names))?;
     for sample in &run.samples {
-        let cell = experiment
-            .cells
-            .iter()
-            .find(|cell| cell.index == sample.cell);
+        let cell = experiment.measured().find(|cell| cell.index == sample.cell);
         let mut row = vec![
             sample.round.to_string(),
             sample.position.to_string(),

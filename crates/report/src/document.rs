@@ -6,17 +6,20 @@ use std::path::Path;
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::effect::Effect;
 use wirecost_model::metric::{
     Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
 };
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::{Environment, Outcome, Run, RunHead};
 use wirecost_model::sample::{Mark, Sample};
-use wirecost_stats::{Summary, effects, summary};
+use wirecost_stats::validity::{Finding, findings};
+use wirecost_stats::{Factorial, Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
 
+use crate::beside::{self, EffectResult};
 use crate::published::{self, PublishedNote, PublishedRatio};
+use crate::self_test::{self, SelfTestResult};
+use crate::until::{self, UntilResult};
 
 /// Everything that a run has to say.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,12 +42,17 @@ pub struct Document {
     pub reason: Option<String>,
     /// Rounds in which every cell has its sample, valid or not.
     pub rounds_done: u32,
-    /// Rounds that the plan asked for.
+    /// Rounds that the plan asked for; of a run until it is known that its rule ended, those it took,
+    /// and else the most that it would take.
     pub rounds_planned: u32,
+    /// How a run until it is known stopped; `null` where the number of rounds is fixed.
+    pub until: Option<UntilResult>,
     /// Rounds, window and warm-up in seconds, and the margin called worth it (a fraction).
     pub repeat: Repeat,
     /// Samples taken, invalid ones included.
     pub samples: u32,
+    /// Samples that the plan asked for; `null` in a run until it is known that its rule did not stop.
+    pub samples_planned: Option<u32>,
     /// The samples that enter no verdict, in the order in which they were taken.
     pub invalid: Vec<InvalidSample>,
     /// How many samples were marked as perhaps disturbed, by kind. They count.
@@ -54,7 +62,14 @@ pub struct Document {
     /// The cells in the experiment's order.
     pub cells: Vec<CellResult>,
     /// Every effect, for every metric.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<EffectResult>,
+    /// Main effects and interactions by metric; empty below two varied factors, and in a run until it
+    /// is known that its rule did not stop.
+    pub factorials: Vec<Factorial>,
+    /// What speaks against the result.
+    pub findings: Vec<Finding>,
+    /// The first cell against itself; `null` where the plan asks for no self-test.
+    pub self_test: Option<SelfTestResult>,
     /// Figures of others beside these.
     pub published: Option<PublishedResult>,
     /// Share of the run's time that lay within measured windows; absent where it has no end.
@@ -69,6 +84,14 @@ pub struct Document {
     pub environment: Environment,
     /// What was odd about the record.
     pub warnings: Vec<String>,
+}
+
+impl Document {
+    /// The cells, and the twin.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &CellResult> {
+        let twin = self.self_test.as_ref().map(|test| &test.twin);
+        self.cells.iter().chain(twin)
+    }
 }
 
 /// How a run ended.
@@ -212,7 +235,14 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let head = &run.head;
     let experiment = &head.experiment;
     let plan = &experiment.plan;
-    let effects = effects(experiment, &run.samples);
+    let contrasts = contrasts(experiment, &run.samples);
+    let rounds_done = rounds_done(run);
+    let (until, basis) = until::judge(run, &contrasts, rounds_done);
+    let effects = beside::effects(experiment, &contrasts, basis, head.seed);
+    let rounds_planned = match &until {
+        Some(until) if until.stopped.is_some() => rounds_done,
+        _ => plan.repeat.rounds,
+    };
     let end = run.end.as_ref();
     let cells: Vec<CellResult> = experiment
         .cells
@@ -233,8 +263,11 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             Outcome::Failed => Ending::Failed,
         }),
         reason: end.and_then(|end| end.reason.clone()),
-        rounds_done: rounds_done(run),
-        rounds_planned: plan.repeat.rounds,
+        rounds_done,
+        rounds_planned,
+        samples_planned: (until.is_none() || rounds_planned == rounds_done)
+            .then_some(rounds_planned * experiment.samples_a_round()),
+        until,
         repeat: plan.repeat.clone(),
         samples: run.samples.len() as u32,
         invalid: run.samples.iter().filter_map(invalid).collect(),
@@ -243,7 +276,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         cells,
         published: plan.published.as_ref().map(|published| PublishedResult {
             source: published.source.clone(),
-            ratios: published::ratios(experiment, &effects),
+            ratios: published::ratios(experiment, effects.iter().map(|result| &result.effect)),
             notes: published
                 .figures
                 .iter()
@@ -256,6 +289,12 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
                 .collect(),
         }),
         effects,
+        self_test: experiment.twin.as_ref().map(|twin| {
+            let twin = cell_result(experiment, twin, &run.samples);
+            self_test::judge(run, twin, basis)
+        }),
+        factorials: beside::factorials(experiment, &run.samples, basis),
+        findings: findings(experiment, &run.samples),
         measured_share: end
             .filter(|end| end.seconds > 0.0)
             .map(|end| end.measured_s / end.seconds),
@@ -277,7 +316,7 @@ fn rounds_done(run: &Run) -> u32 {
     for sample in &run.samples {
         *cells_in.entry(sample.round).or_default() += 1;
     }
-    let all = run.head.experiment.cells.len();
+    let all = run.head.experiment.samples_a_round() as usize;
     cells_in.values().filter(|&&cells| cells == all).count() as u32
 }
 

@@ -5,6 +5,7 @@
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
+mod beside;
 mod csv;
 mod document;
 mod html;
@@ -12,11 +13,15 @@ mod markdown;
 mod notes;
 mod published;
 mod read;
+mod self_test;
 mod short;
 mod terminal;
+mod until;
+mod validity;
 mod visible;
 mod words;
 
+pub use beside::EffectResult;
 pub use csv::{CsvError, csv};
 pub use document::{
     CellResult, Document, Ending, InvalidSample, MarkCount, PublishedResult, document,
@@ -25,4 +30,6 @@ pub use html::{HtmlError, html};
 pub use markdown::markdown;
 pub use published::{PublishedNote, PublishedRatio};
 pub use read::{ReadError, Reading, read};
+pub use self_test::{MetricSelfTest, SelfTestResult};
 pub use terminal::{Terminal, terminal};
+pub use until::{Intervals, UntilResult};

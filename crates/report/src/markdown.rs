@@ -3,13 +3,13 @@
 
 use std::fmt::Write as _;
 
-use wirecost_model::effect::Effect;
 use wirecost_model::metric::Metric;
 use wirecost_stats::{Margin, Summary};
 
+use crate::beside::{self, EffectResult};
 use crate::document::{CellResult, Document};
 use crate::visible::visible;
-use crate::{notes, short, words};
+use crate::{notes, short, until, validity, words};
 
 /// Prints a result. Every text of the record is escaped: it is shown as it is, and neither markup,
 /// nor HTML, nor a mention of somebody.
@@ -22,12 +22,16 @@ pub fn markdown(doc: &Document) -> String {
     if let Some((label, why)) = notes::stopped(doc) {
         page.paragraph(&format!("**{}** {}", text(&label), text(&why)));
     }
+    if let Some(sentence) = until::sentence(doc) {
+        page.paragraph(&text(&sentence));
+    }
     page.gap();
     for sentence in short::sentences(doc, '×') {
         page.line(&format!("- {}", text(&sentence)));
     }
     oddities(doc, &mut page);
     verdicts(doc, &mut page);
+    dependences(doc, &mut page);
     cells(doc, &mut page);
     published(doc, &mut page);
     page.heading("Environment");
@@ -39,6 +43,9 @@ pub fn markdown(doc: &Document) -> String {
     )));
     page.0
 }
+
+/// Sentences about what depends on what.
+const DEPENDENCES: usize = 12;
 
 #[derive(Default)]
 struct Page(String);
@@ -104,7 +111,10 @@ fn text(text: &str) -> String {
 fn oddities(doc: &Document, page: &mut Page) {
     let invalid = notes::invalid(doc);
     let marked = notes::marked(doc);
-    if invalid.is_none() && marked.is_none() && doc.warnings.is_empty() {
+    let missing = validity::missing(doc);
+    let findings = validity::sentences(doc);
+    let quiet = findings.is_empty() && doc.warnings.is_empty();
+    if invalid.is_none() && marked.is_none() && missing.is_none() && quiet {
         return;
     }
     page.heading("To know before you rely on it");
@@ -114,8 +124,8 @@ fn oddities(doc: &Document, page: &mut Page) {
             page.line(&format!("  - {}", text(&line)));
         }
     }
-    if let Some(marked) = marked {
-        page.line(&format!("- {}", text(&marked)));
+    for sentence in missing.iter().chain(&marked).chain(&findings) {
+        page.line(&format!("- {}", text(sentence)));
     }
     for warning in &doc.warnings {
         page.line(&format!("- {}.", text(warning)));
@@ -130,7 +140,7 @@ fn verdicts(doc: &Document, page: &mut Page) {
     let metrics = Metric::of(doc.cores);
     let heads = ["change", "where"].into_iter().map(str::to_owned);
     let heads = heads.chain(metrics.iter().map(|metric| metric.words().to_owned()));
-    let same = |a: &Effect, b: &Effect| {
+    let same = |a: &EffectResult, b: &EffectResult| {
         (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
     };
     let rows = doc.effects.chunk_by(same).map(|pair| {
@@ -141,7 +151,7 @@ fn verdicts(doc: &Document, page: &mut Page) {
         ];
         row.extend(metrics.iter().map(|metric| {
             let effect = pair.iter().find(|effect| effect.metric == *metric);
-            effect.map_or_else(|| "–".into(), |effect| verdict(effect, doc.rounds_done))
+            effect.map_or_else(|| "–".into(), |effect| verdict(doc, effect))
         }));
         row
     });
@@ -155,14 +165,33 @@ fn verdicts(doc: &Document, page: &mut Page) {
     ));
 }
 
-fn verdict(effect: &Effect, rounds_done: u32) -> String {
+/// What one factor does only with some level of another.
+fn dependences(doc: &Document, page: &mut Page) {
+    let depends = beside::dependences(doc, true);
+    if depends.is_empty() {
+        return;
+    }
+    page.heading("Where one change depends on another");
+    for sentence in depends.iter().take(DEPENDENCES) {
+        page.line(&format!("- {}", text(sentence)));
+    }
+    if depends.len() > DEPENDENCES {
+        let more = depends.len() - DEPENDENCES;
+        page.line(&format!("- and {more} more, in the JSON document"));
+    }
+}
+
+fn verdict(doc: &Document, effect: &EffectResult) -> String {
     let mut said = format!("**{}**", effect.verdict);
     if let Some(ratio) = words::ratio_and_interval(effect.ratio, effect.low, effect.high) {
         // Writing to a string does not fail.
         let _ = write!(said, " {}", text(&ratio.replacen('x', "×", 1)));
     }
-    if effect.rounds < rounds_done {
-        let _ = write!(said, " ({} of {rounds_done} rounds)", effect.rounds);
+    if effect.rounds < doc.rounds_done {
+        let _ = write!(said, " ({} of {} rounds)", effect.rounds, doc.rounds_done);
+    }
+    for remark in beside::remarks(effect, doc.effects.len()) {
+        let _ = write!(said, "<br>but {}", text(&remark));
     }
     said
 }

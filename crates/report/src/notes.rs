@@ -108,10 +108,7 @@ pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
     alike
         .iter()
         .map(|((cell, reason), rounds)| {
-            let levels = doc.cells.iter().find(|result| result.cell == *cell);
-            let levels = levels.map_or_else(String::new, |result| {
-                words::levels(&doc.factors, &result.levels)
-            });
+            let levels = words::cell_numbered(doc, *cell);
             let place = if levels.is_empty() {
                 String::new()
             } else {
@@ -129,7 +126,7 @@ pub(crate) fn marked(doc: &Document) -> Option<String> {
     if doc.marks.is_empty() {
         return None;
     }
-    let marked: u32 = doc.cells.iter().map(|cell| cell.marked).sum();
+    let marked: u32 = doc.measured().map(|cell| cell.marked).sum();
     let kinds: Vec<String> = doc
         .marks
         .iter()
@@ -157,8 +154,9 @@ pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
         .as_ref()
         .map_or_else(String::new, |reason| format!(" ({reason})"));
     let label = format!(
-        "Stopped after {} of {}:",
+        "Stopped after {} of {}{}:",
         doc.rounds_done,
+        if doc.until.is_some() { "at most " } else { "" },
         words::count(doc.rounds_planned as usize, "round")
     );
     Some((label, format!("{how}{reason}.")))

@@ -49,7 +49,10 @@ pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a 
 }
 
 /// A published ratio for every effect on throughput of which both cells have a figure of their own.
-pub(crate) fn ratios(experiment: &Experiment, effects: &[Effect]) -> Vec<PublishedRatio> {
+pub(crate) fn ratios<'a>(
+    experiment: &Experiment,
+    effects: impl Iterator<Item = &'a Effect>,
+) -> Vec<PublishedRatio> {
     let gbps = |effect: &Effect, level: &String| {
         let cell = experiment.cells.iter().find(|cell| {
             cell.levels.get(&effect.factor) == Some(level)
@@ -61,7 +64,6 @@ pub(crate) fn ratios(experiment: &Experiment, effects: &[Effect]) -> Vec<Publish
         figure(experiment, cell)
     };
     effects
-        .iter()
         .filter(|effect| effect.metric == Metric::Throughput)
         .filter_map(|effect| {
             let (from, to) = (gbps(effect, &effect.from)?, gbps(effect, &effect.to)?);

@@ -220,11 +220,7 @@ fn samples(
             }
             Err(error) => return Err(bad(reason_alone(&error))),
         };
-        if !experiment
-            .cells
-            .iter()
-            .any(|cell| cell.index == sample.cell)
-        {
+        if !experiment.measured().any(|cell| cell.index == sample.cell) {
             return Err(bad(format!(
                 "a sample of cell {}, which the experiment of {} cells does not have",
                 sample.cell,

@@ -1,10 +1,11 @@
-//! What a run comes to, in at most four sentences.
+//! What a run comes to, in a few sentences.
 
-use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
 
+use crate::beside::EffectResult;
 use crate::document::Document;
-use crate::words;
+use crate::{self_test, words};
 
 /// Changes that get a sentence: those with the largest effects.
 const CHANGES: usize = 3;
@@ -19,7 +20,9 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
         return vec!["No sample is valid: nothing can be told.".into()];
     }
     if doc.effects.is_empty() {
-        return vec!["Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare.".into()];
+        let nothing = "Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare.";
+        let test = self_test::alarm(doc, times).or_else(|| self_test::passed(doc, times));
+        return test.into_iter().chain([nothing.to_owned()]).collect();
     }
     let mut changes: Vec<Change> = doc
         .factors
@@ -35,18 +38,17 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
             .min_by(|&a, &b| f64::total_cmp(&changes[a].size(), &changes[b].size()));
         changes.remove(smallest.unwrap_or(CHANGES));
     }
-    let mut sentences: Vec<String> = changes
-        .iter()
-        .map(|change| change.sentence(doc, times))
-        .collect();
+    let mut sentences: Vec<String> = self_test::alarm(doc, times).into_iter().collect();
+    sentences.extend(changes.iter().map(|change| change.sentence(doc, times)));
     sentences.extend(limits(doc));
+    sentences.extend(self_test::passed(doc, times));
     sentences
 }
 
 /// One level of one factor against the reference, wherever it was measured.
 struct Change<'a> {
-    throughput: Vec<&'a Effect>,
-    cpu: Vec<&'a Effect>,
+    throughput: Vec<&'a EffectResult>,
+    cpu: Vec<&'a EffectResult>,
 }
 
 impl<'a> Change<'a> {
@@ -80,12 +82,12 @@ impl<'a> Change<'a> {
     }
 }
 
-fn size(effect: &Effect) -> f64 {
+fn size(effect: &EffectResult) -> f64 {
     effect.ratio.map_or(0.0, |ratio| ratio.ln().abs())
 }
 
 /// `pays in 2 of 4 (most x1.98: vxlan, offload none), makes no difference in 2`.
-fn tally(doc: &Document, effects: &[&Effect], times: char) -> String {
+fn tally(doc: &Document, effects: &[&EffectResult], times: char) -> String {
     let mut parts: Vec<String> = Vec::new();
     for verdict in [
         Verdict::Pays,
@@ -132,7 +134,7 @@ const fn verb(verdict: Verdict) -> &'static str {
 }
 
 /// `most x1.98: vxlan, offload none`; of the only one, no `most`.
-fn example(doc: &Document, effect: &Effect, ratio: f64, of: usize, times: char) -> String {
+fn example(doc: &Document, effect: &EffectResult, ratio: f64, of: usize, times: char) -> String {
     let mut text = String::new();
     if of > 1 {
         text.push_str("most ");

@@ -7,8 +7,11 @@ mod table;
 mod verdicts;
 
 use crate::document::Document;
-use crate::{notes as text, short};
+use crate::{beside, notes as text, self_test, short, until};
 use page::{Page, Style};
+
+/// Effects that depend on another factor's level, of which so many are told.
+const DEPENDENCES: usize = 4;
 
 /// What to print for. Whether colour is wanted (`NO_COLOR`, a pipe) the caller decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +34,14 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     for sentence in short::sentences(doc, 'x') {
         page.paragraph(&sentence);
     }
+    let depends = beside::dependences(doc, false);
+    for sentence in depends.iter().take(DEPENDENCES) {
+        page.paragraph(&format!("{sentence}."));
+    }
+    if depends.len() > DEPENDENCES {
+        let more = depends.len() - DEPENDENCES;
+        page.paragraph(&format!("{more} more such dependences are in the report."));
+    }
     page.gap();
     notes::oddities(doc, &mut page);
     notes::outcome(doc, &mut page);
@@ -43,4 +54,14 @@ fn head(doc: &Document, page: &mut Page) {
     page.paragraph(&title);
     page.paragraph(text::LAB);
     page.paragraph(&text::place(doc));
+    if let Some(alarm) = self_test::alarm(doc, 'x') {
+        let alarm: Vec<String> = alarm
+            .split(' ')
+            .map(|word| page.paint(Style::Bad, word))
+            .collect();
+        page.paragraph(&alarm.join(" "));
+    }
+    if let Some(sentence) = until::sentence(doc) {
+        page.paragraph(&sentence);
+    }
 }

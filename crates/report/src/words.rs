@@ -29,7 +29,7 @@ pub(crate) fn column(key: &str) -> String {
 }
 
 /// `vxlan`, `no encapsulation`, `guest MTU 1500`, `offload none`.
-fn level(key: &str, level: &str) -> String {
+pub(crate) fn level(key: &str, level: &str) -> String {
     match (key, level) {
         ("guest_ip", "ipv4") => "IPv4 guests".into(),
         ("guest_ip", "ipv6") => "IPv6 guests".into(),
@@ -69,6 +69,20 @@ pub(crate) fn cell(doc: &Document, cell: &CellResult) -> String {
     let levels = cell.all_levels.iter().filter(|(key, _)| known(key));
     let levels = levels.map(|(key, level)| (key.clone(), level.clone()));
     self::levels(&[], &levels.collect())
+}
+
+/// The varied levels of the cell with that number; the twin's are followed by what it is.
+pub(crate) fn cell_numbered(doc: &Document, number: u32) -> String {
+    let Some(cell) = doc.measured().find(|result| result.cell == number) else {
+        return String::new();
+    };
+    let levels = self::levels(&doc.factors, &cell.levels);
+    let twin = doc.self_test.as_ref().map(|test| test.twin.cell);
+    match levels.as_str() {
+        _ if twin != Some(number) => levels,
+        "" => "self-test".into(),
+        levels => format!("{levels} (self-test)"),
+    }
 }
 
 /// A ratio with as many digits as tell something: `x1.52`, `x0.061`, `x12.3`.

@@ -3,12 +3,17 @@
 //! A sample is its warm-up, its window, and what lies around them: adapting the devices, the proofs,
 //! connecting and closing. The time left is the forecast of what is not yet taken, times the pace of
 //! what is: before the first sample the pace is 1.
+//!
+//! How many rounds a run until it is known takes is forecast from an assumed spread before it, and from
+//! the spread seen within it.
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Network};
 use wirecost_model::plan::Repeat;
+use wirecost_stats::sequential::{Aim, rounds_needed};
 
 use crate::labs::MAX_LABS;
+use crate::until::CHANCE;
 
 /// Seconds of a sample around warm-up and window, without its connections.
 ///
@@ -20,9 +25,24 @@ const AROUND_CONNECTION_S: f64 = 0.006;
 /// Seconds to build a lab and to take it down; it is up in 8 to 30 ms.
 const LAB_S: f64 = 0.03;
 
+/// The relative standard deviation of a sample that is assumed before a run until it is known: what
+/// rate-limited labs on two cores showed was 1 to 3 %.
+pub const ASSUMED_SD: f64 = 0.03;
+
+/// The rounds with which a run until it is known has its verdict on one effect four times of five,
+/// if samples of a cell have the relative standard deviation `sd` and the effect is right at the
+/// margin, where it takes most. The plan's most rounds are not minded; `None` is more than anybody
+/// would wait for, or a fixed number of rounds.
+pub fn rounds_until_known(repeat: &Repeat, sd: f64) -> Option<u32> {
+    let aim = Aim::of(repeat)?;
+    rounds_needed(sd * std::f64::consts::SQRT_2, 1.0 + aim.worth, &aim, CHANCE)
+}
+
 /// What a run is expected to take, and of what that is made up. Times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
+    /// Rounds: the plan's, or those expected of a run until it is known ([`ASSUMED_SD`]).
+    pub rounds: u32,
     /// Samples: cells times rounds.
     pub samples: u32,
     /// The measured windows of all samples.
@@ -42,16 +62,18 @@ pub struct Forecast {
 /// Forecasts a run whose order comes from `seed`.
 pub fn forecast(experiment: &Experiment, seed: u64) -> Forecast {
     let repeat = &experiment.plan.repeat;
-    let rounds = f64::from(repeat.rounds);
-    let samples = repeat.rounds * experiment.cells.len() as u32;
-    let labs = labs_built(experiment, seed);
-    let around_s = rounds * experiment.cells.iter().map(around_s).sum::<f64>();
+    let expected = expected_rounds(experiment);
+    let rounds = f64::from(expected);
+    let samples = expected * experiment.samples_a_round();
+    let labs = labs_built(experiment, seed, expected);
+    let around_s = rounds * experiment.measured().map(around_s).sum::<f64>();
     let (windows_s, warmups_s) = (
         f64::from(samples) * repeat.seconds,
         f64::from(samples) * repeat.warmup,
     );
     let labs_s = f64::from(labs) * LAB_S;
     Forecast {
+        rounds: expected,
         samples,
         windows_s,
         warmups_s,
@@ -62,9 +84,28 @@ pub fn forecast(experiment: &Experiment, seed: u64) -> Forecast {
     }
 }
 
+fn expected_rounds(experiment: &Experiment) -> u32 {
+    let repeat = &experiment.plan.repeat;
+    let Some(until) = repeat.until else {
+        return repeat.rounds;
+    };
+    let affordable = (until.budget_s / round_s(experiment)).floor() as u32;
+    rounds_until_known(repeat, ASSUMED_SD)
+        .unwrap_or(u32::MAX)
+        .min(affordable)
+        .clamp(until.min_rounds, repeat.rounds)
+}
+
+/// Seconds of one round without its labs.
+pub(crate) fn round_s(experiment: &Experiment) -> f64 {
+    let repeat = &experiment.plan.repeat;
+    let cells = experiment.measured();
+    cells.map(|cell| sample_s(repeat, cell)).sum()
+}
+
 /// How many labs are built when the one unused for longest makes room for the next.
-fn labs_built(experiment: &Experiment, seed: u64) -> u32 {
-    let cells = &experiment.cells;
+fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
+    let cells: Vec<&Cell> = experiment.measured().collect();
     let mut networks: Vec<&Network> = cells.iter().map(|cell| &cell.network).collect();
     networks.sort_unstable();
     networks.dedup();
@@ -73,7 +114,7 @@ fn labs_built(experiment: &Experiment, seed: u64) -> u32 {
     }
     let mut built = 0;
     let mut up: Vec<&Network> = Vec::new();
-    for round in 0..experiment.plan.repeat.rounds {
+    for round in 0..rounds {
         for cell in wirecost_stats::order(cells.len(), round, seed) {
             let network = &cells[cell].network;
             if let Some(at) = up.iter().position(|known| *known == network) {
@@ -105,17 +146,23 @@ pub(crate) struct Pace<'a> {
     /// Forecast of the samples taken, and of those to come, in seconds.
     taken_s: f64,
     to_come_s: f64,
+    round_s: f64,
 }
 
 impl<'a> Pace<'a> {
-    pub(crate) fn new(experiment: &'a Experiment) -> Self {
-        let repeat = &experiment.plan.repeat;
-        let round = experiment.cells.iter().map(|cell| sample_s(repeat, cell));
+    pub(crate) fn new(experiment: &'a Experiment, rounds: u32) -> Self {
+        let one_s = round_s(experiment);
         Self {
-            repeat,
+            repeat: &experiment.plan.repeat,
             taken_s: 0.0,
-            to_come_s: f64::from(repeat.rounds) * round.sum::<f64>(),
+            to_come_s: f64::from(rounds) * one_s,
+            round_s: one_s,
         }
+    }
+
+    /// After a whole round: so many are to come.
+    pub(crate) fn expect(&mut self, rounds: u32) {
+        self.to_come_s = f64::from(rounds) * self.round_s;
     }
 
     /// One more sample was taken.

@@ -14,9 +14,10 @@ mod preview;
 mod progress;
 mod rounds;
 mod sample;
+mod until;
 
 pub use directory::DirectoryError;
-pub use forecast::{Forecast, forecast};
+pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
 pub use lab::{Lab, LabContext};
 pub use load::Counting;
 pub use placement::{Placement, place};

@@ -61,7 +61,7 @@ pub fn preview(
         seed_source,
         placement: place(experiment.plan.cores, &allowed_cpus()?),
         forecast: forecast(experiment, seed),
-        cells: experiment.cells.len(),
+        cells: experiment.samples_a_round() as usize,
         rounds: experiment.plan.repeat.rounds,
     })
 }

@@ -7,7 +7,7 @@ pub enum Progress {
     Started {
         /// The run directory.
         directory: std::path::PathBuf,
-        /// Samples the plan asks for.
+        /// Samples the plan asks for; those expected, where the run goes on until it is known.
         samples: u32,
         /// Expected seconds until the end.
         expected_s: f64,
@@ -36,5 +36,15 @@ pub enum Progress {
         invalid: Option<String>,
         /// Expected seconds until the end.
         left_s: f64,
+    },
+    /// A round was measured, of a run that goes on until it is known. It comes before the round's
+    /// last [`Progress::Taken`], which knows of it.
+    Looked {
+        /// Effects that are known.
+        known: u32,
+        /// Effects that are waited for.
+        asked: u32,
+        /// Rounds that the run is expected to have at its end.
+        rounds: u32,
     },
 }

@@ -11,7 +11,7 @@ use wirecost_agent::stray::Owner;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
-use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead};
+use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
 use wirecost_model::sample::Sample;
 
 use crate::directory::{Directory, DirectoryError, refuse_existing};
@@ -21,6 +21,7 @@ use crate::labs::Labs;
 use crate::placement::place;
 use crate::preview::SeedSource;
 use crate::progress::Progress;
+use crate::until::Watch;
 
 /// What a run needs beside its experiment.
 #[derive(Debug, Clone)]
@@ -124,10 +125,11 @@ pub fn run(
             })?;
     let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
     let directory = directory(experiment, options, seed, environment)?;
+    let expected = forecast(experiment, seed);
     progress(Progress::Started {
         directory: directory.path().to_owned(),
-        samples: total(experiment),
-        expected_s: forecast(experiment, seed).total_s,
+        samples: expected.samples,
+        expected_s: expected.total_s,
     });
     let mut rounds = Rounds {
         experiment,
@@ -137,8 +139,10 @@ pub fn run(
         began,
         measured_s: 0.0,
         written: 0,
+        watch: Watch::of(experiment),
+        until: None,
     };
-    let stopped = rounds.all(seed, progress);
+    let stopped = rounds.all(seed, expected.rounds, progress);
     drop(rounds.labs);
     let (stopped, lost) = match stopped {
         Ok(stopped) => (stopped, None),
@@ -153,6 +157,7 @@ pub fn run(
         reason,
         seconds: began.elapsed().as_secs_f64(),
         measured_s: rounds.measured_s,
+        until: rounds.until,
     };
     let directory = rounds.directory.path().to_owned();
     // Where the samples could not be written, the end may still find room.
@@ -195,10 +200,6 @@ pub(crate) fn choose_seed(
     Ok((fresh, SeedSource::Random))
 }
 
-fn total(experiment: &Experiment) -> u32 {
-    experiment.plan.repeat.rounds * experiment.cells.len() as u32
-}
-
 /// Makes the run directory with all that is known before the first sample.
 fn directory(
     experiment: &Experiment,
@@ -234,19 +235,30 @@ struct Rounds<'a> {
     measured_s: f64,
     /// Samples in the record.
     written: u32,
+    /// Looks after every round, where the number of rounds is not fixed.
+    watch: Option<Watch<'a>>,
+    /// Why it stopped by its rule.
+    until: Option<UntilEnd>,
 }
 
 /// Why a run ended before its last sample.
 type Stopped = Option<(Outcome, String)>;
 
 impl Rounds<'_> {
-    fn all(&mut self, seed: u64, progress: &mut dyn FnMut(Progress)) -> Result<Stopped, RunError> {
+    /// `expected` rounds are to come, as far as is known now.
+    fn all(
+        &mut self,
+        seed: u64,
+        expected: u32,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Stopped, RunError> {
         let began = Instant::now();
-        let (mut done, mut pace) = (0, Pace::new(self.experiment));
+        let (mut done, mut pace) = (0, Pace::new(self.experiment, expected));
+        let cells: Vec<&Cell> = self.experiment.measured().collect();
         for round in 0..self.experiment.plan.repeat.rounds {
-            let order = wirecost_stats::order(self.experiment.cells.len(), round, seed);
+            let order = wirecost_stats::order(cells.len(), round, seed);
             for (position, cell) in order.into_iter().enumerate() {
-                let cell = &self.experiment.cells[cell];
+                let cell = cells[cell];
                 progress(Progress::Taking {
                     round,
                     cell: cell.index,
@@ -258,6 +270,9 @@ impl Rounds<'_> {
                 }
                 done += 1;
                 pace.taken(cell);
+                if position + 1 == cells.len() && stopped.is_none() {
+                    self.look(round + 1, &mut pace, progress);
+                }
                 progress(Progress::Taken {
                     done,
                     gbps: Metric::Throughput.value(&sample).map(|bps| bps / 1e9),
@@ -271,8 +286,24 @@ impl Rounds<'_> {
                     return Ok(stopped);
                 }
             }
+            if self.until.is_some() {
+                break;
+            }
         }
         Ok(None)
+    }
+
+    /// Looks, after a whole round, whether another one is needed.
+    fn look(&mut self, rounds: u32, pace: &mut Pace<'_>, progress: &mut dyn FnMut(Progress)) {
+        let Some(watch) = &self.watch else { return };
+        let look = watch.look(rounds, self.began.elapsed().as_secs_f64());
+        self.until = look.end;
+        pace.expect(look.rounds - rounds);
+        progress(Progress::Looked {
+            known: look.known,
+            asked: look.asked,
+            rounds: look.rounds,
+        });
     }
 
     /// Takes and writes one sample. An interrupted one is dropped.
@@ -298,6 +329,9 @@ impl Rounds<'_> {
         sample.took_s = started.elapsed().as_secs_f64();
         self.directory.append(sample)?;
         self.written += 1;
+        if let Some(watch) = &mut self.watch {
+            watch.taken(sample);
+        }
         self.measured_s += sample.stream.as_ref().map_or(0.0, |stream| stream.seconds);
         Ok(taken
             .err()
@@ -309,7 +343,7 @@ impl Rounds<'_> {
 fn placed(experiment: &Experiment, cores: Cores) -> Experiment {
     let mut experiment = experiment.clone();
     experiment.plan.cores = cores;
-    for cell in &mut experiment.cells {
+    for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
         cell.network.cores = cores;
     }
     experiment

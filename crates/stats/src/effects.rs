@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Effect;
 use wirecost_model::metric::Metric;
-use wirecost_model::plan::Levels;
+use wirecost_model::plan::{Ask, Levels};
 use wirecost_model::sample::Sample;
 
 use crate::ratio::{PairedRatio, has_log};
-use crate::sequential::Stopping;
+use crate::sequential::{Aim, Stopping, look};
 use crate::{TCP_STREAM, verdict};
 
 /// Compares every level of every varied factor with the factor's first, the other factors equal,
@@ -51,7 +51,25 @@ pub struct Contrast {
 impl Contrast {
     /// The effect with its interval and verdict.
     pub fn effect(&self, worth: f64, stopping: Stopping) -> Effect {
-        let ratio = PairedRatio::of_logs(&self.logs, stopping);
+        self.judged(PairedRatio::of_logs(&self.logs, stopping), worth)
+    }
+
+    /// The effect of a run until it is known that something other than its rule has stopped: with the
+    /// lasting interval, which is right whatever made somebody stop. It has none while that is endless, and
+    /// none below [`Aim::MIN_ROUNDS`].
+    pub fn lasting_effect(&self, aim: &Aim, ends_at: u32) -> Effect {
+        let look = look(&self.logs, aim, ends_at);
+        let enough = self.logs.len() >= Aim::MIN_ROUNDS as usize;
+        let lasting = look.lasting.filter(|ends| enough && ends.high.is_finite());
+        let ratio = PairedRatio {
+            low: lasting.map(|ends| ends.low),
+            high: lasting.map(|ends| ends.high),
+            ..look.ratio
+        };
+        self.judged(ratio, aim.worth)
+    }
+
+    fn judged(&self, ratio: PairedRatio, worth: f64) -> Effect {
         Effect {
             factor: self.factor.clone(),
             from: self.from.clone(),
@@ -99,6 +117,23 @@ pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
         }
     }
     contrasts
+}
+
+/// The contrasts that a run until it is known waits for: those asked for that have a pair. One of
+/// which a cell cannot be measured would never be settled.
+pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast> {
+    contrasts
+        .iter()
+        .filter(move |contrast| ask.asks(contrast.metric) && !contrast.logs.is_empty())
+}
+
+/// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which
+/// both are valid, for [`crate::validity::self_test`]; empty where the run has no twin.
+pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], metric: Metric) -> Vec<f64> {
+    let Some((first, twin)) = experiment.cells.first().zip(experiment.twin.as_ref()) else {
+        return Vec::new();
+    };
+    Figures::of(metric, samples).each_round(|log| Some(log(twin)? - log(first)?))
 }
 
 /// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.

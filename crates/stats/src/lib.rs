@@ -41,7 +41,7 @@ mod verdict;
 
 pub use bootstrap::bootstrap_mean;
 pub use compare::{Unpaired, compare};
-pub use effects::{Contrast, contrasts, effects};
+pub use effects::{Contrast, asked, contrasts, effects, self_test_logs};
 pub use factorial::{Factorial, Interaction, Main, Says, View, factorial};
 pub use family::{Corrected, correct, holm};
 pub use hodges_lehmann::{Centre, hodges_lehmann, mann_whitney, shift};

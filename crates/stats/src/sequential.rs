@@ -13,6 +13,7 @@ mod look;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use wirecost_model::plan::Repeat;
 
 pub use boundary::{BOUNDARY, FIXED_ALPHA, IN_A_ROW, SEQUENTIAL_ALPHA};
 pub use forecast::{Forecast, chance_settled, forecast, rounds_needed};
@@ -78,6 +79,17 @@ pub enum AimError {
 impl Aim {
     /// Below four rounds the spread seen says next to nothing about the spread.
     pub const MIN_ROUNDS: u32 = 4;
+
+    /// What a plan asks for; `None` where it has a fixed number of rounds.
+    pub fn of(repeat: &Repeat) -> Option<Self> {
+        let until = repeat.until?;
+        Some(Self {
+            precision: until.precision,
+            worth: repeat.worth,
+            min_rounds: until.min_rounds,
+            max_rounds: repeat.rounds,
+        })
+    }
 
     /// Checks every field.
     ///

@@ -60,6 +60,7 @@ fn meaning(key: &Key) -> String {
         Presence::Required => " It must be there.".to_owned(),
         Presence::Optional => String::new(),
         Presence::Default(value) => format!(" Default: `{value}`."),
+        Presence::Until(value) => format!(" Default in a run until it is known: `{value}`."),
     };
     let factor = if key.factor { " A factor." } else { "" };
     format!(

@@ -75,6 +75,8 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "has no level",
         "stands twice",
         "switches the same things as",
+        "cannot stand beside",
+        "is above `repeat.max_rounds`",
     ])
     // Amounts as text.
     || (is_text(written)

@@ -1,14 +1,14 @@
 //! What each change does: every effect's ratio and interval beside the band that is not worth it.
 
 use minijinja::Value;
-use wirecost_model::effect::Effect;
 use wirecost_model::metric::{Direction, Metric};
-use wirecost_stats::Margin;
+use wirecost_stats::{Margin, Method};
 
 use super::chart::{Chart, Panel, Table};
 use super::scale::Scale;
 use super::svg::{Svg, points};
 use super::verdicts::{class, ratio, sign, word};
+use crate::beside::EffectResult;
 use crate::document::Document;
 use crate::words;
 
@@ -30,7 +30,7 @@ pub(super) fn charts(doc: &Document) -> Vec<Chart> {
     Metric::of(doc.cores)
         .iter()
         .filter_map(|&metric| {
-            let effects: Vec<&Effect> = doc
+            let effects: Vec<&EffectResult> = doc
                 .effects
                 .iter()
                 .filter(|effect| effect.metric == metric)
@@ -40,7 +40,7 @@ pub(super) fn charts(doc: &Document) -> Vec<Chart> {
         .collect()
 }
 
-fn chart(doc: &Document, metric: Metric, effects: &[&Effect]) -> Chart {
+fn chart(doc: &Document, metric: Metric, effects: &[&EffectResult]) -> Chart {
     let (id, label) = match metric {
         Metric::Throughput => ("effects-throughput", "effects-throughput-title"),
         Metric::SenderCpu => ("effects-sender-cpu", "effects-sender-cpu-title"),
@@ -76,11 +76,11 @@ fn chart(doc: &Document, metric: Metric, effects: &[&Effect]) -> Chart {
 }
 
 /// The largest effects, in their own order.
-pub(super) fn shown<'a>(effects: &[&'a Effect], most: usize) -> Vec<&'a Effect> {
+pub(super) fn shown<'a>(effects: &[&'a EffectResult], most: usize) -> Vec<&'a EffectResult> {
     if effects.len() <= most {
         return effects.to_vec();
     }
-    let size = |effect: &Effect| effect.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    let size = |effect: &EffectResult| effect.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     let mut order: Vec<usize> = (0..effects.len()).collect();
     order.sort_by(|&a, &b| f64::total_cmp(&size(effects[b]), &size(effects[a])));
     order.truncate(most);
@@ -89,7 +89,7 @@ pub(super) fn shown<'a>(effects: &[&'a Effect], most: usize) -> Vec<&'a Effect> 
 }
 
 /// The ends of the axis: every ratio and the band, and the intervals as far as they are near.
-fn ends(effects: &[&Effect], margin: Margin) -> (f64, f64) {
+fn ends(effects: &[&EffectResult], margin: Margin) -> (f64, f64) {
     let ratios = || effects.iter().filter_map(|effect| effect.ratio);
     let low = ratios().fold(margin.low, f64::min);
     let high = ratios().fold(margin.high, f64::max);
@@ -101,12 +101,12 @@ fn ends(effects: &[&Effect], margin: Margin) -> (f64, f64) {
     )
 }
 
-fn draw(doc: &Document, metric: Metric, effects: &[&Effect], label: &str) -> String {
+fn draw(doc: &Document, metric: Metric, effects: &[&EffectResult], label: &str) -> String {
     let margin = Margin::of(doc.repeat.worth);
     let (low, high) = ends(effects, margin);
     let (scale, ticks) = Scale::ratios(low, high, (LABEL, RIGHT - 16.0), 34.0);
-    let same = |a: &&Effect, b: &&Effect| (&a.factor, &a.to) == (&b.factor, &b.to);
-    let groups: Vec<&[&Effect]> = effects.chunk_by(|a, b| same(a, b)).collect();
+    let same = |a: &&EffectResult, b: &&EffectResult| (&a.factor, &a.to) == (&b.factor, &b.to);
+    let groups: Vec<&[&EffectResult]> = effects.chunk_by(|a, b| same(a, b)).collect();
     let top = 8.0;
     let rows = effects.len() as f64 * ROW + groups.len() as f64 * (ROW + 6.0);
     let bottom = top + rows;
@@ -150,7 +150,7 @@ fn draw(doc: &Document, metric: Metric, effects: &[&Effect], label: &str) -> Str
     svg.finish("forest", WIDTH, bottom + 44.0, label)
 }
 
-fn row(svg: &mut Svg, doc: &Document, effect: &Effect, scale: &Scale, y: f64) {
+fn row(svg: &mut Svg, doc: &Document, effect: &EffectResult, scale: &Scale, y: f64) {
     svg.open(&format!("effect {}", class(effect.verdict)), None);
     let place = words::levels(&doc.factors, &effect.where_);
     let place = if place.is_empty() {
@@ -199,7 +199,7 @@ fn row(svg: &mut Svg, doc: &Document, effect: &Effect, scale: &Scale, y: f64) {
     svg.close();
 }
 
-fn table(doc: &Document, metric: Metric, effects: &[&Effect]) -> Table {
+fn table(doc: &Document, metric: Metric, effects: &[&EffectResult]) -> Table {
     let heads = [
         "change",
         "other factors",
@@ -208,6 +208,11 @@ fn table(doc: &Document, metric: Metric, effects: &[&Effect]) -> Table {
         "high#",
         "verdict",
         "rounds#",
+        "p#",
+        "p, all effects#",
+        "verdict, all effects",
+        "signed rank",
+        "bootstrap",
     ];
     let mut table = Table::new(&format!("Effects on {}", metric.words()), heads);
     let end = |end: Option<f64>| end.map_or_else(|| "–".into(), |end| format!("{end:.3}"));
@@ -220,8 +225,38 @@ fn table(doc: &Document, metric: Metric, effects: &[&Effect]) -> Table {
             end(effect.high),
             effect.verdict.to_string(),
             effect.rounds.to_string(),
+            p(effect.corrected.and_then(|corrected| corrected.p)),
+            p(effect.corrected.and_then(|corrected| corrected.adjusted_p)),
+            effect
+                .corrected
+                .map_or_else(|| "–".into(), |corrected| corrected.verdict.to_string()),
+            opinion(effect, Method::SignedRank),
+            opinion(effect, Method::Bootstrap),
         ];
         table.row(None, fields);
     }
     table.finish("`effects` of `wirecost report RUN_DIR --json`.")
+}
+
+/// A p-value with as many digits as tell something.
+fn p(p: Option<f64>) -> String {
+    match p {
+        None => "–".into(),
+        Some(p) if p < 0.0001 => "<0.0001".into(),
+        Some(p) => format!("{p:.4}"),
+    }
+}
+
+/// What another method says: its estimate and interval.
+fn opinion(effect: &EffectResult, method: Method) -> String {
+    let opinion = effect.second_opinions.iter().find(|o| o.method == method);
+    opinion.map_or_else(
+        || "–".into(),
+        |o| {
+            format!(
+                "{:.3} [{:.3}, {:.3}]",
+                o.ratio, o.interval.low, o.interval.high
+            )
+        },
+    )
 }

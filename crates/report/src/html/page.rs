@@ -9,7 +9,8 @@ use super::verdicts::{Meaning, Verdicts};
 use super::{cells, cpu, drift, forest, strip, summary, verdicts, window};
 use crate::document::{Document, Ending};
 use crate::read::Reading;
-use crate::{notes, short, words};
+use crate::until::Intervals;
+use crate::{beside, notes, short, until, validity, words};
 
 /// Kinds of invalid samples listed at the top; all are in the table of samples.
 const INVALID: usize = 12;
@@ -26,8 +27,15 @@ pub(super) struct Page {
     answers: Vec<Sentence>,
     /// Why the run is not what the plan asked for.
     stopped: Option<Sentence>,
+    /// How a run until it is known stopped.
+    until: Option<String>,
     invalid: Option<Oddity>,
     marked: Option<String>,
+    /// Samples of the plan that do not count.
+    missing: Option<String>,
+    findings: Vec<String>,
+    /// Where one factor's effect depends on another's level.
+    depends: Vec<String>,
     warnings: Vec<String>,
     worth: String,
     verdicts: Option<Verdicts>,
@@ -104,8 +112,12 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
             .map(|text| sentence(text))
             .collect(),
         stopped: notes::stopped(doc).map(|(lead, rest)| Sentence { lead, rest }),
+        until: until::sentence(doc),
         invalid: invalid(doc),
         marked: notes::marked(doc),
+        missing: validity::missing(doc),
+        findings: validity::sentences(doc),
+        depends: beside::dependences(doc, true),
         warnings: doc.warnings.clone(),
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),
         verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc)),
@@ -282,8 +294,17 @@ fn measured(doc: &Document, run: &Run) -> Vec<String> {
             .into(),
         format!(
             "Intervals are 95 % Student's t intervals: of the logarithms of the paired ratios for effects, of the mean for a \
-             cell. A change of {} is called worth it.",
-            wirecost_model::units::format_fraction(doc.repeat.worth)
+             cell. A change of {} is called worth it.{}",
+            wirecost_model::units::format_fraction(doc.repeat.worth),
+            match doc.until.as_ref().map(|until| until.intervals) {
+                None => "",
+                Some(Intervals::Reported) =>
+                    " The number of rounds was not fixed: effects have t intervals at 95.7 %, which cover 95 % where \
+                     the rule stops (docs/statistics.md).",
+                Some(Intervals::Lasting) =>
+                    " The number of rounds was not fixed, and the rule did not stop the run: effects have intervals by \
+                     O'Brien and Fleming's boundary, which may be looked at at any time (docs/statistics.md).",
+            }
         ),
     ]
 }

@@ -1,10 +1,11 @@
 //! The table of verdicts, and how a verdict looks.
 
 use serde::Serialize;
-use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
 
 use super::chart::ROWS;
+use crate::beside::{self, EffectResult};
 use crate::document::Document;
 use crate::words;
 
@@ -43,7 +44,7 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
 }
 
 /// `×1.52 [1.45, 1.60]`.
-pub(super) fn ratio(effect: &Effect) -> String {
+pub(super) fn ratio(effect: &EffectResult) -> String {
     words::ratio_and_interval(effect.ratio, effect.low, effect.high).map_or_else(
         || "no valid pair".into(),
         |ratio| ratio.replacen('x', "×", 1),
@@ -84,6 +85,8 @@ struct Field {
     interval: Option<String>,
     /// Where there are fewer rounds than in the run.
     rounds: Option<String>,
+    /// Where another method, or the whole family, says otherwise.
+    remarks: Vec<String>,
 }
 
 /// One word, the rest of which the page explains.
@@ -102,10 +105,10 @@ pub(super) fn table(doc: &Document) -> Verdicts {
     let metrics = Metric::of(doc.cores);
     let mut groups: Vec<Group> = Vec::new();
     // The effects of one pair of cells follow each other, a metric each.
-    let same = |a: &Effect, b: &Effect| {
+    let same = |a: &EffectResult, b: &EffectResult| {
         (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
     };
-    let pairs: Vec<&[Effect]> = doc.effects.chunk_by(same).collect();
+    let pairs: Vec<&[EffectResult]> = doc.effects.chunk_by(same).collect();
     for pair in pairs.iter().take(ROWS) {
         let contrast = words::contrast(&pair[0].factor, &pair[0].from, &pair[0].to);
         let line = Line {
@@ -114,7 +117,7 @@ pub(super) fn table(doc: &Document) -> Verdicts {
                 .iter()
                 .map(|metric| {
                     let effect = pair.iter().find(|effect| effect.metric == *metric)?;
-                    Some(field(effect, doc.rounds_done))
+                    Some(field(doc, effect))
                 })
                 .collect(),
         };
@@ -138,7 +141,8 @@ pub(super) fn table(doc: &Document) -> Verdicts {
     }
 }
 
-fn field(effect: &Effect, rounds_done: u32) -> Field {
+fn field(doc: &Document, effect: &EffectResult) -> Field {
+    let rounds_done = doc.rounds_done;
     let text = ratio(effect);
     let (ratio, interval) = match text.split_once(' ') {
         Some((ratio, interval)) if interval.starts_with('[') => {
@@ -158,6 +162,7 @@ fn field(effect: &Effect, rounds_done: u32) -> Field {
             n if n < rounds_done => Some(format!("{n} of {rounds_done} rounds")),
             _ => None,
         },
+        remarks: beside::remarks(effect, doc.effects.len()),
     }
 }
 

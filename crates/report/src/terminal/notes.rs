@@ -3,7 +3,7 @@
 
 use super::page::{Page, Style, glue};
 use crate::document::Document;
-use crate::{notes, words};
+use crate::{notes, validity, words};
 
 /// Lines of invalid samples before the rest is only counted.
 const INVALID_LINES: usize = 8;
@@ -43,8 +43,11 @@ pub(super) fn oddities(doc: &Document, page: &mut Page) {
             ));
         }
     }
-    if let Some(marked) = notes::marked(doc) {
-        page.paragraph(&marked);
+    for sentence in validity::missing(doc).into_iter().chain(notes::marked(doc)) {
+        page.paragraph(&sentence);
+    }
+    for sentence in validity::sentences(doc) {
+        page.paragraph(&sentence);
     }
     for warning in &doc.warnings {
         let label = page.paint(Style::Worse, "Warning:");

@@ -1,11 +1,12 @@
 //! One line per effect.
 
 use wirecost_model::cell::Factor;
-use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
 use wirecost_model::units::format_fraction;
 
 use super::page::{Page, Style, glue};
+use crate::beside::{self, EffectResult};
 use crate::document::Document;
 use crate::words;
 
@@ -18,24 +19,29 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
         format_fraction(doc.repeat.worth)
     ));
     for factor in &doc.factors {
-        let effects: Vec<&Effect> = doc
+        let effects: Vec<&EffectResult> = doc
             .effects
             .iter()
             .filter(|effect| effect.factor == factor.key)
             .collect();
-        let (throughput, cpu): (Vec<&Effect>, Vec<&Effect>) = effects
+        let (throughput, cpu): (Vec<&EffectResult>, Vec<&EffectResult>) = effects
             .into_iter()
             .partition(|effect| effect.metric == Metric::Throughput);
         for effect in throughput.iter().chain(&cpu) {
             let line = sentence(effect, &doc.factors, doc.rounds_done, page);
-            page.paragraph(&line);
+            let remarks = beside::remarks(effect, doc.effects.len());
+            if remarks.is_empty() {
+                page.paragraph(&line);
+            } else {
+                page.paragraph(&format!("{line}; but {}", remarks.join(", ")));
+            }
         }
         page.gap();
     }
 }
 
 /// `guest MTU 8900 instead of 1500, vxlan, offload none: throughput x1.52 [1.45, 1.60] - pays`.
-fn sentence(effect: &Effect, factors: &[Factor], rounds_done: u32, page: &Page) -> String {
+fn sentence(effect: &EffectResult, factors: &[Factor], rounds_done: u32, page: &Page) -> String {
     let mut what = words::contrast(&effect.factor, &effect.from, &effect.to);
     if !effect.where_.is_empty() {
         what.push_str(", ");

@@ -37,14 +37,14 @@ fn more_connections_take_longer_to_make() {
 fn the_time_left_before_the_first_sample_is_the_forecast_without_the_labs() {
     let plan = experiment("name: x\nload: { tcp-stream: { streams: [1, 8] } }\n");
     let forecast = forecast(&plan, 1);
-    let left = Pace::new(&plan).left_s(0.0);
+    let left = Pace::new(&plan, plan.plan.repeat.rounds).left_s(0.0);
     assert!(close(left, forecast.total_s - forecast.labs_s));
 }
 
 #[test]
 fn a_run_at_half_the_pace_takes_twice_the_time_and_ends_with_none_left() {
     let plan = experiment("name: x\nrepeat: { rounds: 4, seconds: 0.8, warmup: 0.2 }\n");
-    let mut pace = Pace::new(&plan);
+    let mut pace = Pace::new(&plan, plan.plan.repeat.rounds);
     let cell = &plan.cells[0];
     let one = sample_s(&plan.plan.repeat, cell);
     pace.taken(cell);
@@ -68,4 +68,48 @@ fn labs_that_do_not_fit_at_the_same_time_are_built_again() {
     let built = forecast(&mtus(MAX_LABS + 4), 1).labs;
     // Each of 12 at least once, at most once in each of 5 rounds.
     assert!(built > 12 && built <= 60, "{built}");
+}
+
+const UNTIL: &str =
+    "name: x\nguest_mtu: [1400, 1500]\nrepeat: { precision: 2%, seconds: 0.8, warmup: 0.2 }\n";
+
+#[test]
+fn a_run_until_it_is_known_is_forecast_by_the_assumed_spread_within_its_rounds_and_budget() {
+    let plan = experiment(UNTIL);
+    let free = forecast(&plan, 1);
+    let needed = rounds_until_known(&plan.plan.repeat, ASSUMED_SD).expect("a number");
+    assert_eq!((free.rounds, free.samples), (needed, 2 * needed));
+    assert!((10..60).contains(&needed), "{needed}");
+
+    let few = forecast(&experiment(&UNTIL.replace("2%", "2%, max_rounds: 9")), 1);
+    assert_eq!(few.rounds, 9);
+    // A round takes about two seconds.
+    let short = forecast(&experiment(&UNTIL.replace("2%", "2%, budget: 17s")), 1);
+    assert_eq!(short.rounds, 8);
+    let shorter = forecast(&experiment(&UNTIL.replace("2%", "2%, budget: 5s")), 1);
+    assert_eq!(shorter.rounds, 6, "the least are measured all the same");
+}
+
+#[test]
+fn wilder_samples_need_more_rounds_and_a_fixed_number_is_no_question() {
+    let repeat = experiment(UNTIL).plan.repeat;
+    let rounds = [0.01, 0.02, 0.03, 0.05].map(|sd| rounds_until_known(&repeat, sd));
+    assert!(rounds.is_sorted() && rounds[0] < rounds[3], "{rounds:?}");
+    assert_eq!(
+        rounds_until_known(&experiment("name: x\n").plan.repeat, 0.03),
+        None
+    );
+}
+
+#[test]
+fn what_a_look_expects_is_the_time_left() {
+    let plan = experiment(UNTIL);
+    let mut pace = Pace::new(&plan, 20);
+    for cell in &plan.cells {
+        pace.taken(cell);
+    }
+    let round = round_s(&plan);
+    assert!(close(pace.left_s(round), 19.0 * round));
+    pace.expect(4);
+    assert!(close(pace.left_s(round), 4.0 * round));
 }

@@ -47,6 +47,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
         levels: levels.iter().map(ToString::to_string).collect(),
     };
     Experiment {
+        twin: None,
         plan: Plan {
             name: "small".into(),
             description: None,
@@ -68,11 +69,13 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 socket_buffer: vec![None],
             },
             repeat: Repeat {
+                until: None,
                 rounds: 3,
                 seconds: 1.0,
                 warmup: 0.2,
                 worth: 0.05,
             },
+            self_test: false,
             exclude: Vec::new(),
             published: None,
             seed: Some(1),

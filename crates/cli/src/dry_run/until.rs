@@ -1,0 +1,81 @@
+//! What a run until it is known asks for, and how many rounds that may take.
+
+use serde::Serialize;
+use wirecost_model::cell::Experiment;
+use wirecost_model::plan::Ask;
+use wirecost_model::units::format_fraction;
+use wirecost_run::{ASSUMED_SD, rounds_until_known};
+
+use crate::screen;
+
+/// Spreads of a sample for which the rounds are given.
+const SPREADS: [f64; 5] = [0.01, 0.02, ASSUMED_SD, 0.05, 0.08];
+
+/// The plan's rule and what it comes to.
+#[derive(Debug, Serialize)]
+pub(super) struct Line {
+    precision: f64,
+    worth: f64,
+    budget_s: f64,
+    pub(super) min_rounds: u32,
+    max_rounds: u32,
+    ask: Ask,
+    /// The relative standard deviation of a sample with which the expected time is worked out.
+    assumed_sd: f64,
+    /// Rounds that one effect takes four times of five, at the margin, by that deviation.
+    rounds_by_sd: Vec<BySpread>,
+}
+
+#[derive(Debug, Serialize)]
+struct BySpread {
+    sd: f64,
+    /// Not minding the most; `null` is more than anybody would wait for.
+    rounds: Option<u32>,
+}
+
+pub(super) fn line(experiment: &Experiment) -> Option<Line> {
+    let repeat = &experiment.plan.repeat;
+    let until = repeat.until?;
+    Some(Line {
+        precision: until.precision,
+        worth: repeat.worth,
+        budget_s: until.budget_s,
+        min_rounds: until.min_rounds,
+        max_rounds: repeat.rounds,
+        ask: until.ask,
+        assumed_sd: ASSUMED_SD,
+        rounds_by_sd: SPREADS
+            .iter()
+            .map(|&sd| BySpread {
+                sd,
+                rounds: rounds_until_known(repeat, sd),
+            })
+            .collect(),
+    })
+}
+
+pub(super) fn text(line: &Line) -> String {
+    let asked = match line.ask {
+        Ask::All => "every effect",
+        Ask::Throughput => "every effect on throughput",
+        Ask::Cpu => "every effect on CPU",
+    };
+    let rounds = line.rounds_by_sd.iter().map(|by| {
+        let rounds = by
+            .rounds
+            .map_or_else(|| "too many".into(), |rounds| rounds.to_string());
+        format!("{} at {}", rounds, format_fraction(by.sd))
+    });
+    let rounds: Vec<String> = rounds.collect();
+    format!(
+        "It goes on until {asked} has its verdict against {} or an interval of ±{}, at most {} rounds or {}. How long \
+         that takes depends on how much samples of one cell vary, which only the run can tell: the time above assumes {}. \
+         Rounds for an effect right at the margin, where it takes most, by that spread: {}.",
+        format_fraction(line.worth),
+        format_fraction(line.precision),
+        line.max_rounds,
+        screen::duration(line.budget_s),
+        format_fraction(line.assumed_sd),
+        rounds.join(", ")
+    )
+}

@@ -1,0 +1,102 @@
+//! How often and how long: a fixed number of rounds, or rounds until it is known.
+
+use wirecost_model::plan::{Ask, Repeat, Until};
+
+use crate::decode::value;
+use crate::keys::{self, Key};
+use crate::read::{Entry, Fields, Reader};
+use crate::values::{number, whole32, word};
+
+/// The keys of a run that goes on until it is known: one of them makes it one.
+static UNTIL: [&Key; 5] = [
+    &keys::PRECISION,
+    &keys::BUDGET,
+    &keys::MIN_ROUNDS,
+    &keys::MAX_ROUNDS,
+    &keys::ASK,
+];
+
+pub(crate) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
+    let rounds = value(reader, fields, &keys::ROUNDS, whole32);
+    let seconds = value(reader, fields, &keys::SECONDS, number);
+    let warmup = value(reader, fields, &keys::WARMUP, number);
+    let worth = value(reader, fields, &keys::WORTH, number);
+    let written = |reader: &mut Reader, key| {
+        let entry = fields.get(reader, key)?;
+        entry.written.then_some(entry)
+    };
+    let (rounds, until) = match UNTIL.iter().find_map(|key| written(reader, key)) {
+        None => (rounds, None),
+        Some(first) => {
+            if let Some(fixed) = written(reader, &keys::ROUNDS) {
+                beside(reader, &fixed, &first);
+            }
+            let (most, until) = until(reader, fields)?;
+            (Some(most), Some(until))
+        }
+    };
+    Some(Repeat {
+        rounds: rounds?,
+        seconds: seconds?,
+        warmup: warmup?,
+        worth: worth?,
+        until,
+    })
+}
+
+/// The most rounds, and when fewer will do.
+fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, Until)> {
+    let precision = value(reader, fields, &keys::PRECISION, number);
+    let budget_s = value(reader, fields, &keys::BUDGET, number);
+    let min_rounds = value(reader, fields, &keys::MIN_ROUNDS, whole32);
+    let max_rounds = value(reader, fields, &keys::MAX_ROUNDS, whole32);
+    let ask = value(reader, fields, &keys::ASK, word).map(|word| match word {
+        "throughput" => Ask::Throughput,
+        "cpu" => Ask::Cpu,
+        _ => Ask::All,
+    });
+    let (least, most) = (min_rounds?, max_rounds?);
+    if least > most {
+        above(reader, fields, least, most);
+    }
+    let until = Until {
+        precision: precision?,
+        min_rounds: least,
+        budget_s: budget_s?,
+        ask: ask?,
+    };
+    Some((most, until))
+}
+
+fn beside(reader: &mut Reader, fixed: &Entry<'_>, until: &Entry<'_>) {
+    let message = format!("`{}` cannot stand beside `{}`", fixed.path, until.path);
+    let help = format!(
+        "`rounds` is a fixed number of rounds, `{}` belongs to a run until it is known: leave one of them out \
+         (`max_rounds` is the most rounds of such a run)",
+        until.key.name()
+    );
+    let (span, label) = (fixed.node.span.clone(), "two ways to say how often");
+    reader.fault(span, &fixed.path, message, label, help);
+}
+
+/// Points at what the plan says, not at a default.
+fn above(reader: &mut Reader, fields: &Fields<'_>, least: u32, most: u32) {
+    let ends = [&keys::MIN_ROUNDS, &keys::MAX_ROUNDS].map(|key| fields.get(reader, key));
+    let [Some(least_entry), Some(most_entry)] = ends else {
+        return;
+    };
+    let by_default = |entry: &Entry<'_>| if entry.written { "" } else { " by default" };
+    let message = format!(
+        "`repeat.min_rounds`, {least}{}, is above `repeat.max_rounds`, {most}{}",
+        by_default(&least_entry),
+        by_default(&most_entry)
+    );
+    let (at, label, help) = if least_entry.written {
+        let help = format!("write {most} or less, or a larger `max_rounds`");
+        (least_entry, format!("above {most}"), help)
+    } else {
+        let help = format!("write {least} or more, or a smaller `min_rounds`");
+        (most_entry, format!("below {least}"), help)
+    };
+    reader.fault(at.node.span.clone(), &at.path, message, label, help);
+}

@@ -1,0 +1,107 @@
+//! What a run shows where nothing differs: its first cell against itself.
+
+use serde::Serialize;
+use wirecost_model::metric::Metric;
+use wirecost_model::record::Run;
+use wirecost_stats::validity::{SelfTest, self_test};
+use wirecost_stats::{Stopping, self_test_logs};
+
+use crate::document::{CellResult, Document};
+use crate::until::Basis;
+use crate::words;
+
+/// The first cell of a run and its twin.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SelfTestResult {
+    /// The cell that was measured twice.
+    pub cell: u32,
+    /// Its second measurement, under its own number.
+    pub twin: CellResult,
+    /// Per metric what the two show.
+    pub metrics: Vec<MetricSelfTest>,
+}
+
+/// A metric's self-test.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MetricSelfTest {
+    /// Which figure.
+    pub metric: Metric,
+    /// The twin over the cell, and what follows.
+    #[serde(flatten)]
+    pub test: SelfTest,
+}
+
+pub(crate) fn judge(run: &Run, twin: CellResult, basis: Basis) -> SelfTestResult {
+    let experiment = &run.head.experiment;
+    let stopping = match basis {
+        Basis::Ended(stopping) => stopping,
+        // It warns: too early is better than not at all.
+        Basis::Looking { .. } => Stopping::Sequential,
+    };
+    let test = |&metric: &Metric| MetricSelfTest {
+        metric,
+        test: self_test(
+            &self_test_logs(experiment, &run.samples, metric),
+            experiment.plan.repeat.worth,
+            stopping,
+        ),
+    };
+    SelfTestResult {
+        cell: 0,
+        twin,
+        metrics: Metric::of(experiment.plan.cores).iter().map(test).collect(),
+    }
+}
+
+/// What the result leads with where the self-test shows an effect; `times` as for ratios.
+pub(crate) fn alarm(doc: &Document, times: char) -> Option<String> {
+    let result = doc.self_test.as_ref()?;
+    let shown = |beyond: bool| {
+        let of = result
+            .metrics
+            .iter()
+            .filter(move |one| one.test.shows_effect && (one.test.beyond_worth || !beyond));
+        of.map(|one| figure(one, times)).collect::<Vec<_>>()
+    };
+    let (beyond, any) = (shown(true), shown(false));
+    if !beyond.is_empty() {
+        return Some(format!(
+            "Do not rely on this run: its first cell, measured twice in every round, differs from itself by more than is \
+             worth it, in {}.",
+            beyond.join(", ")
+        ));
+    }
+    (!any.is_empty()).then(|| {
+        format!(
+            "The self-test shows an effect where there is none: the first cell, measured twice in every round, differs from \
+             itself in {}. By chance that happens to one run in twenty for each figure; differences of this size say nothing here.",
+            any.join(", ")
+        )
+    })
+}
+
+/// What the self-test shows, where that is nothing.
+pub(crate) fn passed(doc: &Document, times: char) -> Option<String> {
+    let result = doc.self_test.as_ref()?;
+    if result.metrics.iter().any(|one| one.test.shows_effect) {
+        return None;
+    }
+    let figures: Vec<String> = result
+        .metrics
+        .iter()
+        .map(|one| figure(one, times))
+        .collect();
+    Some(format!(
+        "Self-test: the first cell against itself shows no effect: {}.",
+        figures.join(", ")
+    ))
+}
+
+/// `throughput x1.01 [0.98, 1.04]`.
+fn figure(one: &MetricSelfTest, times: char) -> String {
+    let ratio = one.test.ratio;
+    let ratio = words::ratio_and_interval(ratio.ratio, ratio.low, ratio.high);
+    let ratio = ratio.unwrap_or_else(|| "without a valid pair".into());
+    let ratio = ratio.replacen('x', &times.to_string(), 1);
+    format!("{} {ratio}", one.metric.words())
+}

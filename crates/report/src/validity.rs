@@ -1,0 +1,134 @@
+//! What speaks against a result, in words. Nothing is removed because of it.
+
+use wirecost_stats::validity::{FarSample, Finding, Trend};
+
+use crate::document::Document;
+use crate::words;
+
+/// Outliers that are named one by one; all are in the JSON document.
+const NAMED: usize = 8;
+
+/// A sentence for every finding; the outliers in one together.
+pub(crate) fn sentences(doc: &Document) -> Vec<String> {
+    let mut sentences: Vec<String> = doc
+        .findings
+        .iter()
+        .filter_map(|finding| sentence(doc, finding))
+        .collect();
+    sentences.extend(outliers(doc));
+    sentences
+}
+
+/// Samples that the plan asked for and that do not count; nothing where all do.
+pub(crate) fn missing(doc: &Document) -> Option<String> {
+    let (taken, planned) = (doc.samples, doc.samples_planned?);
+    let valid = taken - doc.invalid.len() as u32;
+    (valid < planned).then(|| {
+        format!(
+            "Of {} in the plan {taken} were taken, and {valid} count.",
+            words::count(planned as usize, "sample")
+        )
+    })
+}
+
+fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
+    match finding {
+        Finding::Drift {
+            metric,
+            change,
+            trend,
+        } => Some(format!(
+            "Drift: {} {} over the rounds, {} from the first to the last ({}); comparisons within rounds do not mind it.",
+            metric.words(),
+            if *change > 1.0 { "rose" } else { "fell" },
+            words::ratio(*change),
+            p(trend)
+        )),
+        Finding::ForeignLoad {
+            metric,
+            per_core,
+            trend,
+        } => Some(format!(
+            "Foreign load: {} went with what others used of this machine, {} for a core of theirs ({}); measure on a \
+             quieter machine.",
+            metric.words(),
+            words::ratio(*per_core),
+            p(trend)
+        )),
+        Finding::TwoModes {
+            metric,
+            cell,
+            ratio,
+            modes,
+        } => Some(format!(
+            "Two modes: {} of {} has good and bad runs {} apart, {:.0}% of {} in the lower mode; its mean depends on how \
+             many of each there were.",
+            metric.words(),
+            name(doc, *cell),
+            words::ratio(*ratio),
+            modes.low_share * 100.0,
+            words::count(modes.n as usize, "sample"),
+        )),
+        Finding::Outliers { .. } => None,
+    }
+}
+
+fn p(trend: &Trend) -> String {
+    if trend.p < 0.001 {
+        "p below 0.001".into()
+    } else {
+        format!("p {:.3}", trend.p)
+    }
+}
+
+fn outliers(doc: &Document) -> Option<String> {
+    let mut named: Vec<(f64, String)> = Vec::new();
+    for finding in &doc.findings {
+        let Finding::Outliers {
+            metric,
+            cell,
+            samples,
+        } = finding
+        else {
+            continue;
+        };
+        let one = |far: &FarSample| {
+            let (round, ratio) = (far.round + 1, words::ratio(far.of_median));
+            let text = format!(
+                "{}, {}, round {round} {ratio}",
+                metric.words(),
+                name(doc, *cell)
+            );
+            (far.of_median.ln().abs(), text)
+        };
+        named.extend(samples.iter().map(one));
+    }
+    if named.is_empty() {
+        return None;
+    }
+    let count = words::count(named.len(), "figure");
+    // What is farthest from the median first: a score is large too where a cell hardly varies.
+    named.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let more = named.len().saturating_sub(NAMED);
+    let mut texts: Vec<String> = named
+        .into_iter()
+        .take(NAMED)
+        .map(|(_, text)| text)
+        .collect();
+    if more > 0 {
+        texts.push(format!("and {more} more"));
+    }
+    Some(format!(
+        "Outliers: {count} far from the others of their cell, which count all the same, as a multiple of the median: {}.",
+        texts.join("; ")
+    ))
+}
+
+fn name(doc: &Document, cell: u32) -> String {
+    let name = words::cell_numbered(doc, cell);
+    if name.is_empty() {
+        format!("cell {cell}")
+    } else {
+        name
+    }
+}

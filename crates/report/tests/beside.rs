@@ -1,0 +1,153 @@
+//! What stands beside the verdicts: other methods, the whole family, dependences, findings.
+
+mod fixture;
+
+use std::path::Path;
+
+use fixture::run;
+use wirecost_model::plan::Cores;
+use wirecost_model::record::Run;
+use wirecost_model::sample::Invalid;
+use wirecost_report::{Document, Terminal, document, html, markdown, read, terminal};
+
+fn doc(run: &Run) -> Document {
+    document(run, Path::new("/runs/x"), Vec::new())
+}
+
+/// The result in its three forms for people, without line breaks that come from a width.
+fn forms(run: &Run) -> [String; 3] {
+    let dir = fixture::write(run);
+    let reading = read(dir.path()).expect("a record");
+    let doc = document(&reading.run, dir.path(), Vec::new());
+    let options = Terminal {
+        width: 2000,
+        colour: false,
+    };
+    let page = html(&reading, &doc).expect("a page");
+    // Markdown escapes what it would take for markup.
+    let plain = markdown(&doc).replace('\\', "");
+    [terminal(&doc, options), plain, page]
+}
+
+#[track_caller]
+fn all_say(run: &Run, words: &str) {
+    for form in forms(run) {
+        assert!(form.contains(words), "{words}: {form}");
+    }
+}
+
+/// Multiplies the throughput of one cell's samples, by round.
+fn scale(run: &mut Run, cell: u32, by: impl Fn(u32) -> f64) {
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == cell) {
+        let stream = sample.stream.as_mut().expect("a stream");
+        stream.bytes = (stream.bytes as f64 * by(sample.round)) as u64;
+    }
+}
+
+#[test]
+fn a_steady_run_has_opinions_and_no_dissent() {
+    let doc = doc(&run(12, Cores::Split));
+    for effect in &doc.effects {
+        assert_eq!(effect.second_opinions.len(), 2);
+        let corrected = effect.corrected.expect("corrected");
+        assert!(corrected.adjusted_p >= corrected.p);
+    }
+    let clear = &doc.effects[0];
+    assert!(!clear.disagreement);
+    assert_eq!(clear.corrected.map(|c| c.verdict), Some(clear.verdict));
+}
+
+#[test]
+fn one_wild_round_is_a_dissent_and_an_outlier_in_every_form() {
+    let mut run = run(12, Cores::Split);
+    scale(&mut run, 4, |round| if round == 4 { 0.3 } else { 1.0 });
+    assert!(doc(&run).effects.iter().any(|effect| effect.disagreement));
+    all_say(&run, "signed rank says it makes no difference (x1.00 ");
+    let outlier = "throughput, guest MTU 8900, no encapsulation, offload none, round 5 x0.3";
+    all_say(&run, outlier);
+}
+
+#[test]
+fn few_rounds_have_no_other_opinion() {
+    let doc = doc(&run(5, Cores::Split));
+    assert!(
+        doc.effects
+            .iter()
+            .all(|effect| effect.second_opinions.is_empty())
+    );
+}
+
+#[test]
+fn a_verdict_that_does_not_stand_among_all_effects_says_so() {
+    // Barely beyond the margin, with a spread that leaves room for doubt.
+    let mut run = run(6, Cores::Split);
+    scale(&mut run, 7, |round| {
+        [1.08, 1.10, 1.14, 1.06, 1.16, 1.09][round as usize] * 0.99
+    });
+    let doc = doc(&run);
+    let weak = doc.effects.iter().find(|effect| {
+        effect
+            .corrected
+            .is_some_and(|corrected| corrected.verdict != effect.verdict)
+    });
+    assert!(weak.is_some(), "{:#?}", doc.effects);
+    all_say(&run, "among all 36 effects it ");
+}
+
+#[test]
+fn what_pays_with_one_level_only_is_said_in_words() {
+    let run = run(12, Cores::Split);
+    all_say(
+        &run,
+        "throughput: offload tunnel instead of none pays only with guest MTU 1500 (x1.67 ",
+    );
+    let doc = doc(&run);
+    let metrics: Vec<_> = doc
+        .factorials
+        .iter()
+        .map(|factorial| factorial.metric)
+        .collect();
+    assert_eq!(metrics.len(), 3);
+    assert!(doc.factorials[0].interactions.iter().any(|i| i.matters));
+}
+
+#[test]
+fn a_drift_is_named_with_its_size() {
+    let mut run = run(12, Cores::Split);
+    for cell in 0..8 {
+        scale(&mut run, cell, |round| 1.0 - 0.02 * f64::from(round));
+    }
+    all_say(&run, "Drift: throughput fell over the rounds, x0.7");
+}
+
+#[test]
+fn two_modes_are_named_with_their_shares() {
+    let mut run = run(24, Cores::Split);
+    scale(&mut run, 2, |round| if round % 2 == 0 { 0.5 } else { 1.0 });
+    all_say(
+        &run,
+        "Two modes: throughput of guest MTU 1500, vxlan, offload none has good and bad runs x2.0",
+    );
+    all_say(&run, "50% of 24 samples in the lower mode");
+}
+
+#[test]
+fn samples_are_counted_against_the_plan() {
+    let mut run = run(4, Cores::Split);
+    run.samples.truncate(20);
+    run.samples[3].invalid = Some(Invalid::Load("it broke".into()));
+    all_say(
+        &run,
+        "Of 32 samples in the plan 20 were taken, and 19 count.",
+    );
+    let whole = fixture::run(4, Cores::Split);
+    for form in forms(&whole) {
+        assert!(!form.contains("samples in the plan"), "{form}");
+    }
+}
+
+#[test]
+fn what_is_read_again_is_judged_the_same() {
+    let run = run(12, Cores::Split);
+    assert_eq!(doc(&run), doc(&run));
+}

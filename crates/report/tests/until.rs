@@ -1,0 +1,142 @@
+//! Runs that go on until it is known, as every form of the result tells of them.
+
+mod fixture;
+
+use std::path::Path;
+
+use fixture::run;
+use wirecost_model::effect::Verdict;
+use wirecost_model::plan::{Ask, Cores, Until};
+use wirecost_model::record::{Outcome, Run, UntilEnd, Why};
+use wirecost_report::{Document, Intervals, Terminal, document, html, markdown, read, terminal};
+
+/// A run of so many rounds that ended for that reason, of at most 60.
+fn until(rounds: u32, why: Option<Why>) -> Run {
+    let mut run = run(rounds, Cores::Split);
+    let repeat = &mut run.head.experiment.plan.repeat;
+    repeat.rounds = 60;
+    repeat.until = Some(Until {
+        precision: 0.02,
+        min_rounds: 6,
+        budget_s: 300.0,
+        ask: Ask::All,
+    });
+    let end = run.end.as_mut().expect("an end");
+    end.until = why.map(|why| UntilEnd { why, ends_at: 28 });
+    if why.is_none() {
+        end.outcome = Outcome::Interrupted;
+        end.reason = Some("interrupted".into());
+    }
+    run
+}
+
+fn doc(run: &Run) -> Document {
+    document(run, Path::new("/runs/x"), Vec::new())
+}
+
+fn print(run: &Run) -> String {
+    let options = Terminal {
+        width: 120,
+        colour: false,
+    };
+    terminal(&doc(run), options)
+}
+
+#[test]
+fn a_run_that_knows_everything_says_so_first() {
+    insta::assert_snapshot!(print(&until(12, Some(Why::Known))));
+}
+
+#[test]
+fn every_form_says_how_many_rounds_and_why_it_stopped() {
+    for (why, words) in [
+        (
+            Why::Known,
+            "because everything that was asked is known; 36 of 36 effects known",
+        ),
+        (
+            Why::MaxRounds,
+            "because these are the most that the plan allows; 36 of 36",
+        ),
+        (
+            Why::Budget,
+            "because another one did not fit into the budget of 300 s; 36 of 36",
+        ),
+    ] {
+        let run = until(12, Some(why));
+        let dir = fixture::write(&run);
+        let reading = read(dir.path()).expect("a record");
+        let doc = document(&reading.run, dir.path(), Vec::new());
+        let one_line = terminal(
+            &doc,
+            Terminal {
+                width: 1000,
+                colour: false,
+            },
+        );
+        let page = html(&reading, &doc).expect("a page");
+        for text in [one_line, markdown(&doc), page] {
+            assert!(text.contains("stopped after 12 rounds"), "{text}");
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}
+
+#[test]
+fn its_intervals_are_a_little_wider_than_those_of_a_fixed_number_of_rounds() {
+    let (fixed, until) = (doc(&run(8, Cores::Split)), doc(&until(8, Some(Why::Known))));
+    assert_eq!(until.rounds_planned, 8);
+    assert_eq!(
+        until.until.as_ref().map(|u| u.intervals),
+        Some(Intervals::Reported)
+    );
+    for (fixed, until) in fixed.effects.iter().zip(&until.effects) {
+        let width =
+            |low: Option<f64>, high: Option<f64>| (high.expect("high") / low.expect("low")).ln();
+        let wider = width(until.low, until.high) / width(fixed.low, fixed.high);
+        // t of 7 degrees at 95.7 % and at 95 %.
+        assert!((1.01..1.08).contains(&wider), "{wider}");
+    }
+}
+
+#[test]
+fn what_something_else_stopped_has_the_intervals_that_may_be_looked_at_at_any_time() {
+    let stopped = doc(&until(8, None));
+    let ended = doc(&until(8, Some(Why::Known)));
+    let result = stopped.until.as_ref().expect("until");
+    assert_eq!(
+        (result.intervals, result.stopped),
+        (Intervals::Lasting, None)
+    );
+    assert_eq!(stopped.rounds_planned, 60);
+    for (lasting, reported) in stopped.effects.iter().zip(&ended.effects) {
+        assert_eq!(lasting.ratio, reported.ratio);
+        assert!(lasting.low <= reported.low, "{lasting:?} {reported:?}");
+        assert!(lasting.high.is_none() || lasting.high >= reported.high);
+    }
+    let text = markdown(&stopped);
+    assert!(
+        text.contains("Stopped after 8 of at most 60 rounds:"),
+        "{text}"
+    );
+    assert!(text.contains("may be looked at at any time"), "{text}");
+}
+
+#[test]
+fn too_few_rounds_have_no_lasting_interval_and_no_verdict() {
+    let mut run = until(3, None);
+    run.end = None;
+    let doc = doc(&run);
+    for effect in &doc.effects {
+        assert!(effect.ratio.is_some());
+        assert_eq!((effect.low, effect.high), (None, None));
+        assert_eq!(effect.verdict, Verdict::CannotTellYet);
+    }
+}
+
+#[test]
+fn a_record_of_such_a_run_reads_back_as_it_was() {
+    let run = until(7, Some(Why::Budget));
+    let dir = fixture::write(&run);
+    assert_eq!(read(dir.path()).expect("a record").run, run);
+}
