@@ -99,6 +99,9 @@ pub(crate) struct Report {
     /// The result as one JSON document
     #[arg(long, group = "form")]
     pub(crate) json: bool,
+    /// What other people's rules make of the same samples (pbench, trimmed, worst-of, netperf)
+    #[arg(long, group = "form")]
+    pub(crate) rules: bool,
     /// Write it to this file, over what is there, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

@@ -99,6 +99,8 @@ fn text(
         Ok(json + "\n")
     } else if form.markdown {
         Ok(wirecost_report::markdown(document))
+    } else if form.rules {
+        Ok(wirecost_report::rules(document, terminal))
     } else {
         Ok(wirecost_report::terminal(document, terminal))
     }

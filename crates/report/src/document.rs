@@ -18,6 +18,7 @@ use wirecost_wire::line::tcp_goodput_bps;
 
 use crate::beside::{self, EffectResult};
 use crate::published::{self, PublishedNote, PublishedRatio};
+use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
 use crate::until::{self, UntilResult};
 
@@ -68,6 +69,8 @@ pub struct Document {
     pub factorials: Vec<Factorial>,
     /// What speaks against the result.
     pub findings: Vec<Finding>,
+    /// What other people's rules make of the same samples.
+    pub other_rules: OtherRules,
     /// The first cell against itself; `null` where the plan asks for no self-test.
     pub self_test: Option<SelfTestResult>,
     /// Figures of others beside these.
@@ -289,6 +292,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
                 .collect(),
         }),
         effects,
+        other_rules: rules::apply(&experiment.cells, &run.samples),
         self_test: experiment.twin.as_ref().map(|twin| {
             let twin = cell_result(experiment, twin, &run.samples);
             self_test::judge(run, twin, basis)

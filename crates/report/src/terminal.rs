@@ -3,12 +3,15 @@
 
 mod notes;
 mod page;
+mod rules;
 mod table;
 mod verdicts;
 
 use crate::document::Document;
 use crate::{beside, notes as text, self_test, short, until};
 use page::{Page, Style};
+
+pub use rules::rules;
 
 /// Effects that depend on another factor's level, of which so many are told.
 const DEPENDENCES: usize = 4;

@@ -10,7 +10,7 @@ use super::{cells, cpu, drift, forest, strip, summary, verdicts, window};
 use crate::document::{Document, Ending};
 use crate::read::Reading;
 use crate::until::Intervals;
-use crate::{beside, notes, short, until, validity, words};
+use crate::{beside, notes, rules, short, until, validity, words};
 
 /// Kinds of invalid samples listed at the top; all are in the table of samples.
 const INVALID: usize = 12;
@@ -42,6 +42,8 @@ pub(super) struct Page {
     meanings: Vec<Meaning>,
     effects: Vec<Chart>,
     summary: Table,
+    rules: Table,
+    rules_mean: Vec<String>,
     charts: Vec<Chart>,
     published: Option<Published>,
     plan: PlanText,
@@ -124,6 +126,8 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         meanings: verdicts::meanings(margin.low, margin.high),
         effects: forest::charts(doc),
         summary: summary::table(doc),
+        rules: rules_table(doc),
+        rules_mean: rules::meanings(doc),
         charts: charts.into_iter().flatten().collect(),
         published: published(doc),
         plan: PlanText {
@@ -187,6 +191,24 @@ fn invalid(doc: &Document) -> Option<Oddity> {
         more: (more > 0)
             .then(|| format!("and {more} more, in the table of samples below and in the record")),
     })
+}
+
+/// Other people's rules, a row per cell.
+fn rules_table(doc: &Document) -> Table {
+    let heads = ["cell", "pbench", "trimmed#", "worst-of#", "netperf"];
+    let title = "Other people's rules on the same samples of throughput, Gbit/s";
+    let mut table = Table::new(title, heads);
+    for (result, cell) in doc.cells.iter().zip(&doc.other_rules.cells) {
+        let fields = vec![
+            words::cell(doc, result),
+            rules::by_pbench(cell),
+            rules::gbps(cell.trimmed_gbps),
+            rules::gbps(cell.worst_of_gbps),
+            rules::by_netperf(cell),
+        ];
+        table.row(Some(cell.cell), fields);
+    }
+    table.finish("`other_rules` of `wirecost report RUN_DIR --json`.")
 }
 
 fn published(doc: &Document) -> Option<Published> {

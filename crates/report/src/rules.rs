@@ -1,0 +1,148 @@
+//! What other people's rules make of the same samples of throughput, beside ours. None decides a verdict.
+
+use serde::Serialize;
+use wirecost_model::cell::Cell;
+use wirecost_model::metric::Metric;
+use wirecost_model::sample::Sample;
+use wirecost_stats::rules::{
+    Netperf, NetperfResult, Pbench, PbenchOutcome, PbenchResult, netperf, pbench, trimmed, worst_of,
+};
+
+use crate::document::Document;
+use crate::words;
+
+/// Other people's rules, with their usual options, on every cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OtherRules {
+    /// The options of `pbench`.
+    pub pbench: Pbench,
+    /// The options of `netperf`.
+    pub netperf: Netperf,
+    /// Per cell what each rule says.
+    pub cells: Vec<CellRules>,
+    /// Seconds that the cells' samples took here.
+    pub ours_s: f64,
+    /// Seconds that pbench's rule takes on average for all cells, at the spread seen and with what a
+    /// sample took here; `null` where a cell has fewer than two valid samples.
+    pub pbench_s: Option<f64>,
+}
+
+/// The rules on one cell's valid samples, in the order in which they were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CellRules {
+    /// Which cell.
+    pub cell: u32,
+    /// Valid samples with a figure.
+    pub samples: u32,
+    /// Sets set aside until one is steady; `mean` in Gbit/s.
+    pub pbench: PbenchResult,
+    /// Gbit/s without the highest and the lowest; `null` below three samples.
+    pub trimmed_gbps: Option<f64>,
+    /// The worst Gbit/s.
+    pub worst_of_gbps: Option<f64>,
+    /// Iterations until the interval is narrow; `mean` in Gbit/s; `null` below three samples.
+    pub netperf: Option<NetperfResult>,
+}
+
+pub(crate) fn apply(cells: &[Cell], samples: &[Sample]) -> OtherRules {
+    let (with_pbench, with_netperf) = (Pbench::default(), Netperf::default());
+    let (mut ours_s, mut pbench_s) = (0.0, Some(0.0));
+    let mut results = Vec::with_capacity(cells.len());
+    for cell in cells {
+        let mine: Vec<&Sample> = samples.iter().filter(|s| s.cell == cell.index).collect();
+        let valid = mine.iter().filter(|sample| sample.invalid.is_none());
+        let gbps: Vec<f64> = valid
+            .filter_map(|sample| Some(Metric::Throughput.value(sample)? / 1e9))
+            .collect();
+        let took_s: f64 = mine.iter().map(|sample| sample.took_s).sum();
+        let by_pbench = pbench(&gbps, with_pbench);
+        ours_s += took_s;
+        let one_s = took_s / mine.len().max(1) as f64;
+        pbench_s = pbench_s
+            .zip(by_pbench.expected_samples)
+            .map(|(sum, samples)| sum + samples * one_s);
+        results.push(CellRules {
+            cell: cell.index,
+            samples: gbps.len() as u32,
+            pbench: by_pbench,
+            trimmed_gbps: trimmed(&gbps),
+            worst_of_gbps: worst_of(&gbps, Metric::Throughput.better()),
+            netperf: netperf(&gbps, with_netperf),
+        });
+    }
+    OtherRules {
+        pbench: with_pbench,
+        netperf: with_netperf,
+        cells: results,
+        ours_s,
+        pbench_s,
+    }
+}
+
+/// What the rules are, in a sentence each.
+pub(crate) fn meanings(doc: &Document) -> Vec<String> {
+    let rules = &doc.other_rules;
+    let (pbench, netperf) = (rules.pbench, rules.netperf);
+    let mut meanings = vec![
+        format!(
+            "pbench: sets of {} samples until one has a population standard deviation within {:.0}% of its mean, {} sets at \
+             most; the others are set aside.",
+            pbench.samples,
+            pbench.within * 100.0,
+            pbench.sets
+        ),
+        "trimmed: the mean without the highest and the lowest. worst-of: the lowest.".to_owned(),
+        format!(
+            "netperf: {} to {} iterations until the 99% interval of the mean is {:.0}% wide in all.",
+            netperf.min,
+            netperf.max,
+            netperf.width * 100.0
+        ),
+    ];
+    meanings.extend(time(doc));
+    meanings
+}
+
+/// The time of pbench's rule beside ours.
+fn time(doc: &Document) -> Option<String> {
+    let rules = &doc.other_rules;
+    let pbench_s = rules.pbench_s?;
+    let samples: u32 = rules.cells.iter().map(|cell| cell.samples).sum();
+    Some(format!(
+        "Time: the cells' samples took {:.0} s here ({}); pbench's rule would have taken {pbench_s:.0} s on average, at the \
+         spread seen.",
+        rules.ours_s,
+        words::count(samples as usize, "valid sample"),
+    ))
+}
+
+/// `6.20 (1 set)`, `never settled (6 sets)`.
+pub(crate) fn by_pbench(cell: &CellRules) -> String {
+    let sets = words::count(cell.pbench.sets as usize, "set");
+    match cell.pbench.outcome {
+        PbenchOutcome::Settled { mean, .. } => format!("{mean:.2} ({sets})"),
+        PbenchOutcome::NeverSettled => format!("a failure: none of {sets} settled"),
+        PbenchOutcome::RanOut => format!("not settled after {sets}; no more samples"),
+    }
+}
+
+/// `6.21 (3 iterations)`; where it is not as narrow as asked, how wide it is.
+pub(crate) fn by_netperf(cell: &CellRules) -> String {
+    cell.netperf.map_or_else(
+        || "too few samples".into(),
+        |result| {
+            let iterations = words::count(result.iterations as usize, "iteration");
+            let (mean, wide) = (result.mean, result.width * 100.0);
+            match result.met {
+                Some(true) => format!("{mean:.2} ({iterations})"),
+                Some(false) => format!("{mean:.2} ({iterations}, not met: {wide:.1}% wide)"),
+                None => format!("{mean:.2} ({iterations}, {wide:.1}% wide; no more samples)"),
+            }
+        },
+    )
+}
+
+/// A figure in Gbit/s, where there is one.
+pub(crate) fn gbps(figure: Option<f64>) -> String {
+    figure.map_or_else(|| "–".into(), |gbps| format!("{gbps:.2}"))
+}

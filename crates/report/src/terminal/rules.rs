@@ -1,0 +1,36 @@
+//! Other people's rules, a paragraph per cell.
+
+use super::Terminal;
+use super::page::Page;
+use crate::document::Document;
+use crate::rules::{by_netperf, by_pbench, gbps, meanings};
+use crate::{notes, words};
+
+/// Prints what other people's rules make of a run's samples.
+pub fn rules(doc: &Document, options: Terminal) -> String {
+    let mut page = Page::new(options);
+    page.paragraph(&notes::title(doc));
+    page.heading(
+        "Other people's rules on the same samples of throughput, Gbit/s; none decides a verdict",
+    );
+    for cell in &doc.other_rules.cells {
+        let name = words::cell_numbered(doc, cell.cell);
+        let name = if name.is_empty() {
+            format!("cell {}", cell.cell)
+        } else {
+            name
+        };
+        page.paragraph(&format!(
+            "{name}: pbench {}; trimmed {}; worst-of {}; netperf {}",
+            by_pbench(cell),
+            gbps(cell.trimmed_gbps),
+            gbps(cell.worst_of_gbps),
+            by_netperf(cell)
+        ));
+    }
+    page.gap();
+    for meaning in meanings(doc) {
+        page.paragraph(&meaning);
+    }
+    page.finish()
+}

@@ -1,0 +1,83 @@
+//! Other people's rules beside ours.
+
+mod fixture;
+
+use std::path::Path;
+
+use fixture::run;
+use wirecost_model::plan::Cores;
+use wirecost_model::record::Run;
+use wirecost_model::sample::Invalid;
+use wirecost_report::{Document, Terminal, document, html, read, rules};
+use wirecost_stats::rules::PbenchOutcome;
+
+fn doc(run: &Run) -> Document {
+    document(run, Path::new("/runs/x"), Vec::new())
+}
+
+/// Six sets of rounds, cell 2 of which is wild, and of cell 3 all but two samples are invalid.
+fn wild() -> Run {
+    let mut run = run(36, Cores::Split);
+    for sample in &mut run.samples {
+        let stream = sample.stream.as_mut().expect("a stream");
+        match sample.cell {
+            2 if sample.round % 2 == 0 => stream.bytes /= 2,
+            3 if sample.round > 1 => sample.invalid = Some(Invalid::Load("it broke".into())),
+            _ => {}
+        }
+    }
+    run
+}
+
+#[test]
+fn they_are_shown_by_name_with_their_meaning_and_time() {
+    let options = Terminal {
+        width: 120,
+        colour: false,
+    };
+    insta::assert_snapshot!(rules(&doc(&wild()), options));
+}
+
+#[test]
+fn a_set_that_never_settles_is_a_failure_of_that_rule_and_of_none_of_ours() {
+    let doc = doc(&wild());
+    let [_, _, wild, few, ..] = &doc.other_rules.cells[..] else {
+        panic!("{:?}", doc.other_rules)
+    };
+    assert_eq!(wild.pbench.outcome, PbenchOutcome::NeverSettled);
+    assert_eq!(wild.netperf.map(|netperf| netperf.met), Some(Some(false)));
+    assert_eq!(
+        (few.samples, few.trimmed_gbps, few.netperf),
+        (2, None, None)
+    );
+    assert_eq!(few.pbench.outcome, PbenchOutcome::RanOut);
+    assert_eq!(doc.cells[2].valid, 36);
+}
+
+#[test]
+fn steady_cells_take_pbench_one_set_each() {
+    let doc = doc(&run(10, Cores::Split));
+    let rules = &doc.other_rules;
+    let settled = |rule: &PbenchOutcome| matches!(rule, PbenchOutcome::Settled { .. });
+    assert!(rules.cells.iter().all(|cell| settled(&cell.pbench.outcome)));
+    // Samples take 1.3 s each.
+    let pbench_s = rules.pbench_s.expect("a time");
+    assert!((pbench_s - 8.0 * 5.0 * 1.3).abs() < 0.1, "{pbench_s}");
+    assert!((rules.ours_s - 8.0 * 10.0 * 1.3).abs() < 1e-6);
+    for (cell, rules) in doc.cells.iter().zip(&rules.cells) {
+        let throughput = cell.throughput_gbps.expect("figures");
+        assert_eq!(rules.worst_of_gbps, Some(throughput.min));
+    }
+}
+
+#[test]
+fn the_page_has_them_in_a_table() {
+    let run = wild();
+    let dir = fixture::write(&run);
+    let reading = read(dir.path()).expect("a record");
+    let page = html(&reading, &document(&reading.run, dir.path(), Vec::new())).expect("a page");
+    assert!(
+        page.contains("<td>a failure: none of 6 sets settled</td>"),
+        "{page}"
+    );
+}
