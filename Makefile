@@ -6,7 +6,9 @@ DESTDIR ?=
 
 # Where cargo puts the program: .cargo/config.toml builds for the host by name.
 TARGET = $(or $(CARGO_TARGET_DIR),target)
-BINARY = $(TARGET)/$(shell rustc --print host-tuple)/release/wirecost
+# Without rustc in the PATH, as under sudo, what was built is still found.
+TUPLE := $(or $(shell rustc --print host-tuple 2>/dev/null),$(shell uname -m)-unknown-linux-gnu)
+BINARY = $(TARGET)/$(TUPLE)/release/wirecost
 SOURCES = Cargo.toml Cargo.lock .cargo/config.toml $(wildcard plans/*) \
 	$(shell find crates -path '*/src/*' -type f -o -name Cargo.toml -o -name build.rs)
 
@@ -82,6 +84,8 @@ soak-stats: install-missing
 	$(CARGO) run --release --locked --package wirecost-stats --example soak
 
 install-missing:
+	@command -v '$(CARGO)' >/dev/null || \
+		{ echo "wirecost: there is no cargo: install Rust 1.95 or later with rustup, then try again" >&2; exit 1; }
 	@scripts/install-missing cc:build-essential
 
 install-missing-test: install-missing

@@ -48,7 +48,7 @@ fn bar(end: Expected) -> ProgressBar {
             let _ = write!(out, "{} left | ", whole_seconds(left));
         }
     };
-    let style = ProgressStyle::with_template("{bar:16} {pos}/{len}  {left}{wide_msg}")
+    let style = ProgressStyle::with_template("{bar:8} {pos}/{len} {left}{wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .with_key("left", left);
     let bar = ProgressBar::new(0).with_style(style);
@@ -205,13 +205,13 @@ impl<'a> Display<'a> {
     /// What was measured last, and what is being measured.
     fn draw(&self) {
         let Some(bar) = &self.bar else { return };
-        let mut parts = Vec::new();
+        // The cell first: a narrow terminal cuts the rest off.
+        let mut parts = vec![self.name(self.cell)];
         if let Some((_, gbps)) = self.last {
             parts.push(format!("last {}", throughput(gbps)));
         }
-        let name = self.name(self.cell);
         let (round, rounds, known) = (self.round + 1, self.rounds(), self.known());
-        parts.push(format!("round {round} of {rounds}{known}: {name}"));
+        parts.push(format!("round {round} of {rounds}{known}"));
         bar.set_message(parts.join(" | "));
     }
 
@@ -237,9 +237,18 @@ impl<'a> Display<'a> {
         };
         let levels = self.experiment.varied().filter_map(|factor| {
             let level = cell.levels.get(&factor.key)?;
-            Some(format!("{} {level}", factor.key.replace('_', " ")))
+            // A number alone could be anything's.
+            let named = level.starts_with(|c: char| c.is_ascii_digit());
+            Some(if named {
+                format!("{} {level}", factor.key.replace('_', " "))
+            } else {
+                level.clone()
+            })
         });
-        let name = levels.collect::<Vec<_>>().join(", ");
+        let mut name = levels.collect::<Vec<_>>().join(", ");
+        if name.is_empty() {
+            name.push_str("the only cell");
+        }
         match &self.experiment.twin {
             Some(twin) if twin.index == cell.index => format!("{name} (self-test)"),
             _ => name,

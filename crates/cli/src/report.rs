@@ -125,7 +125,7 @@ pub(crate) fn write_page(result: &Result, directory: &Path) -> Option<PathBuf> {
     let path = directory.join(file::REPORT);
     let warn = |error: &dyn std::fmt::Display| {
         screen::say(&format!(
-            "wirecost: warning: there is no {}: {error}; the record is whole, `wirecost report --html` makes the page from it",
+            "wirecost: warning: there is no {}: {error}; `wirecost report --html` makes the page from the record",
             file::REPORT
         ));
     };

@@ -152,6 +152,7 @@ pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
     let reason = doc
         .reason
         .as_ref()
+        .filter(|reason| *reason != how)
         .map_or_else(String::new, |reason| format!(" ({reason})"));
     let label = format!(
         "Stopped after {} of {}{}:",

@@ -33,6 +33,7 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
         })
         .filter(|change| !change.throughput.is_empty())
         .collect();
+    let others = changes.len().saturating_sub(CHANGES);
     while changes.len() > CHANGES {
         let smallest = (0..changes.len())
             .min_by(|&a, &b| f64::total_cmp(&changes[a].size(), &changes[b].size()));
@@ -40,6 +41,10 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
     }
     let mut sentences: Vec<String> = self_test::alarm(doc, times).into_iter().collect();
     sentences.extend(changes.iter().map(|change| change.sentence(doc, times)));
+    if others > 0 {
+        let changes = words::count(others, "other change");
+        sentences.push(format!("{changes} with smaller effects: see the verdicts."));
+    }
     sentences.extend(limits(doc));
     sentences.extend(self_test::passed(doc, times));
     sentences
