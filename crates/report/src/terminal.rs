@@ -1,6 +1,7 @@
 //! A result printed for a terminal: where it ran, a table of cells, one line per effect, what it
 //! comes to, and what has to be known about the record.
 
+mod compare;
 mod notes;
 mod page;
 mod table;
@@ -9,6 +10,8 @@ mod verdicts;
 use crate::document::Document;
 use crate::{notes as text, short};
 use page::{Page, Style};
+
+pub use compare::comparison_terminal;
 
 /// What to print for. Whether colour is wanted (`NO_COLOR`, a pipe) the caller decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

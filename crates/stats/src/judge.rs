@@ -44,8 +44,7 @@ pub fn judge(figures: &[Sides], worth: f64) -> Vec<Judged> {
         .map(|Sides { from, to, better }| {
             let (unpaired, welch) = weigh(from, to);
             let claim = Claim {
-                ps: welch
-                    .map(|welch| Ps::at(welch.difference, welch.error, welch.freedom, margin)),
+                ps: welch.map(|welch| Ps::at(welch.difference, welch.error, welch.freedom, margin)),
                 up: unpaired.ratio.is_some_and(|ratio| ratio > 1.0),
                 better: *better,
                 raw: verdict(unpaired.interval, *better, worth),
