@@ -98,9 +98,7 @@ pub(super) fn notes(
 ) -> Vec<String> {
     let heads = [&before.run.head, &after.run.head];
     let mut all = Vec::new();
-    if (&heads[0].started, heads[0].seed) == (&heads[1].started, heads[1].seed)
-        && before.run.samples == after.run.samples
-    {
+    if before.run == after.run {
         all.push("both are the same run".to_owned());
     }
     if heads[0].experiment.plan.cores != heads[1].experiment.plan.cores {
@@ -245,26 +243,27 @@ pub(crate) fn figure(figure: &Figure) -> String {
     said
 }
 
-/// Cells that are not compared, and why.
-pub(crate) fn left_out(comparison: &Comparison) -> Vec<String> {
-    let mut all: Vec<String> = comparison
+/// Cells that are not compared, and why; whether that fails.
+pub(crate) fn left_out(comparison: &Comparison) -> Vec<(bool, String)> {
+    let mut all: Vec<(bool, String)> = comparison
         .not_comparable
         .iter()
         .map(|cell| {
-            format!(
-                "{}: {}",
-                self::cell(comparison, &cell.all_levels),
-                cell.reason
-            )
+            let levels = self::cell(comparison, &cell.all_levels);
+            (cell.fails, format!("{levels}: {}", cell.reason))
         })
         .collect();
-    for (only, which) in [
-        (&comparison.only_before, "before"),
-        (&comparison.only_after, "after"),
+    let missing = comparison.fail_on >= FailOn::CannotTell;
+    for (only, which, fails) in [
+        (&comparison.only_before, "before", missing),
+        (&comparison.only_after, "after", false),
     ] {
-        let only = only.iter();
-        all.extend(only.map(|levels| format!("{}: {which} only", cell(comparison, levels))));
+        all.extend(only.iter().map(|levels| {
+            let levels = cell(comparison, levels);
+            (fails, format!("{levels}: {which} only"))
+        }));
     }
+    all.sort_by_key(|(fails, _)| !fails);
     all
 }
 
@@ -325,20 +324,20 @@ pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
             )
         })
         .collect();
-    let speed = comparison
-        .shifts
-        .iter()
-        .find(|shift| shift.metric == Metric::Throughput);
-    let machine = speed.map_or_else(String::new, |speed| {
-        format!(
-            ", as if the whole machine were {} as fast",
-            words::ratio(speed.median)
-        )
-    });
-    Some(format!(
-        "All {cells} cells together, median and range: {}{machine}.",
+    let mut said = format!(
+        "All {cells} cells together, median and range: {}.",
         each.join("; ")
-    ))
+    );
+    let mut shifts = comparison.shifts.iter();
+    if let Some(speed) = shifts.find(|shift| shift.metric == Metric::Throughput) {
+        // Writing to a string does not fail.
+        let _ = write!(
+            said,
+            " It is as if the whole machine were {} as fast.",
+            words::ratio(speed.median)
+        );
+    }
+    Some(said)
 }
 
 /// What it comes to.

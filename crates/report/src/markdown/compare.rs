@@ -30,8 +30,9 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
     let left_out = said::left_out(comparison);
     if !left_out.is_empty() {
         page.heading("Not compared");
-        for line in left_out {
-            page.line(&format!("- {}", text(&line)));
+        for (fails, line) in left_out {
+            let sign = if fails { "❌ " } else { "" };
+            page.line(&format!("- {sign}{}", text(&line)));
         }
     }
     page.0
@@ -82,7 +83,8 @@ fn figures(comparison: &Comparison, page: &mut Page) {
             .map(move |figure| row(levels.clone(), figure))
     });
     page.table(&heads.map(str::to_owned), rows);
-    page.paragraph(&times(&said::how_to_read(comparison)));
+    let how = said::how_to_read(comparison);
+    page.paragraph(&text(&how.replacen(", x the", ", × the", 1)));
 }
 
 fn row(levels: String, figure: &Figure) -> Vec<String> {

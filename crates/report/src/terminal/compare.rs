@@ -48,8 +48,13 @@ pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String
     let left_out = said::left_out(comparison);
     if !left_out.is_empty() {
         page.heading("Not compared");
-        for line in left_out {
-            page.paragraph(&format!("- {}", plain(&line)));
+        for (fails, line) in left_out {
+            let fails = if fails {
+                page.paint(Style::Bad, " - fails")
+            } else {
+                String::new()
+            };
+            page.paragraph(&format!("- {}{fails}", plain(&line)));
         }
     }
     page.gap();
