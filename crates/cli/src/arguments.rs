@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
     Report(Report),
+    /// Compare a run with an earlier one, from their records alone
+    Compare(crate::compare::Compare),
     /// List the built-in plans, or print one
     Plans(Plans),
     /// Print the JSON Schema of plans, for editors
@@ -57,7 +59,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 measured, 2 the plan or the command line is wrong, \
+    after_help = "Exit codes: 0 measured, 1 a regression (with --against), 2 the plan or the command line is wrong, \
     3 the run could not be completed (what was measured is in the run directory)."
 )]
 pub(crate) struct Run {
@@ -73,6 +75,8 @@ pub(crate) struct Run {
     /// Print cells, order and expected time, and change nothing
     #[arg(long = "dry-run")]
     pub(crate) preview: bool,
+    #[command(flatten)]
+    pub(crate) against: crate::compare::Earlier,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,

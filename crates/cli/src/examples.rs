@@ -24,6 +24,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "wirecost run lan.yaml --json > lan.json",
                 "the result for a program",
             ),
+            example(
+                "wirecost run lan.yaml --against before",
+                "and how it compares with before/",
+            ),
         ],
     ),
     (
@@ -31,6 +35,23 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example("wirecost report before", "the result again"),
             example("wirecost report before --json", "for a program"),
+        ],
+    ),
+    (
+        "compare",
+        &[
+            example(
+                "wirecost compare before after",
+                "exit code 1 if anything costs",
+            ),
+            example(
+                "wirecost compare before after --markdown --out pr.md",
+                "for a pull request",
+            ),
+            example(
+                "wirecost compare before after --fail-on cannot-tell --junit",
+                "strict, for CI",
+            ),
         ],
     ),
     (

@@ -3,6 +3,7 @@
 mod agent;
 mod arguments;
 mod clean;
+mod compare;
 mod completions;
 mod definition;
 mod doctor;
@@ -29,6 +30,11 @@ mod exit {
     /// Nothing to complain about.
     pub(crate) const FINE: ExitCode = ExitCode::SUCCESS;
 
+    /// A regression.
+    pub(crate) fn regression() -> ExitCode {
+        ExitCode::from(1)
+    }
+
     /// The command line, a plan or a record cannot be used as it is.
     pub(crate) fn usage() -> ExitCode {
         ExitCode::from(2)
@@ -46,6 +52,7 @@ fn main() -> ExitCode {
     match command {
         Command::Run(arguments) => run::run(&arguments, talk),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Plans(arguments) => plans::plans(&arguments),
         Command::Schema => plans::schema(),
         Command::Overhead(arguments) => overhead::overhead(&arguments),

@@ -14,12 +14,12 @@ use crate::{complain, exit, screen};
 
 /// A record, and what was worked out of it.
 pub(crate) struct Result {
-    reading: Reading,
+    pub(crate) reading: Reading,
     pub(crate) document: Document,
 }
 
 /// Without a terminal there is room, and no colour.
-const FILE: Terminal = Terminal {
+pub(crate) const FILE: Terminal = Terminal {
     width: 120,
     colour: false,
 };
@@ -36,11 +36,7 @@ pub(crate) fn report(arguments: &Report) -> ExitCode {
         };
     };
     if is_record(path, &arguments.directory) {
-        screen::say(&format!(
-            "wirecost: {} is part of the record and is not written over; name another file with --out",
-            path.display()
-        ));
-        return exit::usage();
+        return refuse_record(path);
     }
     match text(&result, arguments, FILE).map(|text| write(path, &text)) {
         Ok(Ok(())) => exit::FINE,
@@ -52,8 +48,17 @@ pub(crate) fn report(arguments: &Report) -> ExitCode {
     }
 }
 
+/// Says that a file of a record is not written over.
+pub(crate) fn refuse_record(path: &Path) -> ExitCode {
+    screen::say(&format!(
+        "wirecost: {} is part of the record and is not written over; name another file with --out",
+        path.display()
+    ));
+    exit::usage()
+}
+
 /// Whether a path is of a file that the result is made from.
-fn is_record(path: &Path, directory: &Path) -> bool {
+pub(crate) fn is_record(path: &Path, directory: &Path) -> bool {
     let record = [file::RUN, file::SAMPLES, file::END, file::PLAN];
     let named = path.file_name().and_then(|name| name.to_str());
     let parent = path.parent().map(|parent| match parent.as_os_str() {
@@ -141,10 +146,12 @@ pub(crate) fn write_page(result: &Result, directory: &Path) -> Option<PathBuf> {
 
 /// A file could not be written.
 #[derive(Debug)]
-struct WriteError {
+pub(crate) struct WriteError {
     path: PathBuf,
     source: io::Error,
 }
+
+impl std::error::Error for WriteError {}
 
 impl std::fmt::Display for WriteError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -166,7 +173,7 @@ impl std::fmt::Display for WriteError {
 
 /// Writes a file over what is there: beside and renamed, so that a reader sees all of it or none.
 /// What is not a plain file (a pipe, a link, a terminal) is written as it is.
-fn write(path: &Path, text: &str) -> std::result::Result<(), WriteError> {
+pub(crate) fn write(path: &Path, text: &str) -> std::result::Result<(), WriteError> {
     let at = |source| WriteError {
         path: path.into(),
         source,

@@ -12,6 +12,7 @@ use wirecost_model::record::Outcome;
 use wirecost_run::{DirectoryError, Options, RunError};
 
 use crate::arguments::{Run, Talk};
+use crate::compare::Baseline;
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
 use crate::{complain, doctor, dry_run, exit, report, screen};
@@ -21,6 +22,11 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
+    let baseline = match arguments.against.read(&loaded.experiment) {
+        Ok(baseline) => baseline,
+        Err(code) => return code,
+    };
+    let baseline = baseline.as_ref();
     let seed = arguments.seed.map(u64::from);
     if arguments.preview {
         let out = arguments.out.as_deref();
@@ -76,13 +82,13 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
             } = &error
             {
                 complain(&error);
-                result(directory, arguments.json);
+                result(directory, baseline, arguments.json);
                 return exit::incomplete();
             }
             return refused(&error);
         }
     };
-    let Some((measured, printed)) = result(&finished.directory, arguments.json) else {
+    let Some((measured, printed)) = result(&finished.directory, baseline, arguments.json) else {
         return exit::incomplete();
     };
     if finished.end.outcome != Outcome::Complete {
@@ -110,14 +116,20 @@ fn refused(error: &RunError) -> ExitCode {
     }
 }
 
-/// Prints the result from the record and leaves it as a page there: whether every cell has a valid sample, and how printing went.
+/// Prints the result from the record and leaves it as a page there: whether every cell has a valid sample, and
+/// how printing and comparing went.
 /// `None` where the record cannot be read, which is told.
-fn result(directory: &Path, json: bool) -> Option<(bool, ExitCode)> {
+fn result(directory: &Path, baseline: Option<&Baseline>, json: bool) -> Option<(bool, ExitCode)> {
     let result = report::read(directory).ok()?;
     let page = report::write_page(&result, directory);
     let document = &result.document;
     let measured = document.cells.iter().all(|cell| cell.valid > 0);
-    Some((measured, report::print(document, page.as_deref(), json)))
+    let page = page.as_deref();
+    let printed = match baseline {
+        Some(baseline) => baseline.print(&result, page, json),
+        None => report::print(document, page, json),
+    };
+    Some((measured, printed))
 }
 
 /// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a

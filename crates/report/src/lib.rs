@@ -1,11 +1,12 @@
 //! Records to what people read: a run directory is [`read`], worked out into one [`Document`]
 //! (the `--json` contract), and printed for the [`terminal`], as [`html`], as [`markdown`], or sample by
-//! sample as [`csv`].
+//! sample as [`csv`]. Two runs are put beside each other by [`compare`].
 //!
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
 mod beside;
+pub mod compare;
 mod csv;
 mod document;
 mod html;
@@ -28,10 +29,10 @@ pub use document::{
     CellResult, Document, Ending, InvalidSample, MarkCount, PublishedResult, document,
 };
 pub use html::{HtmlError, html};
-pub use markdown::markdown;
+pub use markdown::{comparison_markdown, markdown};
 pub use published::{PublishedNote, PublishedRatio};
 pub use read::{ReadError, Reading, read};
 pub use rules::{CellRules, OtherRules};
 pub use self_test::{MetricSelfTest, SelfTestResult};
-pub use terminal::{Terminal, rules, terminal};
+pub use terminal::{Terminal, comparison_terminal, rules, terminal};
 pub use until::{Intervals, UntilResult};

@@ -1,6 +1,8 @@
 //! A result as GitHub-flavoured Markdown, for a pull request or a wiki: what the terminal says,
 //! the verdicts first.
 
+mod compare;
+
 use std::fmt::Write as _;
 
 use wirecost_model::metric::Metric;
@@ -10,6 +12,8 @@ use crate::beside::{self, EffectResult};
 use crate::document::{CellResult, Document};
 use crate::visible::visible;
 use crate::{notes, short, until, validity, words};
+
+pub use compare::comparison_markdown;
 
 /// Prints a result. Every text of the record is escaped: it is shown as it is, and neither markup,
 /// nor HTML, nor a mention of somebody.

@@ -1,6 +1,7 @@
 //! A result printed for a terminal: where it ran, a table of cells, one line per effect, what it
 //! comes to, and what has to be known about the record.
 
+mod compare;
 mod notes;
 mod page;
 mod rules;
@@ -11,6 +12,7 @@ use crate::document::Document;
 use crate::{beside, notes as text, self_test, short, until};
 use page::{Page, Style};
 
+pub use compare::comparison_terminal;
 pub use rules::rules;
 
 /// Effects that depend on another factor's level, of which so many are told.

@@ -36,6 +36,11 @@ pub struct Unpaired {
 /// What differs between the runs besides what is asked about - the hour, the machine's state -
 /// cannot be told from the effect: the interval covers the noise within runs only.
 pub fn compare(from: &[f64], to: &[f64]) -> Unpaired {
+    weigh(from, to).0
+}
+
+/// The comparison, and what of Welch's test its p at a margin is made from.
+pub(crate) fn weigh(from: &[f64], to: &[f64]) -> (Unpaired, Option<Welch>) {
     let logs = |values: &[f64]| -> Vec<f64> {
         let figures = values.iter().copied().filter(|&value| has_log(value));
         figures.map(f64::ln).collect()
@@ -46,23 +51,28 @@ pub fn compare(from: &[f64], to: &[f64]) -> Unpaired {
         Welch::of(mean_b - mean_a, (sd_a?, from.len()), (sd_b?, to.len()))
     });
     let ranks = shift(&from, &to, 0.05);
-    Unpaired {
+    let unpaired = Unpaired {
         from_samples: from.len() as u32,
         to_samples: to.len() as u32,
         ratio: a.zip(b).map(|((a, _), (b, _))| (b - a).exp()),
         interval: welch.as_ref().map(|welch| welch.interval.map(f64::exp)),
         p: welch.as_ref().map(|welch| welch.p),
-        freedom: welch.map(|welch| welch.freedom),
+        freedom: welch.as_ref().map(|welch| welch.freedom),
         rank_ratio: ranks.map(|centre| centre.estimate.exp()),
         rank_interval: ranks.and_then(|centre| Some(centre.interval?.map(f64::exp))),
         rank_p: mann_whitney(&from, &to),
-    }
+    };
+    (unpaired, welch)
 }
 
-struct Welch {
+pub(crate) struct Welch {
+    /// Of the means of the logarithms.
+    pub(crate) difference: f64,
+    /// Its standard error.
+    pub(crate) error: f64,
+    pub(crate) freedom: f64,
     interval: Interval,
     p: f64,
-    freedom: f64,
 }
 
 impl Welch {
@@ -74,6 +84,8 @@ impl Welch {
             // Without any spread the smaller sample's degrees of freedom are the safe ones.
             let freedom = (a.1.min(b.1).checked_sub(1)?) as f64;
             return Some(Self {
+                difference,
+                error,
                 interval: Interval {
                     low: difference,
                     high: difference,
@@ -86,6 +98,8 @@ impl Welch {
         let freedom = (va + vb).powi(2) / (share(va, a.1) + share(vb, b.1));
         let half = t_upper(0.025, freedom) * error;
         Some(Self {
+            difference,
+            error,
             interval: Interval {
                 low: difference - half,
                 high: difference + half,

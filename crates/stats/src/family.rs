@@ -56,22 +56,41 @@ pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
 /// correction, and else to cannot tell yet.
 pub fn correct(effects: &[(&[f64], Direction)], worth: f64, stopping: Stopping) -> Vec<Corrected> {
     let margin = worth.ln_1p();
-    let raw: Vec<Option<Ps>> = effects
+    let claims: Vec<Claim> = effects
         .iter()
-        .map(|(logs, _)| Ps::of(logs, margin))
+        .map(|&(logs, better)| {
+            let ratio = PairedRatio::of_logs(logs, stopping);
+            Claim {
+                ps: Ps::of(logs, margin),
+                up: ratio.ratio.is_some_and(|ratio| ratio > 1.0),
+                better,
+                raw: verdict(ratio.interval(), better, worth),
+            }
+        })
         .collect();
-    let zero: Vec<_> = raw.iter().map(|ps| ps.map(|ps| ps.zero)).collect();
-    let claim: Vec<_> = raw.iter().map(|ps| ps.map(|ps| ps.claim)).collect();
+    adjust(&claims, stopping.alpha())
+}
+
+/// One effect of a family before correction.
+pub(crate) struct Claim {
+    pub(crate) ps: Option<Ps>,
+    /// Whether the ratio is above 1.
+    pub(crate) up: bool,
+    pub(crate) better: Direction,
+    pub(crate) raw: Verdict,
+}
+
+/// What is left of every claim at `alpha`, see [`correct`].
+pub(crate) fn adjust(claims: &[Claim], alpha: f64) -> Vec<Corrected> {
+    let zero: Vec<_> = claims.iter().map(|c| c.ps.map(|ps| ps.zero)).collect();
+    let claim: Vec<_> = claims.iter().map(|c| c.ps.map(|ps| ps.claim)).collect();
     let (adjusted_zero, adjusted_claim) = (holm(&zero), holm(&claim));
-    let alpha = stopping.alpha();
-    effects
+    let stands = |p: Option<f64>| p.is_some_and(|p| p <= alpha);
+    claims
         .iter()
         .enumerate()
-        .map(|(i, &(logs, better))| {
-            let ratio = PairedRatio::of_logs(logs, stopping);
-            let stands = |p: Option<f64>| p.is_some_and(|p| p <= alpha);
-            let up = ratio.ratio.is_some_and(|ratio| ratio > 1.0) == (better == Direction::Higher);
-            let verdict = match verdict(ratio.interval(), better, worth) {
+        .map(|(i, claim_of)| {
+            let verdict = match claim_of.raw {
                 raw @ (Verdict::Pays | Verdict::Costs | Verdict::MakesNoDifference)
                     if stands(adjusted_claim[i]) =>
                 {
@@ -79,7 +98,7 @@ pub fn correct(effects: &[(&[f64], Direction)], worth: f64, stopping: Stopping) 
                 }
                 Verdict::CannotTellYet => Verdict::CannotTellYet,
                 _ if stands(adjusted_zero[i]) => {
-                    if up {
+                    if claim_of.up == (claim_of.better == Direction::Higher) {
                         Verdict::Gains
                     } else {
                         Verdict::Loses
@@ -99,7 +118,7 @@ pub fn correct(effects: &[(&[f64], Direction)], worth: f64, stopping: Stopping) 
 }
 
 #[derive(Clone, Copy)]
-struct Ps {
+pub(crate) struct Ps {
     zero: f64,
     claim: f64,
 }
@@ -110,7 +129,11 @@ impl Ps {
             return None;
         };
         let error = sd / (logs.len() as f64).sqrt();
-        let freedom = (logs.len() - 1) as f64;
+        Some(Self::at(mean, error, (logs.len() - 1) as f64, margin))
+    }
+
+    /// From a log ratio, its standard error and degrees of freedom.
+    pub(crate) fn at(mean: f64, error: f64, freedom: f64, margin: f64) -> Self {
         // Twice the tail: each side is judged at half of alpha, as the interval's ends are.
         let p = |distance: f64| {
             if error > 0.0 {
@@ -121,10 +144,10 @@ impl Ps {
                 1.0
             }
         };
-        Some(Self {
+        Self {
             zero: p(mean.abs()),
             claim: p(mean.abs() - margin).min(p(margin - mean.abs())),
-        })
+        }
     }
 }
 

@@ -13,7 +13,7 @@
 //! | do other methods agree, does it stand among many | [`second_opinions`], [`correct`] |
 //! | can the run be trusted | [`validity`] |
 //! | what would others have said | [`rules`] |
-//! | is this run like that one | [`compare`] |
+//! | is this run like that one | [`compare`], [`judge`] |
 //! | how late, how often | [`percentiles`], [`rate`] |
 //!
 //! Methods, citations and the simulations they rest on: docs/statistics.md.
@@ -28,6 +28,7 @@ mod factorial;
 mod family;
 mod hodges_lehmann;
 mod interval;
+mod judge;
 mod latency;
 mod opinion;
 mod order;
@@ -46,6 +47,7 @@ pub use factorial::{Factorial, Interaction, Main, Says, View, factorial};
 pub use family::{Corrected, correct, holm};
 pub use hodges_lehmann::{Centre, hodges_lehmann, mann_whitney, shift};
 pub use interval::Interval;
+pub use judge::{Judged, Sides, judge};
 pub use latency::{Histogram, Percentile, percentile_ratio, percentiles};
 pub use opinion::{Method, Opinion, second_opinions};
 pub use order::order;

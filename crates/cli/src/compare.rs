@@ -1,0 +1,228 @@
+//! `wirecost compare`: two runs from their records alone; and the comparison at the end of a run.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use wirecost_model::cell::Experiment;
+use wirecost_report::compare::{
+    Compared, Comparison, Conclusion, FailOn, Strictness, comparison_junit,
+};
+use wirecost_report::{Document, Terminal};
+
+use crate::report::{self, FILE};
+use crate::{complain, exit, screen};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 no regression, 1 a regression (see --fail-on), 2 a run directory or the \
+    command line cannot be used, 3 nothing is comparable (or --out could not be written)."
+)]
+pub(crate) struct Compare {
+    /// The run directory of the run compared with
+    before: PathBuf,
+    /// The run directory of the run compared
+    after: PathBuf,
+    #[command(flatten)]
+    judging: Judging,
+    /// The comparison as one JSON document
+    #[arg(long, group = "form")]
+    json: bool,
+    /// Markdown for a pull request
+    #[arg(long, group = "form")]
+    markdown: bool,
+    /// JUnit XML for a CI system: a test case per figure
+    #[arg(long, group = "form")]
+    junit: bool,
+    /// Write it to this file, over what is there, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// What of a comparison is a failure.
+#[derive(Debug, Clone, Copy, Args)]
+struct Judging {
+    /// The mildest verdict that is a regression; it fails all worse ones too
+    #[arg(long, value_name = "VERDICT", default_value = "costs")]
+    fail_on: Rule,
+    /// Judge by the verdicts corrected for the number of figures compared
+    #[arg(long)]
+    corrected: bool,
+}
+
+/// The same, of a run that is compared as soon as it is measured.
+#[derive(Debug, Args)]
+pub(crate) struct Earlier {
+    /// Compare with this run directory when measured; it is read before anything is built
+    #[arg(long, value_name = "RUN_DIR")]
+    against: Option<PathBuf>,
+    /// With --against: the mildest verdict that is a regression; it fails all worse ones too [default: costs]
+    #[arg(long, value_name = "VERDICT", requires = "against")]
+    fail_on: Option<Rule>,
+    /// With --against: judge by the verdicts corrected for the number of figures compared
+    #[arg(long, requires = "against")]
+    corrected: bool,
+}
+
+/// As [`FailOn`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Rule {
+    /// Nothing is
+    Never,
+    /// Worse by more than is worth it, or no longer measurable
+    Costs,
+    /// Worse for certain, perhaps less than worth
+    Loses,
+    /// Not shown to be no worse, or not compared
+    CannotTell,
+}
+
+impl From<Rule> for FailOn {
+    fn from(rule: Rule) -> Self {
+        match rule {
+            Rule::Never => Self::Never,
+            Rule::Costs => Self::Costs,
+            Rule::Loses => Self::Loses,
+            Rule::CannotTell => Self::CannotTell,
+        }
+    }
+}
+
+pub(crate) fn compare(arguments: &Compare) -> ExitCode {
+    // Both are read, so that two mistakes are told at once.
+    let read = [&arguments.before, &arguments.after].map(|directory| report::read(directory));
+    let [Ok(before), Ok(after)] = read else {
+        return exit::usage();
+    };
+    let judging = arguments.judging;
+    let strictness = Strictness {
+        fail_on: judging.fail_on.into(),
+        corrected: judging.corrected,
+    };
+    let comparison = wirecost_report::compare::compare(of(&before), of(&after), strictness);
+    let Some(path) = &arguments.out else {
+        let printed = match text(&comparison, arguments, screen::terminal()) {
+            Ok(text) => screen::print_as_is(&text),
+            Err(code) => return code,
+        };
+        return worse(printed, conclusion(&comparison));
+    };
+    let directories = [&arguments.before, &arguments.after];
+    if directories.iter().any(|dir| report::is_record(path, dir)) {
+        return report::refuse_record(path);
+    }
+    match text(&comparison, arguments, FILE).map(|text| report::write(path, &text)) {
+        Ok(Ok(())) => conclusion(&comparison),
+        Ok(Err(error)) => {
+            complain(&error);
+            exit::incomplete()
+        }
+        Err(code) => code,
+    }
+}
+
+fn of(result: &report::Result) -> Compared<'_> {
+    Compared {
+        run: &result.reading.run,
+        document: &result.document,
+    }
+}
+
+/// The comparison in the form that was asked for, line ends included.
+fn text(comparison: &Comparison, form: &Compare, terminal: Terminal) -> Result<String, ExitCode> {
+    let broken = |error: &dyn std::error::Error| {
+        complain(error);
+        exit::incomplete()
+    };
+    if form.json {
+        let json = serde_json::to_string_pretty(comparison).map_err(|error| broken(&error))?;
+        Ok(json + "\n")
+    } else if form.markdown {
+        Ok(wirecost_report::comparison_markdown(comparison))
+    } else if form.junit {
+        comparison_junit(comparison).map_err(|error| broken(&error))
+    } else {
+        Ok(wirecost_report::comparison_terminal(comparison, terminal))
+    }
+}
+
+fn conclusion(comparison: &Comparison) -> ExitCode {
+    match comparison.conclusion {
+        Conclusion::NoRegression => exit::FINE,
+        Conclusion::Regression => exit::regression(),
+        Conclusion::NothingComparable => exit::incomplete(),
+    }
+}
+
+/// Printing that failed comes before what was to be printed.
+fn worse(printed: ExitCode, conclusion: ExitCode) -> ExitCode {
+    if printed == exit::FINE {
+        conclusion
+    } else {
+        printed
+    }
+}
+
+/// The run that a new one will be compared with.
+pub(crate) struct Baseline {
+    result: report::Result,
+    strictness: Strictness,
+}
+
+impl Earlier {
+    /// Reads the run to compare with and sees whether the planned one will have anything in common with
+    /// it: before hours are spent on measuring. `None` where no comparison was asked for.
+    pub(crate) fn read(&self, planned: &Experiment) -> Result<Option<Baseline>, ExitCode> {
+        let Some(directory) = &self.against else {
+            return Ok(None);
+        };
+        let result = report::read(directory)?;
+        if let Err(why) = wirecost_report::compare::comparable(&result.reading.run, planned) {
+            screen::say(&format!(
+                "wirecost: nothing to compare with in {}: {why}",
+                directory.display()
+            ));
+            return Err(exit::usage());
+        }
+        Ok(Some(Baseline {
+            result,
+            strictness: Strictness {
+                fail_on: self.fail_on.unwrap_or(Rule::Costs).into(),
+                corrected: self.corrected,
+            },
+        }))
+    }
+}
+
+/// A result with its comparison: one document.
+#[derive(Serialize)]
+struct WithComparison<'a> {
+    #[serde(flatten)]
+    document: &'a Document,
+    comparison: &'a Comparison,
+}
+
+impl Baseline {
+    /// Prints a result and its comparison with this run; a regression is in the exit code.
+    pub(crate) fn print(
+        &self,
+        result: &report::Result,
+        page: Option<&Path>,
+        json: bool,
+    ) -> ExitCode {
+        let comparison =
+            wirecost_report::compare::compare(of(&self.result), of(result), self.strictness);
+        let printed = if json {
+            screen::print_json(&WithComparison {
+                document: &result.document,
+                comparison: &comparison,
+            })
+        } else {
+            let printed = report::print(&result.document, page, false);
+            let text = wirecost_report::comparison_terminal(&comparison, screen::terminal());
+            worse(printed, screen::print_as_is(&format!("\n{text}")))
+        };
+        worse(printed, conclusion(&comparison))
+    }
+}

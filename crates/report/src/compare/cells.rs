@@ -1,0 +1,178 @@
+//! The figures of matched cells, and what all of them share.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::cell::Factor;
+use wirecost_model::effect::Verdict;
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::{Cores, Levels};
+use wirecost_model::record::Run;
+use wirecost_stats::{Sides, judge, summary};
+
+use super::matching::{Matching, Pair};
+use super::{ComparedCell, FailOn, Figure, NotComparable, Shift, Strictness, Why};
+
+/// Compares the cells that can be, and says why the others cannot.
+pub(super) fn cells(
+    before: &Run,
+    after: &Run,
+    matching: &Matching<'_>,
+    factors: &[Factor],
+    strictness: Strictness,
+) -> (Vec<ComparedCell>, Vec<NotComparable>) {
+    let metrics = metrics(
+        before.head.experiment.plan.cores,
+        after.head.experiment.plan.cores,
+    );
+    let (mut cells, mut not_comparable, mut sides) = (Vec::new(), Vec::new(), Vec::new());
+    for pair in &matching.pairs {
+        let why = pair
+            .not_comparable()
+            .or_else(|| not_measured(before, after, pair));
+        if let Some((why, reason)) = why {
+            not_comparable.push(NotComparable {
+                levels: shown(&pair.levels, factors),
+                all_levels: pair.levels.clone(),
+                why,
+                reason,
+                fails: false,
+            });
+            continue;
+        }
+        cells.push(pair);
+        sides.extend(metrics.iter().map(|metric| Sides {
+            from: values(before, pair.before.index, *metric),
+            to: values(after, pair.after.index, *metric),
+            better: metric.better(),
+        }));
+    }
+    let worth = after.head.experiment.plan.repeat.worth;
+    let mut judged = judge(&sides, worth).into_iter().zip(sides);
+    let cells = cells
+        .into_iter()
+        .map(|pair| ComparedCell {
+            before_cell: pair.before.index,
+            after_cell: pair.after.index,
+            levels: shown(&pair.levels, factors),
+            all_levels: pair.levels.clone(),
+            figures: metrics
+                .iter()
+                .zip(judged.by_ref())
+                .map(|(&metric, (judged, sides))| {
+                    let verdict = if strictness.corrected {
+                        judged.corrected.verdict
+                    } else {
+                        judged.verdict
+                    };
+                    Figure {
+                        metric,
+                        unit: unit(metric),
+                        better: metric.better(),
+                        before: summary(sides.from),
+                        after: summary(sides.to),
+                        judged,
+                        fails: fails(verdict, strictness.fail_on),
+                    }
+                })
+                .collect(),
+        })
+        .collect();
+    (cells, not_comparable)
+}
+
+/// What both runs have: where one shares its cores, CPU is the machine's in one and a host's in the
+/// other.
+fn metrics(before: Cores, after: Cores) -> Vec<Metric> {
+    let after = Metric::of(after);
+    let both = Metric::of(before).iter().filter(|m| after.contains(m));
+    both.copied().collect()
+}
+
+fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
+    let needs = match verdict {
+        Verdict::Costs => FailOn::Costs,
+        Verdict::Loses => FailOn::Loses,
+        Verdict::CannotTellYet => FailOn::CannotTell,
+        Verdict::Pays | Verdict::Gains | Verdict::MakesNoDifference => return false,
+    };
+    fail_on >= needs
+}
+
+/// A cell of which a run has no valid sample with a figure.
+fn not_measured(before: &Run, after: &Run, pair: &Pair<'_>) -> Option<(Why, String)> {
+    let (was, is) = (pair.before.index, pair.after.index);
+    let measured = |run: &Run, cell| !values(run, cell, Metric::Throughput).is_empty();
+    let why = match (measured(before, was), measured(after, is)) {
+        (true, true) => return None,
+        (true, false) => {
+            let mut samples = after.samples.iter().filter(|sample| sample.cell == is);
+            let last = samples.next_back();
+            match last.and_then(|sample| sample.invalid.as_ref()) {
+                Some(invalid) => {
+                    let reason = format!("no valid sample any more: {}", invalid.reason());
+                    return Some((Why::NoLongerMeasured, reason));
+                }
+                None => "no valid sample after",
+            }
+        }
+        (false, true) => "no valid sample before",
+        (false, false) => "no valid sample in either run",
+    };
+    Some((Why::NotMeasured, why.into()))
+}
+
+fn values(run: &Run, cell: u32, metric: Metric) -> Vec<f64> {
+    let valid =
+        |sample: &&wirecost_model::sample::Sample| sample.cell == cell && sample.invalid.is_none();
+    let figures = run.samples.iter().filter(valid);
+    // Bits per second are for people too long a number.
+    let scale = if metric == Metric::Throughput {
+        1e-9
+    } else {
+        1.0
+    };
+    figures
+        .filter_map(|sample| Some(metric.value(sample)? * scale))
+        .collect()
+}
+
+const fn unit(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Throughput => "Gbit/s",
+        Metric::SenderCpu | Metric::ReceiverCpu | Metric::Cpu => "% of a core per Gbit/s",
+    }
+}
+
+fn shown(levels: &Levels, factors: &[Factor]) -> Levels {
+    let telling = |key: &str| factors.iter().any(|factor| factor.key == key);
+    let levels = levels.iter().filter(|(key, _)| telling(key));
+    levels
+        .map(|(key, level)| (key.clone(), level.clone()))
+        .collect()
+}
+
+/// The median of the ratios of all cells, for each metric that two cells or more have.
+pub(super) fn shifts(cells: &[ComparedCell]) -> Vec<Shift> {
+    let mut ratios: BTreeMap<Metric, Vec<f64>> = BTreeMap::new();
+    for figure in cells.iter().flat_map(|cell| &cell.figures) {
+        if let Some(ratio) = figure.judged.unpaired.ratio {
+            ratios.entry(figure.metric).or_default().push(ratio);
+        }
+    }
+    ratios
+        .into_iter()
+        .filter(|(_, ratios)| ratios.len() > 1)
+        .map(|(metric, mut ratios)| {
+            ratios.sort_by(f64::total_cmp);
+            let n = ratios.len();
+            Shift {
+                metric,
+                cells: n as u32,
+                // Half way on the log scale, as all ratios are.
+                median: (ratios[(n - 1) / 2] * ratios[n / 2]).sqrt(),
+                min: ratios[0],
+                max: ratios[n - 1],
+            }
+        })
+        .collect()
+}

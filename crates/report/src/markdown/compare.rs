@@ -1,0 +1,121 @@
+//! A comparison as Markdown, for a pull request.
+
+use super::{Page, text};
+use crate::compare::{Comparison, Conclusion, Figure, said};
+
+/// Prints a comparison: the conclusion, what differs between the runs, then a row for each figure.
+/// Every text of the records is escaped.
+pub fn comparison_markdown(comparison: &Comparison) -> String {
+    let mut page = Page::default();
+    page.line(&format!("## {}", text(&said::title(comparison))));
+    let (label, why) = said::conclusion(comparison);
+    let sign = match comparison.conclusion {
+        Conclusion::NoRegression => "✅",
+        Conclusion::Regression => "❌",
+        Conclusion::NothingComparable => "⚠️",
+    };
+    page.paragraph(&format!("{sign} **{}** {}", text(&label), text(&why)));
+    page.gap();
+    for (label, side) in [("Before", &comparison.before), ("After", &comparison.after)] {
+        page.line(&format!("- {label}: {}", text(&said::side(side))));
+    }
+    differences(comparison, &mut page);
+    if !comparison.notes.is_empty() {
+        page.heading("To know before you rely on it");
+        for note in &comparison.notes {
+            page.line(&format!("- {}.", text(note)));
+        }
+    }
+    figures(comparison, &mut page);
+    let left_out = said::left_out(comparison);
+    if !left_out.is_empty() {
+        page.heading("Not compared");
+        for (fails, line) in left_out {
+            let sign = if fails { "❌ " } else { "" };
+            page.line(&format!("- {sign}{}", text(&line)));
+        }
+    }
+    page.0
+}
+
+fn differences(comparison: &Comparison, page: &mut Page) {
+    page.heading("What differs besides");
+    if comparison.differences.is_empty() {
+        page.paragraph("Nothing that the records know of.");
+        return;
+    }
+    let rows = comparison.differences.iter().map(|difference| {
+        vec![
+            text(&said::difference(difference)),
+            text(said::value(difference.before.as_ref())),
+            text(said::value(difference.after.as_ref())),
+        ]
+    });
+    page.table(&["what", "before", "after"].map(str::to_owned), rows);
+}
+
+fn figures(comparison: &Comparison, page: &mut Page) {
+    if comparison.cells.is_empty() {
+        return;
+    }
+    page.heading("Cell by cell");
+    let sentences = [said::counts(comparison), said::shifts(comparison)];
+    for sentence in sentences.into_iter().flatten() {
+        page.line(&format!("- {}", times(&sentence)));
+    }
+    if !comparison.shifts.is_empty() {
+        page.line(&format!("- {}", text(said::SHARED)));
+    }
+    page.line(&format!("- {}", text(said::DRIFT)));
+    let heads = [
+        "cell",
+        "figure",
+        "before → after#",
+        "after / before#",
+        "verdict",
+        "corrected",
+        "by ranks",
+    ];
+    let rows = said::by_weight(comparison).into_iter().flat_map(|cell| {
+        let levels = text(&said::cell(comparison, &cell.all_levels));
+        cell.figures
+            .iter()
+            .map(move |figure| row(levels.clone(), figure))
+    });
+    page.table(&heads.map(str::to_owned), rows);
+    let how = said::how_to_read(comparison);
+    page.paragraph(&text(&how.replacen(", x the", ", × the", 1)));
+}
+
+fn row(levels: String, figure: &Figure) -> Vec<String> {
+    let none = || "–".to_owned();
+    let judged = &figure.judged;
+    let sign = if figure.fails { "❌ " } else { "" };
+    let ranks = judged.rank_verdict;
+    vec![
+        levels,
+        figure.metric.words().to_owned(),
+        said::medians(figure, "→").unwrap_or_else(none),
+        said::ratio(figure).map_or_else(none, |ratio| times(&ratio)),
+        format!("{sign}**{}**", judged.verdict),
+        judged.corrected.verdict.to_string(),
+        ranks.map_or_else(none, |ranks| ranks.to_string()),
+    ]
+}
+
+/// Escaped, with the sign for x where it stands before a ratio.
+fn times(sentence: &str) -> String {
+    let mut said = String::with_capacity(sentence.len());
+    let mut chars = sentence.chars().peekable();
+    let mut last = ' ';
+    while let Some(c) = chars.next() {
+        let digit = chars.peek().is_some_and(char::is_ascii_digit);
+        said.push(if c == 'x' && last == ' ' && digit {
+            '×'
+        } else {
+            c
+        });
+        last = c;
+    }
+    text(&said)
+}

@@ -1,0 +1,127 @@
+//! A comparison printed for a terminal.
+
+use std::fmt::Write as _;
+
+use wirecost_model::effect::Verdict;
+
+use super::Terminal;
+use super::page::{Page, Style, glue};
+use crate::compare::{Comparison, Conclusion, Figure, said};
+use crate::visible::visible;
+
+/// Prints a comparison: what differs between the runs first, then what follows, then every figure.
+/// Every line fits the width, save for what has no space to break at (a path).
+pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String {
+    let mut page = Page::new(options);
+    let title = page.paint(Style::Bold, &plain(&said::title(comparison)));
+    page.paragraph(&title);
+    for (label, side) in [
+        ("before:", &comparison.before),
+        ("after:", &comparison.after),
+    ] {
+        page.paragraph(&format!("{label} {}", plain(&said::side(side))));
+    }
+    differences(comparison, &mut page);
+    for note in &comparison.notes {
+        let label = page.paint(Style::Worse, "Note:");
+        page.paragraph(&format!("{label} {}.", plain(note)));
+    }
+    if !comparison.cells.is_empty() {
+        page.heading("In short");
+        let sentences = [said::counts(comparison), said::shifts(comparison)];
+        for sentence in sentences.into_iter().flatten() {
+            page.paragraph(&plain(&sentence));
+        }
+        if !comparison.shifts.is_empty() {
+            page.paragraph(said::SHARED);
+        }
+        page.paragraph(said::DRIFT);
+        page.heading("Cell by cell");
+    }
+    for cell in said::by_weight(comparison) {
+        page.paragraph(&plain(&said::cell(comparison, &cell.all_levels)));
+        for figure in &cell.figures {
+            let line = line(figure, &page);
+            page.paragraph(&line);
+        }
+    }
+    let left_out = said::left_out(comparison);
+    if !left_out.is_empty() {
+        page.heading("Not compared");
+        for (fails, line) in left_out {
+            let fails = if fails {
+                page.paint(Style::Bad, " - fails")
+            } else {
+                String::new()
+            };
+            page.paragraph(&format!("- {}{fails}", plain(&line)));
+        }
+    }
+    page.gap();
+    if !comparison.cells.is_empty() {
+        page.paragraph(&said::how_to_read(comparison));
+    }
+    let (label, why) = said::conclusion(comparison);
+    let style = match comparison.conclusion {
+        Conclusion::NoRegression => Style::Good,
+        Conclusion::Regression | Conclusion::NothingComparable => Style::Bad,
+    };
+    let label = page.paint(style, &label);
+    page.paragraph(&format!("{label} {why}"));
+    page.finish()
+}
+
+fn differences(comparison: &Comparison, page: &mut Page) {
+    page.heading("What differs besides");
+    if comparison.differences.is_empty() {
+        page.paragraph("nothing that the records know of");
+    }
+    for difference in &comparison.differences {
+        page.paragraph(&format!(
+            "- {}: {} -> {}",
+            plain(&said::difference(difference)),
+            plain(said::value(difference.before.as_ref())),
+            plain(said::value(difference.after.as_ref()))
+        ));
+    }
+    page.gap();
+}
+
+/// `- throughput 4.90 -> 4.41 Gbit/s, x0.90 [0.89, 0.91] - costs`.
+fn line(figure: &Figure, page: &Page) -> String {
+    let name = figure.metric.words().trim_end_matches(" per Gbit/s");
+    let mut line = format!("- {name}");
+    if let Some(medians) = said::medians(figure, "->") {
+        let unit = if figure.unit == "Gbit/s" {
+            " Gbit/s,"
+        } else {
+            "% per Gbit/s,"
+        };
+        line.push(' ');
+        line.push_str(&glue(&(medians + unit)));
+    }
+    if let Some(ratio) = said::ratio(figure) {
+        line.push(' ');
+        line.push_str(&glue(&ratio));
+    }
+    let style = match (figure.fails, figure.judged.verdict) {
+        (true, _) | (_, Verdict::Costs) => Style::Bad,
+        (_, Verdict::Pays) => Style::Good,
+        (_, Verdict::Gains) => Style::Better,
+        (_, Verdict::Loses) => Style::Worse,
+        (_, Verdict::MakesNoDifference | Verdict::CannotTellYet) => Style::Dim,
+    };
+    let verdict = page.paint(style, &figure.judged.verdict.to_string());
+    // Writing to a string does not fail.
+    let _ = write!(line, " {}{verdict}", glue("- "));
+    let beside = said::beside(figure);
+    if !beside.is_empty() {
+        let _ = write!(line, " ({})", beside.join("; "));
+    }
+    line
+}
+
+/// One line in which everything shows and nothing steers the terminal.
+fn plain(text: &str) -> String {
+    visible(text).replace(['\n', '\t'], " ")
+}
