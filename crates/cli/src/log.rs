@@ -5,6 +5,8 @@ use std::io::{IsTerminal, stderr};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::time::uptime;
 
+use crate::screen;
+
 /// Begins to log: nothing at 0, each step at 1, everything from 2 on. Starts no thread, for an agent
 /// must have none before it has its namespaces.
 pub(crate) fn start(verbose: u8) {
@@ -13,11 +15,10 @@ pub(crate) fn start(verbose: u8) {
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_timer(uptime())
-        .with_ansi(stderr().is_terminal() && !plain)
+        .with_ansi(screen::wants_colour(stderr().is_terminal()))
         .with_writer(stderr)
         .init();
 }

@@ -15,12 +15,16 @@ const PIPE_WIDTH: usize = 120;
 /// Standard output's width, and colour unless it is a pipe or `NO_COLOR` is set (no-color.org).
 pub(crate) fn terminal() -> Terminal {
     let is_terminal = stdout().is_terminal();
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let width = terminal_size::terminal_size().map_or(PIPE_WIDTH, |(width, _)| width.0.into());
     Terminal {
         width: if is_terminal { width } else { PIPE_WIDTH },
-        colour: is_terminal && !plain,
+        colour: wants_colour(is_terminal),
     }
+}
+
+/// Whether a stream that is a terminal, or not, gets colour (no-color.org).
+pub(crate) fn wants_colour(is_terminal: bool) -> bool {
+    is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Prints a text that has its own line ends.

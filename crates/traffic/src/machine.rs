@@ -7,8 +7,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use socket2::Socket;
 use wirecost_sys::epoll::Interest;
-use wirecost_sys::socket::{ReceiveBatch, SendBatch};
+use wirecost_sys::socket::{ReceiveBatch, SendBatch, send};
 
 use crate::flow::{End, Flow};
 use crate::load::{Load, Seat};
@@ -98,6 +99,34 @@ pub(crate) enum Trouble {
     Blocked,
     /// The flow is broken.
     Broken(io::Error),
+}
+
+/// Writes what is `unsent` of a flow's messages of `size` bytes each, and counts those that are
+/// wholly on their way; `false` where the socket takes no more.
+pub(crate) fn write_messages(
+    socket: &Socket,
+    desk: &Desk<'_>,
+    flow: u32,
+    unsent: &mut usize,
+    size: u32,
+) -> io::Result<bool> {
+    let out = &desk.flow(flow).out;
+    while *unsent > 0 {
+        let length = (*unsent).min(desk.load.message.len());
+        match send(socket, &desk.load.message[..length]) {
+            Ok(sent) => {
+                *unsent -= sent;
+                out.bytes.add(sent as u64);
+                out.messages.publish(out.bytes.get() / u64::from(size));
+            }
+            Err(error) => match Trouble::from(error) {
+                Trouble::Interrupted => {}
+                Trouble::Blocked => return Ok(false),
+                Trouble::Broken(error) => return Err(error),
+            },
+        }
+    }
+    Ok(true)
 }
 
 impl From<io::Error> for Trouble {

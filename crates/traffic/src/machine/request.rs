@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use socket2::Socket;
 use wirecost_sys::epoll::Interest;
-use wirecost_sys::socket::send;
 
 use super::pace::Pace;
-use super::{Desk, Machine, Next, PEER_SILENCE, Trouble};
+use super::{Desk, Machine, Next, PEER_SILENCE, Trouble, write_messages};
 use crate::flow::End;
 use crate::load::Load;
 use crate::options::{Options, Rate};
@@ -130,25 +129,8 @@ impl Requester {
 
     /// Writes requests; `false` where the socket takes no more.
     fn send(&mut self, desk: &Desk<'_>) -> io::Result<bool> {
-        let out = &desk.flow(self.flow).out;
-        while self.unsent > 0 {
-            let length = self.unsent.min(desk.load.message.len());
-            match send(&*self.socket, &desk.load.message[..length]) {
-                Ok(sent) => {
-                    self.unsent -= sent;
-                    out.bytes.add(sent as u64);
-                    // Whole requests that are on their way.
-                    let request = u64::from(desk.load.options.request);
-                    out.messages.publish(out.bytes.get() / request);
-                }
-                Err(error) => match Trouble::from(error) {
-                    Trouble::Interrupted => {}
-                    Trouble::Blocked => return Ok(false),
-                    Trouble::Broken(error) => return Err(error),
-                },
-            }
-        }
-        Ok(true)
+        let size = desk.load.options.request;
+        write_messages(&self.socket, desk, self.flow, &mut self.unsent, size)
     }
 
     /// Reads what is there; `false` where that is all for now.

@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use socket2::Socket;
-use wirecost_sys::socket::send;
 
-use super::{Desk, Machine, Next, Trouble};
+use super::{Desk, Machine, Next, Trouble, write_messages};
 use crate::flow::End;
 
 /// Exchanges of one flow before the others of its thread have their turn.
@@ -35,24 +34,8 @@ impl Responder {
 
     /// Writes responses; `false` where the socket takes no more.
     fn send(&mut self, desk: &Desk<'_>) -> io::Result<bool> {
-        let out = &desk.flow(self.flow).out;
-        while self.unsent > 0 {
-            let length = self.unsent.min(desk.load.message.len());
-            match send(&*self.socket, &desk.load.message[..length]) {
-                Ok(sent) => {
-                    self.unsent -= sent;
-                    out.bytes.add(sent as u64);
-                    let response = u64::from(desk.load.options.response);
-                    out.messages.publish(out.bytes.get() / response);
-                }
-                Err(error) => match Trouble::from(error) {
-                    Trouble::Interrupted => {}
-                    Trouble::Blocked => return Ok(false),
-                    Trouble::Broken(error) => return Err(error),
-                },
-            }
-        }
-        Ok(true)
+        let size = desk.load.options.response;
+        write_messages(&self.socket, desk, self.flow, &mut self.unsent, size)
     }
 
     fn end(&self) -> Next {
