@@ -17,7 +17,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test build bench bench-start soak-stats deny install uninstall deb \
+.PHONY: run test build bench bench-start bench-verdicts soak-stats deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -36,7 +36,11 @@ test: install-missing-test build
 
 ## Our load beside iperf3's on the same lab; takes some minutes and wants the machine for itself.
 bench: build install-missing-bench
-	$(CARGO) run --release --locked --package wirecost-bench
+	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-bench
+
+## Verdicts where the truth is known: a cell twice, a path a tenth slower; half an hour, and as above.
+bench-verdicts: build
+	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-verdicts
 
 ## How long the program takes to start.
 bench-start: build
