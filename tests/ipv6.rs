@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use common::{Place, Record, alone, lab_can_be_built, program, run, succeeds};
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
+use wirecost_model::steering::Steering;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 use wirecost_model::metric::Metric;
@@ -159,6 +160,7 @@ fn network(encapsulation: Encapsulation, underlay_ip: IpVersion, guest_ip: IpVer
         encapsulation,
         guest_ip,
         cores: Cores::Shared,
+        steering: Steering::default(),
     }
 }
 

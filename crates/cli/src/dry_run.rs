@@ -1,5 +1,6 @@
 //! `wirecost run --dry-run`: cells, order and expected time, from the plan alone.
 
+pub(crate) mod settings;
 mod until;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ struct Document<'a> {
     cells: Vec<CellLine<'a>>,
     #[serde(flatten)]
     expansion: Expansion,
+    /// What levels of the plan's own factors change, where, and which commands they run.
+    settings: Vec<settings::Line<'a>>,
     /// The first cell once more, where the plan asks for a self-test.
     twin: Option<CellLine<'a>>,
     /// Rounds; the most of them, where the run goes on until it is known.
@@ -78,6 +81,7 @@ pub(crate) fn print(
         factors: &experiment.factors,
         cells: experiment.cells.iter().map(cell_line).collect(),
         expansion: expansion(experiment),
+        settings: settings::lines(experiment),
         twin: experiment.twin.as_ref().map(cell_line),
         rounds: experiment.plan.repeat.rounds,
         until: until::line(experiment),
@@ -154,6 +158,10 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
             twin.index
         );
         parts.insert(5, wrapped(&text));
+    }
+    if let Some(text) = settings::text(&document.settings, width) {
+        let at = parts.len() - 1;
+        parts.splice(at..at, [text, String::new()]);
     }
     for (round, order) in document.order.iter().take(SHOWN_ROUNDS).enumerate() {
         let cells: Vec<String> = order.iter().map(ToString::to_string).collect();

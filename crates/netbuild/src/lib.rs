@@ -7,6 +7,7 @@
 mod adapt;
 mod device;
 mod error;
+mod features;
 mod host;
 mod ipv6;
 mod netlink;
@@ -18,4 +19,5 @@ pub mod trial;
 
 pub use error::{BuildError, error_code};
 pub use host::LabHost;
+pub use features::KeptFeatures;
 pub use spec::{GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};

@@ -12,6 +12,7 @@ use wirecost_model::metric::{
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::{Environment, Outcome, Run, RunHead};
 use wirecost_model::sample::{Mark, Sample};
+use wirecost_model::vary::Vary;
 use wirecost_stats::validity::{Finding, findings};
 use wirecost_stats::{Factorial, Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
@@ -20,6 +21,7 @@ use crate::beside::{self, EffectResult};
 use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
+use crate::steered;
 use crate::until::{self, UntilResult};
 
 /// Everything that a run has to say.
@@ -60,6 +62,8 @@ pub struct Document {
     pub marks: Vec<MarkCount>,
     /// The factors that were varied; the first level of each is the reference.
     pub factors: Vec<Factor>,
+    /// What the levels of the plan's own factors change on the hosts.
+    pub vary: Vec<Vary>,
     /// The cells in the experiment's order.
     pub cells: Vec<CellResult>,
     /// Every effect, for every metric.
@@ -276,6 +280,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         invalid: run.samples.iter().filter_map(invalid).collect(),
         marks: marks(&run.samples),
         factors: experiment.varied().cloned().collect(),
+        vary: plan.vary.clone(),
         cells,
         published: plan.published.as_ref().map(|published| PublishedResult {
             source: published.source.clone(),
@@ -310,6 +315,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .into_iter()
             .chain(netfilter(head))
             .chain(short_window(head))
+            .chain(steered::off_own_cores(head))
             .chain(beyond_the_line)
             .collect(),
     }

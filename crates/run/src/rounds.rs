@@ -55,6 +55,9 @@ pub enum RunError {
     /// No lab could be built.
     #[error("no lab could be built: {0}")]
     NoLab(LinkError),
+    /// A setting that the plan varies cannot be put in force here; nothing was measured.
+    #[error("{0}")]
+    Setting(String),
     /// Something this machine should have is missing.
     #[error("{what}: {source}")]
     Machine {
@@ -123,6 +126,7 @@ pub fn run(
                 LinkError::Interrupted => RunError::Interrupted,
                 error => RunError::NoLab(error),
             })?;
+    labs.check(experiment, interrupt, progress)?;
     let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
     let directory = directory(experiment, options, seed, environment)?;
     let expected = forecast(experiment, seed);
