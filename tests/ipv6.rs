@@ -12,13 +12,13 @@ use std::sync::atomic::AtomicBool;
 use common::{Place, Record, alone, lab_can_be_built, program, run, succeeds};
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
-use wirecost_model::steering::Steering;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 use wirecost_model::metric::Metric;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime, Sample};
+use wirecost_model::steering::Steering;
 use wirecost_run::{Lab, LabContext, place};
 
 /// Every way in which the two versions meet, at a rate that any machine reaches.

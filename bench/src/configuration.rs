@@ -6,8 +6,8 @@ use wirecost_model::cell::{Network, TcpStream};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
-use wirecost_model::units::format_rate;
 use wirecost_model::steering::Steering;
+use wirecost_model::units::format_rate;
 
 /// MTU of the guests' devices in bytes: the one with the most segments for each byte.
 pub(crate) const GUEST_MTU: u32 = 1500;

@@ -129,9 +129,7 @@ impl Agent {
     }
 
     fn host(&mut self) -> Result<&mut LabHost, String> {
-        self.host
-            .as_mut()
-            .ok_or_else(|| UNPREPARED.to_owned())
+        self.host.as_mut().ok_or_else(|| UNPREPARED.to_owned())
     }
 
     fn build(&mut self) -> Answer {

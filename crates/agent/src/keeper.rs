@@ -45,8 +45,15 @@ impl Keeper {
     ///
     /// # Errors
     /// In words.
-    pub fn start(program: &Path, owner: &str, place: &str, is_machine: bool) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("{place}: starting the process that changes settings: {error}");
+    pub fn start(
+        program: &Path,
+        owner: &str,
+        place: &str,
+        is_machine: bool,
+    ) -> Result<Self, String> {
+        let failed = |error: io::Error| {
+            format!("{place}: starting the process that changes settings: {error}")
+        };
         let mut command = Command::new(program);
         // The name is the program's whatever it is started by.
         command

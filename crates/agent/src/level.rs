@@ -80,8 +80,7 @@ fn read_again(
 ) -> Result<Vec<DeviceState>, String> {
     let again = devices.iter().map(|device| {
         let of_role = |setting: &Setting| setting.ethtool.get(&device.role).cloned();
-        let also: BTreeMap<String, bool> =
-            settings.iter().filter_map(of_role).flatten().collect();
+        let also: BTreeMap<String, bool> = settings.iter().filter_map(of_role).flatten().collect();
         host.read_again(device, &also)
     });
     again

@@ -172,7 +172,9 @@ impl InForce {
             );
         }
         let on_machine = "where it belongs to the whole machine, write `on: machine` in this level and run as root";
-        format!("there is no sysctl `{name}` in its network namespace: check the name; {on_machine}")
+        format!(
+            "there is no sysctl `{name}` in its network namespace: check the name; {on_machine}"
+        )
     }
 
     fn refused(&self, name: &str, value: &str, error: &io::Error) -> String {
@@ -197,7 +199,8 @@ impl InForce {
         let told = |how: &str| format!("the command `{}` {how}", command.trim());
         let failed = |error: io::Error| told(&format!("could not be run: {error}"));
         // A file and no pipe: nobody has to empty it, and who keeps it open holds nobody up.
-        let output = memfd_create(c"output", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?;
+        let output =
+            memfd_create(c"output", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?;
         let mut output = fs::File::from(output);
         let to = || output.try_clone().map(Stdio::from).map_err(failed);
         let mut child = Command::new("sh")
@@ -219,7 +222,10 @@ impl InForce {
             return Ok(());
         }
         let how = match (ended, status.code(), status.signal()) {
-            (false, ..) => format!("was still running after {} s and was ended", COMMAND_LIMIT.as_secs()),
+            (false, ..) => format!(
+                "was still running after {} s and was ended",
+                COMMAND_LIMIT.as_secs()
+            ),
             (_, Some(127), _) => "was not found (exit code 127)".to_owned(),
             (_, Some(code), _) => format!("ended with exit code {code}"),
             (_, None, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
@@ -250,7 +256,9 @@ fn said(output: &mut fs::File) -> String {
 /// The file of a sysctl. As sysctl(8) has it: where the first separator is a slash, dots stay dots, so that
 /// devices with dots in their names can be told; else the two stand for each other.
 fn path(name: &str) -> PathBuf {
-    let slashes_first = name.find(['.', '/']).is_some_and(|at| name[at..].starts_with('/'));
+    let slashes_first = name
+        .find(['.', '/'])
+        .is_some_and(|at| name[at..].starts_with('/'));
     let below = if slashes_first {
         name.to_owned()
     } else {

@@ -170,7 +170,8 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
     }
     if document.order.len() > SHOWN_ROUNDS {
         let more = document.order.len() - SHOWN_ROUNDS;
-        parts.push(format!("  and {more} more rounds, which --json lists"));
+        let more = count(more as u32, "more round");
+        parts.push(format!("  and {more}, which --json lists"));
     }
     parts.extend([String::new(), expected(&document.expected, experiment)]);
     if let Some(line) = &document.until {
@@ -187,18 +188,27 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
 fn title(document: &Document<'_>) -> String {
     let (name, rounds) = (document.name, document.rounds);
     let again = if document.twin.is_some() { " + 1" } else { "" };
-    let cells = format!("{}{again}", document.cells.len());
+    let cells = match (document.cells.len(), again) {
+        (1, "") => "1 cell".to_owned(),
+        (cells, again) => format!("{cells}{again} cells"),
+    };
     let about = screen::duration(document.expected.total_s);
     match &document.until {
         None => format!(
-            "{name}: {cells} cells x {rounds} rounds = {} samples, about {about}",
-            document.expected.samples
+            "{name}: {cells} x {} = {}, about {about}",
+            count(rounds, "round"),
+            count(document.expected.samples, "sample")
         ),
         Some(until) => format!(
-            "{name}: {cells} cells x {} to {rounds} rounds, until it is known; about {} rounds, {about}",
+            "{name}: {cells} x {} to {rounds} rounds, until it is known; about {} rounds, {about}",
             until.min_rounds, document.expected.rounds
         ),
     }
+}
+
+/// `1 round`, `8 rounds`.
+fn count(n: u32, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The cells by what varies between them.
@@ -281,18 +291,18 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     let around_ms = 1e3 * forecast.around_s / f64::from(samples);
     let parts = [
         (
-            format!("{samples} windows of {} s", repeat.seconds),
+            format!("{} of {} s", count(samples, "window"), repeat.seconds),
             forecast.windows_s,
         ),
         (
-            format!("{samples} warm-ups of {} s", repeat.warmup),
+            format!("{} of {} s", count(samples, "warm-up"), repeat.warmup),
             forecast.warmups_s,
         ),
         (
             format!("around them, about {around_ms:.0} ms each"),
             forecast.around_s,
         ),
-        (format!("{labs} labs"), forecast.labs_s),
+        (count(labs, "lab"), forecast.labs_s),
     ];
     let width = parts.iter().map(|(what, _)| what.len()).max().unwrap_or(0);
     let mut text = format!(

@@ -25,9 +25,7 @@ impl Default for Steering {
 
 /// Receive packet steering (RPS, Documentation/networking/scaling.rst): the cores that handle what a
 /// device has received.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rps {
     /// The host's own cores, where the hosts have cores of their own; else none, as `Off`.
@@ -51,7 +49,11 @@ impl Rps {
         let mut cores = Vec::new();
         for (place, digit) in (0..).zip(digits.chars().rev()) {
             let digit = digit.to_digit(16)?;
-            cores.extend((0..4).filter(|bit| digit >> bit & 1 == 1).map(|bit| place * 4 + bit));
+            cores.extend(
+                (0..4)
+                    .filter(|bit| digit >> bit & 1 == 1)
+                    .map(|bit| place * 4 + bit),
+            );
         }
         (!cores.is_empty()).then_some(Self::Cores(cores))
     }
@@ -82,7 +84,11 @@ impl fmt::Display for Rps {
                 f.write_str("0x")?;
                 for place in (0..=highest).rev() {
                     let bits = cores.iter().filter(|core| *core / 4 == place);
-                    write!(f, "{:x}", bits.fold(0, |digit, core| digit | 1 << (core % 4)))?;
+                    write!(
+                        f,
+                        "{:x}",
+                        bits.fold(0, |digit, core| digit | 1 << (core % 4))
+                    )?;
                 }
                 Ok(())
             }

@@ -138,7 +138,11 @@ impl Setting {
                 format!("{} {feature}={state}", role_key(*role))
             }));
         }
-        parts.extend(self.command.as_ref().map(|command| first_line(&command.before)));
+        parts.extend(
+            self.command
+                .as_ref()
+                .map(|command| first_line(&command.before)),
+        );
         if parts.is_empty() {
             return "default".to_owned();
         }

@@ -16,7 +16,9 @@ pub enum BuildError {
         source: io::Error,
     },
     /// A device feature that cannot be set.
-    #[error("`{feature}` of `{device}` {problem}: `ethtool -k` of such a device lists what can be set")]
+    #[error(
+        "`{feature}` of `{device}` {problem}: `ethtool -k` of such a device lists what can be set"
+    )]
     Feature {
         /// The feature by the kernel's name, as it was asked for.
         feature: String,

@@ -97,10 +97,7 @@ impl LabHost {
         })
     }
 
-    fn device(
-        &mut self,
-        role: Role,
-    ) -> Result<(&'static str, &mut Netlink, &Ethtool), BuildError> {
+    fn device(&mut self, role: Role) -> Result<(&'static str, &mut Netlink, &Ethtool), BuildError> {
         let name = match role {
             Role::Underlay => UNDERLAY_DEVICE,
             Role::Tunnel => TUNNEL,

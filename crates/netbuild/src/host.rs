@@ -223,7 +223,10 @@ impl LabHost {
 }
 
 fn has_queues(name: &str, device: &device::Device, queues: u32) -> Result<(), BuildError> {
-    for (which, found) in [("transmit", device.tx_queues), ("receive", device.rx_queues)] {
+    for (which, found) in [
+        ("transmit", device.tx_queues),
+        ("receive", device.rx_queues),
+    ] {
         // A kernel that does not tell is not asked again.
         let found = found.unwrap_or(queues);
         same(|| format!("{which} queues of `{name}`"), &queues, &found)?;

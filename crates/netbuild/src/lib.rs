@@ -18,6 +18,6 @@ pub mod tbf;
 pub mod trial;
 
 pub use error::{BuildError, error_code};
-pub use host::LabHost;
 pub use features::KeptFeatures;
+pub use host::LabHost;
 pub use spec::{GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};

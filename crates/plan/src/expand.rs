@@ -132,12 +132,7 @@ fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
 }
 
 /// Features of a tunnel's device, asked for where there is none.
-fn without_tunnel(
-    reader: &mut Reader,
-    factors: &Factors,
-    varied: &[Varied],
-    kept: &[Vec<usize>],
-) {
+fn without_tunnel(reader: &mut Reader, factors: &Factors, varied: &[Varied], kept: &[Vec<usize>]) {
     for (place, factor) in (COUNT..).zip(varied) {
         for (number, level) in factor.levels.levels.iter().enumerate() {
             let without = kept
@@ -150,8 +145,9 @@ fn without_tunnel(
             let none = factors.encapsulation.get(choice[ENCAPSULATION]);
             let none = none.map_or("none", |level| &level.label);
             let (name, label) = (&factor.name, &level.label);
-            let message =
-                format!("the level `{label}` of `{name}` sets a tunnel, and a cell without one has it");
+            let message = format!(
+                "the level `{label}` of `{name}` sets a tunnel, and a cell without one has it"
+            );
             let help = format!(
                 "leave `tunnel` out, or `exclude` the combination: `{{ encapsulation: {none}, {name}: {label} }}`"
             );
@@ -202,7 +198,11 @@ fn cell(
         cores,
         steering: Steering {
             queues: factors.queues.get(queues).map_or(1, |level| level.value),
-            rps: factors.rps.get(rps).map(|level| level.value.clone()).unwrap_or_default(),
+            rps: factors
+                .rps
+                .get(rps)
+                .map(|level| level.value.clone())
+                .unwrap_or_default(),
         },
     };
     let room = Room::of(&network, mtu, encapsulation);
@@ -224,7 +224,10 @@ fn cell(
         .zip(choice)
         .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
         .filter_map(|(axis, level)| {
-            Some((axis.name.clone().into_owned(), axis.labels.get(*level)?.clone()))
+            Some((
+                axis.name.clone().into_owned(),
+                axis.labels.get(*level)?.clone(),
+            ))
         })
         .collect();
     Some(Cell {

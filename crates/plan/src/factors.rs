@@ -376,8 +376,8 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "own", "1",
-            "128KiB", "cubic", "auto",
+            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "own", "1", "128KiB",
+            "cubic", "auto",
         ];
         assert_eq!(labels, expected);
         let axes = factors.axes();

@@ -98,13 +98,7 @@ impl Fit {
     }
 
     /// Notes a cell, so that the same one by another level of `guest_mtu` is found.
-    pub(crate) fn note_cell(
-        &mut self,
-        resolved: Vec<usize>,
-        level: usize,
-        room: Room,
-        mtu: u32,
-    ) {
+    pub(crate) fn note_cell(&mut self, resolved: Vec<usize>, level: usize, room: Room, mtu: u32) {
         if let Some(first) = self.resolved.insert(resolved, level) {
             self.same.entry(level).or_insert((first, room, mtu));
         }

@@ -170,10 +170,7 @@ fn values(key: &Key) -> Vec<Schema> {
             ..mapping(key.path)
         }],
         Kind::Maps => vec![Schema::list(mapping(key.path))],
-        Kind::Levels => vec![selection(
-            |factor| Schema::any(selected(factor)),
-            label(),
-        )],
+        Kind::Levels => vec![selection(|factor| Schema::any(selected(factor)), label())],
         Kind::LevelSets => vec![Schema::list(selection(
             |factor| {
                 let mut alternatives = selected(factor);
@@ -184,7 +181,13 @@ fn values(key: &Key) -> Vec<Schema> {
         ))],
         Kind::Named => vec![names(label_text(), each_named(key))],
         // Written without quotes, YAML takes a mask for a number.
-        Kind::Mask => vec![Schema::text("^0x[0-9A-Fa-f]+$"), Schema::of_type("integer")],
+        Kind::Mask => vec![
+            Schema::text("^0x[0-9A-Fa-f]+$"),
+            Schema {
+                minimum: Some(1.into()),
+                ..Schema::of_type("integer")
+            },
+        ],
         Kind::Label => vec![label()],
         Kind::Command => vec![scalar(r"\S", None)],
         Kind::Sysctls => vec![names(
@@ -211,15 +214,11 @@ fn names(name: Schema, each: Schema) -> Schema {
     }
 }
 
-/// What each name of a mapping of one's own names takes: one, or a list.
+/// What each name of a mapping of one's own names takes.
 fn each_named(key: &Key) -> Schema {
     let path = format!("{}.*", key.path);
     let each = keys().iter().find(|key| key.path == path);
-    let level = mapping(each.map_or("", |key| key.path));
-    Schema {
-        description: each.map(|key| description(key)),
-        ..Schema::any(vec![level.clone(), Schema::list(level)])
-    }
+    each.map_or_else(Schema::default, |key| property(key))
 }
 
 fn label() -> Schema {

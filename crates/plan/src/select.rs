@@ -82,7 +82,10 @@ pub(crate) fn levels(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> O
         let factor = &axes[index];
         let at = Entry::at(factor.key, path, node);
         if let Some(level) = level(reader, factor, &at) {
-            levels.insert(factor.name.clone().into_owned(), factor.labels[level].clone());
+            levels.insert(
+                factor.name.clone().into_owned(),
+                factor.labels[level].clone(),
+            );
         }
     }
     (!levels.is_empty()).then_some(levels)

@@ -134,10 +134,23 @@ fn unfit(text: &str) -> Option<&'static str> {
     }
 }
 
-fn levels(reader: &mut Reader, factor: &str, path: &str, key: &Node, node: &Node) -> Levels<Setting> {
+fn levels(
+    reader: &mut Reader,
+    factor: &str,
+    path: &str,
+    key: &Node,
+    node: &Node,
+) -> Levels<Setting> {
     let mut entry = Entry::at(&keys::VARY_LEVELS, path, node);
     if node.value == Value::Null {
         entry.node.to_mut().span = key.span.clone();
+    }
+    if !matches!(entry.node.value, Value::List(_)) {
+        reader.wrong(&entry, "not a list");
+        return Levels {
+            levels: Vec::new(),
+            sound: false,
+        };
     }
     let items = entry.items(reader);
     let mut sound = !items.is_empty();
@@ -198,8 +211,12 @@ fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Option<Setting>
     // Everything is read before the first `?`, so that each gets to say what is wrong with it.
     let on_entry = fields.get(reader, &keys::VARY_ON);
     let on = on_entry.as_ref().and_then(|entry| word(reader, entry));
-    let label = fields.get(reader, &keys::VARY_LABEL).map(|entry| label(reader, &entry));
-    let sysctl = fields.get(reader, &keys::VARY_SYSCTL).map(|entry| sysctls(reader, &entry));
+    let label = fields
+        .get(reader, &keys::VARY_LABEL)
+        .map(|entry| label(reader, &entry));
+    let sysctl = fields
+        .get(reader, &keys::VARY_SYSCTL)
+        .map(|entry| sysctls(reader, &entry));
     let ethtool = ethtool(reader, &fields);
     let command = command(reader, &fields);
     let on = match on? {
@@ -237,9 +254,18 @@ fn label(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
 
 fn needs_a_place(reader: &mut Reader, entry: &Entry<'_>, setting: &Setting) {
     if setting.sysctl.is_empty() && setting.command.is_none() {
-        let message = format!("`{}` changes nothing: the level has neither `sysctl` nor `before`", entry.path);
+        let message = format!(
+            "`{}` changes nothing: the level has neither `sysctl` nor `before`",
+            entry.path
+        );
         let help = "leave it out: devices are where they are";
-        reader.fault(entry.node.span.clone(), &entry.path, message, "nothing to place", help);
+        reader.fault(
+            entry.node.span.clone(),
+            &entry.path,
+            message,
+            "nothing to place",
+            help,
+        );
     }
 }
 
@@ -279,7 +305,11 @@ fn sysctls(reader: &mut Reader, entry: &Entry<'_>) -> Option<BTreeMap<String, St
             _ => {
                 let message = format!("`{path}` cannot be {}", describe(&value.value));
                 let help = "write the value in one line, as /proc/sys takes it, such as `1`";
-                let span = if value.value == Value::Null { &key.span } else { &value.span };
+                let span = if value.value == Value::Null {
+                    &key.span
+                } else {
+                    &value.span
+                };
                 reader.fault(span.clone(), &path, message, "not a value", help);
             }
         }
@@ -290,7 +320,8 @@ fn sysctls(reader: &mut Reader, entry: &Entry<'_>) -> Option<BTreeMap<String, St
 /// `net.ipv4.tcp_sack`, `net/ipv4/conf/eth0.7/mtu`: at least two parts below /proc/sys, none empty and
 /// none that leads elsewhere.
 fn is_sysctl(name: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '@' | ':');
+    let fits =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '@' | ':');
     let parts: Vec<&str> = name.split(['.', '/']).collect();
     name.chars().all(fits) && parts.len() > 1 && parts.iter().all(|part| !part.is_empty())
 }
@@ -348,7 +379,13 @@ fn features(reader: &mut Reader, entry: &Entry<'_>) -> Option<Features> {
         if let Some((_, full)) = SHORT_NAMES.iter().find(|(short, _)| *short == name) {
             let message = format!("`{name}` is ethtool's short name for one or several features");
             let help = format!("write the kernel's name, such as `{full}`");
-            reader.fault(key.span.clone(), &path, message, "not the kernel's name", help);
+            reader.fault(
+                key.span.clone(),
+                &path,
+                message,
+                "not the kernel's name",
+                help,
+            );
             continue;
         }
         let on = match value.text() {
@@ -357,8 +394,18 @@ fn features(reader: &mut Reader, entry: &Entry<'_>) -> Option<Features> {
             _ => {
                 if value.value != Value::Refused {
                     let message = format!("`{path}` cannot be {}", describe(&value.value));
-                    let span = if value.value == Value::Null { &key.span } else { &value.span };
-                    reader.fault(span.clone(), &path, message, "unknown word", "write `on` or `off`");
+                    let span = if value.value == Value::Null {
+                        &key.span
+                    } else {
+                        &value.span
+                    };
+                    reader.fault(
+                        span.clone(),
+                        &path,
+                        message,
+                        "unknown word",
+                        "write `on` or `off`",
+                    );
                 }
                 continue;
             }
@@ -424,11 +471,9 @@ fn clashes(reader: &mut Reader, varied: &[Varied]) {
                 if !told.insert((later.name.clone(), earlier.name.clone(), what.clone())) {
                     continue;
                 }
-                let message = format!(
-                    "`{}` and `{}` both set {what}",
-                    earlier.name, later.name
-                );
-                let help = "make one factor of them: levels of two factors are in force at the same time";
+                let message = format!("`{}` and `{}` both set {what}", earlier.name, later.name);
+                let help =
+                    "make one factor of them: levels of two factors are in force at the same time";
                 reader.fault(one.span.clone(), &one.path, message, "set twice", help);
             }
         }

@@ -163,7 +163,11 @@ impl Labs {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), RunError> {
         self.check_steering(experiment)?;
-        let settings = experiment.plan.vary.iter().flat_map(|factor| &factor.levels);
+        let settings = experiment
+            .plan
+            .vary
+            .iter()
+            .flat_map(|factor| &factor.levels);
         for setting in settings.filter(|setting| !setting.is_empty()) {
             if is_of_machine(setting) {
                 self.machine.check(setting).map_err(RunError::Setting)?;

@@ -28,8 +28,12 @@ fn a_command_is_undone_the_last_first() {
     let path = file.path().display();
     let say = |word: &str| format!("echo {word} >> {path}");
     let mut in_force = here();
-    in_force.put(&command(&say("one"), &say("un-one"))).expect("one");
-    in_force.put(&command(&say("two"), &say("un-two"))).expect("two");
+    in_force
+        .put(&command(&say("one"), &say("un-one")))
+        .expect("one");
+    in_force
+        .put(&command(&say("two"), &say("un-two")))
+        .expect("two");
     in_force.undo().expect("undone");
     in_force.undo().expect("nothing more");
     let said = fs::read_to_string(file.path()).expect("the file");
@@ -50,7 +54,10 @@ fn a_command_that_fails_is_named_with_what_it_said_and_undone_all_the_same() {
          said: some words"
     );
     in_force.undo().expect("undone");
-    assert_eq!(fs::read_to_string(file.path()).expect("the file"), "undone\n");
+    assert_eq!(
+        fs::read_to_string(file.path()).expect("the file"),
+        "undone\n"
+    );
 }
 
 #[test]
@@ -59,11 +66,16 @@ fn what_cannot_be_undone_is_told_and_keeps_nothing_else_from_being_undone() {
     let mut in_force = here();
     let undo = format!("echo undone > {}", file.path().display());
     in_force.put(&command("true", &undo)).expect("the first");
-    in_force.put(&command("true", "no-such-command-anywhere")).expect("the second");
+    in_force
+        .put(&command("true", "no-such-command-anywhere"))
+        .expect("the second");
     let error = in_force.undo().expect_err("no such command");
     assert!(error.contains("could not be undone"), "{error}");
     assert!(error.contains("exit code 127"), "{error}");
-    assert_eq!(fs::read_to_string(file.path()).expect("the file"), "undone\n");
+    assert_eq!(
+        fs::read_to_string(file.path()).expect("the file"),
+        "undone\n"
+    );
 }
 
 #[test]
@@ -71,7 +83,9 @@ fn what_a_command_leaves_in_the_background_holds_nobody_up() {
     let mut in_force = here();
     // It keeps the output open, and ends by itself soon enough not to be in anybody's way.
     let began = std::time::Instant::now();
-    in_force.put(&command("sleep 8 & true", "true")).expect("put");
+    in_force
+        .put(&command("sleep 8 & true", "true"))
+        .expect("put");
     let waited = began.elapsed();
     // Not a matter of speed: it either waits for the background process or does not.
     assert!(waited.as_secs() < 8, "{waited:?}");
@@ -85,10 +99,16 @@ fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
         ..command("", "")
     };
     let error = here().put(&nothing).expect_err("none");
-    assert!(error.contains("this machine has no sysctl `net.ipv4.no_such_thing`"), "{error}");
+    assert!(
+        error.contains("this machine has no sysctl `net.ipv4.no_such_thing`"),
+        "{error}"
+    );
     let mut in_lab = InForce::nothing("host a", false);
     let error = in_lab.put(&nothing).expect_err("none");
-    assert!(error.starts_with("host a: the level `l` of `f`:"), "{error}");
+    assert!(
+        error.starts_with("host a: the level `l` of `f`:"),
+        "{error}"
+    );
     assert!(error.contains("on: machine"), "{error}");
     assert_eq!(in_lab.undo(), Ok(()), "nothing was changed");
 }
@@ -97,8 +117,14 @@ fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
 fn names_become_files_as_sysctl_has_it() {
     let cases = [
         ("net.ipv4.tcp_sack", "/proc/sys/net/ipv4/tcp_sack"),
-        ("net.ipv4.conf.eth0/7.mtu", "/proc/sys/net/ipv4/conf/eth0.7/mtu"),
-        ("net/ipv4/conf/eth0.7/mtu", "/proc/sys/net/ipv4/conf/eth0.7/mtu"),
+        (
+            "net.ipv4.conf.eth0/7.mtu",
+            "/proc/sys/net/ipv4/conf/eth0.7/mtu",
+        ),
+        (
+            "net/ipv4/conf/eth0.7/mtu",
+            "/proc/sys/net/ipv4/conf/eth0.7/mtu",
+        ),
     ];
     for (name, file) in cases {
         assert_eq!(path(name), PathBuf::from(file));

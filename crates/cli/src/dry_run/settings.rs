@@ -20,7 +20,11 @@ pub(super) struct Line<'a> {
 }
 
 pub(super) fn lines(experiment: &Experiment) -> Vec<Line<'_>> {
-    let levels = experiment.plan.vary.iter().flat_map(|factor| &factor.levels);
+    let levels = experiment
+        .plan
+        .vary
+        .iter()
+        .flat_map(|factor| &factor.levels);
     levels
         .filter(|setting| !setting.is_empty())
         .map(|setting| Line {
@@ -49,7 +53,12 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
         // To memory, which takes everything.
         let _ = write!(text, "\n  {factor}: {label} ({cells} {noun})");
         for (name, value) in &setting.sysctl {
-            let _ = write!(text, "\n    sysctl {name} = {}, in {}", visible(value), setting.on);
+            let _ = write!(
+                text,
+                "\n    sysctl {name} = {}, in {}",
+                visible(value),
+                setting.on
+            );
         }
         for (role, features) in &setting.ethtool {
             for (feature, on) in features {
@@ -101,15 +110,29 @@ pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
         .iter()
         .filter(|line| line.setting.on == wirecost_model::vary::Place::Machine);
     let (commands, machine) = (commands.count(), machine.count());
-    let levels = |n: usize| if n == 1 { "1 level".to_owned() } else { format!("{n} levels") };
+    let levels = |n: usize| {
+        if n == 1 {
+            "1 level".to_owned()
+        } else {
+            format!("{n} levels")
+        }
+    };
     let mut parts = Vec::new();
     if commands > 0 {
         parts.push(format!("runs commands ({})", levels(commands)));
     }
     if machine > 0 {
-        parts.push(format!("changes this machine outside of the lab ({})", levels(machine)));
+        parts.push(format!(
+            "changes this machine outside of the lab ({})",
+            levels(machine)
+        ));
     }
-    (!parts.is_empty()).then(|| format!("this plan {}; --dry-run shows what exactly", parts.join(" and ")))
+    (!parts.is_empty()).then(|| {
+        format!(
+            "this plan {}; --dry-run shows what exactly",
+            parts.join(" and ")
+        )
+    })
 }
 
 #[cfg(test)]
@@ -148,6 +171,9 @@ mod tests {
 
     #[test]
     fn what_a_terminal_would_hide_is_shown() {
-        assert_eq!(visible("a\u{1b}[2Kb\u{202e}c\td"), "a\\u{1b}[2Kb\\u{202e}c\td");
+        assert_eq!(
+            visible("a\u{1b}[2Kb\u{202e}c\td"),
+            "a\\u{1b}[2Kb\\u{202e}c\td"
+        );
     }
 }

@@ -4,11 +4,12 @@ use wirecost_model::cell::{Cell, Experiment, Factor, Network, TcpStream};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{
-    Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, SteeringPlan, TcpStreamPlan, Underlay, Vxlan,
+    Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, SteeringPlan, TcpStreamPlan, Underlay,
+    Vxlan,
 };
 use wirecost_model::sample::{Sample, StreamResult};
-use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
 use wirecost_model::steering::Steering;
+use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
 
 pub(crate) fn experiment(cores: Cores) -> Experiment {
     let encapsulations = [Encapsulation::None, Encapsulation::Vxlan(Vxlan::default())];
