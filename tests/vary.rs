@@ -7,10 +7,11 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use common::{
     Owner, Place, Record, Running, alone, cores_of_mask, is_root, lab_can_be_built, run, signal,
-    wait_for, wirecost,
+    state_and_start, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
@@ -77,7 +78,10 @@ fn settings_are_in_force_in_the_samples_of_their_level_and_in_no_others() {
     ));
     let ended = run(place.run_command(&place.plan(&text), "out").arg("--json"));
     ended.expect_code(0);
-    assert!(ended.stderr.contains("this plan runs commands (2 levels)"), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("this plan runs commands (2 levels)"),
+        "{ended:#?}"
+    );
 
     let seen = fs::read_to_string(&file).expect("what the guests saw");
     let lines: BTreeSet<&str> = seen.lines().collect();
@@ -107,7 +111,11 @@ fn settings_are_in_force_in_the_samples_of_their_level_and_in_no_others() {
     }
     let document = ended.document();
     let effects = document["effects"].as_array().expect("effects");
-    assert!(effects.iter().all(|e| e["factor"] == "settings" && e["to"] == "set" && e["rounds"] == 3));
+    assert!(
+        effects
+            .iter()
+            .all(|e| e["factor"] == "settings" && e["to"] == "set" && e["rounds"] == 3)
+    );
     assert_eq!(document["vary"][0]["levels"][1]["label"], "set");
 }
 
@@ -145,7 +153,10 @@ fn a_feature_that_no_offload_profile_knows_is_put_back() {
         return; // Another user's namespaces are not looked into.
     }
     println!("tx-nocache-copy over the run: {seen:?}");
-    assert!(seen.windows(2).any(|pair| pair == [true, false]), "{seen:?}");
+    assert!(
+        seen.windows(2).any(|pair| pair == [true, false]),
+        "{seen:?}"
+    );
 }
 
 #[test]
@@ -170,11 +181,19 @@ fn queues_and_receive_steering_are_what_the_level_says() {
     let mut masks = 0;
     for sample in &record.samples {
         let levels = &record.head.experiment.cells[sample.cell as usize].levels;
-        let veths = sample.devices.iter().filter(|device| device.role != Role::Tunnel);
+        let veths = sample
+            .devices
+            .iter()
+            .filter(|device| device.role != Role::Tunnel);
         for device in veths {
             let queues = [device.tx_queues, device.rx_queues];
-            assert_eq!(queues.map(|n| n.expect("told").to_string()), [&*levels["steering.queues"]; 2]);
-            let Some(mask) = &device.rps_cpus else { continue };
+            assert_eq!(
+                queues.map(|n| n.expect("told").to_string()),
+                [&*levels["steering.queues"]; 2]
+            );
+            let Some(mask) = &device.rps_cpus else {
+                continue;
+            };
             let own = &environment.hosts[&device.host].cpus;
             let wanted = match levels["steering.rps"].as_str() {
                 _ if device.role != Role::Underlay => vec![],
@@ -189,7 +208,15 @@ fn queues_and_receive_steering_are_what_the_level_says() {
     }
     println!("{masks} steering masks were read");
     let words = "with steering.rps `off`, `all`, `0x1` what a host receives may be handled on the other host's cores";
-    assert_eq!(ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), split);
+    assert_eq!(
+        ended
+            .stdout
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains(words),
+        split
+    );
 }
 
 #[test]
@@ -202,17 +229,38 @@ fn what_cannot_be_set_here_is_refused_before_anything_is_measured() {
     let cases: [(&str, &[&str]); 6] = [
         (
             "sysctl: { net.ipv4.no_such_thing: 1 }",
-            &["host a: the level `no_such_thing=1` of `x`", "check the name", "on: machine"],
+            &[
+                "host a: the level `no_such_thing=1` of `x`",
+                "check the name",
+                "on: machine",
+            ],
         ),
         // Of the whole machine: hidden in a namespace, or shown read-only.
-        ("sysctl: { net.core.netdev_max_backlog: 2000 }", &["there is no sysctl", "on: machine"]),
-        ("on: guests, sysctl: { net.core.rmem_max: 1000000 }", &["the guest of host a", "on: machine"]),
-        ("sysctl: { net.ipv4.tcp_sack: many }", &["does not take `many`"]),
-        ("ethtool: { guest: { rx-lro: on } }", &["`rx-lro` of `eth0` is fixed at off"]),
-        ("ethtool: { underlay: { rx-grow: on } }", &["`rx-grow` of `underlay` is not known to this kernel"]),
+        (
+            "sysctl: { net.core.netdev_max_backlog: 2000 }",
+            &["there is no sysctl", "on: machine"],
+        ),
+        (
+            "on: guests, sysctl: { net.core.rmem_max: 1000000 }",
+            &["the guest of host a", "on: machine"],
+        ),
+        (
+            "sysctl: { net.ipv4.tcp_sack: many }",
+            &["does not take `many`"],
+        ),
+        (
+            "ethtool: { guest: { rx-lro: on } }",
+            &["`rx-lro` of `eth0` is fixed at off"],
+        ),
+        (
+            "ethtool: { underlay: { rx-grow: on } }",
+            &["`rx-grow` of `underlay` is not known to this kernel"],
+        ),
     ];
     for (level, words) in cases {
-        let text = plan(&format!("vary:\n  x:\n    - label: default\n    - {{ {level} }}\n{SHORT}"));
+        let text = plan(&format!(
+            "vary:\n  x:\n    - label: default\n    - {{ {level} }}\n{SHORT}"
+        ));
         let ended = run(&mut place.run_command(&place.plan(&text), "out"));
         ended.expect_code(3);
         assert_eq!(ended.stdout, "");
@@ -221,7 +269,10 @@ fn what_cannot_be_set_here_is_refused_before_anything_is_measured() {
         }
         assert!(!place.path().join("out").exists(), "{level}");
     }
-    let text = plan(&format!("steering: {{ rps: 0x{:x} }}\n{SHORT}", 1u128 << 100));
+    let text = plan(&format!(
+        "steering: {{ rps: 0x{:x} }}\n{SHORT}",
+        1u128 << 100
+    ));
     let ended = run(&mut place.run_command(&place.plan(&text), "out"));
     ended.expect_code(3);
     assert!(ended.stderr.contains("steers to core 100"), "{ended:#?}");
@@ -244,14 +295,24 @@ fn a_command_that_fails_makes_its_sample_invalid_by_name_and_is_undone() {
     ended.expect_code(3);
     assert!(!half_done.exists(), "undone where it failed");
     let record = Record::read(&place.path().join("out")).expect("a record");
-    assert_eq!(record.end.as_ref().expect("an end").outcome, Outcome::Complete);
+    assert_eq!(
+        record.end.as_ref().expect("an end").outcome,
+        Outcome::Complete
+    );
     let samples = by_level(&record, "x");
-    assert!(samples["default"].iter().all(|sample| sample.invalid.is_none()));
+    assert!(
+        samples["default"]
+            .iter()
+            .all(|sample| sample.invalid.is_none())
+    );
     for sample in &samples["broken"] {
         let Some(Invalid::Setting(reason)) = &sample.invalid else {
             panic!("{:?}", sample.invalid);
         };
-        for words in ["host a: the level `broken` of `x`", "exit code 7 and said: so it goes"] {
+        for words in [
+            "host a: the level `broken` of `x`",
+            "exit code 7 and said: so it goes",
+        ] {
             assert!(reason.contains(words), "{words}: {reason}");
         }
         assert_eq!(sample.stream, None, "nothing was measured");
@@ -273,7 +334,11 @@ fn a_setting_is_undone_where_the_sample_fails_and_the_next_sample_does_not_know_
     ended.expect_code(3);
     let record = Record::read(&place.path().join("out")).expect("a record");
     let samples = by_level(&record, "link");
-    assert!(samples["down"].iter().all(|sample| sample.invalid.is_some()));
+    assert!(
+        samples["down"]
+            .iter()
+            .all(|sample| sample.invalid.is_some())
+    );
     for sample in &samples["up"] {
         assert_eq!(sample.invalid, None);
     }
@@ -299,7 +364,10 @@ fn an_undo_that_fails_ends_the_run() {
     for words in ["could not be undone", "said: stuck", "the run ends"] {
         assert!(reason.contains(words), "{words}: {reason}");
     }
-    assert!(matches!(&record.samples[0].invalid, Some(Invalid::Setting(_))));
+    assert!(matches!(
+        &record.samples[0].invalid,
+        Some(Invalid::Setting(_))
+    ));
 }
 
 /// How a run may come to its end while a setting is in force.
@@ -308,7 +376,8 @@ enum EndOf {
     Interrupt,
     Controller,
     ControllerAndAgents,
-    /// The keepers stopped before, and `wirecost clean` after it.
+    /// The keepers stopped before: the kernel tells stopped processes that lose their parent to go on
+    /// (kernel/exit.c, `kill_orphaned_pgrp`).
     ControllerWithStoppedKeepers,
 }
 
@@ -337,7 +406,11 @@ impl Held {
         };
         wait_for("the command's files", || {
             held.files = held.left();
-            assert!(held.running.ended().is_none(), "{:#?}", held.running.ended());
+            assert!(
+                held.running.ended().is_none(),
+                "{:#?}",
+                held.running.ended()
+            );
             (held.files.len() == count).then_some(())
         });
         held
@@ -345,7 +418,9 @@ impl Held {
 
     fn left(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.place.path().join("in force")).expect("a directory");
-        entries.map(|entry| entry.expect("an entry").path()).collect()
+        entries
+            .map(|entry| entry.expect("an entry").path())
+            .collect()
     }
 
     fn end(&mut self, how: EndOf, owner: &str) {
@@ -369,16 +444,20 @@ impl Held {
         match how {
             EndOf::Interrupt => {
                 ended.expect_code(3);
-                assert_eq!(self.left(), Vec::<PathBuf>::new(), "undone before the run's end");
-            }
-            EndOf::ControllerWithStoppedKeepers => {
-                assert_eq!(self.left().len(), self.files.len(), "nobody could undo it");
-                run(&mut wirecost(["clean"])).expect_code(0);
+                assert_eq!(
+                    self.left(),
+                    Vec::<PathBuf>::new(),
+                    "undone before the run's end"
+                );
             }
             _ => assert!(ended.was_killed(), "{ended:#?}"),
         }
-        wait_for("everything to be undone", || self.left().is_empty().then_some(()));
-        wait_for("the keepers to be gone", || keepers(owner).is_empty().then_some(()));
+        wait_for("everything to be undone", || {
+            self.left().is_empty().then_some(())
+        });
+        wait_for("the keepers to be gone", || {
+            keepers(owner).is_empty().then_some(())
+        });
     }
 }
 
@@ -405,6 +484,31 @@ fn a_command_is_undone_however_the_run_ends() {
     }
 }
 
+#[test]
+fn a_stopped_keeper_whose_run_is_gone_is_told_to_go_on() {
+    let _alone = alone();
+    // Nobody has this start time.
+    let mut command = wirecost(["keeper", "--owner", "1:1", "--place", "a test"]);
+    let mut keeper = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a keeper");
+    let is = |state: char| {
+        move |pid| {
+            state_and_start(pid)
+                .is_some_and(|(now, _)| now == state)
+                .then_some(())
+        }
+    };
+    assert!(signal(keeper.id(), Signal::SIGSTOP));
+    wait_for("it to be stopped", || is('T')(keeper.id()));
+    run(&mut wirecost(["clean"])).expect_code(0);
+    wait_for("it to wait for orders again", || is('S')(keeper.id()));
+    drop(keeper.stdin.take());
+    assert!(keeper.wait().expect("our own child").success());
+}
+
 /// Of no effect since Linux 2.4 (net/core/sysctl_net_core.c): what a test may change on a machine.
 const HARMLESS: &str = "/proc/sys/net/core/warnings";
 
@@ -414,15 +518,26 @@ fn a_sysctl_of_the_machine_is_put_back_however_the_run_ends() {
         return;
     }
     if !Path::new(HARMLESS).exists() {
-        println!("skipped: this kernel has no net.core.warnings, or this is a network namespace of its own");
+        println!(
+            "skipped: this kernel has no net.core.warnings, or this is a network namespace of its own"
+        );
         return;
     }
     let _alone = alone();
-    let value = || fs::read_to_string(HARMLESS).expect("the sysctl").trim().to_owned();
+    let value = || {
+        fs::read_to_string(HARMLESS)
+            .expect("the sysctl")
+            .trim()
+            .to_owned()
+    };
     let before = value();
     let other = if before == "0" { "1" } else { "0" };
     for how in ENDS {
-        let mut held = Held::start("machine", &format!("sysctl: {{ net.core.warnings: {other} }}"), 1);
+        let mut held = Held::start(
+            "machine",
+            &format!("sysctl: {{ net.core.warnings: {other} }}"),
+            1,
+        );
         assert_eq!(value(), other, "in force");
         let owner = Owner::of(held.running.pid()).argument();
         held.end(how, &owner);
@@ -447,10 +562,15 @@ fn a_dry_run_shows_every_command_and_where_it_would_run() {
     ] {
         assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
     }
-    let ended = run(place.run_command(&file, "out").args(["--dry-run", "--json"]));
+    let ended = run(place
+        .run_command(&file, "out")
+        .args(["--dry-run", "--json"]));
     let setting = &ended.document()["settings"][0];
     assert_eq!(setting["command"]["before"], "touch here");
-    assert_eq!((&setting["on"], &setting["commands_a_sample"]), (&"hosts".into(), &2.into()));
+    assert_eq!(
+        (&setting["on"], &setting["commands_a_sample"]),
+        (&"hosts".into(), &2.into())
+    );
     assert!(!place.path().join("here").exists());
 }
 
@@ -470,6 +590,11 @@ fn a_dry_run_says_that_the_first_cell_is_measured_twice_and_counts_in_words() {
     }
     let file = place.plan("name: x\nrepeat: { rounds: 1 }\n");
     let ended = run(place.run_command(&file, "out").arg("--dry-run"));
-    assert!(ended.stdout.starts_with("x: 1 cell x 1 round = 1 sample, about"), "{ended:#?}");
+    assert!(
+        ended
+            .stdout
+            .starts_with("x: 1 cell x 1 round = 1 sample, about"),
+        "{ended:#?}"
+    );
     assert!(!ended.stdout.contains("Self-test"), "{ended:#?}");
 }

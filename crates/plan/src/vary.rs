@@ -352,7 +352,10 @@ fn ethtool(reader: &mut Reader, fields: &Fields<'_>) -> Option<BTreeMap<Role, Fe
     let Some(entry) = fields.get(reader, &keys::VARY_ETHTOOL) else {
         return Some(BTreeMap::new());
     };
-    named(reader, &entry)?;
+    if !matches!(entry.node.value, Value::Map(_)) {
+        reader.wrong(&entry, "not a mapping");
+        return None;
+    }
     let faults = reader.faults.len();
     let devices = Fields::open(reader, keys::VARY_ETHTOOL.path, &entry.path, &entry.node)?;
     let mut roles = BTreeMap::new();

@@ -251,10 +251,11 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         _ => plan.repeat.rounds,
     };
     let end = run.end.as_ref();
+    let by_cell = by_cell(&run.samples);
     let cells: Vec<CellResult> = experiment
         .cells
         .iter()
-        .map(|cell| cell_result(experiment, cell, &run.samples))
+        .map(|cell| cell_result(experiment, cell, &by_cell))
         .collect();
     let beyond_the_line = beyond_the_line(&cells);
     Document {
@@ -297,9 +298,9 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
                 .collect(),
         }),
         effects,
-        other_rules: rules::apply(&experiment.cells, &run.samples),
+        other_rules: rules::apply(&experiment.cells, &by_cell),
         self_test: experiment.twin.as_ref().map(|twin| {
-            let twin = cell_result(experiment, twin, &run.samples);
+            let twin = cell_result(experiment, twin, &by_cell);
             self_test::judge(run, twin, basis)
         }),
         factorials: beside::factorials(experiment, &run.samples, basis),
@@ -357,8 +358,19 @@ fn marks(samples: &[Sample]) -> Vec<MarkCount> {
         .collect()
 }
 
-fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> CellResult {
-    let mine: Vec<&Sample> = samples.iter().filter(|s| s.cell == cell.index).collect();
+/// The samples of each cell, in the order in which they were taken.
+pub(crate) type ByCell<'a> = BTreeMap<u32, Vec<&'a Sample>>;
+
+fn by_cell(samples: &[Sample]) -> ByCell<'_> {
+    let mut cells = ByCell::new();
+    for sample in samples {
+        cells.entry(sample.cell).or_default().push(sample);
+    }
+    cells
+}
+
+fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> CellResult {
+    let mine = samples.get(&cell.index).map_or(&[][..], Vec::as_slice);
     let valid: Vec<&Sample> = mine
         .iter()
         .copied()

@@ -74,11 +74,6 @@ impl Labs {
         Err(first.unwrap_or(LinkError::Interrupted))
     }
 
-    /// Every core of the run.
-    pub(crate) fn all_cores(&self) -> Vec<u32> {
-        self.context.placement.all()
-    }
-
     fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
         let placement = &self.context.placement;
         let cores = match placement.cores {

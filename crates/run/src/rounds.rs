@@ -21,6 +21,7 @@ use crate::labs::Labs;
 use crate::placement::place;
 use crate::preview::SeedSource;
 use crate::progress::Progress;
+use crate::settings::check_steering;
 use crate::until::Watch;
 
 /// What a run needs beside its experiment.
@@ -112,6 +113,7 @@ pub fn run(
     refuse_existing(options.out.as_deref())?;
     let placement = place(experiment.plan.cores, &allowed);
     let experiment = &placed(experiment, placement.cores);
+    check_steering(experiment, &placement.all())?;
     let context = LabContext {
         program: options.program.clone(),
         owner,

@@ -162,7 +162,6 @@ impl Labs {
         interrupt: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), RunError> {
-        self.check_steering(experiment)?;
         let settings = experiment
             .plan
             .vary
@@ -196,23 +195,25 @@ impl Labs {
         }
         Ok(())
     }
+}
 
-    /// A core that the run does not have cannot be steered to.
-    fn check_steering(&self, experiment: &Experiment) -> Result<(), RunError> {
-        let all = self.all_cores();
-        for rps in &experiment.plan.steering.rps {
-            let Rps::Cores(cores) = rps else { continue };
-            if let Some(core) = cores.iter().find(|core| !all.contains(core)) {
-                let have: Vec<String> = all.iter().map(ToString::to_string).collect();
-                return Err(RunError::Setting(format!(
-                    "`steering.rps: {rps}` steers to core {core}, and this run may use core {} only: write a mask of \
-                     these, or start wirecost with more cores",
-                    have.join(", ")
-                )));
-            }
+/// A core that the run does not have cannot be steered to.
+///
+/// # Errors
+/// The first such core, with the level and what to do.
+pub(crate) fn check_steering(experiment: &Experiment, all: &[u32]) -> Result<(), RunError> {
+    for rps in &experiment.plan.steering.rps {
+        let Rps::Cores(cores) = rps else { continue };
+        if let Some(core) = cores.iter().find(|core| !all.contains(core)) {
+            let have: Vec<String> = all.iter().map(ToString::to_string).collect();
+            return Err(RunError::Setting(format!(
+                "`steering.rps: {rps}` steers to core {core}, and this run may use core {} only: write a mask of \
+                 these, or start wirecost with more cores",
+                have.join(", ")
+            )));
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn ended(error: LinkError) -> RunError {
