@@ -11,5 +11,7 @@ pub mod offload;
 pub mod plan;
 pub mod record;
 pub mod sample;
+pub mod steering;
 pub mod units;
 pub mod usage;
+pub mod vary;

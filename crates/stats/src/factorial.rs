@@ -1,9 +1,12 @@
 //! What a factor does on the whole, and where it does something else.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
+use wirecost_model::plan::Levels;
 use wirecost_model::sample::Sample;
 
 use crate::effects::{Figures, pairs};
@@ -117,6 +120,12 @@ pub fn factorial(
 ) -> Factorial {
     let judge = Judge {
         figures: Figures::of(metric, samples),
+        by_levels: experiment
+            .cells
+            .iter()
+            .rev()
+            .map(|cell| (&cell.levels, cell))
+            .collect(),
         metric,
         worth: experiment.plan.repeat.worth,
         stopping,
@@ -144,7 +153,7 @@ pub fn factorial(
     result
 }
 
-fn main(experiment: &Experiment, judge: &Judge, factor: &Factor, to: &String) -> Option<Main> {
+fn main(experiment: &Experiment, judge: &Judge<'_>, factor: &Factor, to: &String) -> Option<Main> {
     let combinations: Vec<(&Cell, &Cell)> = pairs(experiment, factor)
         .filter(|(_, cell)| cell.levels.get(&factor.key) == Some(to))
         .collect();
@@ -164,7 +173,7 @@ type Square<'a> = [&'a Cell; 4];
 
 fn interaction(
     experiment: &Experiment,
-    judge: &Judge,
+    judge: &Judge<'_>,
     (a, a_to): (&Factor, &String),
     (b, b_to): (&Factor, &String),
 ) -> Option<Interaction> {
@@ -181,7 +190,7 @@ fn interaction(
                 for (factor, level) in changes {
                     wanted.insert(factor.key.clone(), (*level).clone());
                 }
-                experiment.cells.iter().find(|cell| cell.levels == wanted)
+                judge.by_levels.get(&wanted).copied()
             };
             let (only_a, only_b) = (with(&[(a, a_to)])?, with(&[(b, b_to)])?);
             Some([cell, only_a, only_b, with(&[(a, a_to), (b, b_to)])?])
@@ -270,14 +279,15 @@ fn says(view: &View) -> Option<Says> {
 }
 
 /// A metric's figures, and how what comes of them is judged.
-struct Judge {
+struct Judge<'a> {
     figures: Figures,
+    by_levels: BTreeMap<&'a Levels, &'a Cell>,
     metric: Metric,
     worth: f64,
     stopping: Stopping,
 }
 
-impl Judge {
+impl Judge<'_> {
     /// The mean of `term` over `items` within each round; a round that lacks one is left out.
     fn mean<T>(
         &self,

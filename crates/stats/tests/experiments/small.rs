@@ -4,9 +4,11 @@ use wirecost_model::cell::{Cell, Experiment, Factor, Network, TcpStream};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{
-    Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, TcpStreamPlan, Underlay, Vxlan,
+    Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, SteeringPlan, TcpStreamPlan, Underlay,
+    Vxlan,
 };
 use wirecost_model::sample::{Sample, StreamResult};
+use wirecost_model::steering::Steering;
 use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
 
 pub(crate) fn experiment(cores: Cores) -> Experiment {
@@ -30,9 +32,11 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                     guest_ip: IpVersion::Ipv4,
                     encapsulation: encapsulation.clone(),
                     cores,
+                    steering: Steering::default(),
                 },
                 guest_mtu: mtu,
                 offload: offload.clone(),
+                settings: Vec::new(),
                 load: TcpStream {
                     streams: 1,
                     message: 131_072,
@@ -62,6 +66,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
             guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
             encapsulation: encapsulations.into(),
             offload: vec![offload],
+            steering: SteeringPlan::default(),
             load: TcpStreamPlan {
                 streams: vec![1],
                 message: vec![131_072],
@@ -76,6 +81,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 worth: 0.05,
             },
             self_test: false,
+            vary: Vec::new(),
             exclude: Vec::new(),
             published: None,
             seed: Some(1),

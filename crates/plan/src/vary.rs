@@ -1,0 +1,206 @@
+//! Factors of the plan's own: each level is a setting of the hosts.
+
+mod setting;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use wirecost_model::vary::{Setting, Vary, role_key};
+
+use crate::factors::Axis;
+use crate::keys::{self, LABEL_MAX, keys};
+use crate::read::{Entry, Fields, Level, Levels, Reader, join, quoted};
+use crate::yaml::{Node, Value};
+
+/// A factor that the plan makes.
+#[derive(Debug)]
+pub(crate) struct Varied {
+    pub(crate) name: String,
+    pub(crate) levels: Levels<Setting>,
+}
+
+impl Varied {
+    pub(crate) fn axis(&self) -> Axis {
+        Axis {
+            name: Cow::Owned(self.name.clone()),
+            key: &keys::VARY_LEVELS,
+            labels: self.levels.levels.iter().map(|l| l.label.clone()).collect(),
+            sound: self.levels.sound,
+            read: |_, entry| entry.node.text().map(|label| label.trim().to_owned()),
+        }
+    }
+
+    pub(crate) fn model(&self) -> Vary {
+        Vary {
+            name: self.name.clone(),
+            levels: self.levels.values(),
+        }
+    }
+}
+
+/// Reads `vary`.
+pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Vec<Varied> {
+    let Some(entry) = root.get(reader, &keys::VARY) else {
+        return Vec::new();
+    };
+    let Value::Map(pairs) = &entry.node.value else {
+        reader.wrong(&entry, "not a mapping");
+        return Vec::new();
+    };
+    if pairs.is_empty() {
+        reader.wrong(&entry, "names no factor");
+    }
+    let mut varied = Vec::new();
+    for (key, node) in pairs {
+        if let Some(name) = factor_name(reader, key) {
+            let path = join(&entry.path, &name);
+            let levels = levels(reader, &name, &path, key, node);
+            varied.push(Varied { name, levels });
+        }
+    }
+    clashes(reader, &varied);
+    varied
+}
+
+/// A name that can stand in tables and sentences, and is no other factor's.
+fn factor_name(reader: &mut Reader, key: &Node) -> Option<String> {
+    let name = key.text()?;
+    let path = join(keys::VARY.path, name);
+    let mut taken = keys().iter().filter_map(|key| key.factor_name());
+    let taken = taken.find(|known| *known == name || known.rsplit('.').next() == Some(name));
+    let (message, label, help) = if let Some(known) = taken {
+        (
+            format!("`{name}` cannot name a factor: `{known}` is one already"),
+            "taken",
+            "name it after what it changes, such as `tcp metrics`".to_owned(),
+        )
+    } else if let Some(label) = unfit(name) {
+        (
+            format!("{} cannot name a factor", quoted(name)),
+            label,
+            format!("write 1 to {LABEL_MAX} characters in one line, such as `tcp metrics`"),
+        )
+    } else {
+        return Some(name.to_owned());
+    };
+    reader.fault(key.span.clone(), &path, message, label, help);
+    None
+}
+
+/// What keeps text from being a name or a label.
+fn unfit(text: &str) -> Option<&'static str> {
+    let length = text.chars().count();
+    if length == 0 || length > LABEL_MAX {
+        Some("not 1 to 60 characters")
+    } else if text.chars().any(char::is_control) {
+        Some("more than one line")
+    } else if text.trim() != text {
+        Some("begins or ends with a space")
+    } else {
+        None
+    }
+}
+
+fn levels(
+    reader: &mut Reader,
+    factor: &str,
+    path: &str,
+    key: &Node,
+    node: &Node,
+) -> Levels<Setting> {
+    let mut entry = Entry::at(&keys::VARY_LEVELS, path, node);
+    if node.value == Value::Null {
+        entry.node.to_mut().span = key.span.clone();
+    }
+    if !matches!(entry.node.value, Value::List(_)) {
+        reader.wrong(&entry, "not a list");
+        return Levels {
+            levels: Vec::new(),
+            sound: false,
+        };
+    }
+    let items = entry.items(reader);
+    let mut sound = !items.is_empty();
+    let mut levels: Vec<Level<Setting>> = Vec::new();
+    for item in &items {
+        let faults = reader.faults.len();
+        let Some(value) = setting::level(reader, factor, item) else {
+            sound = false;
+            continue;
+        };
+        sound &= reader.faults.len() == faults;
+        if let Some((message, label)) = again(&levels, &value) {
+            let help = "remove one of them: a level is one side of a comparison";
+            reader.fault(item.node.span.clone(), &item.path, message, label, help);
+            continue;
+        }
+        levels.push(Level {
+            label: value.label.clone(),
+            value,
+            span: item.node.span.clone(),
+            path: item.path.clone(),
+            written: true,
+        });
+    }
+    Levels { levels, sound }
+}
+
+/// A level that is there already, by its name or by what it does.
+fn again(levels: &[Level<Setting>], new: &Setting) -> Option<(String, &'static str)> {
+    let factor = &new.factor;
+    for known in levels {
+        if known.label == new.label {
+            let message = format!("the level `{}` of `{factor}` stands twice", new.label);
+            return Some((message, "second time"));
+        }
+        if known.value.does_the_same(new) {
+            let message = format!(
+                "the level `{}` of `{factor}` changes the same things as `{}`",
+                new.label, known.label
+            );
+            return Some((message, "second time"));
+        }
+    }
+    None
+}
+
+/// Two factors that set one thing would undo each other.
+fn clashes(reader: &mut Reader, varied: &[Varied]) {
+    let mut told = BTreeSet::new();
+    for (index, later) in varied.iter().enumerate() {
+        for earlier in &varied[..index] {
+            let pairs = later
+                .levels
+                .levels
+                .iter()
+                .flat_map(|one| earlier.levels.levels.iter().map(move |other| (one, other)));
+            for (one, other) in pairs {
+                let Some(what) = both_set(&one.value, &other.value) else {
+                    continue;
+                };
+                if !told.insert((later.name.clone(), earlier.name.clone(), what.clone())) {
+                    continue;
+                }
+                let message = format!("`{}` and `{}` both set {what}", earlier.name, later.name);
+                let help =
+                    "make one factor of them: levels of two factors are in force at the same time";
+                reader.fault(one.span.clone(), &one.path, message, "set twice", help);
+            }
+        }
+    }
+}
+
+fn both_set(one: &Setting, other: &Setting) -> Option<String> {
+    let plain = |name: &String| name.replace('/', ".");
+    if one.on.meets(other.on) {
+        let names: BTreeSet<String> = other.sysctl.keys().map(plain).collect();
+        if let Some(name) = one.sysctl.keys().find(|name| names.contains(&plain(name))) {
+            return Some(format!("`{name}`"));
+        }
+    }
+    one.ethtool.iter().find_map(|(role, features)| {
+        let others = other.ethtool.get(role)?;
+        let name = features.keys().find(|name| others.contains_key(*name))?;
+        Some(format!("`{name}` of `{}`", role_key(*role)))
+    })
+}
