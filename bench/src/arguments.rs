@@ -162,9 +162,15 @@ mod tests {
     #[test]
     fn rows_are_chosen_by_parts_of_their_names() {
         let rows = parsed(&["--row", "udp-rr", "--row", "1024"]).rows(Cores::Split);
-        let names: Vec<String> = rows.expect("some").into_iter().map(|row| row.name).collect();
+        let names: Vec<String> = rows
+            .expect("some")
+            .into_iter()
+            .map(|row| row.name)
+            .collect();
         assert_eq!(names.len(), 4, "{names:?}");
-        let error = parsed(&["--row", "sctp"]).rows(Cores::Split).expect_err("none");
+        let error = parsed(&["--row", "sctp"])
+            .rows(Cores::Split)
+            .expect_err("none");
         insta::assert_snapshot!(error, @"no row has `sctp` in its name: --list shows them");
     }
 

@@ -31,7 +31,9 @@ pub(crate) enum BenchError {
     Tool { name: String, said: String },
     #[error("the receiving guest counted nothing while {0} ran")]
     NothingArrived(&'static str),
-    #[error("{count} connections of {peer} ended within the window: it ran shorter than it was told to")]
+    #[error(
+        "{count} connections of {peer} ended within the window: it ran shorter than it was told to"
+    )]
     EndedEarly { peer: &'static str, count: u32 },
     #[error(transparent)]
     Ratio(#[from] RatioError),

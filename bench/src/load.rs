@@ -200,13 +200,19 @@ mod tests {
 
     #[test]
     fn peak_memory_is_read_from_status() {
-        assert_eq!(peak_bytes("VmPeak:\t 9 kB\nVmHWM:\t    2304 kB\n"), 2304 << 10);
+        assert_eq!(
+            peak_bytes("VmPeak:\t 9 kB\nVmHWM:\t    2304 kB\n"),
+            2304 << 10
+        );
         assert_eq!(peak_bytes(""), 0);
     }
 
     #[test]
     fn a_secret_is_sixteen_bytes() {
-        assert_eq!(secret("00ff").map(|secret| secret.0[14..].to_vec()), Ok(vec![0, 255]));
+        assert_eq!(
+            secret("00ff").map(|secret| secret.0[14..].to_vec()),
+            Ok(vec![0, 255])
+        );
         assert!(secret("xyz").is_err() && secret(&"f".repeat(33)).is_err());
     }
 }

@@ -23,7 +23,7 @@ const TAIL_S: f64 = 0.3;
 const LEAD_S: f64 = 0.06;
 /// Payload after which a TCP load has begun: more than control connections and our 1024 flows' handshakes have.
 const BEGUN_STREAM: u64 = 200_000;
-/// Likewise of small responses.
+/// Likewise of small responses, for each connection.
 const BEGUN_EXCHANGE: u64 = 5_000;
 
 /// One window of one generator.
@@ -94,11 +94,12 @@ impl Bench<'_> {
         };
         let mut server = start("server", &self.places[1], &plan.server)?;
         server.wait_open(&self.places[1], plan.door, self.interrupt)?;
-        self.witness.await_load(if load.is_exchange() {
-            BEGUN_EXCHANGE
+        let begun = if load.is_exchange() {
+            (BEGUN_EXCHANGE * u64::from(load.flows())).min(BEGUN_STREAM)
         } else {
             BEGUN_STREAM
-        })?;
+        };
+        self.witness.await_load(begun)?;
         let mut clients = Vec::with_capacity(plan.clients.len());
         for words in &plan.clients {
             clients.push(start("client", &self.places[0], words)?);
@@ -126,14 +127,18 @@ impl Bench<'_> {
             let said = well(&mut client, within, self.interrupt)?;
             told.extend(Told::read(&said.output));
             if !plan.takes_window || load.is_exchange() {
-                own += peer.own(load, &said).map_err(|reason| client.failed(reason))?;
+                own += peer
+                    .own(load, &said)
+                    .map_err(|reason| client.failed(reason))?;
             }
         }
         if plan.server_ends {
             let said = well(&mut server, PATIENCE, self.interrupt)?;
             told.extend(Told::read(&said.output));
             if plan.takes_window && !load.is_exchange() {
-                own = peer.own(load, &said).map_err(|reason| server.failed(reason))?;
+                own = peer
+                    .own(load, &said)
+                    .map_err(|reason| server.failed(reason))?;
             }
         }
         drop(server);
@@ -161,7 +166,9 @@ impl Bench<'_> {
         self.witness.begin(&line)?;
         if plan.takes_window {
             server.tell(&line)?;
-            clients.iter_mut().try_for_each(|client| client.tell(&line))?;
+            clients
+                .iter_mut()
+                .try_for_each(|client| client.tell(&line))?;
         }
         let counting = Counting {
             warmup_s: LEAD_S,

@@ -8,8 +8,8 @@ use std::io;
 
 use wirecost_model::plan::Cores;
 
-pub(crate) use self::markdown::markdown;
 use self::cells::{Line, lines};
+pub(crate) use self::markdown::markdown;
 use crate::arguments::Looked;
 use crate::error::BenchError;
 use crate::rounds::{CONGESTION, Presence, Report, RowResult, What};

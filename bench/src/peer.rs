@@ -111,10 +111,10 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// The first line with something on it that a program prints of itself.
-fn first_line(program: &str, argument: &str) -> Result<String, String> {
+fn first_line(program: &str, arguments: &[&str]) -> Result<String, String> {
     let path = find(program).ok_or_else(|| format!("no {program} on PATH"))?;
     let output = Command::new(path)
-        .arg(argument)
+        .args(arguments)
         .output()
         .map_err(|error| format!("{program}: {error}"))?;
     let text = [output.stdout, output.stderr].concat();
@@ -185,20 +185,14 @@ pub(crate) mod tests {
     #[test]
     fn a_value_is_found_among_words_and_lines() {
         assert_eq!(value("a=1 b=2.5\nc=x", "b"), Ok(2.5));
-        assert_eq!(
-            value("ab=1", "b"),
-            Err("its output has no b".to_owned())
-        );
-        assert_eq!(
-            value("c=x", "c"),
-            Err("c is `x`, not a number".to_owned())
-        );
+        assert_eq!(value("ab=1", "b"), Err("its output has no b".to_owned()));
+        assert_eq!(value("c=x", "c"), Err("c is `x`, not a number".to_owned()));
     }
 
     #[test]
     fn an_absent_program_is_said_to_be_absent() {
         assert_eq!(
-            first_line("no-such-generator", "-V"),
+            first_line("no-such-generator", &["-V"]),
             Err("no no-such-generator on PATH".to_owned())
         );
     }

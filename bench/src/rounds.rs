@@ -227,7 +227,7 @@ impl Rounds<'_> {
             }
             if row.opponents == Opponents::OurselvesAsleep {
                 result.outcomes.push(Outcome {
-                    opponent: "ours, asleep",
+                    opponent: "asleep",
                     what: no_end(self.compare(&mut bench, &row, &Ours { spin: false }, seed))?,
                 });
             }

@@ -19,7 +19,7 @@ use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_sock_diag::SockDiagMessage;
-use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP};
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
 use netlink_packet_sock_diag::inet::nlas::Nla;
 use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
@@ -55,9 +55,11 @@ pub(crate) struct Seen {
 /// # Errors
 /// In words.
 pub(crate) fn window_of(line: &str) -> Result<(Duration, Duration), String> {
-    let mut numbers = line
-        .split_whitespace()
-        .map(|word| word.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok()));
+    let mut numbers = line.split_whitespace().map(|word| {
+        word.parse()
+            .ok()
+            .and_then(|s| Duration::try_from_secs_f64(s).ok())
+    });
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(Some(warmup)), Some(Some(seconds)), None) => Ok((warmup, seconds)),
         _ => Err(format!("`{}` is not WARMUP SECONDS", line.trim())),
@@ -89,7 +91,10 @@ impl Look {
         let gained = self.tcp.iter().map(|(cookie, bytes)| {
             bytes.saturating_sub(before.tcp.get(cookie).copied().unwrap_or(0))
         });
-        let ended = before.tcp.keys().filter(|cookie| !self.tcp.contains_key(*cookie));
+        let ended = before
+            .tcp
+            .keys()
+            .filter(|cookie| !self.tcp.contains_key(*cookie));
         Seen {
             seconds: self.at.saturating_duration_since(before.at).as_secs_f64(),
             tcp_bytes: gained.sum(),
@@ -107,15 +112,24 @@ fn datagrams_read(snmp: &str) -> Option<u64> {
     values.split(' ').nth(place)?.parse().ok()
 }
 
-/// Bytes received by every established connection of this namespace.
+/// Bytes received by every established connection of this namespace. A server that listens on an IPv6 socket has its
+/// IPv4 connections there too.
 fn connections() -> io::Result<BTreeMap<[u8; 8], u64>> {
+    let mut found = BTreeMap::new();
+    for family in [AF_INET, AF_INET6] {
+        connections_of(family, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn connections_of(family: u8, found: &mut BTreeMap<[u8; 8], u64>) -> io::Result<()> {
     let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_DUMP;
     let request = InetRequest {
-        family: AF_INET,
+        family,
         protocol: IPPROTO_TCP,
         extensions: ExtensionFlags::INFO,
         states: StateFlags::ESTABLISHED,
@@ -127,7 +141,6 @@ fn connections() -> io::Result<BTreeMap<[u8; 8], u64>> {
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
     socket.send(&bytes, 0)?;
-    let mut found = BTreeMap::new();
     loop {
         let (bytes, _) = socket.recv_from_full()?;
         let mut rest = &bytes[..];
@@ -135,7 +148,7 @@ fn connections() -> io::Result<BTreeMap<[u8; 8], u64>> {
             let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)
                 .map_err(|error| io::Error::other(format!("sock_diag: {error}")))?;
             match message.payload {
-                NetlinkPayload::Done(_) => return Ok(found),
+                NetlinkPayload::Done(_) => return Ok(()),
                 NetlinkPayload::Error(error) => return Err(error.to_io()),
                 NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
                     let info = response.nlas.iter().find_map(|nla| match nla {

@@ -73,7 +73,11 @@ fn cells(row: &RowResult, outcome: &Outcome, comparison: &Comparison) -> Cells {
             |figures| figures.figure,
             &format!(" {}", abbreviated(row.unit)),
         ),
-        sender: cell(&comparison.sender_cpu, |figures| figures.sender_cpu, " % snd"),
+        sender: cell(
+            &comparison.sender_cpu,
+            |figures| figures.sender_cpu,
+            " % snd",
+        ),
         receiver: cell(
             &comparison.receiver_cpu,
             |figures| figures.receiver_cpu,

@@ -56,9 +56,9 @@ impl Iperf3 {
     }
 
     fn can_segment(&self) -> bool {
-        self.program.as_ref().is_ok_and(|program| {
-            run(program, "--help").is_ok_and(|help| help.contains("--gsro"))
-        })
+        self.program
+            .as_ref()
+            .is_ok_and(|program| run(program, "--help").is_ok_and(|help| help.contains("--gsro")))
     }
 }
 
@@ -74,10 +74,7 @@ fn run(program: &PathBuf, argument: &str) -> Result<String, String> {
 fn number(version: &str) -> Option<(u32, u32)> {
     let (major, minor) = version.split_whitespace().nth(1)?.split_once('.')?;
     let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
-    Some((
-        major.parse().ok()?,
-        digits.split('.').next()?.parse().ok()?,
-    ))
+    Some((major.parse().ok()?, digits.split('.').next()?.parse().ok()?))
 }
 
 impl Peer for Iperf3 {

@@ -20,7 +20,7 @@ impl Peer for Neper {
         for program in ["tcp_stream", "udp_rr"] {
             find(program).ok_or_else(|| format!("no {program} on PATH"))?;
         }
-        first_line("tcp_rr", "--version").map(|number| format!("neper {number}"))
+        first_line("tcp_rr", &["--nolog", "--version"]).map(|number| format!("neper {number}"))
     }
 
     fn plan(&self, load: Load, setting: &Setting<'_>) -> Result<Plan, String> {
@@ -31,8 +31,10 @@ impl Peer for Neper {
             Load::UdpRr { .. } => ("udp_rr", words!["-Q", size, "-R", size]),
             Load::UdpStream { .. } => return Err("it is not compared on datagram floods".into()),
         };
-        both.extend(words!["-F", load.flows()]);
-        if load.is_exchange() && !load.is_udp() || matches!(load, Load::Stream { nodelay: true, .. })
+        // It writes a log file into the directory otherwise.
+        both.extend(words!["-F", load.flows(), "--nolog"]);
+        if load.is_exchange() && !load.is_udp()
+            || matches!(load, Load::Stream { nodelay: true, .. })
         {
             both.push("--no-delay".to_owned());
         }
@@ -76,20 +78,20 @@ mod tests {
     fn its_command_lines_name_every_option_that_both_have() {
         let line = |load| lines(&Neper.plan(load, &setting()).expect("it can"));
         insta::assert_snapshot!(line(BULK), @"
-        tcp_stream -B 131072 -F 4 --congestion-control cubic
-        tcp_stream -c -H 198.19.0.2 -l 2 -B 131072 -F 4 --congestion-control cubic
+        tcp_stream -B 131072 -F 4 --nolog --congestion-control cubic
+        tcp_stream -c -H 198.19.0.2 -l 2 -B 131072 -F 4 --nolog --congestion-control cubic
         ");
         insta::assert_snapshot!(line(SMALL), @"
-        tcp_stream -B 128 -F 1 --no-delay --congestion-control cubic
-        tcp_stream -c -H 198.19.0.2 -l 2 -B 128 -F 1 --no-delay --congestion-control cubic
+        tcp_stream -B 128 -F 1 --nolog --no-delay --congestion-control cubic
+        tcp_stream -c -H 198.19.0.2 -l 2 -B 128 -F 1 --nolog --no-delay --congestion-control cubic
         ");
         insta::assert_snapshot!(line(TCP), @"
-        tcp_rr -Q 16 -R 16 -F 64 --no-delay --congestion-control cubic
-        tcp_rr -c -H 198.19.0.2 -l 2 -Q 16 -R 16 -F 64 --no-delay --congestion-control cubic
+        tcp_rr -Q 16 -R 16 -F 64 --nolog --no-delay --congestion-control cubic
+        tcp_rr -c -H 198.19.0.2 -l 2 -Q 16 -R 16 -F 64 --nolog --no-delay --congestion-control cubic
         ");
         insta::assert_snapshot!(line(Load::UdpRr { connections: 1 }), @"
-        udp_rr -Q 16 -R 16 -F 1
-        udp_rr -c -H 198.19.0.2 -l 2 -Q 16 -R 16 -F 1
+        udp_rr -Q 16 -R 16 -F 1 --nolog
+        udp_rr -c -H 198.19.0.2 -l 2 -Q 16 -R 16 -F 1 --nolog
         ");
     }
 

@@ -8,6 +8,9 @@ use crate::row::Load;
 /// Its default port.
 const PORT: u16 = 12_865;
 
+/// Processes that start within a second: the first ones have to wait for the last.
+const STARTED_A_SECOND: u32 = 32;
+
 #[derive(Debug)]
 pub(crate) struct Netperf;
 
@@ -18,7 +21,7 @@ impl Peer for Netperf {
 
     fn version(&self) -> Result<String, String> {
         find("netserver").ok_or("no netserver on PATH")?;
-        first_line("netperf", "-V")
+        first_line("netperf", &["-V"])
     }
 
     fn plan(&self, load: Load, setting: &Setting<'_>) -> Result<Plan, String> {
@@ -42,7 +45,8 @@ impl Peer for Netperf {
         }
         options.extend(words!["-k", "THROUGHPUT,THROUGHPUT_UNITS"]);
         let mut client = words!["netperf", "-4", "-H", setting.server, "-p", PORT];
-        client.extend(words!["-t", test, "-l", setting.seconds, "-P", 0, "--"]);
+        let seconds = setting.seconds + load.flows() / STARTED_A_SECOND;
+        client.extend(words!["-t", test, "-l", seconds, "-P", 0, "--"]);
         client.extend(options);
         Ok(Plan {
             server: words!["netserver", "-D", "-4", "-L", setting.server, "-p", PORT],
@@ -82,7 +86,7 @@ mod tests {
         ");
         insta::assert_snapshot!(line(TCP), @"
         netserver -D -4 -L 198.19.0.2 -p 12865
-        netperf -4 -H 198.19.0.2 -p 12865 -t TCP_RR -l 2 -P 0 -- -r 16,16 -D -K cubic -k THROUGHPUT,THROUGHPUT_UNITS
+        netperf -4 -H 198.19.0.2 -p 12865 -t TCP_RR -l 4 -P 0 -- -r 16,16 -D -K cubic -k THROUGHPUT,THROUGHPUT_UNITS
         ");
         insta::assert_snapshot!(line(Load::UdpRr { connections: 1 }), @"
         netserver -D -4 -L 198.19.0.2 -p 12865
@@ -92,8 +96,18 @@ mod tests {
 
     #[test]
     fn connections_are_processes() {
-        assert_eq!(Netperf.plan(BULK, &setting()).expect("it can").clients.len(), 4);
-        assert_eq!(Netperf.plan(TCP, &setting()).expect("it can").clients.len(), 64);
+        assert_eq!(
+            Netperf
+                .plan(BULK, &setting())
+                .expect("it can")
+                .clients
+                .len(),
+            4
+        );
+        assert_eq!(
+            Netperf.plan(TCP, &setting()).expect("it can").clients.len(),
+            64
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ impl Peer for Nuttcp {
     }
 
     fn version(&self) -> Result<String, String> {
-        first_line("nuttcp", "-V")
+        first_line("nuttcp", &["-V"])
     }
 
     fn sets_congestion(&self) -> bool {
@@ -73,7 +73,11 @@ mod tests {
         nuttcp -1 --nofork
         nuttcp -fparse -l128 -D -T2 198.19.0.2
         ");
-        assert!(Nuttcp.plan(Load::UdpRr { connections: 1 }, &setting()).is_err());
+        assert!(
+            Nuttcp
+                .plan(Load::UdpRr { connections: 1 }, &setting())
+                .is_err()
+        );
     }
 
     #[test]

@@ -41,11 +41,19 @@ impl Peer for Ours {
                 line.extend(words!["--congestion", congestion]);
             }
             let switches = [
-                ("--nodelay", matches!(load, Load::Stream { nodelay: true, .. })),
+                (
+                    "--nodelay",
+                    matches!(load, Load::Stream { nodelay: true, .. }),
+                ),
                 ("--segmentation", self.aggregates(load)),
                 ("--spin", self.spin),
             ];
-            line.extend(switches.iter().filter(|(_, on)| *on).map(|(word, _)| (*word).to_owned()));
+            line.extend(
+                switches
+                    .iter()
+                    .filter(|(_, on)| *on)
+                    .map(|(word, _)| (*word).to_owned()),
+            );
             line
         };
         Ok(Plan {

@@ -20,7 +20,7 @@ impl Peer for Sockperf {
     }
 
     fn version(&self) -> Result<String, String> {
-        first_line("sockperf", "--version")
+        first_line("sockperf", &["--version"])
     }
 
     fn sets_congestion(&self) -> bool {

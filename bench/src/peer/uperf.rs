@@ -56,7 +56,7 @@ impl Peer for Uperf {
     }
 
     fn version(&self) -> Result<String, String> {
-        first_line("uperf", "-V")
+        first_line("uperf", &["-V"])
     }
 
     fn plan(&self, load: Load, setting: &Setting<'_>) -> Result<Plan, String> {
