@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
             server.wait_connected(PATIENCE).map_err(words)?;
             let window = window(|| server.snapshot().map_err(words))?;
             // The client ends the load, whenever that is.
-            server.finish(Duration::from_secs(3600)).map_err(words)?;
+            server.finish(Duration::from_hours(1)).map_err(words)?;
             tell(window.as_ref())
         }
         Side::Client => {

@@ -82,7 +82,7 @@ impl Bench<'_> {
         &mut self,
         peer: &dyn Peer,
         load: Load,
-        plan: Plan,
+        plan: &Plan,
     ) -> Result<Sample, BenchError> {
         let name = peer.name();
         let start = |side: &str, place: &Place, words: &[String]| {
@@ -110,7 +110,7 @@ impl Bench<'_> {
                 .iter_mut()
                 .try_for_each(|client| client.still_runs(self.interrupt))
         })?;
-        let (seen, hosts) = self.window(&plan, &mut server, &mut clients)?;
+        let (seen, hosts) = self.window(plan, &mut server, &mut clients)?;
         if seen.ended > 0 {
             return Err(BenchError::EndedEarly {
                 peer: name,

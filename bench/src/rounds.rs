@@ -346,7 +346,7 @@ fn take(
         name: who.name().to_owned(),
         said,
     })?;
-    bench.take(who, row.load, plan)
+    bench.take(who, row.load, &plan)
 }
 
 /// One sample of ours.

@@ -258,14 +258,7 @@ impl Witness {
             .map(|input| writeln!(input, "{line}").and_then(|()| input.flush()));
         match told {
             Some(Ok(())) => Ok(()),
-            _ => Err(self.failed("it has ended")),
-        }
-    }
-
-    fn failed(&self, said: &str) -> BenchError {
-        BenchError::Tool {
-            name: "the witness".to_owned(),
-            said: said.to_owned(),
+            _ => Err(failed("it has ended")),
         }
     }
 
@@ -284,15 +277,22 @@ impl Witness {
             check(interrupt)?;
             match self.lines.recv_timeout(GLANCE) {
                 Ok(line) => {
-                    return serde_json::from_str(&line).map_err(|_| self.failed(&line));
+                    return serde_json::from_str(&line).map_err(|_| failed(&line));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.failed("it has ended")),
+                Err(RecvTimeoutError::Disconnected) => return Err(failed("it has ended")),
                 Err(RecvTimeoutError::Timeout) => alive()?,
             }
             if Instant::now() >= deadline {
-                return Err(self.failed("it saw no load within its time"));
+                return Err(failed("it saw no load within its time"));
             }
         }
+    }
+}
+
+fn failed(said: &str) -> BenchError {
+    BenchError::Tool {
+        name: "the witness".to_owned(),
+        said: said.to_owned(),
     }
 }
 

@@ -89,8 +89,7 @@ fn cells(row: &RowResult, outcome: &Outcome, comparison: &Comparison) -> Cells {
 
 fn abbreviated(unit: &str) -> &str {
     match unit {
-        "k transactions/s" => "k/s",
-        "k datagrams/s" => "k/s",
+        "k transactions/s" | "k datagrams/s" => "k/s",
         unit => unit,
     }
 }

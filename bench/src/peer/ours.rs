@@ -33,8 +33,8 @@ impl Peer for Ours {
             line.extend(words!["--workload", workload(load)]);
             line.extend(words!["--flows", load.flows(), "--message", load.message()]);
             line.extend(words!["--address", format!("{}:{PORT}", setting.server)]);
-            let secret: String = setting.secret.iter().map(|b| format!("{b:02x}")).collect();
-            line.extend(words!["--secret", secret]);
+            let secret = u128::from_be_bytes(setting.secret);
+            line.extend(words!["--secret", format!("{secret:032x}")]);
             if let Some(congestion) = setting.congestion
                 && !load.is_udp()
             {

@@ -95,7 +95,7 @@ fn own(load: Load, text: &str) -> Option<f64> {
             ))
         });
     let first = lines.next()?;
-    let last = lines.last()?;
+    let last = lines.next_back()?;
     let seconds = (last.0 - first.0) / 1e3;
     let figure = if load.is_exchange() {
         // A write and a read are two operations.
