@@ -17,11 +17,13 @@ use crate::row::Row;
 
 /// What has to be known before a ratio is believed.
 const NOTES: &str = "\
-Ratios are ours / theirs: geometric mean over the pairs and its 95 % interval; below them the medians,
-ours / theirs. Yardstick of all: payload that the receiving guest's kernel counted (tcpi_bytes_received;
-datagrams read), over the same kind of window that begins when data have flowed for the warm-up. CPU:
-all that a host's cores did then, for each unit of the yardstick, in percent of one core.
-LOW: the ratio is not where it has to be. HIGHER: CPU is above theirs beyond noise. goal: at most 0.9.
+Ratios are ours / theirs: geometric mean over the pairs and its 95 % interval; below them the
+medians, ours / theirs. Yardstick of all: payload that the receiving guest's kernel counted
+(tcpi_bytes_received; datagrams read), over the same kind of window, which begins when data have
+flowed for the warm-up. CPU: all that a host's cores did then, for each unit of the yardstick, in
+percent of one core.
+LOW: the ratio is not where it has to be. HIGHER: CPU is above theirs beyond noise.
+goal: CPU is at most 0.9 of theirs.
 ";
 
 /// One JSON document, every sample included.

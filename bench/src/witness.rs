@@ -340,8 +340,10 @@ mod tests {
         let (mut receiver, _) = listener.accept().expect("accepted");
         let cookies = |look: &Look| look.tcp.keys().copied().collect::<Vec<_>>();
         let before = Look::take().expect("sock_diag");
-        sender.write_all(&[1; 100_000]).expect("loopback");
-        receiver.read_exact(&mut [0; 100_000]).expect("loopback");
+        sender.write_all(&vec![1; 100_000]).expect("loopback");
+        receiver
+            .read_exact(&mut vec![0; 100_000])
+            .expect("loopback");
         let after = Look::take().expect("sock_diag");
         // Other tests' connections may be there too: ours is the one with exactly this gain.
         let ours = cookies(&after)
