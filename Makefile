@@ -34,9 +34,11 @@ test: install-missing-test build
 	WIRECOST_BINARY=$(abspath $(BINARY)) $(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
-## Our load beside iperf3's on the same lab; takes some minutes and wants the machine for itself.
+## Our loads beside other generators' on the same lab; takes about an hour and wants the machine for
+## itself. BENCH takes options: make bench BENCH='--row tcp-rr --pairs 10'.
+BENCH ?=
 bench: build install-missing-bench
-	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-bench
+	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-bench -- $(BENCH)
 
 ## Verdicts where the truth is known: a cell twice, a path a tenth slower; half an hour, and as above.
 bench-verdicts: build
@@ -97,4 +99,5 @@ install-missing-test: install-missing
 		nft:nftables tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian
 
 install-missing-bench: install-missing
-	@scripts/install-missing iperf3:iperf3 nsenter:util-linux taskset:util-linux
+	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \
+		taskset:util-linux setpriv:util-linux

@@ -32,7 +32,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "agent", "doctor", "model", "plan", "report", "run", "sys", "wire",
         ],
     ),
-    ("bench", &["agent", "model", "run", "stats"]),
+    // Its own load runs in a process of its own in the guest, started as the peers beside it are.
+    (
+        "bench",
+        &["agent", "model", "run", "stats", "sys", "traffic"],
+    ),
 ];
 
 /// Rooms that do no I/O: their sources name none of the standard library's ways to it.

@@ -2,25 +2,43 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
+use wirecost_model::plan::Cores;
 
 use crate::error::BenchError;
+use crate::load;
+use crate::peer::{self, Peer};
+use crate::row::Row;
 
-/// Measures the built-in TCP stream load beside iperf3, in interleaved pairs on the same lab.
+/// Measures the built-in loads beside other generators, in interleaved pairs on the same lab.
 #[derive(Debug, Parser)]
 #[command(name = "wirecost-bench", version)]
 #[command(after_help = "Exit codes: 0 every bound held, 1 a bound was missed, \
     2 the command line is wrong, 3 it could not run, or not to its end.")]
 pub(crate) struct Arguments {
-    /// Pairs in each configuration; intervals need 2
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[command(subcommand)]
+    pub(crate) part: Option<Part>,
+    /// Pairs with each peer in each row; intervals need 2
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) pairs: u32,
+    /// Only rows with this in their name; may be given several times
+    #[arg(long = "row", value_name = "PART")]
+    rows: Vec<String>,
+    /// Only this peer; may be given several times
+    #[arg(long = "peer", value_name = "NAME")]
+    peers: Vec<String>,
+    /// Print the rows and what has to hold, and which peers are here
+    #[arg(long)]
+    pub(crate) list: bool,
     /// Measured window of each sample, seconds
     #[arg(long, default_value_t = 1.0, value_parser = window)]
     pub(crate) seconds: f64,
-    /// Load before the window, seconds, not measured
+    /// Load before the window, seconds, from its first data on
     #[arg(long, default_value_t = 0.4, value_parser = window)]
     pub(crate) warmup: f64,
+    /// A newer iperf3 [default: another on PATH with a higher version]
+    #[arg(long, value_name = "PATH")]
+    iperf3: Option<PathBuf>,
     /// Seed of the order within the pairs [default: a random one, printed]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u32>,
@@ -30,7 +48,24 @@ pub(crate) struct Arguments {
     /// Print the result, every sample included, as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the result as Markdown tables
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
 }
+
+/// What this program starts of itself, in the guests.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Part {
+    /// One end of the built-in load.
+    #[command(hide = true)]
+    Load(load::Arguments),
+    /// What counts in the receiving guest.
+    #[command(hide = true)]
+    Witness,
+}
+
+/// A peer with its version, or why it is absent.
+pub(crate) type Looked = (Box<dyn Peer>, Result<String, String>);
 
 impl Arguments {
     /// The `wirecost` program.
@@ -47,6 +82,53 @@ impl Arguments {
             Err(BenchError::NoProgram(program))
         }
     }
+
+    /// The rows wanted, all unless told.
+    ///
+    /// # Errors
+    /// A part that no row's name has.
+    pub(crate) fn rows(&self, cores: Cores) -> Result<Vec<Row>, BenchError> {
+        let mut rows = Row::all(cores);
+        let has = |row: &Row, part: &String| row.name.contains(part.as_str());
+        if let Some(part) = self
+            .rows
+            .iter()
+            .find(|part| !rows.iter().any(|row| has(row, part)))
+        {
+            return Err(BenchError::NoRow(part.clone()));
+        }
+        rows.retain(|row| self.rows.is_empty() || self.rows.iter().any(|part| has(row, part)));
+        Ok(rows)
+    }
+
+    /// The peers wanted, looked for.
+    ///
+    /// # Errors
+    /// A name that no peer has.
+    pub(crate) fn peers(&self) -> Result<Vec<Looked>, BenchError> {
+        let mut all = peer::all(self.iperf3.clone());
+        let names: Vec<&str> = all.iter().map(|peer| peer.name()).collect();
+        if let Some(name) = self
+            .peers
+            .iter()
+            .find(|name| !names.contains(&name.as_str()))
+        {
+            return Err(BenchError::NoPeer {
+                name: name.clone(),
+                known: names.join(", "),
+            });
+        }
+        all.retain(|peer| {
+            self.peers.is_empty() || self.peers.iter().any(|name| name == peer.name())
+        });
+        Ok(all
+            .into_iter()
+            .map(|peer| {
+                let version = peer.version();
+                (peer, version)
+            })
+            .collect())
+    }
 }
 
 fn window(text: &str) -> Result<f64, String> {
@@ -61,6 +143,10 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    fn parsed(words: &[&str]) -> Arguments {
+        Arguments::try_parse_from(["bench"].iter().chain(words)).expect("fine")
+    }
+
     #[test]
     fn the_definition_is_sound() {
         Arguments::command().debug_assert();
@@ -71,5 +157,30 @@ mod tests {
         for words in [["--pairs", "1"], ["--seconds", "inf"], ["--seconds", "0"]] {
             assert!(Arguments::try_parse_from(["bench"].iter().chain(&words)).is_err());
         }
+    }
+
+    #[test]
+    fn rows_are_chosen_by_parts_of_their_names() {
+        let rows = parsed(&["--row", "udp-rr", "--row", "1024"]).rows(Cores::Split);
+        let names: Vec<String> = rows
+            .expect("some")
+            .into_iter()
+            .map(|row| row.name)
+            .collect();
+        assert_eq!(names.len(), 4, "{names:?}");
+        let error = parsed(&["--row", "sctp"])
+            .rows(Cores::Split)
+            .expect_err("none");
+        insta::assert_snapshot!(error, @"no row has `sctp` in its name: --list shows them");
+    }
+
+    #[test]
+    fn peers_are_chosen_by_name_and_an_unknown_one_is_told_the_known() {
+        let peers = parsed(&["--peer", "neper"]).peers().expect("known");
+        assert_eq!(peers.len(), 1);
+        let Err(error) = parsed(&["--peer", "ttcp"]).peers() else {
+            panic!("unknown");
+        };
+        insta::assert_snapshot!(error, @"there is no peer `ttcp`: iperf3, iperf3-new, nuttcp, sockperf, netperf, neper, uperf");
     }
 }

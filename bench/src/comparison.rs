@@ -1,29 +1,29 @@
-//! Pairs -> ratios -> whether the bounds hold.
+//! Pairs -> ratios -> whether the bound holds.
 
 use serde::Serialize;
 use wirecost_stats::{PairedRatio, RatioError, paired_ratio, summary};
 
 use crate::measure::Sample;
+use crate::row::Bound;
 
-/// The lower end of the throughput ratio's 95 % interval must reach this.
-pub(crate) const THROUGHPUT_BOUND: f64 = 0.97;
+/// Seconds in sum for each of both below which CPU is shown and not judged: /proc/stat counts in steps of 10 ms.
+pub(crate) const CPU_SECONDS: f64 = 10.0;
+/// What CPU for each unit is to reach, beside what it must not exceed.
+pub(crate) const CPU_GOAL: f64 = 0.9;
 
-/// Both tools, one right after the other.
+/// Ours and another, one right after the other.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Pair {
     pub(crate) ours: Sample,
-    pub(crate) iperf3: Sample,
+    pub(crate) other: Sample,
 }
 
-/// One configuration's outcome. Ratios are ours to iperf3's, paired.
+/// Ours against one other. Ratios are ours to the other's, paired.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Comparison {
-    pub(crate) configuration: String,
-    pub(crate) throughput: PairedRatio,
+    pub(crate) figure: PairedRatio,
     pub(crate) sender_cpu: PairedRatio,
     pub(crate) receiver_cpu: PairedRatio,
-    /// Each tool's own figure instead of the yardstick: beside it, judged by nobody.
-    pub(crate) own_throughput: PairedRatio,
     pub(crate) medians: Medians,
     /// Pairs in which either sample would be marked in a run.
     pub(crate) disturbed_pairs: u32,
@@ -35,82 +35,117 @@ pub(crate) struct Comparison {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Medians {
     pub(crate) ours: Figures,
-    pub(crate) iperf3: Figures,
+    pub(crate) other: Figures,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Figures {
-    pub(crate) gbps: f64,
-    pub(crate) own_gbps: f64,
+    pub(crate) figure: f64,
+    pub(crate) own: f64,
     pub(crate) sender_cpu: f64,
     pub(crate) receiver_cpu: f64,
 }
 
-/// Whether the bounds hold.
+/// Whether the bound holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Judgement {
-    /// The throughput ratio's lower bound is at least [`THROUGHPUT_BOUND`].
-    pub(crate) throughput_reached: bool,
-    /// The sender's CPU per Gbit/s is higher than iperf3's: the whole interval is above 1.
-    pub(crate) sender_cpu_higher: bool,
-    /// The same of the receiver.
-    pub(crate) receiver_cpu_higher: bool,
+    /// The figure's interval is where the row wants it.
+    pub(crate) reached: bool,
+    /// CPU for each unit at the sender and the receiver, where the row judges it and there are seconds enough.
+    pub(crate) cpu: Option<[Cpu; 2]>,
+}
+
+/// CPU for each unit beside the other's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Cpu {
+    /// The whole interval is above 1.
+    Higher,
+    /// Not higher beyond noise.
+    NotHigher,
+    /// At most [`CPU_GOAL`].
+    Goal,
+}
+
+impl Cpu {
+    fn of(ratio: &PairedRatio) -> Self {
+        if ratio.low.is_some_and(|low| low > 1.0) {
+            Self::Higher
+        } else if ratio.ratio.is_some_and(|ratio| ratio <= CPU_GOAL) {
+            Self::Goal
+        } else {
+            Self::NotHigher
+        }
+    }
 }
 
 impl Judgement {
-    fn of(throughput: &PairedRatio, sender_cpu: &PairedRatio, receiver_cpu: &PairedRatio) -> Self {
-        let higher = |ratio: &PairedRatio| ratio.low.is_some_and(|low| low > 1.0);
+    /// `cpu_seconds`: of each of both in sum; `None` where CPU is not judged.
+    fn of(ratios: [&PairedRatio; 3], bound: Bound, cpu_seconds: Option<f64>) -> Self {
+        let [figure, sender, receiver] = ratios;
+        let reached = match (bound, figure.interval()) {
+            (Bound::AtLeast(times), Some(interval)) => interval.low >= times,
+            (Bound::Agree(by), Some(interval)) => {
+                interval.low >= 1.0 - by && interval.high <= 1.0 + by
+            }
+            (Bound::Memory(_), _) | (_, None) => false,
+        };
         Self {
-            throughput_reached: throughput.low.is_some_and(|low| low >= THROUGHPUT_BOUND),
-            sender_cpu_higher: higher(sender_cpu),
-            receiver_cpu_higher: higher(receiver_cpu),
+            reached,
+            cpu: cpu_seconds
+                .filter(|seconds| *seconds >= CPU_SECONDS)
+                .map(|_| [Cpu::of(sender), Cpu::of(receiver)]),
         }
     }
 
     pub(crate) fn holds(self) -> bool {
-        self.throughput_reached && !self.sender_cpu_higher && !self.receiver_cpu_higher
+        self.reached && self.cpu.is_none_or(|cpu| !cpu.contains(&Cpu::Higher))
     }
 }
 
 impl Comparison {
+    /// `window`: seconds of each sample, where CPU is judged.
+    ///
     /// # Errors
     /// A figure without a logarithm, such as no CPU at all in a window.
-    pub(crate) fn new(configuration: String, pairs: Vec<Pair>) -> Result<Self, RatioError> {
+    pub(crate) fn new(
+        bound: Bound,
+        window: Option<f64>,
+        pairs: Vec<Pair>,
+    ) -> Result<Self, RatioError> {
         let ratio = |figure: fn(&Sample) -> f64| {
-            let iperf3: Vec<f64> = pairs.iter().map(|pair| figure(&pair.iperf3)).collect();
+            let other: Vec<f64> = pairs.iter().map(|pair| figure(&pair.other)).collect();
             let ours: Vec<f64> = pairs.iter().map(|pair| figure(&pair.ours)).collect();
-            paired_ratio(&iperf3, &ours)
+            paired_ratio(&other, &ours)
         };
-        let throughput = ratio(|sample| sample.gbps)?;
+        let figure = ratio(|sample| sample.figure)?;
         let sender_cpu = ratio(|sample| sample.sender_cpu)?;
         let receiver_cpu = ratio(|sample| sample.receiver_cpu)?;
-        let own_throughput = ratio(|sample| sample.own_gbps)?;
-        let disturbed = |pair: &&Pair| pair.ours.disturbed || pair.iperf3.disturbed;
+        let disturbed = |pair: &&Pair| pair.ours.disturbed || pair.other.disturbed;
+        let cpu_seconds = window.map(|seconds| seconds * pairs.len() as f64);
         Ok(Self {
-            configuration,
-            throughput,
+            judgement: Judgement::of([&figure, &sender_cpu, &receiver_cpu], bound, cpu_seconds),
+            figure,
             sender_cpu,
             receiver_cpu,
-            own_throughput,
             medians: Medians {
                 ours: Figures::medians(&pairs, |pair| &pair.ours),
-                iperf3: Figures::medians(&pairs, |pair| &pair.iperf3),
+                other: Figures::medians(&pairs, |pair| &pair.other),
             },
             disturbed_pairs: pairs.iter().filter(disturbed).count() as u32,
-            judgement: Judgement::of(&throughput, &sender_cpu, &receiver_cpu),
             pairs,
         })
     }
 }
 
 impl Figures {
-    fn medians(pairs: &[Pair], tool: fn(&Pair) -> &Sample) -> Self {
+    fn medians(pairs: &[Pair], whose: fn(&Pair) -> &Sample) -> Self {
         let median = |figure: fn(&Sample) -> f64| {
-            summary(pairs.iter().map(tool).map(figure)).map_or(f64::NAN, |summary| summary.median)
+            summary(pairs.iter().map(whose).map(figure)).map_or(f64::NAN, |summary| summary.median)
         };
         Self {
-            gbps: median(|sample| sample.gbps),
-            own_gbps: median(|sample| sample.own_gbps),
+            figure: median(|sample| sample.figure),
+            own: median(|sample| sample.own),
             sender_cpu: median(|sample| sample.sender_cpu),
             receiver_cpu: median(|sample| sample.receiver_cpu),
         }
@@ -121,55 +156,82 @@ impl Figures {
 pub(crate) mod tests {
     use super::*;
 
-    /// iperf3 at 10 Gbit/s and 10 % of a core per Gbit/s, ours at these multiples of it.
-    pub(crate) fn comparison(throughput: &[f64], cpu: &[f64]) -> Comparison {
-        let sample = |throughput: f64, cpu: f64| Sample {
-            gbps: 10.0 * throughput,
-            own_gbps: 9.5 * throughput,
+    pub(crate) fn sample(figure: f64, cpu: f64) -> Sample {
+        Sample {
+            figure: 10.0 * figure,
+            own: 9.5 * figure,
             sender_cpu: 10.0 * cpu,
             receiver_cpu: 10.0,
             foreign_cores: 0.0,
             disturbed: false,
-        };
-        let pairs = throughput
+            peak_bytes: None,
+            generator_bound: None,
+        }
+    }
+
+    /// The other at 10 Gbit/s and 10 % of a core per Gbit/s, ours at these multiples of it, in windows of 4 s.
+    pub(crate) fn comparison(bound: Bound, figures: &[f64], cpu: &[f64]) -> Comparison {
+        let pairs = figures
             .iter()
             .zip(cpu)
-            .map(|(&throughput, &cpu)| Pair {
-                ours: sample(throughput, cpu),
-                iperf3: sample(1.0, 1.0),
+            .map(|(&figure, &cpu)| Pair {
+                ours: sample(figure, cpu),
+                other: sample(1.0, 1.0),
             })
             .collect();
-        Comparison::new("vxlan, offload none, no limit".to_owned(), pairs).expect("positive")
+        Comparison::new(bound, Some(4.0), pairs).expect("positive")
     }
+
+    const AS_GOOD: Bound = Bound::AtLeast(0.97);
 
     #[test]
     fn as_fast_and_as_cheap_holds() {
-        let same = comparison(&[0.99, 1.0, 1.01], &[1.01, 1.0, 0.99]);
+        let same = comparison(AS_GOOD, &[0.99, 1.0, 1.01], &[1.01, 1.0, 0.99]);
         assert!(same.judgement.holds(), "{same:?}");
     }
 
     #[test]
-    fn a_low_mean_and_a_wide_interval_both_miss_the_throughput_bound() {
-        for throughput in [[0.95, 0.95, 0.951], [0.8, 1.0, 1.2]] {
-            let judged = comparison(&throughput, &[1.0; 3]).judgement;
-            assert!(!judged.throughput_reached && !judged.holds());
+    fn a_low_mean_and_a_wide_interval_both_miss_the_bound() {
+        for figures in [[0.95, 0.95, 0.951], [0.8, 1.0, 1.2]] {
+            let judged = comparison(AS_GOOD, &figures, &[1.0; 3]).judgement;
+            assert!(!judged.reached && !judged.holds());
         }
     }
 
     #[test]
-    fn cpu_is_higher_only_beyond_noise() {
-        assert!(
-            comparison(&[1.0; 3], &[1.05, 1.06, 1.05])
+    fn agreement_is_missed_on_either_side() {
+        let judged = |figures: &[f64]| {
+            comparison(Bound::Agree(0.01), figures, &[1.0; 3])
                 .judgement
-                .sender_cpu_higher
+                .reached
+        };
+        assert!(judged(&[1.001, 0.999, 1.0]));
+        assert!(!judged(&[1.02, 1.021, 1.02]));
+        assert!(!judged(&[0.98, 0.981, 0.98]));
+    }
+
+    #[test]
+    fn cpu_is_higher_only_beyond_noise_and_the_goal_is_told() {
+        let cpu = |cpu: &[f64; 3]| comparison(AS_GOOD, &[1.0; 3], cpu).judgement;
+        assert!(!cpu(&[1.05, 1.06, 1.05]).holds());
+        assert!(cpu(&[0.9, 1.2, 1.1]).holds());
+        assert_eq!(
+            cpu(&[0.8, 0.81, 0.8]).cpu,
+            Some([Cpu::Goal, Cpu::NotHigher])
         );
-        assert!(comparison(&[1.0; 3], &[0.9, 1.2, 1.1]).judgement.holds());
+    }
+
+    #[test]
+    fn cpu_of_less_than_ten_seconds_is_not_judged() {
+        let few = comparison(AS_GOOD, &[1.0; 2], &[1.5, 1.51]).judgement;
+        assert_eq!(few.cpu, None);
+        assert!(few.holds());
     }
 
     #[test]
     fn a_window_without_cpu_has_no_ratio() {
-        let mut pairs = comparison(&[1.0; 2], &[1.0; 2]).pairs;
+        let mut pairs = comparison(AS_GOOD, &[1.0; 2], &[1.0; 2]).pairs;
         pairs[1].ours.receiver_cpu = 0.0;
-        assert!(Comparison::new(String::new(), pairs).is_err());
+        assert!(Comparison::new(AS_GOOD, None, pairs).is_err());
     }
 }

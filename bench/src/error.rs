@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use wirecost_agent::link::LinkError;
 use wirecost_stats::RatioError;
 
-/// Every one ends the comparison: a pair with one half tells nothing.
+/// Every one ends its comparison: a pair with one half tells nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BenchError {
     #[error("{program} is not installed: apt-get install {package}")]
@@ -16,6 +16,10 @@ pub(crate) enum BenchError {
     },
     #[error("no program {}: cargo build --release -p wirecost, or name one with --program", .0.display())]
     NoProgram(PathBuf),
+    #[error("no row has `{0}` in its name: --list shows them")]
+    NoRow(String),
+    #[error("there is no peer `{name}`: {known}")]
+    NoPeer { name: String, known: String },
     #[error("the lab ({during}): {source}")]
     Lab {
         during: &'static str,
@@ -23,10 +27,14 @@ pub(crate) enum BenchError {
     },
     #[error("the path does not carry datagrams of {size} bytes: {reason}")]
     Path { size: u32, reason: String },
-    #[error("iperf3 {side}: {said}")]
-    Iperf3 { side: &'static str, said: String },
-    #[error("the lab's receiving guest counted nothing while {0} ran")]
+    #[error("{name}: {said}")]
+    Tool { name: String, said: String },
+    #[error("the receiving guest counted nothing while {0} ran")]
     NothingArrived(&'static str),
+    #[error(
+        "{count} connections of {peer} ended within the window: it ran shorter than it was told to"
+    )]
+    EndedEarly { peer: &'static str, count: u32 },
     #[error(transparent)]
     Ratio(#[from] RatioError),
     #[error("{what}: {source}")]

@@ -1,16 +1,21 @@
-//! The built-in TCP stream load beside iperf3: same lab, same options, same cores, same meter.
+//! The built-in loads beside other generators: same lab, same options, same cores, same meter.
 //!
 //! A verdict is about the network only as long as the load's own cost does not get in the way;
 //! this is where that is shown. Not here: anything that `wirecost` itself needs to run.
 
 mod arguments;
 mod comparison;
-mod configuration;
 mod error;
-mod iperf3;
+mod load;
 mod measure;
 mod output;
-mod pairs;
+mod peer;
+mod place;
+mod process;
+mod rounds;
+mod row;
+mod scratch;
+mod witness;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,49 +23,74 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wirecost_model::plan::Cores;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Part};
 use crate::error::BenchError;
 
 /// A bound was missed.
 const MISSED: u8 = 1;
+/// The command line is wrong.
+const USAGE: u8 = 2;
 /// It could not run, or not to its end.
 const INCOMPLETE: u8 = 3;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let part = match &arguments.part {
+        Some(Part::Load(load)) => Some(load::run(load)),
+        Some(Part::Witness) => Some(witness::run()),
+        None => None,
+    };
+    if let Some(done) = part {
+        return done.map_or_else(
+            |error| {
+                eprintln!("{error}");
+                ExitCode::from(INCOMPLETE)
+            },
+            |()| ExitCode::SUCCESS,
+        );
+    }
     match bench(&arguments) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("wirecost-bench: {error}");
-            ExitCode::from(INCOMPLETE)
+            ExitCode::from(match error {
+                BenchError::NoRow(_) | BenchError::NoPeer { .. } => USAGE,
+                _ => INCOMPLETE,
+            })
         }
     }
 }
 
 fn bench(arguments: &Arguments) -> Result<ExitCode, BenchError> {
+    if arguments.list {
+        let rows = arguments.rows(Cores::Split)?;
+        print!("{}", output::list(&rows, &arguments.peers()?));
+        return Ok(ExitCode::SUCCESS);
+    }
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // A second Ctrl-C ends the program at once; the lab and iperf3 go with it.
+        // A second Ctrl-C ends the program at once; the lab and what runs in it go with it.
         let code = i32::from(INCOMPLETE);
         signal_hook::flag::register_conditional_shutdown(signal, code, interrupt.clone())
             .and_then(|_| signal_hook::flag::register(signal, interrupt.clone()))
             .map_err(BenchError::machine("registering for signals"))?;
     }
-    let (report, stopped) = pairs::run(arguments, &interrupt)?;
+    process::look_for_starters()?;
+    let (report, stopped) = rounds::run(arguments, &interrupt)?;
     if arguments.json {
         println!("{}", output::json(&report)?);
+    } else if arguments.markdown {
+        print!("{}", output::markdown(&report));
     } else {
         print!("{}", output::text(&report));
     }
     if let Some(error) = stopped {
         return Err(error);
     }
-    let holds = report
-        .comparisons
-        .iter()
-        .all(|comparison| comparison.judgement.holds());
-    Ok(if holds {
+    let mut outcomes = report.rows.iter().flat_map(|row| &row.outcomes);
+    Ok(if outcomes.all(|outcome| outcome.what.holds()) {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(MISSED)

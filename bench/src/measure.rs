@@ -1,76 +1,238 @@
-//! One sample of either tool, by the same meter.
+//! One sample of any generator, started and counted in the same way.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use serde::Serialize;
-use wirecost_agent::protocol::{LoadOptions, Measured};
+use wirecost_agent::protocol::Measured;
 use wirecost_model::usage::HostUsage;
-use wirecost_run::{Counting, FOREIGN_CORES_THRESHOLD, Lab, Placement, STEAL_THRESHOLD};
+use wirecost_run::{Counting, FOREIGN_CORES_THRESHOLD, Lab, STEAL_THRESHOLD};
 
-use crate::configuration::stream;
 use crate::error::BenchError;
-use crate::iperf3::{Client, Place, Server};
+use crate::load::Told;
+use crate::peer::{Peer, Plan, Setting};
+use crate::place::Place;
+use crate::process::{PATIENCE, Process, Said, with_descendants};
+use crate::row::Load;
+use crate::witness::{BEGINNING, Seen, Witness};
 
-/// The receiving guest's device, as the meter names it.
-const RECEIVING_DEVICE: &str = "guest:eth0";
-/// Seconds that iperf3 goes on at least after the window.
-const TAIL_S: f64 = 0.2;
+/// Seconds that a generator goes on at least after the window: its start-up counts for some of its time.
+const TAIL_S: f64 = 0.3;
+/// Seconds before the window in which processes are looked through and everybody is told when it begins.
+const LEAD_S: f64 = 0.06;
+/// Payload after which a TCP load has begun: more than control connections and our 1024 flows' handshakes have.
+const BEGUN_STREAM: u64 = 200_000;
+/// Likewise of small responses, for each connection.
+const BEGUN_EXCHANGE: u64 = 5_000;
 
-/// Which tool sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Tool {
-    Ours,
-    Iperf3,
-}
-
-/// One window of one tool.
+/// One window of one generator.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sample {
-    /// The yardstick: Gbit/s that the receiving guest's device counted, headers included.
-    pub(crate) gbps: f64,
-    /// What the tool itself says, Gbit/s of payload: ours over the window, iperf3 over its whole test.
-    pub(crate) own_gbps: f64,
-    /// Percent of one core of the sending host per Gbit/s of the yardstick.
+    /// The yardstick, in the load's unit: Gbit/s of payload, or thousand transactions or datagrams per second.
+    pub(crate) figure: f64,
+    /// What the generator itself says, in the same unit: ours over the window, others over their whole test.
+    pub(crate) own: f64,
+    /// Percent of one core of the sending host for each unit of the yardstick.
     pub(crate) sender_cpu: f64,
-    /// Percent of one core of the receiving host per Gbit/s of the yardstick.
+    /// Percent of one core of the receiving host for each unit of the yardstick.
     pub(crate) receiver_cpu: f64,
-    /// Cores that tasks of neither tool used, over the whole machine.
+    /// Cores that tasks of neither used, over the whole machine.
     pub(crate) foreign_cores: f64,
     /// Foreign load, steal or backlog drops above what marks a sample of a run.
     pub(crate) disturbed: bool,
+    /// Peak memory of the larger of both ends' processes in bytes, where they tell it.
+    pub(crate) peak_bytes: Option<u64>,
+    /// Whether the load's own threads were the limit, where it tells.
+    pub(crate) generator_bound: Option<bool>,
 }
 
-impl Sample {
-    fn new(tool: Tool, own_gbps: f64, hosts: &[Measured; 2]) -> Result<Self, BenchError> {
-        let [sender, receiver] = hosts.each_ref().map(|host| &host.usage);
-        let gbps = receiver.links.get(RECEIVING_DEVICE).map_or(0.0, |link| {
-            link.rx_bytes as f64 * 8.0 / receiver.window_s / 1e9
-        });
-        // Stray neighbour discovery is not a load.
-        if gbps < 1e-3 {
-            return Err(BenchError::NothingArrived(tool.name()));
+/// Where samples are taken.
+#[derive(Debug)]
+pub(crate) struct Bench<'a> {
+    pub(crate) lab: &'a mut Lab,
+    /// The sending guest and the receiving one.
+    pub(crate) places: [Place; 2],
+    /// In the guest whose counters are the yardstick.
+    pub(crate) witness: Witness,
+    pub(crate) warmup: f64,
+    pub(crate) seconds: f64,
+    pub(crate) scratch: &'a Path,
+    pub(crate) interrupt: &'a AtomicBool,
+}
+
+impl Bench<'_> {
+    /// What a generator is told, besides the load.
+    pub(crate) fn setting<'s>(
+        &'s self,
+        congestion: Option<&'s str>,
+        secret: [u8; 16],
+    ) -> Setting<'s> {
+        Setting {
+            server: self.places[1].address,
+            seconds: (self.warmup + self.seconds + TAIL_S).ceil() as u32,
+            congestion,
+            scratch: self.scratch,
+            secret,
         }
-        Ok(Self {
-            gbps,
-            own_gbps,
-            sender_cpu: sender.busy_cores() * 100.0 / gbps,
-            receiver_cpu: receiver.busy_cores() * 100.0 / gbps,
-            foreign_cores: sender.foreign_cores.unwrap_or_default(),
-            disturbed: disturbed(sender) || disturbed(receiver),
-        })
+    }
+
+    /// Runs a generator once, by its plan.
+    pub(crate) fn take(
+        &mut self,
+        peer: &dyn Peer,
+        load: Load,
+        plan: &Plan,
+    ) -> Result<Sample, BenchError> {
+        let name = peer.name();
+        let start = |side: &str, place: &Place, words: &[String]| {
+            let mut process = Process::start(&format!("{name} {side}"), place.command(words))?;
+            if !plan.takes_window {
+                process.close_input();
+            }
+            Ok::<_, BenchError>(process)
+        };
+        let mut server = start("server", &self.places[1], &plan.server)?;
+        server.wait_open(&self.places[1], plan.door, self.interrupt)?;
+        let begun = if load.is_exchange() {
+            (BEGUN_EXCHANGE * u64::from(load.flows())).min(BEGUN_STREAM)
+        } else {
+            BEGUN_STREAM
+        };
+        self.witness.await_load(begun)?;
+        let mut clients = Vec::with_capacity(plan.clients.len());
+        for words in &plan.clients {
+            clients.push(start("client", &self.places[0], words)?);
+        }
+        // Start-up is nobody's: the warm-up begins when data flow.
+        self.witness.seen(BEGINNING, self.interrupt, || {
+            clients
+                .iter_mut()
+                .try_for_each(|client| client.still_runs(self.interrupt))
+        })?;
+        let (seen, hosts) = self.window(plan, &mut server, &mut clients)?;
+        if seen.ended > 0 {
+            return Err(BenchError::EndedEarly {
+                peer: name,
+                count: seen.ended,
+            });
+        }
+        let within = Duration::from_secs(u64::from(self.setting(None, [0; 16]).seconds)) + PATIENCE;
+        let mut own = 0.0;
+        let mut told = Vec::new();
+        for client in &mut clients {
+            client.close_input();
+        }
+        for mut client in clients {
+            let said = well(&mut client, within, self.interrupt)?;
+            told.extend(Told::read(&said.output));
+            if !plan.takes_window || load.is_exchange() {
+                own += peer
+                    .own(load, &said)
+                    .map_err(|reason| client.failed(reason))?;
+            }
+        }
+        if plan.server_ends {
+            let said = well(&mut server, PATIENCE, self.interrupt)?;
+            told.extend(Told::read(&said.output));
+            if plan.takes_window && !load.is_exchange() {
+                own = peer
+                    .own(load, &said)
+                    .map_err(|reason| server.failed(reason))?;
+            }
+        }
+        drop(server);
+        let figure = if peer.aggregates(load) {
+            own
+        } else {
+            figure(load, &seen)
+        };
+        Sample::new(name, [figure, own], &hosts, &told)
+    }
+
+    /// Warms up and counts, on both hosts and in the receiving guest at once.
+    fn window(
+        &mut self,
+        plan: &Plan,
+        server: &mut Process,
+        clients: &mut [Process],
+    ) -> Result<(Seen, [Measured; 2]), BenchError> {
+        std::thread::sleep(Duration::from_secs_f64((self.warmup - LEAD_S).max(0.0)));
+        let mut pids = vec![std::process::id(), self.witness.pid(), server.pid()];
+        pids.extend(self.lab.pids());
+        pids.extend(clients.iter().map(Process::pid));
+        let ours = with_descendants(&pids);
+        let line = format!("{LEAD_S} {}", self.seconds);
+        self.witness.begin(&line)?;
+        if plan.takes_window {
+            server.tell(&line)?;
+            clients
+                .iter_mut()
+                .try_for_each(|client| client.tell(&line))?;
+        }
+        let counting = Counting {
+            warmup_s: LEAD_S,
+            seconds: self.seconds,
+            // Nobody looks at intervals here.
+            interval_s: self.seconds,
+            ours: &ours,
+        };
+        let hosts = self
+            .lab
+            .count(counting, self.interrupt)
+            .map_err(BenchError::lab("counting"))?;
+        let seen = self.witness.seen(PATIENCE, self.interrupt, || Ok(()))?;
+        Ok((seen, hosts))
     }
 }
 
-impl Tool {
-    /// In pairs: the yardstick's side first.
-    pub(crate) const BOTH: [Self; 2] = [Self::Iperf3, Self::Ours];
+/// Waits for an end without complaint.
+fn well(
+    process: &mut Process,
+    within: Duration,
+    interrupt: &AtomicBool,
+) -> Result<Said, BenchError> {
+    let said = process.finish(within, interrupt)?;
+    if said.status.success() {
+        Ok(said)
+    } else {
+        Err(process.failed(said.words()))
+    }
+}
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Ours => "the built-in load",
-            Self::Iperf3 => "iperf3",
+/// The yardstick in the load's unit.
+fn figure(load: Load, seen: &Seen) -> f64 {
+    let counted = match load {
+        Load::Stream { .. } => seen.tcp_bytes as f64 * 8.0 / 1e9,
+        Load::TcpRr { .. } => seen.tcp_bytes as f64 / f64::from(load.message()) / 1e3,
+        Load::UdpRr { .. } | Load::UdpStream { .. } => seen.udp_datagrams as f64 / 1e3,
+    };
+    counted / seen.seconds
+}
+
+impl Sample {
+    fn new(
+        peer: &'static str,
+        [figure, own]: [f64; 2],
+        hosts: &[Measured; 2],
+        told: &[Told],
+    ) -> Result<Self, BenchError> {
+        // Not a load, whatever it was.
+        if figure < 1e-3 {
+            return Err(BenchError::NothingArrived(peer));
         }
+        let [sender, receiver] = hosts.each_ref().map(|host| &host.usage);
+        Ok(Self {
+            figure,
+            own,
+            sender_cpu: sender.busy_cores() * 100.0 / figure,
+            receiver_cpu: receiver.busy_cores() * 100.0 / figure,
+            foreign_cores: sender.foreign_cores.unwrap_or_default(),
+            disturbed: disturbed(sender) || disturbed(receiver),
+            peak_bytes: told.iter().map(|told| told.peak_bytes).max(),
+            generator_bound: (!told.is_empty())
+                .then(|| told.iter().any(|told| told.generator_bound)),
+        })
     }
 }
 
@@ -81,79 +243,28 @@ fn disturbed(host: &HostUsage) -> bool {
         || host.backlog_drops > 0
 }
 
-/// What samples are taken on and how.
-#[derive(Debug)]
-pub(crate) struct Bench<'a> {
-    pub(crate) lab: &'a mut Lab,
-    pub(crate) placement: &'a Placement,
-    pub(crate) warmup: f64,
-    pub(crate) seconds: f64,
-    pub(crate) interrupt: &'a AtomicBool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Bench<'_> {
-    /// Runs `tool` once; `secret` is new for each sample.
-    pub(crate) fn take(&mut self, tool: Tool, secret: [u8; 16]) -> Result<Sample, BenchError> {
-        match tool {
-            Tool::Ours => self.ours(secret),
-            Tool::Iperf3 => self.iperf3(),
-        }
-    }
+    const SEEN: Seen = Seen {
+        seconds: 2.0,
+        tcp_bytes: 3_200_000,
+        udp_datagrams: 50_000,
+        ended: 0,
+    };
 
-    /// As `wirecost run` does it: open both ends, begin, count, close.
-    fn ours(&mut self, secret: [u8; 16]) -> Result<Sample, BenchError> {
-        let lab = BenchError::lab("the built-in load");
-        let options = LoadOptions {
-            stream: stream(),
-            secret,
+    #[test]
+    fn the_yardstick_is_in_the_loads_unit() {
+        let bulk = Load::Stream {
+            streams: 1,
+            message: 1 << 17,
+            nodelay: false,
         };
-        let ours = self.ours_and(&[]);
-        let measured = self
-            .lab
-            .load(options, self.counting(&ours), self.interrupt)
-            .map_err(lab)?;
-        let [_, received] = &measured;
-        let bytes: u64 = received.flows.iter().map(|(bytes, _)| bytes).sum();
-        Sample::new(
-            Tool::Ours,
-            bytes as f64 * 8.0 / received.seconds / 1e9,
-            &measured,
-        )
-    }
-
-    /// The agents open no load and only count.
-    fn iperf3(&mut self) -> Result<Sample, BenchError> {
-        let [tid_a, tid_b] = self.lab.guest_tids();
-        let [_, address] = self.lab.guest_addresses();
-        let server = Server::start(
-            &Place::new(tid_b, &self.placement.b),
-            address,
-            self.interrupt,
-        )?;
-        let seconds = (self.warmup + self.seconds + TAIL_S).ceil() as u32;
-        let client = Client::start(&Place::new(tid_a, &self.placement.a), address, seconds)?;
-        let ours = self.ours_and(&[server.pid(), client.pid()]);
-        let measured = self
-            .lab
-            .count(self.counting(&ours), self.interrupt)
-            .map_err(BenchError::lab("counting beside iperf3"))?;
-        let own_gbps = client.finish(self.interrupt)?;
-        server.finish(self.interrupt)?;
-        Sample::new(Tool::Iperf3, own_gbps, &measured)
-    }
-
-    /// This program, its agents and the tools it started.
-    fn ours_and(&self, tools: &[u32]) -> Vec<u32> {
-        [&[std::process::id()], &self.lab.pids()[..], tools].concat()
-    }
-
-    /// One window, no intervals within it: nobody looks at them here.
-    fn counting<'c>(&self, ours: &'c [u32]) -> Counting<'c> {
-        Counting {
-            warmup_s: self.warmup,
-            seconds: self.seconds,
-            interval_s: self.seconds,
-            ours,
-        }
+        assert!((figure(bulk, &SEEN) - 0.0128).abs() < 1e-12);
+        // Of 16 bytes each.
+        let exchange = Load::TcpRr { connections: 1 };
+        assert!((figure(exchange, &SEEN) - 100.0).abs() < 1e-9);
+        assert!((figure(Load::UdpRr { connections: 1 }, &SEEN) - 25.0).abs() < 1e-9);
     }
 }

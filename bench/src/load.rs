@@ -1,0 +1,218 @@
+//! One end of the built-in load, as a program of its own (a hidden subcommand): what the other generators are too.
+//!
+//! The end that receives - of requests and responses the client - takes one line on its input, `WARMUP SECONDS`, and
+//! tells what it counted over that window ([`Told`]). When its input closes the client ends the load.
+
+use std::io::{self, BufRead, Write};
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use wirecost_traffic::{
+    Client, Options, Segmentation, Server, Snapshot, TrafficError, Waiting, Window, Workload,
+};
+
+/// How long flows may take to open or to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    side: Side,
+    #[arg(long, value_parser = workload)]
+    workload: Workload,
+    #[arg(long)]
+    flows: u32,
+    #[arg(long)]
+    message: u32,
+    #[arg(long)]
+    address: SocketAddr,
+    #[arg(long, value_parser = secret)]
+    secret: Secret,
+    #[arg(long)]
+    congestion: Option<String>,
+    #[arg(long)]
+    nodelay: bool,
+    #[arg(long)]
+    segmentation: bool,
+    #[arg(long)]
+    spin: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Side {
+    Server,
+    Client,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Secret([u8; 16]);
+
+fn workload(text: &str) -> Result<Workload, String> {
+    Workload::by_name(text).ok_or_else(|| format!("there is no workload {text}"))
+}
+
+fn secret(text: &str) -> Result<Secret, String> {
+    u128::from_str_radix(text, 16)
+        .map(|number| Secret(number.to_be_bytes()))
+        .map_err(|error| error.to_string())
+}
+
+/// What one end counted over its window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) seconds: f64,
+    /// Read by the application.
+    pub(crate) bytes: u64,
+    /// Datagrams or responses read.
+    pub(crate) messages: u64,
+    /// Whether its threads, and not the path, were the limit.
+    pub(crate) generator_bound: bool,
+    /// Peak memory of this process (`VmHWM`), bytes; 0 where /proc does not say.
+    pub(crate) peak_bytes: u64,
+}
+
+impl Told {
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        text.lines()
+            .rev()
+            .find_map(|line| serde_json::from_str(line).ok())
+    }
+}
+
+impl Arguments {
+    fn options(&self) -> Options {
+        let of = Options::new(self.workload, self.secret.0);
+        Options {
+            streams: self.flows,
+            request: self.message,
+            response: if self.workload.is_request_response() {
+                self.message
+            } else {
+                of.response
+            },
+            nodelay: of.nodelay || self.nodelay,
+            congestion: self.congestion.clone(),
+            segmentation: Segmentation {
+                send: self.segmentation,
+                receive: self.segmentation,
+            },
+            waiting: if self.spin {
+                Waiting::Spin
+            } else {
+                Waiting::Sleep
+            },
+            ..of
+        }
+    }
+}
+
+/// Runs one end to its end.
+///
+/// # Errors
+/// In words.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
+    let options = arguments.options();
+    let words = |error: TrafficError| error.to_string();
+    match arguments.side {
+        Side::Server => {
+            let server = Server::listen(arguments.address, &options).map_err(words)?;
+            server.wait_connected(PATIENCE).map_err(words)?;
+            let window = window(|| server.snapshot().map_err(words))?;
+            // The client ends the load, whenever that is.
+            server.finish(Duration::from_hours(1)).map_err(words)?;
+            tell(window.as_ref())
+        }
+        Side::Client => {
+            let client = Client::connect(arguments.address, &options, PATIENCE).map_err(words)?;
+            client.start().map_err(words)?;
+            let window = window(|| client.snapshot().map_err(words))?;
+            let mut rest = String::new();
+            let _ = io::stdin().lock().read_line(&mut rest);
+            client.stop(PATIENCE).map_err(words)?;
+            tell(window.as_ref())
+        }
+    }
+}
+
+/// Waits for the line that says when, and counts then. No line, no window.
+fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<Window>, String> {
+    let mut line = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| format!("reading the window: {error}"))?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let (warmup, seconds) = crate::witness::window_of(&line)?;
+    let begin = Instant::now() + warmup;
+    sleep(warmup);
+    let before = look()?;
+    sleep((begin + seconds).saturating_duration_since(Instant::now()));
+    Window::between(&before, &look()?)
+        .map(Some)
+        .map_err(|error| error.to_string())
+}
+
+fn tell(window: Option<&Window>) -> Result<(), String> {
+    let Some(window) = window else {
+        return Ok(());
+    };
+    let told = Told {
+        seconds: window.seconds,
+        bytes: window.sum(|counts| counts.read_bytes),
+        messages: window.sum(|counts| counts.received),
+        generator_bound: window.generator_bound(),
+        peak_bytes: peak_bytes(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()),
+    };
+    let line = serde_json::to_string(&told).map_err(|error| error.to_string())?;
+    writeln!(io::stdout(), "{line}").map_err(|error| format!("telling the window: {error}"))
+}
+
+/// `VmHWM` of a /proc/PID/status (proc_pid_status(5)), bytes; 0 where it is missing.
+fn peak_bytes(status: &str) -> u64 {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or(0, |kibibytes| kibibytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_the_last_line_that_makes_sense() {
+        let told = Told {
+            seconds: 1.0,
+            bytes: 5,
+            messages: 2,
+            generator_bound: false,
+            peak_bytes: 7 << 20,
+        };
+        let text = format!("a word\n{}\n", serde_json::to_string(&told).expect("plain"));
+        assert_eq!(Told::read(&text), Some(told));
+        assert_eq!(Told::read("a word\n"), None);
+    }
+
+    #[test]
+    fn peak_memory_is_read_from_status() {
+        assert_eq!(
+            peak_bytes("VmPeak:\t 9 kB\nVmHWM:\t    2304 kB\n"),
+            2304 << 10
+        );
+        assert_eq!(peak_bytes(""), 0);
+    }
+
+    #[test]
+    fn a_secret_is_sixteen_bytes() {
+        assert_eq!(
+            secret("00ff").map(|secret| secret.0[14..].to_vec()),
+            Ok(vec![0, 255])
+        );
+        assert!(secret("xyz").is_err() && secret(&"f".repeat(33)).is_err());
+    }
+}

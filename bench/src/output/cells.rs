@@ -1,0 +1,143 @@
+//! What stands in a table, whatever draws it.
+
+use wirecost_stats::PairedRatio;
+
+use crate::comparison::{Comparison, Cpu, Figures};
+use crate::rounds::{Outcome, RowResult, What};
+
+/// One opponent's line.
+pub(super) enum Line {
+    Figures(Box<Cells>),
+    Words {
+        opponent: &'static str,
+        words: String,
+    },
+}
+
+pub(super) struct Cells {
+    pub(super) opponent: &'static str,
+    pub(super) figure: Cell,
+    pub(super) sender: Cell,
+    pub(super) receiver: Cell,
+    pub(super) verdict: String,
+}
+
+/// A ratio with its interval, and the medians behind it.
+pub(super) struct Cell {
+    pub(super) ratio: String,
+    pub(super) medians: String,
+}
+
+pub(super) fn lines(row: &RowResult) -> Vec<Line> {
+    row.outcomes
+        .iter()
+        .map(|outcome| line(row, outcome))
+        .collect()
+}
+
+fn line(row: &RowResult, outcome: &Outcome) -> Line {
+    let words = |words: String| Line::Words {
+        opponent: outcome.opponent,
+        words,
+    };
+    match &outcome.what {
+        What::Compared(comparison) => Line::Figures(Box::new(cells(row, outcome, comparison))),
+        What::Absent(why) => words(format!("absent: {why}")),
+        What::Cannot(why) => words(format!("cannot: {why}")),
+        What::Failed(why) => words(format!("FAILED: {why}")),
+        What::Alone { sample, holds } => {
+            let peak = sample.peak_bytes.unwrap_or(0) as f64 / f64::from(1 << 20);
+            let verdict = if *holds { "" } else { " MISSED" };
+            words(format!(
+                "{:.2} {}, peak memory {peak:.1} MiB{verdict}",
+                sample.figure, row.unit
+            ))
+        }
+    }
+}
+
+fn cells(row: &RowResult, outcome: &Outcome, comparison: &Comparison) -> Cells {
+    let medians = &comparison.medians;
+    let cell = |ratio: &PairedRatio, of: fn(&Figures) -> f64, unit: &str| Cell {
+        ratio: interval(ratio),
+        medians: format!(
+            "{} / {}{unit}",
+            short(of(&medians.ours)),
+            short(of(&medians.other))
+        ),
+    };
+    Cells {
+        opponent: outcome.opponent,
+        figure: cell(
+            &comparison.figure,
+            |figures| figures.figure,
+            &format!(" {}", abbreviated(row.unit)),
+        ),
+        sender: cell(
+            &comparison.sender_cpu,
+            |figures| figures.sender_cpu,
+            " % snd",
+        ),
+        receiver: cell(
+            &comparison.receiver_cpu,
+            |figures| figures.receiver_cpu,
+            " % rcv",
+        ),
+        verdict: verdict(comparison),
+    }
+}
+
+fn abbreviated(unit: &str) -> &str {
+    match unit {
+        "k transactions/s" | "k datagrams/s" => "k/s",
+        unit => unit,
+    }
+}
+
+/// Three digits that matter.
+fn short(value: f64) -> String {
+    let decimals = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// `1.012 [1.003, 1.021]`.
+pub(super) fn interval(ratio: &PairedRatio) -> String {
+    let decimals = if ratio.high.is_some_and(|high| high >= 10.0) {
+        1
+    } else {
+        3
+    };
+    let number = |value: Option<f64>| {
+        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+    };
+    format!(
+        "{} [{}, {}]",
+        number(ratio.ratio),
+        number(ratio.low),
+        number(ratio.high)
+    )
+}
+
+/// In as few words as the table has room for.
+pub(super) fn verdict(comparison: &Comparison) -> String {
+    let judged = comparison.judgement;
+    if !judged.holds() {
+        let mut words = Vec::new();
+        if !judged.reached {
+            words.push("LOW");
+        }
+        if judged.cpu.is_some_and(|cpu| cpu.contains(&Cpu::Higher)) {
+            words.push("HIGHER");
+        }
+        return words.join(", ");
+    }
+    if judged.cpu.is_some_and(|cpu| cpu == [Cpu::Goal; 2]) {
+        "holds, goal".to_owned()
+    } else {
+        "holds".to_owned()
+    }
+}

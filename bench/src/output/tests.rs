@@ -1,0 +1,103 @@
+use super::*;
+use crate::comparison::tests::{comparison, sample};
+use crate::rounds::{Found, Outcome};
+use crate::row::Bound;
+
+fn report() -> Report {
+    let compared = |figures: &[f64], cpu: &[f64]| {
+        What::Compared(Box::new(comparison(Bound::AtLeast(0.97), figures, cpu)))
+    };
+    let outcome = |opponent, what| Outcome { opponent, what };
+    let mut alone = sample(1.0, 1.0);
+    alone.peak_bytes = Some(23 << 20);
+    let mut missed = comparison(Bound::AtLeast(2.0), &[11.0, 12.0, 13.0], &[1.2, 1.21, 1.2]);
+    missed.disturbed_pairs = 2;
+    Report {
+        peers: vec![
+            Found {
+                name: "iperf3",
+                presence: Presence::Version("iperf 3.12".to_owned()),
+            },
+            Found {
+                name: "neper",
+                presence: Presence::Absent("no tcp_stream on PATH".to_owned()),
+            },
+        ],
+        kernel: "6.18".to_owned(),
+        cpu_model: "a CPU".to_owned(),
+        cores: Cores::Split,
+        cpus_a: vec![0],
+        cpus_b: vec![1],
+        guest_mtu: 1500,
+        pairs: 3,
+        seconds: 1.0,
+        warmup: 0.4,
+        seed: 7,
+        rows: vec![
+            RowResult {
+                name: "tcp-stream 1, vxlan, offload none".to_owned(),
+                unit: "Gbit/s",
+                bound: "at least 0.97".to_owned(),
+                outcomes: vec![
+                    outcome("iperf3", compared(&[0.99, 1.0, 1.01], &[0.8, 0.81, 0.8])),
+                    outcome("nuttcp", compared(&[0.9, 0.91, 0.9], &[1.2, 1.21, 1.2])),
+                    outcome("neper", What::Absent("no tcp_stream on PATH".to_owned())),
+                    outcome(
+                        "sockperf",
+                        What::Cannot("its largest message is 65507 bytes".to_owned()),
+                    ),
+                    outcome(
+                        "netperf",
+                        What::Failed("netperf client: it said nothing".to_owned()),
+                    ),
+                ],
+            },
+            RowResult {
+                name: "udp-stream 1 of 64 B, vxlan, offload none".to_owned(),
+                unit: "k datagrams/s",
+                bound: "at least 2".to_owned(),
+                outcomes: vec![outcome("iperf3", What::Compared(Box::new(missed)))],
+            },
+            RowResult {
+                name: "tcp-stream 1024, none, offload none".to_owned(),
+                unit: "Gbit/s",
+                bound: "below 64 MiB at each end".to_owned(),
+                outcomes: vec![outcome(
+                    "-",
+                    What::Alone {
+                        sample: alone,
+                        holds: true,
+                    },
+                )],
+            },
+        ],
+    }
+}
+
+#[test]
+fn the_table_fits_into_a_hundred_columns() {
+    let text = text(&report());
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn markdown_has_a_line_for_each_comparison() {
+    insta::assert_snapshot!(markdown(&report()));
+}
+
+#[test]
+fn the_document_holds_every_sample() {
+    let json = json(&report()).expect("plain figures");
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let outcome = &value["rows"][0]["outcomes"][0];
+    assert_eq!(outcome["opponent"], "iperf3");
+    assert_eq!(
+        outcome["compared"]["pairs"].as_array().map(Vec::len),
+        Some(3)
+    );
+    assert_eq!(outcome["compared"]["judgement"]["reached"], true);
+    assert_eq!(value["peers"][1]["absent"], "no tcp_stream on PATH");
+}

@@ -1,0 +1,386 @@
+//! The yardstick of all: what the kernel of the receiving guest counted, whoever sent it. A program of its own (a
+//! hidden subcommand), which lives in the guest as long as its lab.
+//!
+//! TCP: bytes of payload received, in order, by the connections that are there (`tcpi_bytes_received`, by
+//! sock_diag(7)); of requests and responses the responses, at the client. UDP: datagrams that applications read
+//! (`Udp: InDatagrams`; net/ipv4/udp.c counts in recvmsg). Each line `WARMUP SECONDS` is answered by what was counted
+//! over that window, a line `await BYTES` as soon as a load has begun: so much payload, or some datagrams, came.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use netlink_packet_core::{
+    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
+use netlink_packet_sock_diag::inet::nlas::Nla;
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
+use serde::{Deserialize, Serialize};
+
+use crate::error::BenchError;
+use crate::place::Place;
+use crate::process::{PATIENCE, check};
+
+/// The word that asks whether a load has begun.
+const AWAIT: &str = "await";
+/// Datagrams after which a UDP load has begun.
+const BEGUN_DATAGRAMS: u64 = 1_000;
+/// Between two looks at whether it has.
+const GLANCE: Duration = Duration::from_millis(10);
+/// Where `tcpi_bytes_received` is in `struct tcp_info` (include/uapi/linux/tcp.h).
+const BYTES_RECEIVED: usize = 128;
+
+/// What a window held.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) seconds: f64,
+    /// Payload received by TCP connections.
+    pub(crate) tcp_bytes: u64,
+    /// Datagrams read by applications.
+    pub(crate) udp_datagrams: u64,
+    /// Connections that were there at the beginning and not at the end.
+    pub(crate) ended: u32,
+}
+
+/// `WARMUP SECONDS` of a line.
+///
+/// # Errors
+/// In words.
+pub(crate) fn window_of(line: &str) -> Result<(Duration, Duration), String> {
+    let mut numbers = line.split_whitespace().map(|word| {
+        word.parse()
+            .ok()
+            .and_then(|s| Duration::try_from_secs_f64(s).ok())
+    });
+    match (numbers.next(), numbers.next(), numbers.next()) {
+        (Some(Some(warmup)), Some(Some(seconds)), None) => Ok((warmup, seconds)),
+        _ => Err(format!("`{}` is not WARMUP SECONDS", line.trim())),
+    }
+}
+
+/// The guest's counters at an instant.
+struct Look {
+    at: Instant,
+    /// Bytes received by the connection's cookie.
+    tcp: BTreeMap<[u8; 8], u64>,
+    udp: u64,
+}
+
+impl Look {
+    fn take() -> io::Result<Self> {
+        let begin = Instant::now();
+        let tcp = connections()?;
+        let udp = datagrams_read(&fs::read_to_string("/proc/thread-self/net/snmp")?);
+        let udp = udp.ok_or_else(|| io::Error::other("/proc/net/snmp has no Udp: InDatagrams"))?;
+        Ok(Self {
+            at: begin + begin.elapsed() / 2,
+            tcp,
+            udp,
+        })
+    }
+
+    fn since(&self, before: &Self) -> Seen {
+        let gained = self.tcp.iter().map(|(cookie, bytes)| {
+            bytes.saturating_sub(before.tcp.get(cookie).copied().unwrap_or(0))
+        });
+        let ended = before
+            .tcp
+            .keys()
+            .filter(|cookie| !self.tcp.contains_key(*cookie));
+        Seen {
+            seconds: self.at.saturating_duration_since(before.at).as_secs_f64(),
+            tcp_bytes: gained.sum(),
+            udp_datagrams: self.udp.saturating_sub(before.udp),
+            ended: ended.count() as u32,
+        }
+    }
+}
+
+/// `InDatagrams` of a /proc/net/snmp.
+fn datagrams_read(snmp: &str) -> Option<u64> {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let place = names.split(' ').position(|name| name == "InDatagrams")?;
+    values.split(' ').nth(place)?.parse().ok()
+}
+
+/// Bytes received by every established connection of this namespace. A server that listens on an IPv6 socket has its
+/// IPv4 connections there too.
+fn connections() -> io::Result<BTreeMap<[u8; 8], u64>> {
+    let mut found = BTreeMap::new();
+    for family in [AF_INET, AF_INET6] {
+        connections_of(family, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn connections_of(family: u8, found: &mut BTreeMap<[u8; 8], u64>) -> io::Result<()> {
+    let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let request = InetRequest {
+        family,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::INFO,
+        states: StateFlags::ESTABLISHED,
+        socket_id: SocketId::new_v4(),
+    };
+    let payload = SockDiagMessage::InetRequest(request).into();
+    let mut message = NetlinkMessage::new(header, payload);
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    socket.send(&bytes, 0)?;
+    loop {
+        let (bytes, _) = socket.recv_from_full()?;
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)
+                .map_err(|error| io::Error::other(format!("sock_diag: {error}")))?;
+            match message.payload {
+                NetlinkPayload::Done(_) => return Ok(()),
+                NetlinkPayload::Error(error) => return Err(error.to_io()),
+                NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
+                    let info = response.nlas.iter().find_map(|nla| match nla {
+                        Nla::TcpInfo(info) => info.get(BYTES_RECEIVED..BYTES_RECEIVED + 8),
+                        _ => None,
+                    });
+                    if let Some(Ok(received)) = info.map(<[u8; 8]>::try_from) {
+                        let received = u64::from_ne_bytes(received);
+                        found.insert(response.header.socket_id.cookie, received);
+                    }
+                }
+                _ => {}
+            }
+            // Messages are padded to four bytes (netlink(7), NLMSG_ALIGN).
+            let length = (message.header.length as usize).next_multiple_of(4);
+            rest = rest.get(length.max(4)..).unwrap_or_default();
+        }
+    }
+}
+
+/// Answers each line of the input, until it closes.
+///
+/// # Errors
+/// In words.
+pub(crate) fn run() -> Result<(), String> {
+    let words = |error: io::Error| format!("reading the guest's counters: {error}");
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(|error| format!("reading the window: {error}"))?;
+        let before;
+        if let Some(bytes) = line.strip_prefix(AWAIT) {
+            let bytes: u64 = bytes
+                .trim()
+                .parse()
+                .map_err(|_| format!("`{line}` is not {AWAIT} BYTES"))?;
+            before = Look::take().map_err(words)?;
+            loop {
+                sleep(GLANCE);
+                let seen = Look::take().map_err(words)?.since(&before);
+                if seen.tcp_bytes >= bytes || seen.udp_datagrams >= BEGUN_DATAGRAMS {
+                    answer(&seen)?;
+                    break;
+                }
+            }
+        } else {
+            let (warmup, seconds) = window_of(&line)?;
+            let begin = Instant::now() + warmup;
+            sleep(warmup);
+            before = Look::take().map_err(words)?;
+            sleep((begin + seconds).saturating_duration_since(Instant::now()));
+            answer(&Look::take().map_err(words)?.since(&before))?;
+        }
+    }
+    Ok(())
+}
+
+fn answer(seen: &Seen) -> Result<(), String> {
+    let line = serde_json::to_string(seen).map_err(|error| error.to_string())?;
+    let mut output = io::stdout().lock();
+    writeln!(output, "{line}")
+        .and_then(|()| output.flush())
+        .map_err(|error| format!("telling what was counted: {error}"))
+}
+
+/// The other end of it: a witness in a guest. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Witness {
+    pub(crate) fn start(place: &Place) -> Result<Self, BenchError> {
+        let broken = BenchError::machine("starting the witness");
+        let program = std::env::current_exe().map_err(&broken)?;
+        let mut child = place
+            .command(&[program.display().to_string(), "witness".to_owned()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(&broken)?;
+        let (tell, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            thread::spawn(move || forward(output, &tell));
+        }
+        Ok(Self { child, lines })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Begins to look for a load, over TCP one of so many bytes.
+    pub(crate) fn await_load(&mut self, bytes: u64) -> Result<(), BenchError> {
+        self.say(&format!("{AWAIT} {bytes}"))
+    }
+
+    /// Begins a window.
+    pub(crate) fn begin(&mut self, line: &str) -> Result<(), BenchError> {
+        self.say(line)
+    }
+
+    fn say(&mut self, line: &str) -> Result<(), BenchError> {
+        let told = self
+            .child
+            .stdin
+            .as_mut()
+            .map(|input| writeln!(input, "{line}").and_then(|()| input.flush()));
+        match told {
+            Some(Ok(())) => Ok(()),
+            _ => Err(failed("it has ended")),
+        }
+    }
+
+    /// The answer to what it was told last.
+    ///
+    /// # Errors
+    /// None within `within`; `alive` may say what ended meanwhile.
+    pub(crate) fn seen(
+        &mut self,
+        within: Duration,
+        interrupt: &AtomicBool,
+        mut alive: impl FnMut() -> Result<(), BenchError>,
+    ) -> Result<Seen, BenchError> {
+        let deadline = Instant::now() + within;
+        loop {
+            check(interrupt)?;
+            match self.lines.recv_timeout(GLANCE) {
+                Ok(line) => {
+                    return serde_json::from_str(&line).map_err(|_| failed(&line));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(failed("it has ended")),
+                Err(RecvTimeoutError::Timeout) => alive()?,
+            }
+            if Instant::now() >= deadline {
+                return Err(failed("it saw no load within its time"));
+            }
+        }
+    }
+}
+
+fn failed(said: &str) -> BenchError {
+    BenchError::Tool {
+        name: "the witness".to_owned(),
+        said: said.to_owned(),
+    }
+}
+
+/// How long a load may take to begin.
+pub(crate) const BEGINNING: Duration = PATIENCE;
+
+fn forward(output: ChildStdout, tell: &std::sync::mpsc::Sender<String>) {
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if tell.send(line).is_err() {
+            return;
+        }
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    use super::*;
+
+    #[test]
+    fn a_window_is_two_numbers_of_seconds() {
+        assert_eq!(
+            window_of("0.4 1\n"),
+            Ok((Duration::from_millis(400), Duration::from_secs(1)))
+        );
+        for line in ["", "1", "1 x", "1 -1", "1 2 3", "inf 1"] {
+            assert!(window_of(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn payload_that_a_connection_received_is_counted_exactly() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut sender =
+            TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
+        let (mut receiver, _) = listener.accept().expect("accepted");
+        let cookies = |look: &Look| look.tcp.keys().copied().collect::<Vec<_>>();
+        let before = Look::take().expect("sock_diag");
+        sender.write_all(&vec![1; 100_000]).expect("loopback");
+        receiver
+            .read_exact(&mut vec![0; 100_000])
+            .expect("loopback");
+        let after = Look::take().expect("sock_diag");
+        // Other tests' connections may be there too: ours is the one with exactly this gain.
+        let ours = cookies(&after)
+            .into_iter()
+            .filter(|cookie| after.tcp[cookie] - before.tcp.get(cookie).unwrap_or(&0) == 100_000);
+        assert_eq!(ours.count(), 1);
+        assert!(after.since(&before).tcp_bytes >= 100_000);
+    }
+
+    #[test]
+    fn datagrams_count_when_they_are_read() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let before = Look::take().expect("counters");
+        socket
+            .send_to(&[0; 64], socket.local_addr().expect("bound"))
+            .expect("loopback");
+        socket.recv(&mut [0; 64]).expect("loopback");
+        let seen = Look::take().expect("counters").since(&before);
+        assert!(seen.udp_datagrams >= 1, "{seen:?}");
+    }
+
+    #[test]
+    fn a_connection_that_ended_is_told() {
+        let look = |tcp: &[([u8; 8], u64)], udp| Look {
+            at: Instant::now(),
+            tcp: tcp.iter().copied().collect(),
+            udp,
+        };
+        let before = look(&[([1; 8], 10), ([2; 8], 20)], 5);
+        let seen = look(&[([2; 8], 50), ([3; 8], 7)], 9).since(&before);
+        assert_eq!((seen.tcp_bytes, seen.udp_datagrams, seen.ended), (37, 4, 1));
+    }
+
+    #[test]
+    fn the_column_is_found_by_its_name() {
+        let snmp = "Tcp: A B\nTcp: 1 2\nUdp: X InDatagrams Y\nUdp: 7 42 9\nUdpLite: X\n";
+        assert_eq!(datagrams_read(snmp), Some(42));
+        assert_eq!(datagrams_read("Udp: X\nUdp: 1\n"), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! The parts that the bench starts of itself, over loopback: no privilege and no peer is needed.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::process::{Child, Command, Stdio};
+
+/// A started part; dropping it ends it.
+struct Part(Child);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Part {
+    fn start(words: &[&str]) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_wirecost-bench"))
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the bench");
+        Self(child)
+    }
+
+    fn tell(&mut self, line: &str) {
+        let input = self.0.stdin.as_mut().expect("piped");
+        writeln!(input, "{line}").expect("it listens");
+    }
+
+    /// Closes its input and reads what it says to its end.
+    fn finish(mut self) -> serde_json::Value {
+        drop(self.0.stdin.take());
+        let (mut said, mut errors) = (String::new(), String::new());
+        let output = self.0.stdout.as_mut().expect("piped");
+        output.read_to_string(&mut said).expect("text");
+        let stderr = self.0.stderr.as_mut().expect("piped");
+        stderr.read_to_string(&mut errors).expect("text");
+        assert!(self.0.wait().expect("ended").success(), "{errors}");
+        serde_json::from_str(said.trim()).expect("one JSON line")
+    }
+}
+
+/// Both ends' figures over a short window: server first.
+fn run(workload: &str, options: &[&str]) -> [serde_json::Value; 2] {
+    let port = if workload.starts_with("udp") {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.local_addr().expect("bound").port()
+    } else {
+        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+        socket.local_addr().expect("bound").port()
+    };
+    let address = format!("127.0.0.1:{port}");
+    let end = |side| {
+        let mut words = vec!["load", side, "--workload", workload, "--address", &address];
+        words.extend(["--secret", "ab", "--flows", "2"]);
+        words.extend(options);
+        Part::start(&words)
+    };
+    let mut server = end("server");
+    let table = if workload.starts_with("udp") {
+        "/proc/self/net/udp"
+    } else {
+        "/proc/self/net/tcp"
+    };
+    let mut looks = 0;
+    while !std::fs::read_to_string(table).is_ok_and(|text| text.contains(&format!(":{port:04X}"))) {
+        looks += 1;
+        assert!(looks < 2_000, "it never listened");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let mut client = end("client");
+    server.tell("0.05 0.1");
+    client.tell("0.05 0.1");
+    let client = client.finish();
+    [server.finish(), client]
+}
+
+fn figure(told: &serde_json::Value, key: &str) -> u64 {
+    told[key].as_u64().expect("a count")
+}
+
+#[test]
+fn a_stream_is_counted_where_it_is_read_and_each_end_tells_its_peak_memory() {
+    let [server, client] = run("tcp-stream", &["--message", "131072"]);
+    assert!(figure(&server, "bytes") > 0 && figure(&client, "bytes") == 0);
+    assert!(figure(&server, "peak_bytes") > 1 << 20);
+}
+
+#[test]
+fn requests_and_responses_are_counted_at_both_ends() {
+    for workload in ["tcp-rr", "udp-rr"] {
+        for told in run(workload, &["--message", "16"]) {
+            let messages = figure(&told, "messages");
+            // Both are counted one after the other while flows go on: off by one for each flow at either end.
+            let off = figure(&told, "bytes").abs_diff(messages * 16);
+            assert!(messages > 0 && off <= 4 * 16, "{workload}: {told}");
+        }
+    }
+}
+
+#[test]
+fn the_witness_tells_what_came_and_refuses_what_is_no_window() {
+    let mut witness = Part::start(&["witness"]);
+    witness.tell("0 0.05");
+    let mut line = String::new();
+    let output = witness.0.stdout.as_mut().expect("piped");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    let seen: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    assert!(
+        seen["seconds"]
+            .as_f64()
+            .is_some_and(|seconds| seconds > 0.0)
+    );
+    witness.tell("soon");
+    let mut errors = String::new();
+    let stderr = witness.0.stderr.as_mut().expect("piped");
+    stderr.read_to_string(&mut errors).expect("text");
+    assert_eq!(errors.trim(), "`soon` is not WARMUP SECONDS");
+}
