@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use wirecost_model::cell::{Cell, Network, TcpStream};
+use wirecost_model::cell::{Cell, Network};
 use wirecost_model::ip::IpVersion;
+use wirecost_model::load::{Load, NamedLoad, Workload};
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
 
 use crate::factors::{Axis, COUNT, Factors};
@@ -189,12 +190,13 @@ fn cell(
         network,
         guest_mtu,
         offload: factors.offload.get(offload)?.value.clone(),
-        load: TcpStream {
+        loads: vec![NamedLoad::alone(Load {
             streams: factors.streams.get(streams)?.value,
-            message: factors.message.get(message)?.value,
-            congestion: factors.congestion.get(congestion)?.value.clone(),
+            request: factors.message.get(message)?.value,
+            congestion: Some(factors.congestion.get(congestion)?.value.clone()),
             socket_buffer: factors.socket_buffer.get(buffer)?.value,
-        },
+            ..Load::new(Workload::TcpStream)
+        })],
     })
 }
 

@@ -307,7 +307,7 @@ keys! {
         "Until it is known: rounds below which the run does not stop.";
     MAX_ROUNDS "repeat.max_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("60"), example: "60" }
         "Until it is known: rounds at which the run stops, whatever is known.";
-    ASK "repeat.ask" Word { words: &["all", "throughput", "cpu"], presence: Until("all"), example: "throughput" }
+    ASK "repeat.ask" Word { words: &["all", "throughput", "latency", "cpu"], presence: Until("all"), example: "throughput" }
         "Until it is known: which effects the run waits for, by what they are on. One without a single valid pair of \
          samples is not waited for.";
     SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }

@@ -246,7 +246,7 @@ impl Pair<'_> {
         };
         let same = network(before) == network(after)
             && before.offload == after.offload
-            && before.load == after.load;
+            && before.loads == after.loads;
         (!same).then(|| {
             (
                 Why::BuiltDifferently,
