@@ -17,6 +17,7 @@ use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime, Sample};
+use wirecost_model::steering::Steering;
 use wirecost_run::{Lab, LabContext, place};
 
 /// Every way in which the two versions meet, at a rate that any machine reaches.
@@ -155,6 +156,7 @@ fn network(encapsulation: Encapsulation, underlay_ip: IpVersion, guest_ip: IpVer
         encapsulation,
         guest_ip,
         cores: Cores::Shared,
+        steering: Steering::default(),
     }
 }
 

@@ -7,6 +7,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Load, NamedLoad, Workload};
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
+use wirecost_model::steering::Steering;
 use wirecost_model::units::format_rate;
 
 /// MTU of the guests' devices in bytes: the one with the most segments for each byte.
@@ -42,6 +43,7 @@ impl Configuration {
                     encapsulation,
                     guest_ip: IpVersion::Ipv4,
                     cores,
+                    steering: Steering::default(),
                 };
                 all.push(Self {
                     network,

@@ -6,11 +6,13 @@ use std::net::SocketAddr;
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::record::Environment;
-use wirecost_model::sample::SeenFrame;
+use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
 use wirecost_sys::socket::PacketCapture;
 use wirecost_wire::frame::{VxlanId, innermost_udp};
 
+use crate::keepers::Keepers;
+use crate::level::InForce;
 use crate::load::{self, Loads};
 use crate::probe;
 use crate::protocol::{Reply, Request, Token, VERSION};
@@ -19,6 +21,8 @@ use crate::respond::{self, Header, Kind};
 /// Enough of a frame for every header and a probe's own.
 const SNAP_BYTES: usize = 256;
 
+const UNPREPARED: &str = "the host is not prepared yet";
+
 /// What an agent has made so far.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
@@ -26,12 +30,23 @@ pub(crate) struct Agent {
     meter: Option<Meter>,
     watch: Option<(PacketCapture, Token)>,
     loads: Loads,
+    /// As they were after the last adaptation.
+    devices: Vec<DeviceState>,
+    in_force: InForce,
+    keepers: Keepers,
 }
 
 /// The error is in words, for the user.
 type Answer = Result<Reply, String>;
 
 impl Agent {
+    pub(crate) fn new(keepers: Keepers) -> Self {
+        Self {
+            keepers,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
         match request {
             Request::Hello { .. } => Ok(Reply::Hello {
@@ -47,11 +62,21 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Build => self.build(),
-            Request::Adapt { guest_mtu, offload } => self
-                .host()?
-                .adapt(guest_mtu, &offload)
-                .map(Reply::Devices)
-                .map_err(words),
+            Request::Adapt { guest_mtu, offload } => {
+                self.devices = self.host()?.adapt(guest_mtu, &offload).map_err(words)?;
+                Ok(Reply::Devices(self.devices.clone()))
+            }
+            Request::PutInForce(settings) => {
+                let host = self.host.as_mut().ok_or(UNPREPARED)?;
+                self.in_force
+                    .put(host, &self.keepers, &settings, &self.devices)
+                    .map(Reply::Devices)
+            }
+            Request::Undo => {
+                let host = self.host.as_mut().ok_or(UNPREPARED)?;
+                self.in_force.undo(host, &self.keepers)?;
+                Ok(Reply::Done)
+            }
             Request::Watch(token) => {
                 let index = self.host()?.underlay_index().map_err(words)?;
                 let capture = PacketCapture::open(index, SNAP_BYTES)
@@ -100,9 +125,7 @@ impl Agent {
     }
 
     fn host(&mut self) -> Result<&mut LabHost, String> {
-        self.host
-            .as_mut()
-            .ok_or_else(|| "the host is not prepared yet".to_owned())
+        self.host.as_mut().ok_or_else(|| UNPREPARED.to_owned())
     }
 
     fn build(&mut self) -> Answer {

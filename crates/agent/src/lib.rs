@@ -6,13 +6,17 @@
 
 mod execute;
 mod frame;
+pub mod keeper;
+mod keepers;
 pub mod lab;
+mod level;
 pub mod link;
 mod load;
 mod probe;
 pub mod protocol;
 mod respond;
 mod serve;
+mod settings;
 pub mod stray;
 
 pub use serve::serve;

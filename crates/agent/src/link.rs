@@ -20,6 +20,8 @@ use crate::stray::Owner;
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long an agent may take to end by itself.
 const FAREWELL: Duration = Duration::from_millis(500);
+/// The same where settings are to be undone: some commands of a plan at their limits.
+const LONG_FAREWELL: Duration = Duration::from_secs(60);
 
 /// What is wrong with an agent or its line.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +76,12 @@ pub enum LinkError {
         /// What it was asked.
         during: String,
     },
+    /// A setting could not be undone: whatever is measured after it is measured with it.
+    #[error("{message}: the run ends, for all that followed would be measured with it")]
+    Unsettled {
+        /// What, and why not.
+        message: String,
+    },
     /// The user interrupted the wait.
     #[error("interrupted")]
     Interrupted,
@@ -106,6 +114,8 @@ pub struct Link {
     /// What was asked and is not answered yet, and when.
     awaited: VecDeque<(&'static str, Instant)>,
     agent_pid: u32,
+    /// How long it may take to end by itself.
+    farewell: Duration,
 }
 
 impl Link {
@@ -148,6 +158,7 @@ impl Link {
             output,
             awaited: VecDeque::new(),
             agent_pid: 0,
+            farewell: FAREWELL,
         };
         match link.call(
             &Request::Hello { version: VERSION },
@@ -247,6 +258,12 @@ impl Link {
         }
     }
 
+    /// Whether settings are in force there, which its end has to undo first: that may take as long as a plan's
+    /// commands may.
+    pub fn set_in_force(&mut self, in_force: bool) {
+        self.farewell = if in_force { LONG_FAREWELL } else { FAREWELL };
+    }
+
     /// The agent's process id.
     pub fn pid(&self) -> u32 {
         self.agent_pid
@@ -302,7 +319,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         // Closing its input ends it; a stopped one has to be killed.
         drop(self.input.take());
-        if self.wait(FAREWELL).is_none() {
+        if self.wait(self.farewell).is_none() {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

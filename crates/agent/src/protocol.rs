@@ -9,6 +9,7 @@ use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_model::usage::HostUsage;
+use wirecost_model::vary::Setting;
 pub use wirecost_netbuild::{HostSpec, Side};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
@@ -42,6 +43,11 @@ pub enum Request {
         /// On every device of the path.
         offload: Offload,
     },
+    /// Puts settings in force over what the last [`Request::Adapt`] has set; where one fails, all are undone.
+    /// A place that is not this host's is passed over.
+    PutInForce(Vec<Setting>),
+    /// Undoes all settings that are in force. What is still in force when the input closes is undone then.
+    Undo,
     /// Begins to watch the underlay for datagrams with this token.
     Watch(Token),
     /// Ends watching and tells what was seen of the full-size datagrams.
@@ -85,6 +91,8 @@ impl Request {
             Self::Wire { .. } => "wiring the two hosts",
             Self::Build => "building its network",
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
+            Self::PutInForce(_) => "putting the settings of a level in force",
+            Self::Undo => "undoing the settings of a level",
             Self::Watch(_) => "beginning to watch the underlay",
             Self::Watched { .. } => "looking at what the underlay showed",
             Self::Prove { .. } => "proving the path",
@@ -156,7 +164,7 @@ pub enum Reply {
         /// Thread id of a thread inside the guest's namespace, on the agent's host.
         guest_tid: u32,
     },
-    /// To [`Request::Adapt`]: as read back.
+    /// To [`Request::Adapt`] and [`Request::PutInForce`]: as read back.
     Devices(Vec<DeviceState>),
     /// To [`Request::Watched`]; `None`: no such datagram was seen.
     Seen(Option<SeenFrame>),

@@ -13,5 +13,6 @@ pub(crate) fn agent(arguments: &Agent) -> ExitCode {
         .user_namespace_of
         .map_or(UserNamespace::Keep, UserNamespace::Of);
     let started = become_host(user, &arguments.cpus);
-    wirecost_agent::serve(io::stdin(), io::stdout().lock(), &started)
+    let output = io::stdout().lock();
+    wirecost_agent::serve(io::stdin(), output, &started, &arguments.owner)
 }

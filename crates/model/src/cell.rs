@@ -8,6 +8,8 @@ use crate::ip::IpVersion;
 use crate::load::NamedLoad;
 use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
+use crate::steering::{Rps, Steering};
+use crate::vary::Setting;
 
 /// A plan expanded: what `run` executes and the record keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,8 +52,9 @@ impl Experiment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `offload`, `underlay.mtu`,
-    /// `underlay.rate`, `underlay.ip`, [`LOAD`], and the options of loads: `streams`, `message` where there is
-    /// one load, `NAME.streams` where there are several.
+    /// `underlay.rate`, `underlay.ip`, `steering.queues`, `steering.rps`, [`LOAD`], the options of loads (`streams`,
+    /// `message` where there is one load, `NAME.streams` where there are several), or a name that the plan gives
+    /// ([`crate::vary::Vary`]).
     pub key: String,
     /// The labels of its levels in the plan's order; the first is the reference.
     pub levels: Vec<String>,
@@ -88,6 +91,9 @@ pub struct Cell {
         deserialize_with = "crate::load::older::of_any_version"
     )]
     pub loads: Vec<NamedLoad>,
+    /// What is changed on the hosts before a sample and undone after it, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
 }
 
 impl Cell {
@@ -114,6 +120,9 @@ pub struct Network {
     pub guest_ip: IpVersion,
     /// How the hosts share the cores.
     pub cores: Cores,
+    /// How received frames are spread over queues and cores.
+    #[serde(default)]
+    pub steering: Steering,
 }
 
 impl Network {
@@ -135,9 +144,15 @@ impl fmt::Display for Network {
             Some(rate) => write!(f, " at {}", crate::units::format_rate(rate))?,
             None => f.write_str(" without a rate limit")?,
         }
-        match self.guest_ip {
-            IpVersion::Ipv4 => Ok(()),
-            IpVersion::Ipv6 => f.write_str(", IPv6 guests"),
+        if self.guest_ip == IpVersion::Ipv6 {
+            f.write_str(", IPv6 guests")?;
+        }
+        if self.steering.queues > 1 {
+            write!(f, ", {} queues", self.steering.queues)?;
+        }
+        match &self.steering.rps {
+            Rps::Own => Ok(()),
+            rps => write!(f, ", receive steering {rps}"),
         }
     }
 }
@@ -156,6 +171,7 @@ mod tests {
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             guest_ip: IpVersion::Ipv4,
             cores: Cores::Split,
+            steering: Steering::default(),
         };
         assert_eq!(
             plain.to_string(),
@@ -171,5 +187,16 @@ mod tests {
             "vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests"
         );
         assert_eq!((plain.overhead_bytes(), newer.overhead_bytes()), (50, 70));
+        let steered = Network {
+            steering: Steering {
+                queues: 2,
+                rps: Rps::Off,
+            },
+            ..plain
+        };
+        assert_eq!(
+            steered.to_string(),
+            "vxlan over an underlay of MTU 9000 at 10gbit, 2 queues, receive steering off"
+        );
     }
 }

@@ -15,5 +15,7 @@ mod older;
 pub mod plan;
 pub mod record;
 pub mod sample;
+pub mod steering;
 pub mod units;
 pub mod usage;
+pub mod vary;

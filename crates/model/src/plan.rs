@@ -9,6 +9,8 @@ use crate::ip::IpVersion;
 use crate::load::LoadLevel;
 use crate::metric::Metric;
 use crate::offload::Offload;
+use crate::steering::Rps;
+use crate::vary::Vary;
 
 /// What to vary, what to load, how often, how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +35,9 @@ pub struct Plan {
     pub encapsulation: Vec<Encapsulation>,
     /// Offload profiles, levels of one factor.
     pub offload: Vec<Offload>,
+    /// Queues and receive steering of the path's devices.
+    #[serde(default)]
+    pub steering: SteeringPlan,
     /// What is run, levels of one factor whose levels are never compared. (A record of version 1 or 2 has one TCP
     /// stream, under `load`.)
     #[serde(
@@ -46,6 +51,9 @@ pub struct Plan {
     /// differs.
     #[serde(default, skip_serializing_if = "is_off")]
     pub self_test: bool,
+    /// Factors of the plan's own: settings of the hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vary: Vec<Vary>,
     /// Combinations to leave out: a cell that matches every level of an entry is dropped.
     #[serde(default)]
     pub exclude: Vec<Levels>,
@@ -93,6 +101,25 @@ pub struct Underlay {
     /// Which IP carries the tunnels; of no meaning where nothing tunnels.
     #[serde(default = "ipv4_only")]
     pub ip: Vec<IpVersion>,
+}
+
+/// How received frames are spread; each list is a factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SteeringPlan {
+    /// Transmit and receive queues of every veth of the path.
+    pub queues: Vec<u32>,
+    /// Receive packet steering of what comes from the underlay.
+    pub rps: Vec<Rps>,
+}
+
+/// What a plan of a record before version 3 had.
+impl Default for SteeringPlan {
+    fn default() -> Self {
+        Self {
+            queues: vec![1],
+            rps: vec![Rps::Own],
+        }
+    }
 }
 
 /// What a plan of a record of version 1 had.

@@ -69,6 +69,8 @@ pub enum Invalid {
     Build(String),
     /// The load did not run to its end.
     Load(String),
+    /// A setting of the cell could not be put in force, or not be undone.
+    Setting(String),
     /// An agent ended or did not answer.
     Agent(String),
 }
@@ -77,7 +79,11 @@ impl Invalid {
     /// The reason in words.
     pub fn reason(&self) -> &str {
         match self {
-            Self::Proof(text) | Self::Build(text) | Self::Load(text) | Self::Agent(text) => text,
+            Self::Proof(text)
+            | Self::Build(text)
+            | Self::Load(text)
+            | Self::Setting(text)
+            | Self::Agent(text) => text,
         }
     }
 }
@@ -195,10 +201,17 @@ pub struct DeviceState {
     pub role: Role,
     /// Its MTU in bytes.
     pub mtu: u32,
-    /// ethtool features of the profile's table, by the kernel's name; absent: the device has no such feature.
+    /// ethtool features of the profile's table and of the cell's settings, by the kernel's name; absent: the
+    /// device has no such feature.
     pub features: BTreeMap<String, bool>,
-    /// The receive steering mask of its first queue, where it was readable.
+    /// The receive steering mask of its first queue, where it was readable; the other queues have the same.
     pub rps_cpus: Option<String>,
+    /// Transmit queues that it has; absent in records before version 3.
+    #[serde(default)]
+    pub tx_queues: Option<u32>,
+    /// Receive queues that it has.
+    #[serde(default)]
+    pub rx_queues: Option<u32>,
 }
 
 /// What one load did over one window, both of its ends.

@@ -133,6 +133,7 @@ const fn kind(invalid: &Invalid) -> &'static str {
         Invalid::Proof(_) => "proof",
         Invalid::Build(_) => "build",
         Invalid::Load(_) => "load",
+        Invalid::Setting(_) => "setting",
         Invalid::Agent(_) => "agent",
     }
 }

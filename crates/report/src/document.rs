@@ -14,6 +14,7 @@ use wirecost_model::metric::{
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::{Environment, Outcome, Run, RunHead};
 use wirecost_model::sample::{Mark, Sample};
+use wirecost_model::vary::Vary;
 use wirecost_stats::validity::{Finding, findings};
 use wirecost_stats::{Factorial, Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
@@ -22,6 +23,7 @@ use crate::beside::{self, EffectResult};
 use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
+use crate::steered;
 use crate::until::{self, UntilResult};
 
 /// Everything that a run has to say.
@@ -62,6 +64,8 @@ pub struct Document {
     pub marks: Vec<MarkCount>,
     /// The factors that were varied; the first level of each is the reference.
     pub factors: Vec<Factor>,
+    /// What the levels of the plan's own factors change on the hosts.
+    pub vary: Vec<Vary>,
     /// The cells in the experiment's order.
     pub cells: Vec<CellResult>,
     /// The loads' figures that effects are on, in the order of tables.
@@ -258,10 +262,11 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         _ => plan.repeat.rounds,
     };
     let end = run.end.as_ref();
+    let by_cell = by_cell(&run.samples);
     let cells: Vec<CellResult> = experiment
         .cells
         .iter()
-        .map(|cell| cell_result(experiment, cell, &run.samples))
+        .map(|cell| cell_result(experiment, cell, &by_cell))
         .collect();
     let beyond_the_line = beyond_the_line(&cells);
     Document {
@@ -287,6 +292,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         invalid: run.samples.iter().filter_map(invalid).collect(),
         marks: marks(&run.samples),
         factors: experiment.varied().cloned().collect(),
+        vary: plan.vary.clone(),
         figures: experiment.figures(),
         cells,
         published: plan.published.as_ref().map(|published| PublishedResult {
@@ -304,9 +310,9 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
                 .collect(),
         }),
         effects,
-        other_rules: rules::apply(&experiment.cells, &run.samples),
+        other_rules: rules::apply(&experiment.cells, &by_cell),
         self_test: experiment.twin.as_ref().map(|twin| {
-            let twin = cell_result(experiment, twin, &run.samples);
+            let twin = cell_result(experiment, twin, &by_cell);
             self_test::judge(run, twin, basis)
         }),
         factorials: beside::factorials(experiment, &run.samples, basis),
@@ -322,6 +328,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .into_iter()
             .chain(netfilter(head))
             .chain(short_window(head))
+            .chain(steered::off_own_cores(head))
             .chain(beyond_the_line)
             .collect(),
     }
@@ -365,8 +372,19 @@ fn marks(samples: &[Sample]) -> Vec<MarkCount> {
         .collect()
 }
 
-fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> CellResult {
-    let mine: Vec<&Sample> = samples.iter().filter(|s| s.cell == cell.index).collect();
+/// The samples of each cell, in the order in which they were taken.
+pub(crate) type ByCell<'a> = BTreeMap<u32, Vec<&'a Sample>>;
+
+fn by_cell(samples: &[Sample]) -> ByCell<'_> {
+    let mut cells = ByCell::new();
+    for sample in samples {
+        cells.entry(sample.cell).or_default().push(sample);
+    }
+    cells
+}
+
+fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> CellResult {
+    let mine = samples.get(&cell.index).map_or(&[][..], Vec::as_slice);
     let valid: Vec<&Sample> = mine
         .iter()
         .copied()

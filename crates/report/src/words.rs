@@ -14,6 +14,8 @@ pub(crate) fn factor(key: &str) -> &str {
         "underlay.ip" => "underlay IP",
         "underlay.mtu" => "underlay MTU",
         "underlay.rate" => "underlay rate",
+        "steering.queues" => "queues",
+        "steering.rps" => "receive steering",
         "message" => "write size",
         "congestion" => "congestion control",
         "socket_buffer" => "socket buffer",
@@ -36,6 +38,8 @@ pub(crate) fn level(key: &str, level: &str) -> String {
         ("guest_ip", "ipv6") => "IPv6 guests".into(),
         ("underlay.ip", "ipv4") => "IPv4 underlay".into(),
         ("underlay.ip", "ipv6") => "IPv6 underlay".into(),
+        ("steering.queues", "1") => "1 queue".into(),
+        ("steering.queues", level) => format!("{level} queues"),
         ("encapsulation", "none") => "no encapsulation".into(),
         ("encapsulation", level) => level.into(),
         (key, level) => format!("{} {level}", factor(key)),
@@ -177,6 +181,16 @@ mod tests {
     fn cores_are_listed_in_runs() {
         assert_eq!(cores(&[1]), "core 1");
         assert_eq!(cores(&[0, 1, 2, 5, 7, 8]), "cores 0-2, 5, 7-8");
+    }
+
+    #[test]
+    fn queues_are_counted_and_a_plans_own_factor_is_called_as_the_plan_calls_it() {
+        assert_eq!(level("steering.queues", "2"), "2 queues");
+        assert_eq!(level("tcp metrics", "not kept"), "tcp metrics not kept");
+        assert_eq!(
+            contrast("steering.rps", "own", "off"),
+            "receive steering off instead of own"
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod preview;
 mod progress;
 mod rounds;
 mod sample;
+mod settings;
 mod until;
 
 pub use directory::DirectoryError;

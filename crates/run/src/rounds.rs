@@ -20,6 +20,7 @@ use crate::labs::Labs;
 use crate::placement::place;
 use crate::preview::SeedSource;
 use crate::progress::Progress;
+use crate::settings::check_steering;
 use crate::until::Watch;
 
 /// What a run needs beside its experiment.
@@ -54,6 +55,9 @@ pub enum RunError {
     /// No lab could be built.
     #[error("no lab could be built: {0}")]
     NoLab(LinkError),
+    /// A setting that the plan varies cannot be put in force here; nothing was measured.
+    #[error("{0}")]
+    Setting(String),
     /// Something this machine should have is missing.
     #[error("{what}: {source}")]
     Machine {
@@ -108,6 +112,7 @@ pub fn run(
     refuse_existing(options.out.as_deref())?;
     let placement = place(experiment.plan.cores, &allowed);
     let experiment = &placed(experiment, placement.cores);
+    check_steering(experiment, &placement.all())?;
     let context = LabContext {
         program: options.program.clone(),
         owner,
@@ -122,6 +127,7 @@ pub fn run(
                 LinkError::Interrupted => RunError::Interrupted,
                 error => RunError::NoLab(error),
             })?;
+    labs.check(experiment, interrupt, progress)?;
     let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
     let directory = directory(experiment, options, seed, environment)?;
     let expected = forecast(experiment, seed);

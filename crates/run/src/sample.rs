@@ -1,4 +1,4 @@
-//! One sample: adapt, prove, load, count, prove again.
+//! One sample: adapt, put the cell's settings in force, prove, load, count, prove again.
 
 use std::sync::atomic::AtomicBool;
 
@@ -43,6 +43,15 @@ pub(crate) fn take(
 ) -> Result<(), LinkError> {
     let interrupt = taking.interrupt;
     sample.devices = lab.adapt(cell.guest_mtu, &cell.offload, interrupt)?;
+    match lab.put_in_force(&cell.settings, interrupt) {
+        Ok(None) => {}
+        Ok(Some(devices)) => sample.devices = devices,
+        Err(LinkError::Refused { message, .. }) => {
+            sample.invalid = Some(Invalid::Setting(message));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    }
     let before = lab.prove(ProofTime::Before, cell.guest_mtu, taking.secret, interrupt)?;
     sample.proofs.extend(before);
     if let Some(reason) = failed_proof(&sample.proofs) {

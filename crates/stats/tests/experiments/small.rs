@@ -4,8 +4,11 @@ use wirecost_model::cell::{Cell, Experiment, Factor, Network};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Direction, Load, NamedLoad, Workload};
 use wirecost_model::offload::{Offload, Profile};
-use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, Underlay, Vxlan};
+use wirecost_model::plan::{
+    Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, SteeringPlan, Underlay, Vxlan,
+};
 use wirecost_model::sample::{LoadResult, Sample, StreamResult};
+use wirecost_model::steering::Steering;
 use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
 
 /// The load of every cell.
@@ -37,9 +40,11 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                     guest_ip: IpVersion::Ipv4,
                     encapsulation: encapsulation.clone(),
                     cores,
+                    steering: Steering::default(),
                 },
                 guest_mtu: mtu,
                 offload: offload.clone(),
+                settings: Vec::new(),
                 loads: vec![stream()],
             });
         }
@@ -64,6 +69,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
             guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
             encapsulation: encapsulations.into(),
             offload: vec![offload],
+            steering: SteeringPlan::default(),
             loads: Vec::new(),
             repeat: Repeat {
                 until: None,
@@ -73,6 +79,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 worth: 0.05,
             },
             self_test: false,
+            vary: Vec::new(),
             exclude: Vec::new(),
             published: None,
             seed: Some(1),
