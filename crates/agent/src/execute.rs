@@ -13,7 +13,7 @@ use wirecost_wire::frame::{VxlanId, innermost_udp};
 
 use crate::keepers::Keepers;
 use crate::level::InForce;
-use crate::load::{self, Load};
+use crate::load::{self, Loads};
 use crate::probe;
 use crate::protocol::{Reply, Request, Token, VERSION};
 use crate::respond::{self, Header, Kind};
@@ -29,7 +29,7 @@ pub(crate) struct Agent {
     host: Option<LabHost>,
     meter: Option<Meter>,
     watch: Option<(PacketCapture, Token)>,
-    load: Option<Load>,
+    loads: Loads,
     /// As they were after the last adaptation.
     devices: Vec<DeviceState>,
     in_force: InForce,
@@ -94,34 +94,30 @@ impl Agent {
                 let bind = SocketAddr::new(host.spec().guest_address, 0);
                 probe::prove(host.guest(), bind, target, size, token).map(Reply::Proof)
             }
-            Request::OpenSink(options) => {
-                let host = self.host()?;
-                let bind = SocketAddr::new(host.spec().guest_address, 0);
-                let (sink, address) = Load::sink(host.guest(), bind, &options)?;
-                self.load = Some(sink);
-                Ok(Reply::Listening(address))
+            Request::OpenServers(ends) => {
+                self.loads = Loads::default();
+                let addresses = self.loads.serve(ends, self.host.as_ref())?;
+                Ok(Reply::Listening(addresses))
             }
-            Request::OpenSource { target, options } => {
-                self.load = Some(Load::source(self.host()?.guest(), target, &options)?);
+            Request::OpenClients(ends) => {
+                self.loads.connect(ends, self.host.as_ref())?;
                 Ok(Reply::Done)
             }
             Request::Start => {
-                self.load
-                    .as_ref()
-                    .ok_or("there is no load to start")?
-                    .start()?;
+                self.loads.start()?;
                 Ok(Reply::Done)
             }
             Request::Measure(window) => {
                 let meter = self.meter.as_mut().ok_or("the host is not built yet")?;
-                let measured = load::measure(meter, self.load.as_ref(), &window)?;
+                let measured = load::measure(meter, &self.loads, &window)?;
                 Ok(Reply::Measured(Box::new(measured)))
             }
-            Request::CloseLoad => {
-                self.load
-                    .take()
-                    .ok_or("there is no load to close")?
-                    .close()?;
+            Request::StopClients => {
+                self.loads.stop_clients()?;
+                Ok(Reply::Done)
+            }
+            Request::StopServers => {
+                self.loads.stop_servers()?;
                 Ok(Reply::Done)
             }
             Request::Describe => self.describe(),

@@ -2,12 +2,13 @@
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::plan::{
-    Cores, Hosts, Levels, Plan, Published, PublishedFigure, SteeringPlan, TcpStreamPlan, Underlay,
+    Cores, Hosts, Levels, Plan, Published, PublishedFigure, SteeringPlan, Underlay,
 };
 
-use crate::expand;
-use crate::factors::{self, Axis, Factors};
+use crate::expand::{self, Varying};
+use crate::factors::{self, Axis};
 use crate::keys::{self, Key};
+use crate::loads;
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::repeat;
 use crate::select;
@@ -32,17 +33,17 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let self_test = value(reader, &root, &keys::SELF_TEST, switch);
     let underlay = root.section(reader, &keys::UNDERLAY);
     let steering = root.section(reader, &keys::STEERING);
-    let load = load(reader, &root);
+    let loads = loads::read(reader, &root);
     let underlay = fields(reader, underlay.as_ref());
     let steering = fields(reader, steering.as_ref());
-    let load = fields(reader, load.as_ref());
-    let factors = factors::read(reader, &root, &underlay, &steering, &load);
+    let factors = factors::read(reader, &root, &underlay, &steering);
     let varied = vary::read(reader, &root);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
     let repeat = repeat::read(reader, &repeat);
 
     let mut axes: Vec<Axis> = factors.axes().into();
+    axes.extend(loads.axes());
     axes.extend(varied.iter().map(Varied::axis));
     let exclude = root.get(reader, &keys::EXCLUDE);
     let exclusions = exclude
@@ -55,9 +56,12 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let cores = cores.unwrap_or(Cores::Split);
     let cells = expand::cells(
         reader,
-        &factors,
-        &varied,
-        &axes,
+        &Varying {
+            factors: &factors,
+            loads: &loads,
+            varied: &varied,
+            axes: &axes,
+        },
         &exclusions,
         exclude.as_ref(),
         cores,
@@ -85,7 +89,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
             queues: factors.queues.values(),
             rps: factors.rps.values(),
         },
-        load: tcp_stream(&factors),
+        loads: loads.levels(),
         repeat: repeat?,
         self_test: self_test?,
         vary: varied.iter().map(Varied::model).collect(),
@@ -152,30 +156,6 @@ fn hosts(reader: &mut Reader, root: &Fields<'_>) {
             "not `lab`",
             help,
         );
-    }
-}
-
-/// The options of the one load, written as `load: tcp-stream` or `load: { tcp-stream: { ... } }`.
-fn load<'a>(reader: &mut Reader, root: &Fields<'a>) -> Option<Entry<'a>> {
-    let entry = root.get(reader, &keys::LOAD)?;
-    let Value::Map(pairs) = &entry.node.value else {
-        word(reader, &entry);
-        return None;
-    };
-    if pairs.is_empty() {
-        reader.wrong(&entry, "names no load");
-    }
-    Fields::open(reader, entry.key.path, &entry.path, &entry.node)?
-        .section(reader, &keys::TCP_STREAM)
-        .map(Entry::into_owned)
-}
-
-fn tcp_stream(factors: &Factors) -> TcpStreamPlan {
-    TcpStreamPlan {
-        streams: factors.streams.values(),
-        message: factors.message.values(),
-        congestion: factors.congestion.values(),
-        socket_buffer: factors.socket_buffer.values(),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use csv::{Terminator, WriterBuilder};
 use wirecost_model::cell::Cell;
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{
-    Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+    Metric, retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
 };
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
@@ -19,11 +20,9 @@ pub struct CsvError(#[from] csv::Error);
 type Figure = (&'static str, fn(&Sample) -> Option<f64>);
 
 const ALWAYS: [Figure; 13] = [
-    ("throughput_gbps", |s| {
-        Some(Metric::Throughput.value(s)? / 1e9)
-    }),
-    ("bytes", |s| Some(s.stream.as_ref()?.bytes as f64)),
-    ("seconds", |s| Some(s.stream.as_ref()?.seconds)),
+    ("throughput_gbps", |s| Some(s.throughput()? / 1e9)),
+    ("bytes", |s| Some(s.stream()?.stream.as_ref()?.bytes as f64)),
+    ("seconds", |s| Some(s.loads.first()?.seconds)),
     ("sender_busy_cores", |s| {
         Some(s.sender.as_ref()?.busy_cores())
     }),
@@ -43,27 +42,21 @@ const ALWAYS: [Figure; 13] = [
     ("wire_frames_per_s", wire_frames_per_second),
     ("stack_packets_per_s", stack_packets_per_second),
     ("segments_per_packet", segments_per_packet),
-    ("retransmits", |s| {
-        let flows = &s.stream.as_ref()?.flows;
-        Some(
-            flows
-                .iter()
-                .map(|flow| flow.sender.retransmits)
-                .sum::<u64>() as f64,
-        )
-    }),
+    ("retransmits", |s| Some(retransmits(s)? as f64)),
 ];
 
 const SPLIT: [Figure; 2] = [
     ("sender_cpu_percent_per_gbps", |s| {
-        Metric::SenderCpu.value(s)
+        Metric::SenderCpu.value(s, &s.stream()?.name)
     }),
     ("receiver_cpu_percent_per_gbps", |s| {
-        Metric::ReceiverCpu.value(s)
+        Metric::ReceiverCpu.value(s, &s.stream()?.name)
     }),
 ];
 
-const SHARED: [Figure; 1] = [("cpu_percent_per_gbps", |s| Metric::Cpu.value(s))];
+const SHARED: [Figure; 1] = [("cpu_percent_per_gbps", |s| {
+    Metric::Cpu.value(s, &s.stream()?.name)
+})];
 
 /// The sum over the hosts that have the figure.
 fn both(sample: &Sample, figure: fn(&HostUsage) -> Option<f64>) -> Option<f64> {
@@ -90,7 +83,10 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
     let fixed = ["round", "position", "cell", "started_s", "took_s"];
     let keys = experiment.factors.iter().map(|factor| factor.key.as_str());
     let judged = ["valid", "invalid_kind", "invalid_reason", "marks"];
+    // What the columns above do not say: the figures of every load by its name.
+    let loads: Vec<(String, Figured)> = of_loads(run);
     let names = figures.iter().map(|(name, _)| *name);
+    let names = names.chain(loads.iter().map(|(name, _)| name.as_str()));
     writer.write_record(fixed.into_iter().chain(keys).chain(judged).chain(names))?;
     for sample in &run.samples {
         let cell = experiment.measured().find(|cell| cell.index == sample.cell);
@@ -116,10 +112,15 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
                 .map_or("", Invalid::reason)
                 .to_owned(),
         );
-        let marks: Vec<&str> = sample.marks.iter().map(mark).collect();
+        let marks: Vec<&str> = sample.marks.iter().map(Mark::kind).collect();
         row.push(marks.join(" "));
         row.extend(
             figures.iter().map(|(_, figure)| {
+                figure(sample).map_or_else(String::new, |value| value.to_string())
+            }),
+        );
+        row.extend(
+            loads.iter().map(|(_, figure)| {
                 figure(sample).map_or_else(String::new, |value| value.to_string())
             }),
         );
@@ -129,6 +130,65 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
         .into_inner()
         .map_err(|error| csv::Error::from(error.into_error()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+type Figured = Box<dyn Fn(&Sample) -> Option<f64>>;
+
+/// Columns `NAME.figure`, in units of people; none where one TCP stream ran alone, which the others tell.
+fn of_loads(run: &Run) -> Vec<(String, Figured)> {
+    let figures = run.head.experiment.figures();
+    let stream = Workload::TcpStream.name();
+    let cells = &run.head.experiment.cells;
+    let plain = |cell: &Cell| matches!(&cell.loads[..], [] | [_]);
+    if cells.iter().all(plain) && figures.iter().all(|figure| figure.load == stream) {
+        return Vec::new();
+    }
+    let mut columns: Vec<(String, Figured)> = Vec::new();
+    for figure in figures {
+        let (metric, scale) = match figure.metric {
+            Metric::Throughput => ("throughput_gbps", 1e-9),
+            Metric::SenderCpu => ("sender_cpu_percent_per_gbps", 1.0),
+            Metric::ReceiverCpu => ("receiver_cpu_percent_per_gbps", 1.0),
+            Metric::Cpu => ("cpu_percent_per_gbps", 1.0),
+            Metric::Transactions => ("transactions_per_s", 1.0),
+            Metric::LatencyMedian => ("latency_p50_us", 1e6),
+            Metric::LatencyP99 => ("latency_p99_us", 1e6),
+            Metric::LatencyP999 => ("latency_p999_us", 1e6),
+            Metric::ClientCpu => ("client_cpu_us_per_transaction", 1.0),
+            Metric::ServerCpu => ("server_cpu_us_per_transaction", 1.0),
+            Metric::TransactionCpu => ("cpu_us_per_transaction", 1.0),
+            Metric::Datagrams => ("datagrams_per_s", 1.0),
+            Metric::Delivered => ("delivered_percent", 100.0),
+        };
+        let (load, main) = (figure.load.clone(), figure.metric);
+        let name = format!("{load}.{metric}");
+        columns.push((
+            name,
+            Box::new(move |sample| Some(figure.value(sample)? * scale)),
+        ));
+        if main == Metric::LatencyMedian {
+            let of = load.clone();
+            columns.push((
+                format!("{load}.latency_max_us"),
+                Box::new(move |sample| {
+                    let latency = &sample.load(&of)?.requests.as_ref()?.latency;
+                    Some(latency.max()?.as_secs_f64() * 1e6)
+                }),
+            ));
+            columns.push((
+                format!("{load}.timeouts"),
+                Box::new(move |sample| {
+                    Some(sample.load(&load)?.requests.as_ref()?.timeouts as f64)
+                }),
+            ));
+        } else if main == Metric::Delivered {
+            columns.push((
+                format!("{load}.jitter_us"),
+                Box::new(move |sample| Some(sample.load(&load)?.datagrams?.jitter_s * 1e6)),
+            ));
+        }
+    }
+    columns
 }
 
 fn level(cell: Option<&Cell>, key: &str) -> String {
@@ -143,13 +203,5 @@ const fn kind(invalid: &Invalid) -> &'static str {
         Invalid::Load(_) => "load",
         Invalid::Setting(_) => "setting",
         Invalid::Agent(_) => "agent",
-    }
-}
-
-const fn mark(mark: &Mark) -> &'static str {
-    match mark {
-        Mark::ForeignLoad { .. } => "foreign-load",
-        Mark::Steal { .. } => "steal",
-        Mark::BacklogDrops { .. } => "backlog-drops",
     }
 }

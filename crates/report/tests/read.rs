@@ -68,6 +68,61 @@ fn a_record_of_version_1_reads_as_the_ipv4_that_it_was() {
     assert_eq!(limits.len(), 2);
 }
 
+/// A run that a program before version 3 wrote: its one TCP stream is the first of the loads.
+#[test]
+fn a_record_of_version_2_reads_with_its_stream_as_the_only_load() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/v2");
+    let reading = read(&dir).expect("a run");
+    assert_eq!(reading.warnings, Vec::<String>::new());
+    let experiment = &reading.run.head.experiment;
+    assert_eq!(reading.run.head.record_version, 2);
+    let options = &experiment.plan.loads[0].parts[0].options;
+    assert_eq!(options["streams"], ["2"]);
+    assert_eq!(options["message"], ["128KiB"]);
+    assert_eq!(options["socket_buffer"], ["auto"]);
+    for cell in experiment.measured() {
+        assert_eq!(cell.loads.len(), 1);
+        assert_eq!(
+            (cell.loads[0].name.as_str(), cell.loads[0].load.streams),
+            ("tcp-stream", 2)
+        );
+    }
+    for sample in &reading.run.samples {
+        let [load] = &sample.loads[..] else {
+            panic!("{:?}", sample.loads)
+        };
+        assert_eq!((load.name.as_str(), load.flows.len()), ("tcp-stream", 2));
+        let bytes: u64 = load.flows.iter().map(|flow| flow.bytes).sum();
+        assert_eq!(load.stream.as_ref().expect("a stream").bytes, bytes);
+    }
+    // What `wirecost report` of the program that made it said.
+    let doc = document(&reading.run, &dir, reading.warnings);
+    let said: Vec<(f64, f64)> = doc
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            let cpu = cell.sender_cpu_percent_per_gbps?;
+            Some((cell.throughput_gbps?.median, cpu.median))
+        })
+        .collect();
+    let expected = [
+        (1.272_779_265_605_812_8, 78.627_317_831_185_45),
+        (2.813_556_576_205_976_5, 36.665_423_631_755_836),
+    ];
+    let close = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-12;
+    for (said, expected) in said.iter().zip(expected) {
+        assert!(
+            close(said.0, expected.0) && close(said.1, expected.1),
+            "{said:?}"
+        );
+    }
+    assert_eq!(said.len(), 2);
+    assert_eq!(
+        (doc.effects.len(), doc.effects[0].load.as_str()),
+        (3, "tcp-stream")
+    );
+}
+
 #[test]
 fn a_last_line_cut_short_is_left_out_with_a_warning() {
     let whole = run(2, Cores::Split);
@@ -180,10 +235,11 @@ fn the_documents_example_is_a_sample() {
     let sample: Sample = serde_json::from_str(example.expect("an example")).expect("a sample");
     assert_eq!(sample.invalid, None);
     // What the text beneath it says of it.
-    let stream = sample.stream.expect("a stream");
-    let gbps = stream.bytes as f64 * 8.0 / stream.seconds / 1e9;
+    let seconds = sample.loads[0].seconds;
+    let stream = sample.loads[0].stream.as_ref().expect("a stream");
+    let gbps = stream.bytes as f64 * 8.0 / seconds / 1e9;
     assert!(text.contains(&format!(
         "{} x 8 / {} = {gbps:.2} Gbit/s",
-        stream.bytes, stream.seconds
+        stream.bytes, seconds
     )));
 }

@@ -281,7 +281,7 @@ impl Rounds<'_> {
                 }
                 progress(Progress::Taken {
                     done,
-                    gbps: Metric::Throughput.value(&sample).map(|bps| bps / 1e9),
+                    speed: speed(&sample),
                     invalid: sample
                         .invalid
                         .as_ref()
@@ -338,7 +338,7 @@ impl Rounds<'_> {
         if let Some(watch) = &mut self.watch {
             watch.taken(sample);
         }
-        self.measured_s += sample.stream.as_ref().map_or(0.0, |stream| stream.seconds);
+        self.measured_s += sample.loads.first().map_or(0.0, |load| load.seconds);
         Ok(taken
             .err()
             .map(|error| (Outcome::Failed, error.to_string())))
@@ -355,6 +355,17 @@ fn placed(experiment: &Experiment, cores: Cores) -> Experiment {
     experiment
 }
 
+/// What got through of the first load.
+fn speed(sample: &Sample) -> Option<(Metric, f64)> {
+    let load = sample.loads.first()?;
+    let metric = if load.workload.is_request_response() {
+        Metric::Transactions
+    } else {
+        Metric::Throughput
+    };
+    Some((metric, metric.value(sample, &load.name)?))
+}
+
 fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
     Sample {
         round,
@@ -366,7 +377,7 @@ fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
         marks: Vec::new(),
         proofs: Vec::new(),
         devices: Vec::new(),
-        stream: None,
+        loads: Vec::new(),
         sender: None,
         receiver: None,
     }

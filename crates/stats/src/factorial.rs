@@ -1,11 +1,11 @@
 //! What a factor does on the whole, and where it does something else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Verdict;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_model::sample::Sample;
 
@@ -14,10 +14,12 @@ use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
-/// Main effects and two-factor interactions of one metric. Empty below two varied factors: with
-/// one, its effects are all there is.
+/// Main effects and two-factor interactions of one metric of one load. Empty below two factors that are varied
+/// among the cells with that load: with one, its effects are all there is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Factorial {
+    /// The load's name.
+    pub load: String,
     /// What was compared.
     pub metric: Metric,
     /// Per factor and level.
@@ -115,11 +117,13 @@ pub enum Says {
 pub fn factorial(
     experiment: &Experiment,
     samples: &[Sample],
-    metric: Metric,
+    figure: &Figure,
     stopping: Stopping,
 ) -> Factorial {
+    let experiment = &running(experiment, figure);
+    let metric = figure.metric;
     let judge = Judge {
-        figures: Figures::of(metric, samples),
+        figures: Figures::of(figure.clone(), samples),
         by_levels: experiment
             .cells
             .iter()
@@ -130,8 +134,9 @@ pub fn factorial(
         worth: experiment.plan.repeat.worth,
         stopping,
     };
-    let varied: Vec<&Factor> = experiment.varied().collect();
+    let varied: Vec<&Factor> = experiment.compared().collect();
     let mut result = Factorial {
+        load: figure.load.clone(),
         metric,
         main: Vec::new(),
         interactions: Vec::new(),
@@ -151,6 +156,23 @@ pub fn factorial(
         }
     }
     result
+}
+
+/// The experiment with the cells that can have the figure, and the levels that these have.
+fn running(experiment: &Experiment, figure: &Figure) -> Experiment {
+    let alone = |cell: &Cell| cell.loads.len() == 1 || !figure.metric.is_cpu();
+    let mut part = experiment.clone();
+    part.cells
+        .retain(|cell| cell.load(&figure.load).is_some() && alone(cell));
+    for factor in &mut part.factors {
+        let had: BTreeSet<&String> = part
+            .cells
+            .iter()
+            .filter_map(|cell| cell.levels.get(&factor.key))
+            .collect();
+        factor.levels.retain(|level| had.contains(level));
+    }
+    part
 }
 
 fn main(experiment: &Experiment, judge: &Judge<'_>, factor: &Factor, to: &String) -> Option<Main> {

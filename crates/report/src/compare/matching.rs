@@ -248,7 +248,7 @@ impl Pair<'_> {
         };
         let same = network(before) == network(after)
             && before.offload == after.offload
-            && before.load == after.load
+            && before.loads == after.loads
             && before.settings == after.settings;
         (!same).then(|| {
             (
