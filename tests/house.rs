@@ -21,6 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "meter", "model", "netbuild", "pmtu", "sys", "traffic", "wire",
         ],
     ),
+    // Reads a host and judges what it read; an agent can run it elsewhere. Overheads are `wire`'s.
+    ("audit", &["model", "sys", "wire"]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
     ("doctor", &["meter", "netbuild", "sys"]),
     ("run", &["agent", "model", "stats"]),
