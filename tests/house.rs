@@ -12,6 +12,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pmtu", &[]),
     ("plan", &["model"]),
     ("sys", &[]),
+    // pmtu's machines over sockets; the machines themselves stay without I/O.
+    ("probe", &["pmtu", "sys"]),
     ("meter", &["model"]),
     ("netbuild", &["model", "sys", "wire"]),
     ("traffic", &["model", "sys"]),

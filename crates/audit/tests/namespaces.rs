@@ -75,10 +75,7 @@ fn the_child_builds_and_reads() {
         let _ = Command::new("kill").arg(pid.trim()).output();
         match stack {
             Some(stack) => stack.map_err(|error| format!("reading: {error}")),
-            None => Err(format!(
-                "`{script}`: {}",
-                String::from_utf8_lossy(&built.stderr)
-            )),
+            None => panic!("`{script}`: {}", String::from_utf8_lossy(&built.stderr)),
         }
     });
     match inside.join().expect("the thread") {
