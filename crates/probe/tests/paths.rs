@@ -211,6 +211,20 @@ fn a_router_that_signals_is_named() {
 }
 
 #[test]
+fn a_router_that_fragments_what_forbids_it_is_found_out() {
+    // It takes DF away, as some tunnel ends do.
+    let more = "$M ip link set pb mtu 1400; $B ip link set eb mtu 1400; \
+        $M nft 'add table netdev t; add chain netdev t c { type filter hook ingress device \"pa\" priority 0; }; \
+        add rule netdev t c ip frag-off set 0'";
+    let Some(path) = router(more) else { return };
+    let surveyed = path.survey(("10.0.1.1", "10.0.2.2"), question(1));
+    let group = &surveyed.result.groups()[0];
+    assert_eq!(group.mtu, 1400);
+    // A fragment's payload is a multiple of 8 bytes: 20 + 1376.
+    assert_eq!(group.limit, Limit::Fragmented { largest: 1396 });
+}
+
+#[test]
 fn flows_that_a_bad_member_drops_are_told_by_their_ports() {
     // One port in eight, as a hash over ports would have it.
     let rule = "$M nft 'add table netdev t; add chain netdev t c { type filter hook ingress device \"pa\" priority 0; }; \
