@@ -46,10 +46,18 @@ const MOST_RULE_SETS: usize = 4;
 /// One namespace under way.
 struct Reading {
     netns: Netns,
+    /// Whether the calling thread is in it already.
+    own: bool,
     netlink: Netlink,
     namespace: Namespace,
     /// The other ends of its veths: position of the device, index there, number of the namespace there.
     other_ends: Vec<(usize, u32, Option<i32>)>,
+}
+
+/// Does something in a namespace. The own one is not entered: even that takes `CAP_SYS_ADMIN`
+/// (net/core/net_namespace.c, `netns_install`), and a plain user may read what is there.
+fn inside<T>(netns: &Netns, own: bool, work: impl FnOnce() -> T) -> io::Result<T> {
+    if own { Ok(work()) } else { netns.within(work) }
 }
 
 /// Reads the namespace that the calling thread is in, and those that its veths lead to, as far as this process may
@@ -73,9 +81,7 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
         if at > 0 && !forwards {
             continue;
         }
-        match reading
-            .netns
-            .within(firewall::read)
+        match inside(&reading.netns, reading.own, firewall::read)
             .map_err(|error| error.to_string())
             .flatten()
         {
@@ -95,7 +101,7 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
             .map(|reading| reading.namespace)
             .collect(),
         ovs,
-        cpus: std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32),
+        cpus: online(),
         unread,
     })
 }
@@ -103,11 +109,12 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
 fn read(
     netns: Netns,
     (label, enter): (&str, Enter),
-    sysfs: bool,
+    own: bool,
     unread: &mut Vec<Unread>,
 ) -> io::Result<Reading> {
-    let (netlink, ethtool, sysctls) =
-        netns.within(|| (Netlink::open(), Ethtool::open(), sysctls()))?;
+    let (netlink, ethtool, sysctls) = inside(&netns, own, || {
+        (Netlink::open(), Ethtool::open(), sysctls())
+    })?;
     let (mut netlink, ethtool) = (netlink?, ethtool?);
     let links = links::read(&mut netlink)?;
     let table = routes::read(&mut netlink).unwrap_or_else(|error| {
@@ -121,7 +128,7 @@ fn read(
     let mut devices = Vec::new();
     let mut other_ends = Vec::new();
     for mut link in links {
-        queues::read(&ethtool, sysfs, &mut link.device);
+        queues::read(&ethtool, own, &mut link.device);
         if let Some(tunnel) = &mut link.device.tunnel {
             let index = link.device.index;
             let named = link.remotes.iter().copied();
@@ -142,6 +149,7 @@ fn read(
     }
     Ok(Reading {
         netns,
+        own,
         netlink,
         namespace: Namespace {
             label: label.to_owned(),
@@ -155,6 +163,17 @@ fn read(
         },
         other_ends,
     })
+}
+
+/// Processors of the machine, however few of them this process may use: `0-7,9`.
+fn online() -> u32 {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    };
+    text.trim().split(',').filter_map(count).sum()
 }
 
 /// /proc/sys/net shows the namespace of whoever reads it.

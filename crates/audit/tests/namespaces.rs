@@ -84,6 +84,46 @@ fn the_child_builds_and_reads() {
     }
 }
 
+/// Not a test by itself: what the next one starts.
+#[test]
+fn the_child_reads_where_it_is() {
+    if std::env::var_os("WIRECOST_AUDIT_HERE").is_some() {
+        let stack = wirecost_audit::gather("a").expect("read");
+        println!("STACK {}", serde_json::to_string(&stack).expect("written"));
+    }
+}
+
+#[test]
+fn without_any_capability_the_own_namespace_is_read_all_the_same() {
+    let output = Command::new("setpriv")
+        .args([
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "--ambient-caps=-all",
+            "--no-new-privs",
+        ])
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "the_child_reads_where_it_is", "--nocapture"])
+        .env("WIRECOST_AUDIT_HERE", "1")
+        .output()
+        .expect("setpriv");
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !nix::unistd::geteuid().is_root() {
+        // Only root may take away what it could have; a plain user has nothing to begin with.
+        println!("skipped: taking capabilities away needs root");
+        return;
+    }
+    let document = text.lines().find_map(|line| line.split("STACK ").nth(1));
+    let document = document.unwrap_or_else(|| panic!("{output:?}"));
+    let stack: HostStack = serde_json::from_str(document).expect("a document");
+    assert!(
+        stack.namespaces[0]
+            .devices
+            .iter()
+            .any(|device| device.loopback)
+    );
+}
+
 /// A network namespace of this thread's own.
 fn enter_new_namespace() -> Result<(), String> {
     isolate(UserNamespace::Keep).map_err(|error| format!("a network namespace: {error}"))

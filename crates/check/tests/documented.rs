@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wirecost_audit::FINDINGS;
+use wirecost_check::catalogue;
 
 fn document() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/check.md");
@@ -24,7 +24,7 @@ fn sections(text: &str) -> BTreeMap<&str, &str> {
 fn every_finding_has_a_section_and_every_section_a_finding() {
     let text = document();
     let written: Vec<&str> = sections(&text).into_keys().collect();
-    let mut known: Vec<&str> = FINDINGS.iter().map(|kind| kind.id).collect();
+    let mut known: Vec<&str> = catalogue().map(|kind| kind.id).collect();
     known.sort_unstable();
     assert_eq!(written, known);
 }
@@ -33,7 +33,7 @@ fn every_finding_has_a_section_and_every_section_a_finding() {
 fn a_section_says_how_bad_it_is_how_it_is_proven_and_how_to_fix_it() {
     let text = document();
     let sections = sections(&text);
-    for kind in FINDINGS {
+    for kind in catalogue() {
         let section = sections[kind.id];
         let severity = format!("Severity: {}.", kind.severity.word());
         for part in [severity.as_str(), "**Proven by**: ", "**Fix**: "] {
