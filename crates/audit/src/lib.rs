@@ -1,6 +1,6 @@
 //! A host's device stack and offloads: what is configured so that large frames are lost, or cost more than they need.
 //!
-//! Two halves that know each other only through a document: [`gather`] reads a host (netlink, ethtool, sysfs, sysctl,
+//! Two halves that know each other only through a document: [`gather()`] reads a host (netlink, ethtool, sysfs, sysctl,
 //! Open vSwitch's database) into a [`HostStack`] and changes nothing; [`judge()`] is a pure function from that to
 //! [`Finding`]s, each with its evidence and the commands that fix it. So a fault of devices that a test machine lacks
 //! is tested from a recorded `HostStack`: `fixtures/` grows by adding a file.
