@@ -12,6 +12,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pmtu", &[]),
     ("plan", &["model"]),
     ("sys", &[]),
+    // pmtu's machines over sockets; the machines themselves stay without I/O.
+    ("probe", &["pmtu", "sys"]),
     ("meter", &["model"]),
     ("netbuild", &["model", "sys", "wire"]),
     ("traffic", &["model", "sys"]),
@@ -21,6 +23,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "meter", "model", "netbuild", "pmtu", "sys", "traffic", "wire",
         ],
     ),
+    // Reads a host and judges what it read; an agent can run it elsewhere. Overheads are `wire`'s.
+    ("audit", &["model", "sys", "wire"]),
+    // What probes and audits mean, together: from reports, without I/O of its own.
+    ("check", &["audit", "pmtu"]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
     ("doctor", &["meter", "netbuild", "sys"]),
     ("run", &["agent", "model", "stats"]),
@@ -40,7 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms that do no I/O: their sources name none of the standard library's ways to it.
-const PURE: &[&str] = &["model", "wire", "stats", "pmtu", "plan"];
+const PURE: &[&str] = &["model", "wire", "stats", "pmtu", "plan", "check"];
 const IO: &[&str] = &[
     "std::fs",
     "std::net::Tcp",

@@ -5,11 +5,15 @@ use std::time::Duration;
 /// How to probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Copies of each size in a round, at least 1.
+    /// Copies of each size in a round, at least 1. Rounds of many sizes send two at most: what is lost there is only
+    /// suspected, and asked for again.
     pub copies: u32,
-    /// How long answers are waited for after a round's last probe: 2 round trips and some. Where answers turn out
-    /// slower than half of it, it is stretched to twice what they took.
+    /// How long answers are waited for after a round's last probe while no round trip is known.
     pub wait: Duration,
+    /// Once one is known, the wait is twice the slowest round trip and this; at most 8 times [`wait`](Self::wait). It
+    /// covers what a busy machine takes to run the other end. Too short a wait makes no verdict wrong: control probes
+    /// come late as well, so that nothing is concluded.
+    pub min_wait: Duration,
     /// Rounds after which the outcome is [`CannotTell`](crate::CannotTell), at least 1.
     pub max_rounds: u32,
     /// IP packet size of the control probes in bytes: small enough to pass anywhere, large enough for what a probe
@@ -18,11 +22,12 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 3 copies, 50 ms, 24 rounds, controls of 64 bytes: for a lab or a data centre.
+    /// 3 copies, 50 ms, 10 ms, 24 rounds, controls of 64 bytes: for a lab or a data centre.
     fn default() -> Self {
         Self {
             copies: 3,
             wait: Duration::from_millis(50),
+            min_wait: Duration::from_millis(10),
             max_rounds: 24,
             control_size: 64,
         }
@@ -38,4 +43,16 @@ pub struct Probe {
     pub size: u32,
     /// Whether it only shows that the path is alive.
     pub control: bool,
+}
+
+/// How a probe arrived, as its acknowledgement tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// In one piece.
+    Whole,
+    /// In fragments, although it forbids them: something on the way ignores that.
+    Fragmented {
+        /// The largest fragment's IP packet, bytes (`IP_RECVFRAGSIZE`).
+        largest: u32,
+    },
 }

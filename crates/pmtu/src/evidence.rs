@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::config::Arrival;
+
 /// The largest chance that a size is called too big although it passes.
 pub(crate) const ERROR: f64 = 1e-4;
 /// Of that, what one of the sizes a search meets may use up: it looks at several before it ends, and at those that bad
@@ -15,6 +17,8 @@ pub(crate) struct Log {
     /// By round: whether anything sent in it was answered. Silent rounds are no evidence.
     live: Vec<bool>,
     largest_answered: Option<u32>,
+    /// The smallest size that arrived in fragments, and the largest fragment.
+    fragmented: Option<(u32, u32)>,
 }
 
 #[derive(Debug)]
@@ -29,6 +33,8 @@ struct Entry {
 enum Fate {
     Unanswered,
     Answered,
+    /// Arrived, but not in one piece.
+    Fragmented,
     /// Never left this host: neither passed nor lost.
     Refused,
 }
@@ -67,13 +73,29 @@ impl Log {
     }
 
     /// Records the first answer to a probe; when it was sent.
-    pub(crate) fn answered(&mut self, id: u64) -> Option<Duration> {
+    pub(crate) fn answered(&mut self, id: u64, arrival: Arrival) -> Option<Duration> {
         let entry = self.open(id)?;
-        entry.fate = Fate::Answered;
         let (size, round, at) = (entry.size, entry.round, entry.at);
+        match arrival {
+            Arrival::Whole => {
+                entry.fate = Fate::Answered;
+                self.largest_answered = self.largest_answered.max(Some(size));
+            }
+            Arrival::Fragmented { largest } => {
+                entry.fate = Fate::Fragmented;
+                if self.fragmented.is_none_or(|(known, _)| size < known) {
+                    self.fragmented = Some((size, largest));
+                }
+            }
+        }
         self.live[round] = true;
-        self.largest_answered = self.largest_answered.max(Some(size));
         Some(at)
+    }
+
+    /// The smallest size that arrived in fragments, and its largest fragment; larger than any that arrived whole.
+    pub(crate) fn fragmented(&self) -> Option<(u32, u32)> {
+        self.fragmented
+            .filter(|&(size, _)| Some(size) > self.largest_answered)
     }
 
     /// Records that a probe did not leave this host; its size.
@@ -98,6 +120,7 @@ impl Log {
         let sizes = self.probes.iter().filter(lost).map(|entry| entry.size);
         sizes
             .filter(|&size| Some(size) > self.largest_answered)
+            .chain(self.fragmented().map(|(size, _)| size))
             .min()
     }
 
@@ -123,6 +146,9 @@ impl Log {
     /// Whether the losses of `size` are more than bad luck, from the rounds it was probed in, and the chance that they
     /// are not is at most `error`.
     pub(crate) fn is_too_big(&self, size: u32, error: f64) -> bool {
+        if self.fragmented().is_some_and(|(known, _)| known == size) {
+            return true;
+        }
         let mut probed = self.live.clone();
         probed.fill(false);
         for entry in self.probes.iter().filter(|entry| entry.size == size) {
@@ -167,7 +193,7 @@ mod tests {
 
     /// The probability that looking after each round ever finds a passing size too big, at a rate of random loss:
     /// exact, over the number of controls lost while all copies were.
-    fn wrong_at(loss: f64, copies: u32, rounds: u32) -> f64 {
+    fn wrong_at(loss: f64, copies: u32, rounds: u32, error: f64) -> f64 {
         let controls = 2 * copies;
         let binomial = |k: u32| {
             let ways: f64 = (1..=k)
@@ -188,7 +214,7 @@ mod tests {
                     sent: round * controls,
                     lost: lost as u32,
                 };
-                if chance_that_only_luck_lost(round * copies, passing) <= ERROR {
+                if chance_that_only_luck_lost(round * copies, passing) <= error {
                     wrong += std::mem::take(weight);
                 }
             }
@@ -201,7 +227,7 @@ mod tests {
     fn at_any_rate_of_loss_fewer_than_1_in_10_000_verdicts_are_wrong() {
         for percent in 1..=90 {
             for copies in 1..=4 {
-                let wrong = wrong_at(f64::from(percent) / 100.0, copies, 24);
+                let wrong = wrong_at(f64::from(percent) / 100.0, copies, 24, ERROR);
                 assert!(wrong < ERROR, "{percent} %, {copies} copies: {wrong}");
             }
         }
@@ -209,7 +235,17 @@ mod tests {
 
     #[test]
     fn at_20_percent_loss_each_way_about_1_in_50_000_is_wrong() {
-        let wrong = wrong_at(1.0 - 0.8 * 0.8, 3, 24);
+        let wrong = wrong_at(1.0 - 0.8 * 0.8, 3, 24, ERROR);
         assert!((1.5e-5..2.5e-5).contains(&wrong), "{wrong}");
+    }
+
+    /// What is allowed is divided among the flows of a survey: together they are wrong no more often than one.
+    #[test]
+    fn divided_among_64_flows_all_of_them_together_stay_within_1_in_10_000() {
+        let each = ERROR_IN_SEARCH / 64.0;
+        for percent in [1, 5, 10, 20, 36, 50, 64, 80] {
+            let wrong = wrong_at(f64::from(percent) / 100.0, 3, 24, each);
+            assert!(64.0 * wrong < ERROR, "{percent} %: {wrong}");
+        }
     }
 }

@@ -35,18 +35,37 @@
 //! probability below 10⁻⁴ at any rate of random loss (2 × 10⁻⁵ with 20 % lost each way; a test computes it exactly);
 //! where the path is too bad to tell in time, the outcome says so.
 //!
-//! What it relies on: packets that are smaller pass too (one path, not several of different MTUs), and loss does not
-//! otherwise grow with size. A queue too short for a round's probes would look like a small MTU: pace them there.
+//! What it relies on: packets that are smaller pass too, and loss does not otherwise grow with size. A queue too short
+//! for a round's probes would look like a small MTU: a survey paces them.
+//!
+//! # What is built on it
+//! - [`Prober`]: one flow. A proof, a search, or a comparison with what another flow carries.
+//! - [`Survey`]: every equal path in one direction. One flow is searched, the others are asked whether they carry the
+//!   same and no more, and those that differ are searched again. The other direction is another survey, at the same
+//!   time. [`flows_to_meet_all`] says how many flows it takes.
+//! - [`Locator`]: between which two routers a size is lost.
+//! - [`OneSided`]: what can be known without an agent at the far end.
 
 mod config;
 mod evidence;
+mod flows;
+mod locate;
+mod one_sided;
 mod outcome;
+mod pacing;
 mod prober;
+mod rounds;
 mod sizes;
+mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Probe};
-pub use outcome::{CannotTell, Outcome, Source, TooBig};
+pub use config::{Arrival, Config, Probe};
+pub use flows::{Share, flows_to_meet_all, flows_to_meet_one, paths_met};
+pub use locate::{HopProbe, LocateConfig, Located, Locator, NotLocated, Place};
+pub use one_sided::{Forward, OneSided, OneSidedProbe, OneSidedResult, Way};
+pub use outcome::{CannotTell, Limit, Outcome, Source, TooBig};
+pub use pacing::Pace;
 pub use prober::Prober;
 pub use sizes::likely_sizes;
+pub use survey::{FlowOutcome, FlowProbe, Group, Question, Survey, SurveyResult};

@@ -21,6 +21,45 @@ pub enum Source {
     Router(IpAddr),
 }
 
+/// Why nothing larger passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing larger was to be sent: the path may carry more.
+    NotSought,
+    /// This host's own device sends no more.
+    Device {
+        /// Its MTU in bytes.
+        mtu: u32,
+    },
+    /// Somebody says so.
+    Signalled {
+        /// The source of the message.
+        by: IpAddr,
+        /// What it says passes, in bytes; the truth where it is what was found.
+        mtu: u32,
+    },
+    /// Larger packets arrive, but in fragments, although they forbid it.
+    Fragmented {
+        /// The largest fragment's IP packet, bytes.
+        largest: u32,
+    },
+    /// Larger packets vanish, and nobody says so.
+    Silent,
+}
+
+impl Limit {
+    /// In a word, for documents: `none`, `device`, `signalled`, `fragmented` or `silent`.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::NotSought => "none",
+            Self::Device { .. } => "device",
+            Self::Signalled { .. } => "signalled",
+            Self::Fragmented { .. } => "fragmented",
+            Self::Silent => "silent",
+        }
+    }
+}
+
 /// How probing ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -35,17 +74,15 @@ pub enum Outcome {
         size: u32,
         /// The largest packet that passes, where it was searched for and found.
         carries: Option<u32>,
-        /// What was heard about it; `None`: nothing, they vanish.
-        hint: Option<TooBig>,
+        /// Why not.
+        limit: Limit,
     },
-    /// A search found the largest packet that passes.
+    /// The largest packet that passes was found, or confirmed.
     Carries {
         /// Its size in bytes.
         mtu: u32,
-        /// Whether one byte more was seen not to pass; `false` where `mtu` is the upper end of the search.
-        verified_above: bool,
-        /// What was heard about larger ones; `None`: nothing, they vanish.
-        hint: Option<TooBig>,
+        /// Why one byte more does not.
+        limit: Limit,
     },
     /// The probes do not say.
     CannotTell {
@@ -75,6 +112,9 @@ pub enum CannotTell {
         /// How many of them were not acknowledged.
         lost: u32,
     },
+    /// The time or the datagrams that were allowed ran out.
+    #[error("stopped at the limit on time or datagrams, undecided")]
+    OutOfBudget,
 }
 
 impl Outcome {
@@ -82,26 +122,36 @@ impl Outcome {
     pub const fn is_proven(&self) -> bool {
         matches!(self, Self::Proven { .. })
     }
+
+    /// The largest packet that is known to pass, in bytes.
+    pub const fn mtu(&self) -> Option<u32> {
+        match self {
+            Self::Proven { size } => Some(*size),
+            Self::TooBig { carries, .. } => *carries,
+            Self::Carries { mtu, .. } => Some(*mtu),
+            Self::CannotTell { at_least, .. } => *at_least,
+        }
+    }
+
+    /// Why nothing larger passes, where that was found out.
+    pub const fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::TooBig { limit, .. } | Self::Carries { limit, .. } => Some(*limit),
+            Self::Proven { .. } | Self::CannotTell { .. } => None,
+        }
+    }
 }
 
-/// Why nothing above passes, as the end of a sentence that says what does.
-struct Because(Option<TooBig>);
-
-impl fmt::Display for Because {
+/// As the end of a sentence that says what does pass.
+impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None => f.write_str(" and drops more without a word"),
-            Some(TooBig {
-                mtu,
-                source: Source::Local,
-            }) => {
-                write!(f, " (this host sends no more than {mtu})")
-            }
-            Some(TooBig {
-                mtu,
-                source: Source::Router(address),
-            }) => {
-                write!(f, " ({address} reports an MTU of {mtu})")
+        match self {
+            Self::NotSought => f.write_str(" and perhaps more"),
+            Self::Silent => f.write_str(" and drops more without a word"),
+            Self::Device { mtu } => write!(f, " (this host sends no more than {mtu})"),
+            Self::Signalled { by, mtu } => write!(f, " ({by} reports an MTU of {mtu})"),
+            Self::Fragmented { largest } => {
+                write!(f, " (larger ones arrive in fragments of at most {largest})")
             }
         }
     }
@@ -114,32 +164,15 @@ impl fmt::Display for Outcome {
             Self::TooBig {
                 size,
                 carries: Some(mtu),
-                hint,
-            } => {
-                let because = Because(*hint);
-                write!(
-                    f,
-                    "{size} bytes do not pass: the path carries {mtu}{because}"
-                )
-            }
+                limit,
+            } => write!(f, "{size} bytes do not pass: the path carries {mtu}{limit}"),
             Self::TooBig {
                 size,
                 carries: None,
-                hint: Some(hint),
-            } => {
-                write!(f, "{size} bytes do not pass{}", Because(Some(*hint)))
-            }
-            Self::TooBig { size, .. } => write!(f, "{size} bytes do not pass"),
-            Self::Carries {
-                mtu,
-                verified_above: false,
-                ..
-            } => {
-                write!(f, "the path carries {mtu} and perhaps more")
-            }
-            Self::Carries { mtu, hint, .. } => {
-                write!(f, "the path carries {mtu}{}", Because(*hint))
-            }
+                limit: Limit::Silent | Limit::NotSought,
+            } => write!(f, "{size} bytes do not pass"),
+            Self::TooBig { size, limit, .. } => write!(f, "{size} bytes do not pass{limit}"),
+            Self::Carries { mtu, limit } => write!(f, "the path carries {mtu}{limit}"),
             Self::CannotTell {
                 reason,
                 at_least: Some(mtu),

@@ -1,39 +1,29 @@
-//! The machine: rounds of probes, each planned from what the ones before have shown.
+//! The machine for one flow: a proof, a search, or a comparison with another flow; rounds of probes, each planned
+//! from what the ones before have shown.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::config::{Config, Probe};
-use crate::evidence::{ERROR, ERROR_IN_SEARCH, Log};
-use crate::outcome::{CannotTell, Outcome, Source, TooBig};
+use crate::config::{Arrival, Config, Probe};
+use crate::evidence::{ERROR, ERROR_IN_SEARCH, Tally};
+use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
+use crate::rounds::Rounds;
 use crate::sizes::between;
-
-/// Consecutive rounds without a single answer after which nothing is there to answer.
-const SILENT_ROUNDS: usize = 3;
-/// At least one control probe is sent for this many others.
-const CONTROL_EVERY: usize = 8;
-/// Answers slower than half the wait stretch it, at most to this many times what was configured.
-const MAX_STRETCH: u32 = 8;
 
 /// Proves or searches a path MTU: see the crate's documentation for the loop around it.
 ///
 /// `now` is the time since any fixed moment, and never goes back.
 #[derive(Debug)]
 pub struct Prober {
-    config: Config,
+    rounds: Rounds,
     /// The largest size of interest: the one to prove, or the upper end of the search.
     high: u32,
-    /// Whether `high` is to be proven; a search may follow.
-    proof: bool,
     stage: Stage,
+    /// Whether `high` was to be proven first.
+    proof: bool,
     search: Option<Search>,
-    queue: VecDeque<(u32, bool)>,
-    log: Log,
-    wait: Duration,
-    deadline: Option<Duration>,
-    hint: Option<TooBig>,
-    /// The smallest size that this host refused to send.
-    refused: Option<u32>,
+    /// The largest chance that a size is called too big although it passes, where a search says so.
+    error: f64,
     outcome: Option<Outcome>,
 }
 
@@ -41,6 +31,8 @@ pub struct Prober {
 enum Stage {
     Proof,
     Search,
+    /// Whether the path carries this and no more.
+    Confirm(u32),
 }
 
 #[derive(Debug)]
@@ -66,6 +58,13 @@ impl Prober {
         Self::new(high, Stage::Search, Some(search), config)
     }
 
+    /// Asks whether the path carries `mtu` bytes and, where `high` is larger, no more: [`Outcome::Carries`] where it
+    /// is so (or where one byte more passes: then with [`Limit::NotSought`]), [`Outcome::TooBig`] where it carries
+    /// less.
+    pub fn confirm(mtu: u32, high: u32, config: Config) -> Self {
+        Self::new(high.max(mtu), Stage::Confirm(mtu), None, config)
+    }
+
     /// Lets a failed proof go on to search what the path does carry, from `low` bytes up, so that
     /// [`Outcome::TooBig`] can tell.
     #[must_use]
@@ -77,23 +76,24 @@ impl Prober {
         self
     }
 
+    /// Divides the chance of a wrong verdict by the number of probers whose verdicts are told together.
+    #[must_use]
+    pub fn among(mut self, probers: u32) -> Self {
+        self.error = ERROR_IN_SEARCH / f64::from(probers.max(1));
+        self
+    }
+
     fn new(high: u32, stage: Stage, search: Option<Search>, config: Config) -> Self {
         Self {
-            config: Config {
-                copies: config.copies.max(1),
+            rounds: Rounds::new(Config {
                 control_size: config.control_size.min(high),
                 ..config
-            },
+            }),
             high,
-            proof: stage == Stage::Proof,
             stage,
+            proof: stage == Stage::Proof,
             search,
-            queue: VecDeque::new(),
-            log: Log::default(),
-            wait: config.wait,
-            deadline: None,
-            hint: None,
-            refused: None,
+            error: ERROR_IN_SEARCH,
             outcome: None,
         }
     }
@@ -102,19 +102,19 @@ impl Prober {
     /// [`next_timeout`](Self::next_timeout), unless there is an [`outcome`](Self::outcome).
     pub fn poll_transmit(&mut self, now: Duration) -> Option<Probe> {
         self.on_timeout(now);
-        let (size, control) = self.queue.pop_front()?;
-        self.deadline = Some(now + self.wait);
-        Some(Probe {
-            id: self.log.sent(size, now),
-            size,
-            control,
-        })
+        self.rounds.transmit(now)
     }
 
     /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard: the end of the current round.
     pub fn next_timeout(&self) -> Option<Duration> {
-        self.deadline
-            .filter(|_| self.outcome.is_none() && self.queue.is_empty())
+        self.rounds
+            .deadline()
+            .filter(|_| self.outcome.is_none() && !self.is_due())
+    }
+
+    /// Whether [`poll_transmit`](Self::poll_transmit) has something to do now.
+    pub fn is_due(&self) -> bool {
+        self.outcome.is_none() && self.rounds.is_due()
     }
 
     /// How it ended, once it has.
@@ -124,190 +124,194 @@ impl Prober {
 
     /// Probes handed out so far.
     pub fn probes(&self) -> u32 {
-        self.log.probes()
+        self.rounds.log.probes()
     }
 
     /// Rounds begun so far.
     pub fn rounds(&self) -> u32 {
-        self.log.rounds()
+        self.rounds.log.rounds()
     }
 
-    /// The other end acknowledged a probe. Duplicates and late ones are welcome, unknown ids are ignored.
+    /// The other end acknowledged a probe that arrived whole. Duplicates and late ones are welcome, unknown ids are
+    /// ignored.
     pub fn on_acked(&mut self, probe: u64, now: Duration) {
-        let Some(sent) = self.log.answered(probe) else {
+        self.on_arrived(probe, Arrival::Whole, now);
+    }
+
+    /// The other end acknowledged a probe and told how it arrived. What arrives in fragments does not pass.
+    pub fn on_arrived(&mut self, probe: u64, arrival: Arrival, now: Duration) {
+        if !self.rounds.on_acked(probe, arrival, now) {
             return;
-        };
-        let slow = now.saturating_sub(sent) * 2;
-        if slow > self.wait {
-            let wait = slow.min(self.config.wait * MAX_STRETCH).max(self.wait);
-            self.deadline = self
-                .deadline
-                .map(|deadline| deadline + wait.saturating_sub(self.wait));
-            self.wait = wait;
         }
-        if self.log.largest_answered() >= Some(self.high) {
-            self.end(if self.proof {
-                Outcome::Proven { size: self.high }
-            } else {
-                Outcome::Carries {
+        let passes = self.rounds.log.largest_answered();
+        if passes >= Some(self.high) {
+            self.end(match self.stage {
+                Stage::Proof => Outcome::Proven { size: self.high },
+                _ => Outcome::Carries {
                     mtu: self.high,
-                    verified_above: false,
-                    hint: None,
-                }
+                    limit: Limit::NotSought,
+                },
+            });
+        } else if let Stage::Confirm(mtu) = self.stage
+            && passes > Some(mtu)
+        {
+            self.end(Outcome::Carries {
+                mtu: mtu + 1,
+                limit: Limit::NotSought,
             });
         }
     }
 
     /// A message said that a packet was too big. It guides the search and is kept for the outcome, never believed.
     pub fn on_too_big(&mut self, message: TooBig) {
-        if self.hint.is_none_or(|known| message.mtu < known.mtu) {
-            self.hint = Some(message);
-        }
+        self.rounds.on_too_big(message);
     }
 
     /// This host refused to send a probe because of its size (`EMSGSIZE`), and said its limit if it knows one. Nothing
     /// of that size or more will be sent.
     pub fn on_send_refused(&mut self, probe: u64, mtu: Option<u32>) {
-        let Some(size) = self.log.refused(probe) else {
+        let Some(size) = self.rounds.on_refused(probe, mtu) else {
             return;
         };
-        let below = size.saturating_sub(1);
-        self.on_too_big(TooBig {
-            mtu: mtu.map_or(below, |mtu| mtu.min(below)),
-            source: Source::Local,
-        });
-        self.refused = Some(self.refused.map_or(size, |known| known.min(size)));
-        self.queue.retain(|&(queued, _)| queued < size);
-        if size <= self.config.control_size {
+        if size <= self.rounds.control_size() {
             self.give_up(CannotTell::Refused);
-        } else if self.stage == Stage::Proof {
-            self.proof_failed();
+            return;
+        }
+        match self.stage {
+            Stage::Proof => self.proof_failed(),
+            Stage::Confirm(mtu) if size <= mtu => self.end(self.too_big_without_search(mtu)),
+            _ => {}
         }
     }
 
     /// Ends the round if it is over at `now`, and plans the next one.
     /// [`poll_transmit`](Self::poll_transmit) does this by itself.
     pub fn on_timeout(&mut self, now: Duration) {
-        if self.outcome.is_some() || !self.queue.is_empty() {
+        if self.outcome.is_some() || !self.rounds.is_over(now) {
             return;
         }
-        if self.log.rounds() > 0 {
-            let over = self.deadline.is_none_or(|deadline| now >= deadline);
-            if !over && !self.log.current_round_is_answered() {
-                return;
-            }
+        if self.rounds.log.rounds() > 0 {
             self.conclude();
         }
         if self.outcome.is_none() {
-            self.plan_round();
+            let sizes = self.sizes();
+            let deciding = self.stage != Stage::Proof && sizes.len() <= 2;
+            self.rounds.plan(&sizes, deciding);
         }
+    }
+
+    /// Ends it without an answer, unless it has one.
+    pub fn give_up(&mut self, reason: CannotTell) {
+        // A search that fails takes nothing back from the proof that failed before it.
+        let refuted = self.proof && self.stage == Stage::Search;
+        self.end(if refuted {
+            self.too_big_without_search(self.high)
+        } else {
+            Outcome::CannotTell {
+                reason,
+                at_least: self.rounds.log.largest_answered(),
+            }
+        });
+    }
+
+    /// The probes of sizes that are known to pass.
+    pub(crate) fn passing(&self) -> Tally {
+        self.rounds.log.passing()
     }
 
     /// The smallest size above what passes that is known or suspected not to.
     fn ceiling(&self) -> u32 {
-        let passes = self.log.largest_answered();
-        let refused = self.refused.filter(|&size| Some(size) > passes);
-        let known = [self.log.smallest_lost(), refused];
+        let passes = self.rounds.log.largest_answered();
+        let refused = self.rounds.refused().filter(|&size| Some(size) > passes);
+        let known = [self.rounds.log.smallest_lost(), refused];
         known.into_iter().flatten().min().unwrap_or(self.high + 1)
     }
 
+    fn is_too_big(&self, size: u32, error: f64) -> bool {
+        self.rounds.refused() == Some(size) || self.rounds.log.is_too_big(size, error)
+    }
+
     fn conclude(&mut self) {
-        if self.log.silent_rounds() >= SILENT_ROUNDS {
+        if self.rounds.hopeless() == Some(CannotTell::Silent) {
             self.give_up(CannotTell::Silent);
             return;
         }
         match self.stage {
-            Stage::Proof if self.log.is_too_big(self.high, ERROR) => self.proof_failed(),
-            Stage::Search => self.conclude_search(),
+            Stage::Proof if self.rounds.log.is_too_big(self.high, ERROR) => self.proof_failed(),
             Stage::Proof => {}
+            Stage::Search => self.conclude_search(),
+            Stage::Confirm(mtu) => self.conclude_comparison(mtu),
         }
-        if self.outcome.is_none() && self.log.rounds() >= self.config.max_rounds {
-            let passing = self.log.passing();
-            self.give_up(CannotTell::Undecided {
-                rounds: self.log.rounds(),
-                sent: passing.sent,
-                lost: passing.lost,
-            });
+        if self.outcome.is_none()
+            && let Some(reason) = self.rounds.hopeless()
+        {
+            self.give_up(reason);
         }
     }
 
     fn conclude_search(&mut self) {
-        let (ceiling, Some(mtu)) = (self.ceiling(), self.log.largest_answered()) else {
+        let (ceiling, Some(mtu)) = (self.ceiling(), self.rounds.log.largest_answered()) else {
             return;
         };
-        let sure = self.refused == Some(ceiling) || self.log.is_too_big(ceiling, ERROR_IN_SEARCH);
-        if ceiling == mtu + 1 && sure {
-            let hint = self.hint;
+        if ceiling == mtu + 1 && self.is_too_big(ceiling, self.error) {
+            let limit = self.rounds.limit_above(mtu);
             self.end(if self.proof {
                 Outcome::TooBig {
                     size: self.high,
                     carries: Some(mtu),
-                    hint,
+                    limit,
                 }
             } else {
-                Outcome::Carries {
-                    mtu,
-                    verified_above: true,
-                    hint,
-                }
+                Outcome::Carries { mtu, limit }
             });
+        }
+    }
+
+    fn conclude_comparison(&mut self, mtu: u32) {
+        let passes = self.rounds.log.largest_answered() >= Some(mtu);
+        if passes && self.is_too_big(mtu + 1, self.error) {
+            let limit = self.rounds.limit_above(mtu);
+            self.end(Outcome::Carries { mtu, limit });
+        } else if !passes && self.is_too_big(mtu, self.error) {
+            self.end(self.too_big_without_search(mtu));
         }
     }
 
     fn proof_failed(&mut self) {
         self.stage = Stage::Search;
         if self.search.is_none() {
-            self.end(self.too_big_without_search());
+            self.end(self.too_big_without_search(self.high));
         }
     }
 
-    fn too_big_without_search(&self) -> Outcome {
+    fn too_big_without_search(&self, size: u32) -> Outcome {
         Outcome::TooBig {
-            size: self.high,
+            size,
             carries: None,
-            hint: self.hint,
+            limit: self.rounds.limit_of(size),
         }
-    }
-
-    /// A search that fails takes nothing back from the proof that failed before it.
-    fn give_up(&mut self, reason: CannotTell) {
-        let refuted = self.proof && self.stage == Stage::Search;
-        self.end(if refuted {
-            self.too_big_without_search()
-        } else {
-            Outcome::CannotTell {
-                reason,
-                at_least: self.log.largest_answered(),
-            }
-        });
     }
 
     fn end(&mut self, outcome: Outcome) {
         self.outcome.get_or_insert(outcome);
-        self.queue.clear();
+        self.rounds.stop();
     }
 
-    /// Copies are spread over the round, so that a burst of loss does not take all of one size, and controls are put
-    /// between them.
-    fn plan_round(&mut self) {
-        self.log.start_round();
-        let sizes: Vec<u32> = match (self.stage, &self.search) {
+    /// What the next round asks for.
+    fn sizes(&self) -> Vec<u32> {
+        match (self.stage, &self.search) {
             (Stage::Search, Some(search)) => self.candidates(search).into_iter().collect(),
-            _ => vec![self.high],
-        };
-        let control = (self.config.control_size, true);
-        for _ in 0..self.config.copies {
-            for sizes in sizes.chunks(CONTROL_EVERY) {
-                self.queue.push_back(control);
-                self.queue.extend(sizes.iter().map(|&size| (size, false)));
+            (Stage::Confirm(mtu), _) => {
+                let above = (mtu < self.high && self.rounds.refused().is_none()).then_some(mtu + 1);
+                std::iter::once(mtu).chain(above).collect()
             }
-            self.queue.push_back(control);
+            _ => vec![self.high],
         }
     }
 
     fn candidates(&self, search: &Search) -> BTreeSet<u32> {
         let ceiling = self.ceiling();
-        let passes = self.log.largest_answered().unwrap_or(0);
+        let passes = self.rounds.log.largest_answered().unwrap_or(0);
         if ceiling == passes + 1 {
             return BTreeSet::from([passes, ceiling]);
         }
@@ -317,9 +321,9 @@ impl Prober {
             passes
         };
         let hinted = self
-            .hint
-            .into_iter()
-            .flat_map(|hint| [hint.mtu, hint.mtu.saturating_add(1)]);
+            .rounds
+            .hints()
+            .flat_map(|mtu| [mtu, mtu.saturating_add(1)]);
         // One more than what passes: if a likely size was right, this is the last to be shown.
         let likely = search.likely.iter().copied();
         likely

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+pub(crate) use path::Random;
 use path::{Path, Run};
 use proptest::prelude::*;
 
-use crate::{CannotTell, Config, Outcome, Prober, Source, TooBig, likely_sizes};
+use crate::{CannotTell, Config, Limit, Outcome, Prober, likely_sizes};
 
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
@@ -59,7 +60,7 @@ fn one_byte_too_many_is_too_big_after_two_rounds() {
     let expected = Outcome::TooBig {
         size: 1501,
         carries: None,
-        hint: None,
+        limit: Limit::Silent,
     };
     assert_eq!(run.outcome, expected);
     assert_eq!((run.rounds, run.sent.len()), (2, 18));
@@ -90,16 +91,14 @@ fn every_path_mtu_is_found_exactly_in_at_most_five_rounds() {
         let run = search(&Path::new(mtu));
         let expected = Outcome::Carries {
             mtu,
-            verified_above: true,
-            hint: None,
+            limit: Limit::Silent,
         };
         assert_eq!(run.outcome, expected);
         assert!(run.rounds <= 5, "{mtu}: {} rounds", run.rounds);
     }
     let expected = Outcome::Carries {
         mtu: 9216,
-        verified_above: false,
-        hint: None,
+        limit: Limit::NotSought,
     };
     assert_eq!(search(&Path::new(9216)).outcome, expected);
 }
@@ -122,14 +121,12 @@ fn a_routers_message_leads_straight_to_the_size_and_is_kept() {
         ..Path::new(1477)
     };
     let run = search(&path);
-    let hint = Some(TooBig {
-        mtu: 1477,
-        source: Source::Router(ROUTER),
-    });
     let expected = Outcome::Carries {
         mtu: 1477,
-        verified_above: true,
-        hint,
+        limit: Limit::Signalled {
+            by: ROUTER,
+            mtu: 1477,
+        },
     };
     assert_eq!(run.outcome, expected);
     assert!(run.rounds <= 3, "{} rounds", run.rounds);
@@ -320,7 +317,7 @@ proptest! {
                 Some((0, id, _)) => prober.on_acked(id, now),
                 Some((1, id, mtu)) => prober.on_send_refused(id, Some(mtu)),
                 Some((2, id, _)) => prober.on_send_refused(id, None),
-                Some((_, _, mtu)) => prober.on_too_big(TooBig { mtu, source: Source::Router(ROUTER) }),
+                Some((_, _, mtu)) => prober.on_too_big(crate::TooBig { mtu, source: crate::Source::Router(ROUTER) }),
                 None => {}
             }
             if prober.outcome().is_some() {

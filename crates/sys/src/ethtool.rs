@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+const ETHTOOL_GRINGPARAM: u32 = 0x10;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
@@ -26,6 +28,32 @@ pub struct FeatureState {
     pub active: bool,
     /// Can be changed by the user (`ethtool -k` prints the others as `[fixed]`).
     pub changeable: bool,
+}
+
+/// A device's descriptor rings: packets it can hold, in use and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rings {
+    /// Received packets.
+    pub rx: u32,
+    /// At most.
+    pub rx_max: u32,
+    /// Packets to send.
+    pub tx: u32,
+    /// At most.
+    pub tx_max: u32,
+}
+
+/// A device's queues, each with an interrupt of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Channels {
+    /// For receiving only.
+    pub rx: u32,
+    /// For sending only.
+    pub tx: u32,
+    /// For both.
+    pub combined: u32,
+    /// For both, at most.
+    pub combined_max: u32,
 }
 
 /// A handle for the devices of the namespace it was opened in.
@@ -105,6 +133,38 @@ impl Ethtool {
             }
         }
         self.call(device, &mut words)
+    }
+
+    /// The device's rings (struct ethtool_ringparam).
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where it has none.
+    pub fn rings(&self, device: &str) -> io::Result<Rings> {
+        let mut words = [0; 9];
+        words[0] = ETHTOOL_GRINGPARAM;
+        self.call(device, &mut words)?;
+        Ok(Rings {
+            rx_max: words[1],
+            tx_max: words[4],
+            rx: words[5],
+            tx: words[8],
+        })
+    }
+
+    /// The device's queues (struct ethtool_channels).
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where its driver does not tell.
+    pub fn channels(&self, device: &str) -> io::Result<Channels> {
+        let mut words = [0; 9];
+        words[0] = ETHTOOL_GCHANNELS;
+        self.call(device, &mut words)?;
+        Ok(Channels {
+            combined_max: words[4],
+            rx: words[5],
+            tx: words[6],
+            combined: words[8],
+        })
     }
 
     fn names(&self, device: &str) -> io::Result<Vec<String>> {

@@ -52,6 +52,13 @@ impl Netns {
     }
 }
 
+/// A namespace's file, such as /proc/PID/ns/net or one in /run/netns, opened by the caller.
+impl From<File> for Netns {
+    fn from(file: File) -> Self {
+        Self { file }
+    }
+}
+
 impl AsFd for Netns {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

@@ -12,6 +12,7 @@ mod capture;
 mod datagrams;
 mod error_queue;
 mod options;
+mod probing;
 mod tcp;
 mod zero_copy;
 
@@ -30,6 +31,9 @@ pub use error_queue::{
 pub use options::{
     dscp, receive_discarding, set_busy_poll, set_dscp, set_max_pacing_rate, set_udp_gro,
     set_udp_segment,
+};
+pub use probing::{
+    Arrived, QuotedError, enable_fragment_size, read_quoted_error, receive_arrived, set_hop_limit,
 };
 pub use tcp::{
     CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, send, set_congestion,

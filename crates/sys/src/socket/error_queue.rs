@@ -98,7 +98,7 @@ pub fn read_error_queue(fd: &impl AsFd) -> io::Result<Option<QueuedError>> {
     })
 }
 
-fn decode(error: &libc::sock_extended_err, offender: Option<IpAddr>) -> QueuedError {
+pub(super) fn decode(error: &libc::sock_extended_err, offender: Option<IpAddr>) -> QueuedError {
     let errno = error.ee_errno as i32;
     QueuedError {
         errno,
@@ -114,12 +114,12 @@ fn decode(error: &libc::sock_extended_err, offender: Option<IpAddr>) -> QueuedEr
 }
 
 /// The kernel leaves the family at `AF_UNSPEC` where there is no offender.
-fn v4(from: libc::sockaddr_in) -> Option<IpAddr> {
+pub(super) fn v4(from: libc::sockaddr_in) -> Option<IpAddr> {
     (i32::from(from.sin_family) == libc::AF_INET)
         .then(|| Ipv4Addr::from(u32::from_be(from.sin_addr.s_addr)).into())
 }
 
-fn v6(from: libc::sockaddr_in6) -> Option<IpAddr> {
+pub(super) fn v6(from: libc::sockaddr_in6) -> Option<IpAddr> {
     (i32::from(from.sin6_family) == libc::AF_INET6)
         .then(|| Ipv6Addr::from(from.sin6_addr.s6_addr).to_canonical())
 }

@@ -1,0 +1,221 @@
+//! The jumbo checklist: what must be set for guests of a certain MTU, and which of it is done, missing, or not
+//! visible from the hosts. After "Jumbo frames and VXLAN performance" (vswitchzero.com), whose list is for guests of
+//! 8900 bytes over VXLAN: every physical switch, router and device between the tunnel's ends at 9000 or more; the
+//! virtual switch at 9000; the tunnel's ends at 9000; edge and distributed routers at 9000, though the guests' size
+//! suffices; the guests that want large frames at 8900.
+
+use serde::Serialize;
+
+use crate::judge::other_end;
+use crate::snapshot::{Device, HostStack, Namespace};
+
+/// Whether something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It is.
+    Done,
+    /// It is not.
+    Missing,
+    /// It cannot be seen from the hosts.
+    CannotSee,
+}
+
+impl State {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Missing => "missing",
+            Self::CannotSee => "cannot see",
+        }
+    }
+}
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Item {
+    /// Stable name in kebab case.
+    pub id: &'static str,
+    /// What must be.
+    pub what: String,
+    /// Whether it is.
+    pub state: State,
+    /// What was seen, or what would show it.
+    pub evidence: String,
+}
+
+/// What is wanted, and what probes have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// What guests are to send, bytes.
+    pub guest_mtu: u32,
+    /// What that takes of the underlay, bytes.
+    pub underlay_mtu: u32,
+    /// The largest packet that was proven to pass the underlay in every direction and on every flow, bytes; `None`:
+    /// not probed.
+    pub proven: Option<u32>,
+}
+
+/// The list for one host.
+pub fn checklist(stack: &HostStack, wanted: Wanted) -> Vec<Item> {
+    vec![
+        path(wanted),
+        virtual_switch(stack, wanted),
+        tunnel_ends(stack, wanted),
+        routers(stack, wanted),
+        guests(stack, wanted),
+    ]
+}
+
+/// Done where every one of the devices has the MTU; the list of those that have not is the evidence.
+fn all_of<'a>(
+    id: &'static str,
+    what: String,
+    least: u32,
+    devices: impl Iterator<Item = (&'a Namespace, &'a Device)>,
+    none: &str,
+) -> Item {
+    let (mut seen, mut small) = (0, Vec::new());
+    for (namespace, device) in devices {
+        seen += 1;
+        if device.mtu < least {
+            small.push(format!(
+                "{} ({}) has {}",
+                device.name, namespace.label, device.mtu
+            ));
+        }
+    }
+    let (state, evidence) = match (seen, small.is_empty()) {
+        (0, _) => (State::CannotSee, none.to_owned()),
+        (_, true) => (State::Done, format!("{seen} devices")),
+        (_, false) => (State::Missing, small.join(", ")),
+    };
+    Item {
+        id,
+        what,
+        state,
+        evidence,
+    }
+}
+
+fn every(stack: &HostStack) -> impl Iterator<Item = (&Namespace, &Device)> {
+    stack.namespaces.iter().flat_map(|namespace| {
+        namespace
+            .devices
+            .iter()
+            .filter(|device| device.up && !device.loopback)
+            .map(move |device| (namespace, device))
+    })
+}
+
+fn path(wanted: Wanted) -> Item {
+    let what = format!(
+        "every switch and router between the tunnel's ends carries {} bytes",
+        wanted.underlay_mtu
+    );
+    let (state, evidence) = match wanted.proven {
+        None => (
+            State::CannotSee,
+            "no probe was sent: a configuration does not show it".to_owned(),
+        ),
+        Some(mtu) if mtu >= wanted.underlay_mtu => {
+            (State::Done, format!("{mtu} bytes were acknowledged"))
+        }
+        Some(mtu) => (
+            State::Missing,
+            format!("only {mtu} bytes were acknowledged"),
+        ),
+    };
+    Item {
+        id: "physical-path",
+        what,
+        state,
+        evidence,
+    }
+}
+
+fn virtual_switch(stack: &HostStack, wanted: Wanted) -> Item {
+    let ports = every(stack).filter(|(namespace, device)| {
+        device.kind == "bridge"
+            || (device.tunnel.is_none()
+                && device
+                    .controller
+                    .and_then(|index| namespace.device(index))
+                    .is_some_and(|controller| controller.kind == "bridge"))
+    });
+    all_of(
+        "virtual-switch",
+        format!(
+            "the virtual switch and its ports take {} bytes",
+            wanted.guest_mtu
+        ),
+        wanted.guest_mtu,
+        ports,
+        "no Linux bridge here; another host's, or a hypervisor's switch, is not visible",
+    )
+}
+
+fn tunnel_ends(stack: &HostStack, wanted: Wanted) -> Item {
+    let under = stack.namespaces.iter().flat_map(|namespace| {
+        let remotes = namespace
+            .devices
+            .iter()
+            .filter_map(|device| device.tunnel.as_ref())
+            .flat_map(|tunnel| &tunnel.remotes);
+        remotes
+            .filter_map(|remote| namespace.device(remote.device?))
+            .map(move |device| (namespace, device))
+    });
+    all_of(
+        "tunnel-ends",
+        format!(
+            "the devices that tunnels leave through take {} bytes",
+            wanted.underlay_mtu
+        ),
+        wanted.underlay_mtu,
+        under,
+        "no tunnel with a known other end here",
+    )
+}
+
+fn routers(stack: &HostStack, wanted: Wanted) -> Item {
+    // A namespace that forwards between guests; the underlay's routers are part of the path.
+    let routing = every(stack).filter(|(namespace, device)| {
+        namespace.number("ipv4.ip_forward") == Some(1)
+            && device.tunnel.is_none()
+            && !device.physical
+            && device.controller.is_none()
+            && !device.addresses.is_empty()
+    });
+    all_of(
+        "virtual-routers",
+        format!(
+            "edge and distributed routers' interfaces take {} bytes",
+            wanted.guest_mtu
+        ),
+        wanted.guest_mtu,
+        routing,
+        "no router here; an edge elsewhere is not visible",
+    )
+}
+
+fn guests(stack: &HostStack, wanted: Wanted) -> Item {
+    let ends = every(stack).filter_map(|(namespace, device)| {
+        let bridged = device
+            .controller
+            .and_then(|index| namespace.device(index))
+            .is_some_and(|controller| controller.kind == "bridge");
+        other_end(stack, device).filter(|_| bridged)
+    });
+    all_of(
+        "guests",
+        format!(
+            "the guests that want large frames have an MTU of {}",
+            wanted.guest_mtu
+        ),
+        wanted.guest_mtu,
+        ends,
+        "no guest's own device is visible: look inside the virtual machines",
+    )
+}

@@ -1,0 +1,249 @@
+//! What can be found: every id once, with its severity and what it says in a line. docs/check.md has a section for each.
+
+use serde::{Deserialize, Serialize};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// No fault; it costs something, or is worth knowing beside a fault.
+    Info,
+    /// It works, and will not under some conditions that the evidence names.
+    Warning,
+    /// Packets that hosts may send are lost or refused.
+    Error,
+}
+
+impl Severity {
+    /// In one word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Something that was found on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Stable name in kebab case: one of [`FINDINGS`].
+    pub id: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The host's name, with the namespace where it is not the host's own.
+    pub host: String,
+    /// The device; `None`: the host itself.
+    pub device: Option<String>,
+    /// What was read, with its numbers.
+    pub evidence: String,
+    /// The commands that fix it, in order; comments (`# ...`) say what has no command.
+    pub fix: Vec<String>,
+}
+
+/// A kind of finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FindingKind {
+    /// Stable name in kebab case.
+    pub id: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// In a line.
+    pub title: &'static str,
+}
+
+const fn kind(id: &'static str, severity: Severity, title: &'static str) -> FindingKind {
+    FindingKind {
+        id,
+        severity,
+        title,
+    }
+}
+
+use Severity::{Error, Info, Warning};
+
+/// Every kind of finding that [`judge`](crate::judge()) can make.
+pub const FINDINGS: &[FindingKind] = &[
+    kind(
+        "veth-ends-differ",
+        Error,
+        "the two ends of a veth have different MTUs",
+    ),
+    kind(
+        "bridge-port-smaller",
+        Error,
+        "a bridge port takes less than what its bridge or another port sends",
+    ),
+    kind(
+        "guest-larger-than-tunnel",
+        Error,
+        "guests on a bridge send more than its tunnel port takes",
+    ),
+    kind(
+        "bond-member-differs",
+        Error,
+        "a member of a bond or team has another MTU than the bond",
+    ),
+    kind(
+        "upper-exceeds-lower",
+        Error,
+        "a device has a larger MTU than the one it stands on",
+    ),
+    kind(
+        "tunnel-exceeds-underlay",
+        Error,
+        "a tunnel's packets are larger than what its underlay carries",
+    ),
+    kind(
+        "tunnel-exceeds-tunnel",
+        Error,
+        "a tunnel inside a tunnel: the inner one does not count the outer one's overhead",
+    ),
+    kind(
+        "tunnel-uses-narrower-device",
+        Error,
+        "a tunnel is sized for the default route's device, but its packets leave through a smaller one",
+    ),
+    kind(
+        "geneve-options-not-counted",
+        Error,
+        "a Geneve network's MTU leaves no room for the options that its packets carry",
+    ),
+    kind(
+        "inner-vlan-not-counted",
+        Error,
+        "tagged frames through a tunnel whose MTU leaves no room for the tag",
+    ),
+    kind(
+        "tunnel-without-route",
+        Warning,
+        "there is no route to a tunnel's other end",
+    ),
+    kind(
+        "tunnel-smaller-than-fits",
+        Info,
+        "a tunnel's MTU is smaller than its underlay allows",
+    ),
+    kind(
+        "overhead-counted-twice",
+        Info,
+        "the overhead of a tunnel was subtracted twice",
+    ),
+    kind(
+        "ipv6-below-1280",
+        Error,
+        "a device of an IPv6 network has an MTU below 1280",
+    ),
+    kind(
+        "ovs-mtu-request-unmet",
+        Warning,
+        "Open vSwitch was asked for an MTU that the interface has not got",
+    ),
+    kind(
+        "cached-exception",
+        Warning,
+        "somebody reported a smaller MTU on the way to a destination",
+    ),
+    kind(
+        "route-mtu-locked",
+        Warning,
+        "a route's MTU is locked: path-MTU discovery is off for it",
+    ),
+    kind(
+        "route-mtu-smaller",
+        Info,
+        "a route's MTU is smaller than its device's",
+    ),
+    kind(
+        "pmtu-discovery-off",
+        Warning,
+        "path-MTU discovery is switched off",
+    ),
+    kind(
+        "min-pmtu-above-device",
+        Warning,
+        "too-big messages are not believed down to a size that a device has",
+    ),
+    kind(
+        "tcp-mtu-probing-off",
+        Info,
+        "TCP does not find out by itself that its large segments vanish",
+    ),
+    kind(
+        "mss-clamp-hides",
+        Info,
+        "a rule makes TCP smaller, so that a fault shows with other protocols only",
+    ),
+    kind(
+        "mss-clamp-too-large",
+        Warning,
+        "a rule sets a TCP segment size that the smallest tunnel does not carry",
+    ),
+    kind(
+        "lro-while-forwarding",
+        Error,
+        "a device merges received packets (LRO) that are then forwarded",
+    ),
+    kind(
+        "tunnel-segmentation-off",
+        Info,
+        "a card could cut tunnelled packets itself, and that is off",
+    ),
+    kind(
+        "tunnel-checksum-segmentation-off",
+        Info,
+        "a card could cut tunnelled packets with an outer checksum itself, and that is off",
+    ),
+    kind(
+        "gro-off",
+        Info,
+        "received packets of a tunnel's underlay are not merged",
+    ),
+    kind(
+        "zero-checksum6-one-way",
+        Warning,
+        "a tunnel over IPv6 sends without checksum and does not take what comes without, or the reverse",
+    ),
+    kind(
+        "one-receive-queue",
+        Info,
+        "everything that a card receives is handled by one core",
+    ),
+    kind(
+        "receive-ring-overruns",
+        Warning,
+        "a card lost packets for want of receive descriptors, and could have more",
+    ),
+    kind(
+        "impairment-qdisc",
+        Warning,
+        "a queueing discipline that loses or delays on purpose",
+    ),
+];
+
+/// The kind with this id.
+pub fn kind_of(id: &str) -> Option<&'static FindingKind> {
+    FINDINGS.iter().find(|kind| kind.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_kebab_case_and_each_is_there_once() {
+        for (at, kind) in FINDINGS.iter().enumerate() {
+            assert!(
+                kind.id
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            );
+            assert!(
+                FINDINGS[..at].iter().all(|other| other.id != kind.id),
+                "{}",
+                kind.id
+            );
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Reading a host. Nothing is changed: netlink dumps and lookups, ethtool's getters, files, and two programs that
+//! list rules.
+
+mod firewall;
+mod links;
+mod namespaces;
+mod netlink;
+mod ovsdb;
+mod queues;
+mod routes;
+mod tunnels;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use wirecost_sys::ethtool::Ethtool;
+use wirecost_sys::namespace::Netns;
+
+use crate::snapshot::{Enter, HostStack, Namespace, Peer, Unread, VERSION};
+use netlink::Netlink;
+
+/// What decides over large packets, below `net.`.
+const SYSCTLS: &[&str] = &[
+    "ipv4.ip_forward",
+    "ipv4.ip_no_pmtu_disc",
+    "ipv4.tcp_mtu_probing",
+    "ipv4.tcp_base_mss",
+    "ipv4.tcp_min_snd_mss",
+    "ipv4.route.min_pmtu",
+    "ipv4.route.mtu_expires",
+    "ipv4.icmp_ratelimit",
+    "ipv4.fib_multipath_hash_policy",
+    "ipv6.conf.all.forwarding",
+    "ipv6.conf.all.disable_ipv6",
+    "ipv6.fib_multipath_hash_policy",
+    "bridge.bridge-nf-call-iptables",
+];
+
+/// Namespaces that are followed; a host of a thousand containers is not read whole.
+const MOST_NAMESPACES: usize = 128;
+/// The programs that list rules are started for so many of them.
+const MOST_RULE_SETS: usize = 4;
+
+/// One namespace under way.
+struct Reading {
+    netns: Netns,
+    /// Whether the calling thread is in it already.
+    own: bool,
+    netlink: Netlink,
+    namespace: Namespace,
+    /// The other ends of its veths: position of the device, index there, number of the namespace there.
+    other_ends: Vec<(usize, u32, Option<i32>)>,
+}
+
+/// Does something in a namespace. The own one is not entered: even that takes `CAP_SYS_ADMIN`
+/// (net/core/net_namespace.c, `netns_install`), and a plain user may read what is there.
+fn inside<T>(netns: &Netns, own: bool, work: impl FnOnce() -> T) -> io::Result<T> {
+    if own { Ok(work()) } else { netns.within(work) }
+}
+
+/// Reads the namespace that the calling thread is in, and those that its veths lead to, as far as this process may
+/// enter them. `host` is what the host is to be called.
+///
+/// # Errors
+/// Where not even the devices can be listed. Everything else that cannot be read is named in
+/// [`HostStack::unread`].
+pub fn gather(host: &str) -> io::Result<HostStack> {
+    let mut unread = Vec::new();
+    let own = read(Netns::current()?, ("host", Enter::Here), true, &mut unread)?;
+    let mut readings = vec![own];
+    let mut at = 0;
+    while at < readings.len() {
+        follow(at, &mut readings, &mut unread);
+        at += 1;
+    }
+    link_peers(&mut readings);
+    for (at, reading) in readings.iter_mut().enumerate().take(MOST_RULE_SETS) {
+        let forwards = reading.namespace.number("ipv4.ip_forward") == Some(1);
+        if at > 0 && !forwards {
+            continue;
+        }
+        match inside(&reading.netns, reading.own, firewall::read)
+            .map_err(|error| error.to_string())
+            .flatten()
+        {
+            Ok(clamps) => reading.namespace.mss_clamps = Some(clamps),
+            Err(why) => unread.push(Unread {
+                what: format!("rules that change TCP's MSS ({})", reading.namespace.label),
+                why,
+            }),
+        }
+    }
+    let ovs = open_vswitch(&mut readings[0], &mut unread);
+    Ok(HostStack {
+        version: VERSION,
+        host: host.to_owned(),
+        namespaces: readings
+            .into_iter()
+            .map(|reading| reading.namespace)
+            .collect(),
+        ovs,
+        cpus: online(),
+        unread,
+    })
+}
+
+fn read(
+    netns: Netns,
+    (label, enter): (&str, Enter),
+    own: bool,
+    unread: &mut Vec<Unread>,
+) -> io::Result<Reading> {
+    let (netlink, ethtool, sysctls) = inside(&netns, own, || {
+        (Netlink::open(), Ethtool::open(), sysctls())
+    })?;
+    let (mut netlink, ethtool) = (netlink?, ethtool?);
+    let links = links::read(&mut netlink)?;
+    let table = routes::read(&mut netlink).unwrap_or_else(|error| {
+        unread.push(Unread {
+            what: format!("routes ({label})"),
+            why: error.to_string(),
+        });
+        routes::Routes::default()
+    });
+    let forwarding = routes::forwarding(&mut netlink);
+    let mut devices = Vec::new();
+    let mut other_ends = Vec::new();
+    for mut link in links {
+        queues::read(&ethtool, own, &mut link.device);
+        if let Some(tunnel) = &mut link.device.tunnel {
+            let index = link.device.index;
+            let named = link.remotes.iter().copied();
+            let learned = forwarding
+                .iter()
+                .filter(|(device, _)| *device == index)
+                .map(|(_, address)| *address);
+            let remotes: BTreeSet<_> = named.chain(learned).collect();
+            tunnel.remotes = remotes
+                .into_iter()
+                .map(|address| routes::towards(&mut netlink, address))
+                .collect();
+        }
+        if let Some((index, number)) = link.other_end {
+            other_ends.push((devices.len(), index, number));
+        }
+        devices.push(link.device);
+    }
+    Ok(Reading {
+        netns,
+        own,
+        netlink,
+        namespace: Namespace {
+            label: label.to_owned(),
+            enter,
+            devices,
+            route_mtus: table.mtus,
+            exceptions: table.exceptions,
+            sysctls,
+            mss_clamps: None,
+            default_device: table.default_device,
+        },
+        other_ends,
+    })
+}
+
+/// Processors of the machine, however few of them this process may use: `0-7,9`.
+fn online() -> u32 {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    };
+    text.trim().split(',').filter_map(count).sum()
+}
+
+/// /proc/sys/net shows the namespace of whoever reads it.
+fn sysctls() -> BTreeMap<String, String> {
+    let path = |name: &str| format!("/proc/sys/net/{}", name.replace('.', "/"));
+    SYSCTLS
+        .iter()
+        .filter_map(|name| {
+            let value = fs::read_to_string(path(name)).ok()?;
+            Some(((*name).to_owned(), value.trim().to_owned()))
+        })
+        .collect()
+}
+
+/// Reads the namespaces that veths of the one at `at` lead to, and that were not read yet.
+fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Unread>) {
+    let mut wanted: BTreeSet<i32> = readings[at]
+        .other_ends
+        .iter()
+        .filter_map(|(_, _, number)| *number)
+        .collect();
+    for position in 0..readings.len() {
+        let descriptor = readings[position].netns.as_raw_fd();
+        if let Some(number) = namespaces::number_of(&mut readings[at].netlink, descriptor) {
+            wanted.remove(&number);
+        }
+    }
+    if wanted.is_empty() {
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for candidate in namespaces::candidates() {
+        if wanted.is_empty() || readings.len() >= MOST_NAMESPACES {
+            break;
+        }
+        let identity = fs::metadata(&candidate.path).ok().map(|about| {
+            use std::os::unix::fs::MetadataExt;
+            (about.dev(), about.ino())
+        });
+        let Some(identity) = identity else { continue };
+        if !seen.insert(identity) {
+            continue;
+        }
+        let Ok(file) = namespaces::open(&candidate) else {
+            continue;
+        };
+        let descriptor = namespaces::number(&file);
+        let Some(number) = namespaces::number_of(&mut readings[at].netlink, descriptor) else {
+            continue;
+        };
+        if !wanted.contains(&number) {
+            continue;
+        }
+        let label = (candidate.label.as_str(), candidate.enter);
+        match read(Netns::from(file), label.clone(), false, unread) {
+            Ok(reading) => {
+                wanted.remove(&number);
+                readings.push(reading);
+            }
+            Err(error) => unread.push(Unread {
+                what: format!("the namespace of {}", label.0),
+                why: format!("{error}; entering it needs CAP_SYS_ADMIN over it"),
+            }),
+        }
+    }
+    if !wanted.is_empty() {
+        unread.push(Unread {
+            what: format!(
+                "{} namespace(s) that veths of {} lead to",
+                wanted.len(),
+                readings[at].namespace.label
+            ),
+            why: "no process that can be seen is in it; as root of the machine more is visible"
+                .into(),
+        });
+    }
+}
+
+/// Gives every veth its other end.
+fn link_peers(readings: &mut [Reading]) {
+    for at in 0..readings.len() {
+        let mut positions: BTreeMap<i32, usize> = BTreeMap::new();
+        for position in 0..readings.len() {
+            let descriptor = readings[position].netns.as_raw_fd();
+            if let Some(number) = namespaces::number_of(&mut readings[at].netlink, descriptor) {
+                positions.insert(number, position);
+            }
+        }
+        let reading = &mut readings[at];
+        for (device, index, number) in &reading.other_ends {
+            reading.namespace.devices[*device].peer = Some(Peer {
+                namespace: number.map_or(Some(at), |number| positions.get(&number).copied()),
+                index: *index,
+            });
+        }
+    }
+}
+
+/// Open vSwitch, where its devices are in this namespace.
+fn open_vswitch(own: &mut Reading, unread: &mut Vec<Unread>) -> Option<crate::snapshot::Ovs> {
+    let socket = ovsdb::socket()?;
+    let mut ovs = match ovsdb::read(&socket) {
+        Ok(ovs) => ovs,
+        Err(error) => {
+            unread.push(Unread {
+                what: format!("Open vSwitch's database ({})", socket.display()),
+                why: format!("{error}; root may read it"),
+            });
+            return None;
+        }
+    };
+    let is_here = |name: &str| {
+        own.namespace
+            .devices
+            .iter()
+            .any(|device| device.name == name)
+    };
+    if !ovs.bridges.is_empty() && !ovs.bridges.iter().any(|bridge| is_here(&bridge.name)) {
+        unread.push(Unread {
+            what: "Open vSwitch".into(),
+            why: "it runs, but its bridges are in another namespace".into(),
+        });
+        return None;
+    }
+    for bridge in &mut ovs.bridges {
+        for interface in &mut bridge.interfaces {
+            let remote = interface.options.get("remote_ip");
+            interface.remote = remote
+                .and_then(|remote| remote.parse().ok())
+                .map(|address| routes::towards(&mut own.netlink, address));
+        }
+    }
+    Some(ovs)
+}

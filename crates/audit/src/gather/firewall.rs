@@ -1,0 +1,168 @@
+//! Rules that change TCP's MSS, as nft and iptables print them. Both are asked to list, never to change.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::snapshot::MssClamp;
+
+/// Longer than any listing takes; a rule set of that size is not worth a hanging check.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The rules of the calling thread's namespace; the error says which program is missing or refused.
+pub(super) fn read() -> Result<Vec<MssClamp>, String> {
+    let nft = output("nft", &["-j", "list", "ruleset"]).map(|text| nft_clamps(&text));
+    let iptables = [
+        ("iptables-save", "iptables"),
+        ("ip6tables-save", "ip6tables"),
+    ]
+    .map(|(program, from)| output(program, &[]).map(|text| iptables_clamps(from, &text)));
+    let [four, six] = iptables;
+    match (nft, four) {
+        (Err(nft), Err(iptables)) => Err(format!("nft: {nft}; iptables-save: {iptables}")),
+        (nft, four) => {
+            let mut clamps: Vec<_> = nft.unwrap_or_default();
+            for more in [four, six].into_iter().flatten().flatten() {
+                // iptables-nft shows the same rule to both programs.
+                if !clamps
+                    .iter()
+                    .any(|known| known.mss == more.mss && known.from == "nft")
+                {
+                    clamps.push(more);
+                }
+            }
+            Ok(clamps)
+        }
+    }
+}
+
+/// What a program prints, if it ends well and in time.
+fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let directories = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+    let path = directories
+        .iter()
+        .map(|directory| std::path::Path::new(directory).join(program))
+        .find(|path| path.exists())
+        .ok_or("not installed")?;
+    let mut child = Command::new(path)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let reader = child.stdout.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            pipe.read_to_string(&mut text).map(|_| text)
+        })
+    });
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) => break status,
+            None if began.elapsed() > PATIENCE => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("no answer within {} s", PATIENCE.as_secs()));
+            }
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
+    if !status.success() {
+        return Err("refused (it needs CAP_NET_ADMIN)".into());
+    }
+    reader
+        .and_then(|reader| reader.join().ok()?.ok())
+        .ok_or_else(|| "its output is no text".into())
+}
+
+/// From `nft -j list ruleset`: a `mangle` of the TCP option `maxseg` (libnftables-json(5)).
+pub(super) fn nft_clamps(text: &str) -> Vec<MssClamp> {
+    let Ok(document) = serde_json::from_str::<Value>(text) else {
+        return Vec::new();
+    };
+    let objects = document["nftables"].as_array().cloned().unwrap_or_default();
+    let rules = objects.iter().filter_map(|object| object.get("rule"));
+    rules.filter_map(nft_clamp).collect()
+}
+
+fn nft_clamp(rule: &Value) -> Option<MssClamp> {
+    let mangle = rule["expr"].as_array()?.iter().find_map(|expression| {
+        let mangle = expression.get("mangle")?;
+        let option = &mangle["key"]["tcp option"];
+        (option["name"] == "maxseg").then_some(mangle)
+    })?;
+    let value = &mangle["value"];
+    let mss = value.as_u64().map(|mss| mss as u32);
+    let to = mss.map_or_else(|| "rt mtu".to_owned(), |mss| mss.to_string());
+    let name = |key: &str| rule[key].as_str().unwrap_or("?").to_owned();
+    Some(MssClamp {
+        from: "nft".into(),
+        rule: format!(
+            "{} {} {}: tcp option maxseg size set {to}",
+            name("family"),
+            name("table"),
+            name("chain")
+        ),
+        mss,
+    })
+}
+
+/// From iptables-save: `-j TCPMSS` (iptables-extensions(8)).
+pub(super) fn iptables_clamps(from: &str, text: &str) -> Vec<MssClamp> {
+    let rules = text.lines().filter(|line| line.contains("-j TCPMSS"));
+    rules
+        .map(|line| {
+            let mut words = line.split_whitespace();
+            let mss = words
+                .find(|word| *word == "--set-mss")
+                .and_then(|_| words.next()?.parse().ok());
+            MssClamp {
+                from: from.into(),
+                rule: line.trim().to_owned(),
+                mss,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As nft 1.0.6 prints it.
+    const NFT: &str = r#"{"nftables": [{"metainfo": {"version": "1.0.6", "json_schema_version": 1}},
+        {"table": {"family": "inet", "name": "m", "handle": 1}},
+        {"rule": {"family": "inet", "table": "m", "chain": "f", "handle": 3, "expr": [
+            {"match": {"op": "in", "left": {"payload": {"protocol": "tcp", "field": "flags"}}, "right": "syn"}},
+            {"mangle": {"key": {"tcp option": {"name": "maxseg", "field": "size"}}, "value": 1360}}]}},
+        {"rule": {"family": "inet", "table": "m", "chain": "f", "handle": 4, "expr": [
+            {"mangle": {"key": {"tcp option": {"name": "maxseg", "field": "size"}}, "value": {"rt": {"key": "mtu"}}}}]}},
+        {"rule": {"family": "inet", "table": "m", "chain": "f", "handle": 5, "expr": [{"accept": null}]}}]}"#;
+
+    #[test]
+    fn both_kinds_of_rule_are_read_from_nft() {
+        let clamps = nft_clamps(NFT);
+        assert_eq!(
+            clamps.iter().map(|clamp| clamp.mss).collect::<Vec<_>>(),
+            [Some(1360), None]
+        );
+        assert_eq!(clamps[0].rule, "inet m f: tcp option maxseg size set 1360");
+        assert!(nft_clamps("no document").is_empty());
+    }
+
+    #[test]
+    fn both_kinds_of_rule_are_read_from_iptables() {
+        let text = "*mangle\n:FORWARD ACCEPT [0:0]\n\
+            -A FORWARD -p tcp -m tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu\n\
+            -A FORWARD -o wg0 -p tcp -m tcp --tcp-flags SYN,RST SYN -j TCPMSS --set-mss 1380\nCOMMIT\n";
+        let clamps = iptables_clamps("iptables", text);
+        assert_eq!(
+            clamps.iter().map(|clamp| clamp.mss).collect::<Vec<_>>(),
+            [None, Some(1380)]
+        );
+    }
+}

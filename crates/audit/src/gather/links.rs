@@ -1,0 +1,119 @@
+//! Devices: `RTM_GETLINK` and `RTM_GETADDR` (include/uapi/linux/if_link.h, if_addr.h).
+
+use std::io;
+
+use super::netlink::{Attributes, Netlink};
+use super::tunnels;
+use crate::snapshot::{Device, Drops};
+
+const GETLINK: u16 = 18;
+const GETADDR: u16 = 22;
+/// struct ifinfomsg and struct ifaddrmsg.
+const IFINFOMSG: usize = 16;
+const IFADDRMSG: usize = 8;
+const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 8;
+
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_QDISC: u16 = 6;
+const IFLA_MASTER: u16 = 10;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_MAX_MTU: u16 = 51;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VLAN_ID: u16 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+
+/// A device, and what leads out of its namespace.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) device: Device,
+    /// A veth's other end: its index, and the namespace's number here where it is another.
+    pub(super) other_end: Option<(u32, Option<i32>)>,
+    /// The other ends that the device itself names.
+    pub(super) remotes: Vec<std::net::IpAddr>,
+}
+
+pub(super) fn read(netlink: &mut Netlink) -> io::Result<Vec<Link>> {
+    let messages = netlink.dump(GETLINK, &[0; IFINFOMSG])?;
+    let mut links: Vec<Link> = messages
+        .iter()
+        .filter_map(|message| link(message))
+        .collect();
+    for message in netlink.dump(GETADDR, &[0; IFADDRMSG])? {
+        let Some((header, attributes)) = message.split_at_checked(IFADDRMSG) else {
+            continue;
+        };
+        let index = u32::from_ne_bytes([header[4], header[5], header[6], header[7]]);
+        let attributes = Attributes(attributes);
+        let address = attributes
+            .address(IFA_LOCAL)
+            .or_else(|| attributes.address(IFA_ADDRESS));
+        if let Some(link) = links.iter_mut().find(|link| link.device.index == index) {
+            link.device.addresses.extend(address);
+        }
+    }
+    Ok(links)
+}
+
+fn link(message: &[u8]) -> Option<Link> {
+    let (header, attributes) = message.split_at_checked(IFINFOMSG)?;
+    let number = |at: usize| -> Option<u32> {
+        Some(u32::from_ne_bytes(header.get(at..at + 4)?.try_into().ok()?))
+    };
+    let (index, flags) = (number(4)?, number(8)?);
+    let attributes = Attributes(attributes);
+    let info = attributes.nested(IFLA_LINKINFO);
+    let kind = info.text(IFLA_INFO_KIND).unwrap_or_default();
+    let data = info.nested(IFLA_INFO_DATA);
+    let below = attributes.u32(IFLA_LINK).filter(|&below| below != 0);
+    let elsewhere = attributes.u32(IFLA_LINK_NETNSID).map(|id| id as i32);
+    let (tunnel, remotes) = match tunnels::read(&kind, data) {
+        Some((tunnel, remotes)) => (Some(tunnel), remotes),
+        None => (None, Vec::new()),
+    };
+    let loopback = flags & IFF_LOOPBACK != 0;
+    let device = Device {
+        name: attributes.text(IFLA_IFNAME)?,
+        index,
+        mtu: attributes.u32(IFLA_MTU)?,
+        max_mtu: attributes.u32(IFLA_MAX_MTU).unwrap_or(0),
+        up: flags & IFF_UP != 0,
+        loopback,
+        physical: kind.is_empty() && !loopback,
+        controller: attributes.u32(IFLA_MASTER),
+        lower: below.filter(|_| kind != "veth" && elsewhere.is_none()),
+        vlan: (kind == "vlan").then(|| data.u16(IFLA_VLAN_ID)).flatten(),
+        tunnel,
+        qdisc: attributes.text(IFLA_QDISC).unwrap_or_default(),
+        drops: attributes.find(IFLA_STATS64).map(drops).unwrap_or_default(),
+        kind,
+        ..Device::default()
+    };
+    let other_end = (device.kind == "veth")
+        .then(|| below.map(|index| (index, elsewhere)))
+        .flatten();
+    Some(Link {
+        device,
+        other_end,
+        remotes,
+    })
+}
+
+/// struct rtnl_link_stats64: 64-bit counters.
+fn drops(bytes: &[u8]) -> Drops {
+    let counter = |at: usize| {
+        let bytes = bytes.get(8 * at..8 * at + 8)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    Drops {
+        rx: counter(6).unwrap_or(0),
+        tx: counter(7).unwrap_or(0),
+        rx_missed: counter(15).unwrap_or(0),
+    }
+}

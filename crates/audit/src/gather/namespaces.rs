@@ -1,0 +1,90 @@
+//! The namespaces that a veth's other end may be in: those with a name, those of processes, and those of threads.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::PathBuf;
+
+use super::netlink::{Attributes, Netlink, attribute};
+use crate::snapshot::Enter;
+
+const GETNSID: u16 = 90;
+const NETNSA_NSID: u16 = 1;
+const NETNSA_FD: u16 = 3;
+/// struct rtgenmsg, padded.
+const RTGENMSG: usize = 4;
+/// More threads than this are not looked through.
+const MOST: usize = 20_000;
+
+/// A namespace that could be entered.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) path: PathBuf,
+    pub(super) label: String,
+    pub(super) enter: Enter,
+}
+
+/// Where namespaces can be found, the best names first; each may come several times.
+pub(super) fn candidates() -> impl Iterator<Item = Candidate> {
+    let named = list("/run/netns").map(|path| {
+        let name = file_name(&path);
+        Candidate {
+            label: name.clone(),
+            enter: Enter::Named(name),
+            path,
+        }
+    });
+    let threads = list("/proc")
+        .filter(|path| file_name(path).bytes().all(|byte| byte.is_ascii_digit()))
+        .flat_map(|process| {
+            // The process itself comes first, as the main one of its threads.
+            list(&process.join("task").to_string_lossy()).collect::<Vec<_>>()
+        })
+        .map(|thread| {
+            let id = file_name(&thread);
+            let name = fs::read_to_string(thread.join("comm")).unwrap_or_default();
+            Candidate {
+                label: format!("process {id}, {}", name.trim()),
+                enter: Enter::Process(id.parse().unwrap_or(0)),
+                path: thread.join("ns/net"),
+            }
+        });
+    named.chain(threads.take(MOST))
+}
+
+fn list(directory: &str) -> impl Iterator<Item = PathBuf> + use<> {
+    let mut found: Vec<PathBuf> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found.into_iter()
+}
+
+fn file_name(path: &std::path::Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The number that the netlink connection's namespace has for another; `None`: it has none.
+pub(super) fn number_of(netlink: &mut Netlink, other: RawFd) -> Option<i32> {
+    let mut body = vec![0; RTGENMSG];
+    body.extend(attribute(NETNSA_FD, &(other as u32).to_ne_bytes()));
+    let answer = netlink.get(GETNSID, &body).ok().flatten()?;
+    let number = Attributes(answer.get(RTGENMSG..)?).u32(NETNSA_NSID)? as i32;
+    (number >= 0).then_some(number)
+}
+
+/// Opens a candidate's namespace.
+pub(super) fn open(candidate: &Candidate) -> io::Result<File> {
+    File::open(&candidate.path)
+}
+
+/// The descriptor's number, for a request.
+pub(super) fn number(file: &File) -> RawFd {
+    file.as_raw_fd()
+}

@@ -1,0 +1,96 @@
+//! From what was read to what follows from it. Pure: no I/O, no clock.
+
+mod bridges;
+mod host;
+mod offloads;
+mod ovs;
+mod stacked;
+mod tunnels;
+
+use crate::finding::{Finding, Severity, kind_of};
+use crate::snapshot::{Device, HostStack, Namespace};
+
+/// Every finding of a host, the worst first.
+pub fn judge(stack: &HostStack) -> Vec<Finding> {
+    let mut found = Found {
+        host: &stack.host,
+        findings: Vec::new(),
+    };
+    bridges::judge(stack, &mut found);
+    stacked::judge(stack, &mut found);
+    tunnels::judge(stack, &mut found);
+    ovs::judge(stack, &mut found);
+    offloads::judge(stack, &mut found);
+    // Last: some of it matters beside other findings only.
+    host::judge(stack, &mut found);
+    let mut findings = found.findings;
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+/// Findings so far.
+pub(crate) struct Found<'a> {
+    host: &'a str,
+    findings: Vec<Finding>,
+}
+
+impl Found<'_> {
+    /// Adds a finding. `id` is one of the catalogue's; the tests hold that.
+    pub(crate) fn add(
+        &mut self,
+        id: &'static str,
+        namespace: Option<&Namespace>,
+        device: Option<&str>,
+        evidence: String,
+        fix: Vec<String>,
+    ) {
+        debug_assert!(kind_of(id).is_some(), "{id} is not in the catalogue");
+        let host = match namespace {
+            Some(namespace) if namespace.label != "host" => {
+                format!("{} ({})", self.host, namespace.label)
+            }
+            _ => self.host.to_owned(),
+        };
+        self.findings.push(Finding {
+            id,
+            severity: kind_of(id).map_or(Severity::Warning, |kind| kind.severity),
+            host,
+            device: device.map(str::to_owned),
+            evidence,
+            fix,
+        });
+    }
+
+    /// Whether something was found that loses packets.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Error)
+    }
+
+    pub(crate) fn has(&self, id: &str, device: &str) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.id == id && finding.device.as_deref() == Some(device))
+    }
+}
+
+/// The command that sets a device's MTU.
+pub(crate) fn set_mtu(namespace: &Namespace, device: &str, mtu: u32) -> String {
+    namespace
+        .enter
+        .command(&format!("ip link set dev {device} mtu {mtu}"))
+}
+
+/// A veth's other end, where its namespace was read.
+pub(crate) fn other_end<'a>(
+    stack: &'a HostStack,
+    device: &Device,
+) -> Option<(&'a Namespace, &'a Device)> {
+    let peer = device.peer.as_ref()?;
+    let namespace = stack.namespaces.get(peer.namespace?)?;
+    Some((namespace, namespace.device(peer.index)?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Layer 2: veth pairs, bridges and their ports.
+//!
+//! A bridge forwards a frame to a port only where it fits the port's MTU (net/bridge/br_forward.c, `should_deliver`,
+//! through net/core/dev.c, `__is_skb_forwardable`: MTU, hardware header and 4 bytes of VLAN tag), and counts the drop
+//! nowhere. A GSO packet is not looked at, so that a bulk transfer on one machine passes where the same on a wire
+//! does not.
+
+use super::{Found, other_end, set_mtu};
+use crate::snapshot::{Device, HostStack, Namespace};
+
+pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
+    for (at, namespace) in stack.namespaces.iter().enumerate() {
+        for device in &namespace.devices {
+            match device.kind.as_str() {
+                "veth" => veth(stack, (at, namespace), device, found),
+                "bridge" => bridge(stack, namespace, device, found),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Each pair is told once, at the end that takes less.
+fn veth(
+    stack: &HostStack,
+    (at, namespace): (usize, &Namespace),
+    device: &Device,
+    found: &mut Found<'_>,
+) {
+    let Some((other_namespace, other)) = other_end(stack, device) else {
+        return;
+    };
+    let other_at = device.peer.as_ref().and_then(|peer| peer.namespace);
+    let is_peer = other.peer.as_ref().is_some_and(|back| {
+        back.index == device.index && back.namespace == Some(at) && other_at.is_some()
+    });
+    if !is_peer || device.mtu >= other.mtu {
+        return;
+    }
+    found.add(
+        "veth-ends-differ",
+        Some(namespace),
+        Some(&device.name),
+        format!(
+            "{} takes {} bytes, its other end {} ({}) sends up to {}: what is larger is dropped by the receiving end, \
+             without a message to the sender",
+            device.name, device.mtu, other.name, other_namespace.label, other.mtu
+        ),
+        vec![set_mtu(namespace, &device.name, other.mtu)],
+    );
+}
+
+/// Who sends into a bridge, and how large: the bridge itself where it has an address, and the ports whose other end is
+/// a known device or a virtual machine's. Network cards and tunnels bring in what others were told to send.
+fn senders<'a>(
+    stack: &'a HostStack,
+    bridge: &'a Device,
+    ports: &[&'a Device],
+) -> Vec<(String, u32, u32)> {
+    let mut senders = Vec::new();
+    if !bridge.addresses.is_empty() {
+        senders.push((bridge.name.clone(), bridge.index, bridge.mtu));
+    }
+    for port in ports {
+        let sends = match port.kind.as_str() {
+            // The receiving end drops what it does not take: that is `veth-ends-differ`.
+            "veth" => match other_end(stack, port) {
+                Some((namespace, other)) => Some((
+                    format!("{} ({})", other.name, namespace.label),
+                    other.mtu.min(port.mtu),
+                )),
+                None => Some((port.name.clone(), port.mtu)),
+            },
+            "tun" => Some((port.name.clone(), port.mtu)),
+            _ => None,
+        };
+        senders.extend(sends.map(|(name, mtu)| (name, port.index, mtu)));
+    }
+    senders
+}
+
+fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut Found<'_>) {
+    let ports: Vec<&Device> = namespace
+        .devices
+        .iter()
+        .filter(|device| device.controller == Some(bridge.index) && device.up)
+        .collect();
+    let senders = senders(stack, bridge, &ports);
+    for port in &ports {
+        let largest = senders
+            .iter()
+            .filter(|(_, index, _)| *index != port.index)
+            .max_by_key(|(_, _, mtu)| *mtu)
+            .filter(|(_, _, mtu)| *mtu > port.mtu);
+        let external = port.tunnel.as_ref().is_some_and(|tunnel| tunnel.external);
+        if let Some((name, _, mtu)) = largest
+            && !external
+        {
+            let tunnel = port.tunnel.is_some();
+            let lost = format!(
+                "{name} sends up to {mtu} bytes into bridge {}, its port {} takes {}: the bridge drops what is larger \
+                 without a message, and counts it nowhere",
+                bridge.name, port.name, port.mtu
+            );
+            let (id, fix) = if tunnel {
+                (
+                    "guest-larger-than-tunnel",
+                    guests_down(stack, namespace, bridge, port.mtu, &ports),
+                )
+            } else {
+                (
+                    "bridge-port-smaller",
+                    vec![set_mtu(namespace, &port.name, *mtu)],
+                )
+            };
+            found.add(id, Some(namespace), Some(&port.name), lost, fix);
+        } else if port.mtu < bridge.mtu && port.tunnel.is_none() {
+            found.add(
+                "bridge-port-smaller",
+                Some(namespace),
+                Some(&port.name),
+                format!(
+                    "bridge {} has an MTU of {}, its port {} one of {}: what is larger does not leave through that port",
+                    bridge.name, bridge.mtu, port.name, port.mtu
+                ),
+                vec![set_mtu(namespace, &port.name, bridge.mtu)],
+            );
+        }
+    }
+}
+
+/// Every sender to what the tunnel takes.
+fn guests_down(
+    stack: &HostStack,
+    namespace: &Namespace,
+    bridge: &Device,
+    mtu: u32,
+    ports: &[&Device],
+) -> Vec<String> {
+    let mut fix = Vec::new();
+    for port in ports.iter().filter(|port| port.mtu > mtu) {
+        if port.kind == "veth" {
+            if let Some((inside, guest)) = other_end(stack, port) {
+                fix.push(set_mtu(inside, &guest.name, mtu));
+            }
+            fix.push(set_mtu(namespace, &port.name, mtu));
+        } else if port.kind == "tun" {
+            fix.push(set_mtu(namespace, &port.name, mtu));
+            fix.push(format!(
+                "# the virtual machine behind {}: set {mtu} inside it, or host_mtu={mtu} of its virtio-net device",
+                port.name
+            ));
+        }
+    }
+    if bridge.mtu > mtu {
+        fix.push(set_mtu(namespace, &bridge.name, mtu));
+    }
+    fix
+}

@@ -1,0 +1,218 @@
+//! Offloads and receive scaling: what a card could do for tunnels and does not, and what it does to packets that are
+//! not for this host.
+
+use super::Found;
+use crate::snapshot::{Device, HostStack, Namespace};
+
+/// Queueing disciplines that lose, delay or reorder on purpose.
+const IMPAIRS: &[&str] = &["netem"];
+/// Receive overruns below this many are history rather than a habit.
+const OVERRUNS: u64 = 100;
+
+pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
+    for namespace in &stack.namespaces {
+        for device in namespace.devices.iter().filter(|device| device.up) {
+            lro(namespace, device, found);
+            if IMPAIRS.contains(&device.qdisc.as_str()) {
+                found.add(
+                    "impairment-qdisc",
+                    Some(namespace),
+                    Some(&device.name),
+                    format!(
+                        "{} has {} as its queueing discipline",
+                        device.name, device.qdisc
+                    ),
+                    vec![
+                        namespace
+                            .enter
+                            .command(&format!("tc qdisc del dev {} root", device.name)),
+                    ],
+                );
+            }
+            if device.physical {
+                receive(namespace, device, stack.cpus, found);
+                carries_tunnels(stack, namespace, device, found);
+            }
+        }
+    }
+}
+
+fn is_on(device: &Device, feature: &str) -> bool {
+    device.features.get(feature).is_some_and(|state| state.on)
+}
+
+fn is_off_though_there(device: &Device, feature: &str) -> bool {
+    let state = device.features.get(feature);
+    state.is_some_and(|state| !state.on && state.changeable)
+}
+
+/// Merged packets cannot be cut again as they were (Documentation/networking/netdevices or `dev_disable_lro`).
+fn lro(namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
+    if !is_on(device, "rx-lro") {
+        return;
+    }
+    let bridged = device
+        .controller
+        .and_then(|index| namespace.device(index))
+        .filter(|controller| controller.kind == "bridge" || controller.kind == "openvswitch");
+    let routes = ["ipv4.ip_forward", "ipv6.conf.all.forwarding"]
+        .into_iter()
+        .find(|name| namespace.number(name) == Some(1));
+    let why = match (bridged, routes) {
+        (Some(bridge), _) => format!("it is a port of {}", bridge.name),
+        (None, Some(name)) => format!("net.{name} is 1"),
+        (None, None) => return,
+    };
+    found.add(
+        "lro-while-forwarding",
+        Some(namespace),
+        Some(&device.name),
+        format!(
+            "{} has large-receive-offload on, and {why}: merged packets are forwarded larger than they came, and \
+             dropped by the next device",
+            device.name
+        ),
+        vec![
+            namespace
+                .enter
+                .command(&format!("ethtool -K {} lro off", device.name)),
+        ],
+    );
+}
+
+fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Found<'_>) {
+    let queues = &device.queues;
+    if queues.rx == 1 && cpus > 1 && queues.rps == 0 {
+        found.add(
+            "one-receive-queue",
+            Some(namespace),
+            Some(&device.name),
+            format!(
+                "{} has one receive queue, no receive steering (RPS), and the host {cpus} cores",
+                device.name
+            ),
+            vec![
+                namespace
+                    .enter
+                    .command(&format!("ethtool -L {} combined {cpus}", device.name)),
+                format!(
+                    "# where the card has no more queues: echo {:x} > /sys/class/net/{}/queues/rx-0/rps_cpus",
+                    1u128.checked_shl(cpus).unwrap_or(0).wrapping_sub(1),
+                    device.name
+                ),
+            ],
+        );
+    }
+    if let Some((now, most)) = queues.rx_ring
+        && now < most
+        && device.drops.rx_missed >= OVERRUNS
+    {
+        found.add(
+            "receive-ring-overruns",
+            Some(namespace),
+            Some(&device.name),
+            format!(
+                "{} lost {} packets for want of receive descriptors: it uses {now} of {most}",
+                device.name, device.drops.rx_missed
+            ),
+            vec![
+                namespace
+                    .enter
+                    .command(&format!("ethtool -G {} rx {most}", device.name)),
+            ],
+        );
+    }
+}
+
+/// Whether, and how, tunnels leave through this card: with an outer checksum, without, or not at all.
+fn tunnels_over(stack: &HostStack, namespace: &Namespace, device: &Device) -> Option<bool> {
+    let through = |remote: &crate::snapshot::Remote| {
+        let mut at = remote.device;
+        // Through a VLAN, a bond or a bridge down to the card.
+        for _ in 0..8 {
+            let Some(index) = at else { return false };
+            if index == device.index || device.controller == Some(index) {
+                return true;
+            }
+            at = namespace.device(index).and_then(|device| device.lower);
+        }
+        false
+    };
+    let of_kernel = namespace
+        .devices
+        .iter()
+        .filter(|device| device.up && matches!(device.kind.as_str(), "vxlan" | "geneve"))
+        .filter_map(|device| device.tunnel.as_ref())
+        .filter(|tunnel| tunnel.remotes.iter().any(through))
+        .map(|tunnel| tunnel.udp_checksum);
+    let of_ovs = stack
+        .ovs
+        .iter()
+        .flat_map(|ovs| &ovs.bridges)
+        .flat_map(|bridge| &bridge.interfaces)
+        .filter(|interface| matches!(interface.kind.as_str(), "vxlan" | "geneve"))
+        .filter(|interface| interface.remote.as_ref().is_some_and(through))
+        .map(|interface| {
+            interface
+                .options
+                .get("csum")
+                .is_some_and(|csum| csum == "true")
+        });
+    of_kernel.chain(of_ovs).max()
+}
+
+fn carries_tunnels(
+    stack: &HostStack,
+    namespace: &Namespace,
+    device: &Device,
+    found: &mut Found<'_>,
+) {
+    let Some(checksum) = tunnels_over(stack, namespace, device) else {
+        return;
+    };
+    let (id, feature, what) = if checksum {
+        (
+            "tunnel-checksum-segmentation-off",
+            "tx-udp_tnl-csum-segmentation",
+            "segmentation of tunnelled packets with an outer checksum",
+        )
+    } else {
+        (
+            "tunnel-segmentation-off",
+            "tx-udp_tnl-segmentation",
+            "segmentation of tunnelled packets",
+        )
+    };
+    if is_off_though_there(device, feature) {
+        found.add(
+            id,
+            Some(namespace),
+            Some(&device.name),
+            format!(
+                "tunnels leave through {}, whose {what} ({feature}) is off: the processor cuts them",
+                device.name
+            ),
+            vec![
+                namespace
+                    .enter
+                    .command(&format!("ethtool -K {} {feature} on", device.name)),
+            ],
+        );
+    }
+    if is_off_though_there(device, "rx-gro") {
+        found.add(
+            "gro-off",
+            Some(namespace),
+            Some(&device.name),
+            format!(
+                "tunnels arrive through {}, whose generic receive offload is off: every packet is handled by itself",
+                device.name
+            ),
+            vec![
+                namespace
+                    .enter
+                    .command(&format!("ethtool -K {} gro on", device.name)),
+            ],
+        );
+    }
+}

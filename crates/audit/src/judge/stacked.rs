@@ -1,0 +1,100 @@
+//! Devices on devices: VLANs and macvlans on what they stand on, members of bonds and teams; IPv6's least MTU.
+
+use super::tunnels::{path, underlay};
+use super::{Found, set_mtu};
+use crate::snapshot::{Device, HostStack, Namespace};
+
+/// RFC 8200, section 5.
+const IPV6_LEAST: u32 = 1280;
+
+pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
+    for namespace in &stack.namespaces {
+        let speaks_ipv6 = namespace.devices.iter().any(|device| {
+            !device.loopback
+                && device.addresses.iter().any(|address| match address {
+                    std::net::IpAddr::V6(address) => !address.is_unicast_link_local(),
+                    std::net::IpAddr::V4(_) => false,
+                })
+        });
+        for device in &namespace.devices {
+            match device.kind.as_str() {
+                "bond" | "team" => members(namespace, device, found),
+                "vlan" | "macvlan" | "macvtap" | "ipvlan" => upper(namespace, device, found),
+                _ => {}
+            }
+            if speaks_ipv6 && !device.loopback && device.up && device.mtu < IPV6_LEAST {
+                found.add(
+                    "ipv6-below-1280",
+                    Some(namespace),
+                    Some(&device.name),
+                    format!(
+                        "{} has an MTU of {}: below 1280 the kernel takes IPv6 away from a device (RFC 8200, section 5)",
+                        device.name, device.mtu
+                    ),
+                    wide_enough(namespace, device),
+                );
+            }
+        }
+    }
+}
+
+/// The device to 1280, and before it what carries it, where that is a tunnel's underlay.
+fn wide_enough(namespace: &Namespace, device: &Device) -> Vec<String> {
+    let remotes = device.tunnel.iter().flat_map(|tunnel| {
+        tunnel
+            .remotes
+            .iter()
+            .filter_map(|remote| Some((path(&tunnel.stack, remote.address)?, remote)))
+    });
+    let narrow = remotes.filter_map(|(path, remote)| {
+        let needs = path.underlay_mtu(IPV6_LEAST).ok()?;
+        let under = underlay(namespace, remote).filter(|under| under.mtu < needs)?;
+        Some(set_mtu(namespace, &under.device.name, needs))
+    });
+    narrow
+        .take(1)
+        .chain([set_mtu(namespace, &device.name, IPV6_LEAST)])
+        .collect()
+}
+
+fn members(namespace: &Namespace, bond: &Device, found: &mut Found<'_>) {
+    let members = namespace
+        .devices
+        .iter()
+        .filter(|device| device.controller == Some(bond.index) && device.mtu != bond.mtu);
+    for member in members {
+        let evidence = format!(
+            "{} has an MTU of {}, {} of which it is a member one of {}: frames that are larger are lost whenever the \
+             {} picks this member, as after the member was replaced or its driver was reset",
+            member.name, member.mtu, bond.name, bond.mtu, bond.kind
+        );
+        found.add(
+            "bond-member-differs",
+            Some(namespace),
+            Some(&member.name),
+            evidence,
+            vec![
+                set_mtu(namespace, &bond.name, bond.mtu),
+                set_mtu(namespace, &member.name, bond.mtu),
+            ],
+        );
+    }
+}
+
+fn upper(namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
+    let Some(lower) = device.lower.and_then(|index| namespace.device(index)) else {
+        return;
+    };
+    if device.mtu > lower.mtu {
+        found.add(
+            "upper-exceeds-lower",
+            Some(namespace),
+            Some(&device.name),
+            format!(
+                "{} has an MTU of {} and stands on {}, which takes {}",
+                device.name, device.mtu, lower.name, lower.mtu
+            ),
+            vec![set_mtu(namespace, &lower.name, device.mtu)],
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! Recorded hosts: every file of `fixtures/` is a host, what is to be found on it, and nothing else may be.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::judge;
+use crate::finding::{FINDINGS, Severity};
+use crate::snapshot::{HostStack, VERSION};
+
+/// A file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fixture {
+    /// What it is, and where it comes from.
+    about: String,
+    /// `id device`, or `id` where it is the host's.
+    expect: BTreeSet<String>,
+    stack: HostStack,
+}
+
+fn fixtures() -> Vec<(PathBuf, Fixture)> {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .expect("fixtures")
+        .map(|entry| entry.expect("entry").path())
+        .collect();
+    files.sort();
+    files
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("text");
+            let fixture = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (path, fixture)
+        })
+        .collect()
+}
+
+#[test]
+fn every_recorded_fault_is_found_and_nothing_else() {
+    let fixtures = fixtures();
+    assert!(fixtures.len() >= 20, "{} fixtures", fixtures.len());
+    for (path, fixture) in fixtures {
+        let name = path.display();
+        assert!(fixture.about.len() > 20, "{name}: say what it is");
+        assert_eq!(fixture.stack.version, VERSION, "{name}");
+        let findings = judge(&fixture.stack);
+        let found: BTreeSet<String> = findings
+            .iter()
+            .map(|finding| match &finding.device {
+                Some(device) => format!("{} {device}", finding.id),
+                None => finding.id.to_owned(),
+            })
+            .collect();
+        assert_eq!(found, fixture.expect, "{name}: {findings:#?}");
+        assert_eq!(
+            found.len(),
+            findings.len(),
+            "{name}: something is told twice: {findings:#?}"
+        );
+        for finding in &findings {
+            assert!(finding.evidence.len() > 30, "{name}: {finding:?}");
+            // Only what needs no deed has no command.
+            let needs = finding.severity != Severity::Info;
+            assert!(!needs || !finding.fix.is_empty(), "{name}: {finding:?}");
+        }
+        let worst_first = findings.is_sorted_by_key(|finding| std::cmp::Reverse(finding.severity));
+        assert!(worst_first, "{name}: {findings:#?}");
+    }
+}
+
+#[test]
+fn every_kind_of_finding_is_in_a_recorded_host() {
+    let expected: BTreeSet<String> = fixtures()
+        .into_iter()
+        .flat_map(|(_, fixture)| fixture.expect)
+        .filter_map(|line| line.split(' ').next().map(str::to_owned))
+        .collect();
+    let known: BTreeSet<String> = FINDINGS.iter().map(|kind| kind.id.to_owned()).collect();
+    assert_eq!(expected, known);
+}
+
+#[test]
+fn a_recorded_host_reads_back_as_it_was() {
+    for (path, fixture) in fixtures() {
+        let text = serde_json::to_string(&fixture.stack).expect("written");
+        let back: HostStack = serde_json::from_str(&text).expect("read");
+        assert_eq!(back, fixture.stack, "{}", path.display());
+    }
+}
+
+#[test]
+fn after_the_commands_were_typed_the_fault_is_gone() {
+    // `ip link set dev DEVICE mtu N` is carried out on the record.
+    for (path, mut fixture) in fixtures() {
+        for _ in 0..4 {
+            let commands: Vec<String> = judge(&fixture.stack)
+                .into_iter()
+                .filter(|finding| finding.severity == Severity::Error)
+                .flat_map(|finding| finding.fix)
+                .filter(|command| !command.starts_with('#'))
+                .collect();
+            for command in commands {
+                type_in(&command, &mut fixture.stack);
+            }
+        }
+        let left: Vec<_> = judge(&fixture.stack)
+            .into_iter()
+            .filter(|finding| finding.severity == Severity::Error)
+            .collect();
+        assert!(left.is_empty(), "{}: {left:#?}", path.display());
+    }
+}
+
+fn type_in(command: &str, stack: &mut HostStack) {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let after = |word: &str| {
+        let at = words.iter().position(|found| *found == word)?;
+        words.get(at + 1).copied()
+    };
+    if let (Some(device), Some(mtu)) = (after("dev"), after("mtu")) {
+        let mtu = mtu.parse().expect("a number");
+        let entered = match (after("-n").filter(|_| words[0] == "ip"), after("-t")) {
+            (Some(name), _) => crate::snapshot::Enter::Named(name.into()),
+            (_, Some(pid)) => crate::snapshot::Enter::Process(pid.parse().expect("a number")),
+            _ => crate::snapshot::Enter::Here,
+        };
+        for namespace in stack
+            .namespaces
+            .iter_mut()
+            .filter(|namespace| namespace.enter == entered)
+        {
+            for found in namespace
+                .devices
+                .iter_mut()
+                .filter(|found| found.name == device)
+            {
+                found.mtu = mtu;
+            }
+        }
+    } else if words.contains(&"lro") {
+        let device = after("-K").expect("a device");
+        for namespace in &mut stack.namespaces {
+            for found in namespace
+                .devices
+                .iter_mut()
+                .filter(|found| found.name == device)
+            {
+                found.features.remove("rx-lro");
+            }
+        }
+    } else if words[0] == "ovs-vsctl" && words[1] == "set" {
+        let mtu = words[4].strip_prefix("mtu_request=").expect("mtu_request");
+        for bridge in stack.ovs.iter_mut().flat_map(|ovs| &mut ovs.bridges) {
+            for interface in bridge
+                .interfaces
+                .iter_mut()
+                .filter(|found| found.name == words[3])
+            {
+                interface.mtu = mtu.parse().ok();
+            }
+        }
+    } else {
+        panic!("`{command}` is not understood");
+    }
+}

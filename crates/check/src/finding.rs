@@ -1,0 +1,68 @@
+//! What can be found about a path: every id once. docs/check.md has a section for each.
+
+use wirecost_audit::{FINDINGS, FindingKind, Severity};
+
+const fn kind(id: &'static str, severity: Severity, title: &'static str) -> FindingKind {
+    FindingKind {
+        id,
+        severity,
+        title,
+    }
+}
+
+use Severity::{Error, Info, Warning};
+
+/// Every kind of finding that [`judge`](crate::judge()) can make.
+pub const PATH_FINDINGS: &[FindingKind] = &[
+    kind("path-dead", Error, "nothing passes, not even small packets"),
+    kind(
+        "path-drops-silently",
+        Error,
+        "packets that the sender's device takes vanish on the way, and nobody says so",
+    ),
+    kind(
+        "one-path-of-several",
+        Error,
+        "some flows carry less than others: one of several equal paths is narrow",
+    ),
+    kind(
+        "expected-size-fails",
+        Error,
+        "the path does not carry the size that was expected of it",
+    ),
+    kind(
+        "signal-names-wrong-size",
+        Error,
+        "a too-big message names another size than the one that passes",
+    ),
+    kind(
+        "path-fragments",
+        Warning,
+        "something on the way fragments packets that forbid it",
+    ),
+    kind(
+        "path-signals",
+        Warning,
+        "a router on the way carries less than the sender's device, and says so",
+    ),
+    kind(
+        "directions-differ",
+        Warning,
+        "the two directions of a path carry different sizes",
+    ),
+    kind(
+        "path-undecided",
+        Warning,
+        "the probes do not say what a path carries",
+    ),
+    kind(
+        "few-flows",
+        Info,
+        "some flows fail, and too few were asked to meet every equal path",
+    ),
+];
+
+/// The findings about paths, and those about hosts.
+pub fn catalogue() -> impl Iterator<Item = &'static FindingKind> {
+    PATH_FINDINGS.iter().chain(FINDINGS)
+}

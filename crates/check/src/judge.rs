@@ -1,0 +1,296 @@
+//! What a path's answers mean.
+
+use wirecost_audit::{Finding, Severity};
+use wirecost_pmtu::{Share, flows_to_meet_one};
+
+use crate::finding::PATH_FINDINGS;
+use crate::report::{FlowReport, Kind, PathReport, Stretch, Wanted};
+
+/// Every finding about paths, the worst first. `paths` holds both directions where both were probed.
+pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for path in paths {
+        silence(path, &mut found);
+        sizes(path, &mut found);
+    }
+    directions(paths, &mut found);
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    found
+}
+
+fn add(
+    found: &mut Vec<Finding>,
+    id: &'static str,
+    path: &PathReport,
+    evidence: String,
+    fix: Vec<String>,
+) {
+    let kind = PATH_FINDINGS.iter().find(|kind| kind.id == id);
+    debug_assert!(kind.is_some(), "{id} is not in the catalogue");
+    found.push(Finding {
+        id,
+        severity: kind.map_or(Severity::Warning, |kind| kind.severity),
+        host: path.from.host.clone(),
+        device: None,
+        evidence,
+        fix,
+    });
+}
+
+fn ends(path: &PathReport) -> String {
+    format!(
+        "{} ({}) to {} ({})",
+        path.from.host, path.from.address, path.to.host, path.to.address
+    )
+}
+
+/// Ports as a reader wants them: at most eight, then how many more.
+fn ports(flows: &[&FlowReport]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = flows
+        .iter()
+        .take(SHOWN)
+        .map(|flow| flow.port.to_string())
+        .collect();
+    let more = flows.len().saturating_sub(SHOWN);
+    let rest = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("{}{rest}", shown.join(", "))
+}
+
+fn silence(path: &PathReport, found: &mut Vec<Finding>) {
+    let dead: Vec<_> = of_kind(path, |kind| kind == Kind::Dead);
+    let undecided: Vec<_> = of_kind(path, |kind| kind == Kind::Undecided);
+    if !dead.is_empty() {
+        let all = dead.len() == path.flows.len();
+        let evidence = if all {
+            format!("{}: no answer, not even to small packets", ends(path))
+        } else {
+            format!(
+                "{}: {} of {} flows get no answer, not even to small packets: source ports {}",
+                ends(path),
+                dead.len(),
+                path.flows.len(),
+                ports(&dead)
+            )
+        };
+        let fix = vec![
+            format!("ip route get {} from {}", path.to.address, path.from.address),
+            "# a firewall on the way, or at the far end, that drops UDP to this port while ICMP passes: nft list ruleset"
+                .into(),
+        ];
+        add(found, "path-dead", path, evidence, fix);
+    }
+    if !undecided.is_empty() {
+        let least = undecided.iter().filter_map(|flow| flow.mtu).min();
+        let passes = least.map_or_else(String::new, |mtu| format!("; {mtu} bytes pass"));
+        add(
+            found,
+            "path-undecided",
+            path,
+            format!(
+                "{}: on {} of {} flows too much is lost, or the limit on time or datagrams was reached{passes}: source \
+                 ports {}",
+                ends(path),
+                undecided.len(),
+                path.flows.len(),
+                ports(&undecided)
+            ),
+            vec![
+                "# look for random loss first: ip -s link, and the counters of the switches".into(),
+            ],
+        );
+    }
+}
+
+fn of_kind(path: &PathReport, wanted: impl Fn(Kind) -> bool) -> Vec<&FlowReport> {
+    path.flows.iter().filter(|flow| wanted(flow.kind)).collect()
+}
+
+fn place(stretch: Option<&Stretch>) -> String {
+    let Some(Stretch { after, before }) = stretch else {
+        return String::new();
+    };
+    let after = after.map_or_else(
+        || "this host".to_owned(),
+        |(ttl, address)| format!("{address} (hop {ttl})"),
+    );
+    let before = before.map_or_else(
+        || "the destination".to_owned(),
+        |(ttl, address)| format!("{address} (hop {ttl})"),
+    );
+    format!(". They are lost between {after} and {before}")
+}
+
+fn sizes(path: &PathReport, found: &mut Vec<Finding>) {
+    let failing: Vec<&FlowReport> = path.failing().collect();
+    let told = path.flows.iter().filter(|flow| flow.kind.is_told()).count();
+    let Some(first) = failing.first() else {
+        return;
+    };
+    let wanted = path.wanted.bytes();
+    let carries = first
+        .mtu
+        .map_or_else(|| "less".to_owned(), |mtu| format!("{mtu} bytes"));
+    let lower = first.mtu.map(|mtu| {
+        format!(
+            "# until it does: ip route replace {} dev DEV mtu {mtu}, on both hosts",
+            path.to.address
+        )
+    });
+    let raise = format!(
+        "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+    );
+    let fix: Vec<String> = [raise].into_iter().chain(lower).collect();
+    if failing.len() < told {
+        several(path, &failing, told as u32, found);
+        return;
+    }
+    match first.kind {
+        Kind::Silent => {
+            let evidence = format!(
+                "{}: {carries} pass and no more, {wanted} vanish without a message{}",
+                ends(path),
+                place(path.stretch.as_ref())
+            );
+            add(found, "path-drops-silently", path, evidence, fix);
+        }
+        Kind::Signalled { by, mtu } if Some(mtu) != first.mtu => {
+            add(
+                found,
+                "signal-names-wrong-size",
+                path,
+                format!(
+                    "{}: {carries} pass and no more, {by} says {mtu}: {}",
+                    ends(path),
+                    if Some(mtu) > first.mtu {
+                        "whoever believes it goes on to lose packets"
+                    } else {
+                        "whoever believes it sends more packets than needed"
+                    }
+                ),
+                vec![format!("# the device of {by} that sends it, or what it forwards to")],
+            );
+        }
+        Kind::Signalled { by, mtu } => {
+            let evidence = format!(
+                "{}: {carries} pass, and {by} says so ({mtu}): it works while that message arrives",
+                ends(path)
+            );
+            add(found, "path-signals", path, evidence, fix.clone());
+            expected(path, &carries, fix, found);
+        }
+        Kind::Fragmented { largest } => add(
+            found,
+            "path-fragments",
+            path,
+            format!(
+                "{}: {carries} arrive whole, larger ones in fragments of at most {largest}, although they forbid it",
+                ends(path)
+            ),
+            vec![
+                "# the router or tunnel end that clears DF (`df_default=false`, `clear-df`, an `ip frag-off set 0` rule)"
+                    .into(),
+            ],
+        ),
+        _ => expected(path, &carries, fix, found),
+    }
+}
+
+/// What the user expects is an error to miss, whoever is the reason.
+fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<Finding>) {
+    let Wanted::Expected(wanted) = path.wanted else {
+        return;
+    };
+    let device = path.failing().find_map(|flow| match flow.kind {
+        Kind::Device { mtu } => Some(mtu),
+        _ => None,
+    });
+    let (why, fix) = match device {
+        Some(mtu) => (
+            format!(": this host's own device takes {mtu}"),
+            vec![format!("ip link set dev DEV mtu {wanted}")],
+        ),
+        None => (String::new(), fix),
+    };
+    add(
+        found,
+        "expected-size-fails",
+        path,
+        format!(
+            "{}: {wanted} bytes were expected, {carries} pass{why}",
+            ends(path)
+        ),
+        fix,
+    );
+}
+
+fn several(path: &PathReport, failing: &[&FlowReport], told: u32, found: &mut Vec<Finding>) {
+    let Some(share) = Share::new(failing.len() as u32, told) else {
+        return;
+    };
+    let narrow = failing.iter().filter_map(|flow| flow.mtu).min();
+    let carries = narrow.map_or_else(|| "less".to_owned(), |mtu| format!("{mtu}"));
+    let members = match share.one_in {
+        Some(n) if n > 1 => format!("one bad member of about {n}"),
+        _ => "more than half of the members are bad".to_owned(),
+    };
+    add(
+        found,
+        "one-path-of-several",
+        path,
+        format!(
+            "{}: {} of {} flows carry {carries}, the others {}: {members} ({:.0} % of the flows, 95 % interval {:.0} to \
+             {:.0}). Source ports {}{}",
+            ends(path),
+            share.failing,
+            share.of,
+            path.wanted.bytes(),
+            share.share * 100.0,
+            share.between.0 * 100.0,
+            share.between.1 * 100.0,
+            ports(failing),
+            place(path.stretch.as_ref())
+        ),
+        vec![
+            "# the one link or member of a bundle that is narrower: look at each, as `cat /proc/net/bonding/bond0` or \
+             the switch's `show port-channel`"
+                .into(),
+        ],
+    );
+    let needed = share.one_in.map_or(0, |n| flows_to_meet_one(n, 0.99));
+    if needed > told {
+        add(
+            found,
+            "few-flows",
+            path,
+            format!(
+                "{}: {told} flows meet each of {} equal paths at 99 %; other members may be bad without having been met",
+                ends(path),
+                path.paths_met.1
+            ),
+            vec![format!("# ask again with --flows {needed} or more")],
+        );
+    }
+}
+
+fn directions(paths: &[PathReport], found: &mut Vec<Finding>) {
+    for (at, there) in paths.iter().enumerate() {
+        let back = paths[at + 1..]
+            .iter()
+            .find(|back| back.from == there.to && back.to == there.from);
+        let sizes = back.and_then(|back| Some((there.mtu()?, back.mtu()?)));
+        if let Some((one, other)) = sizes.filter(|(one, other)| one != other) {
+            add(
+                found,
+                "directions-differ",
+                there,
+                format!("{}: {one} bytes there, {other} back", ends(there)),
+                vec!["# the ports that only one direction goes through: their MTU at ingress and egress".into()],
+            );
+        }
+    }
+}

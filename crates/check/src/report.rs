@@ -1,0 +1,193 @@
+//! What is known of one path in one direction, as an agent reports it: plain data.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, Place, SurveyResult};
+
+/// One end of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// The host's name.
+    pub host: String,
+    /// Its address.
+    pub address: IpAddr,
+}
+
+/// Why no larger packet passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Nothing larger was to be sent.
+    NotSought,
+    /// The sender's own device.
+    Device {
+        /// Its MTU, bytes.
+        mtu: u32,
+    },
+    /// A router, or a tunnel in the destination's name, says so.
+    Signalled {
+        /// Who.
+        by: IpAddr,
+        /// What it says passes, bytes.
+        mtu: u32,
+    },
+    /// Larger packets arrive in fragments.
+    Fragmented {
+        /// The largest fragment, bytes.
+        largest: u32,
+    },
+    /// They vanish.
+    Silent,
+    /// No answer, not even to small packets.
+    Dead,
+    /// The probes do not say.
+    Undecided,
+}
+
+impl Kind {
+    /// In a word, for documents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NotSought => "ok",
+            Self::Device { .. } => "device",
+            Self::Signalled { .. } => "signalled",
+            Self::Fragmented { .. } => "fragmented",
+            Self::Silent => "silent",
+            Self::Dead => "dead",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Whether this tells what the flow carries.
+    pub const fn is_told(self) -> bool {
+        !matches!(self, Self::Dead | Self::Undecided)
+    }
+}
+
+impl From<Limit> for Kind {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::NotSought => Self::NotSought,
+            Limit::Device { mtu } => Self::Device { mtu },
+            Limit::Signalled { by, mtu } => Self::Signalled { by, mtu },
+            Limit::Fragmented { largest } => Self::Fragmented { largest },
+            Limit::Silent => Self::Silent,
+        }
+    }
+}
+
+/// One flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// Its source port.
+    pub port: u16,
+    /// The largest packet that is known to pass, bytes; `None`: none is.
+    pub mtu: Option<u32>,
+    /// Why no larger one does.
+    pub kind: Kind,
+}
+
+/// Between which two places a size is lost: in words that a reader can act on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// The last router that large packets reach, and its distance; `None`: the sender itself.
+    pub after: Option<(u8, IpAddr)>,
+    /// The first router that they do not; `None`: the destination.
+    pub before: Option<(u8, IpAddr)>,
+}
+
+impl From<&Located> for Stretch {
+    fn from(located: &Located) -> Self {
+        let router = |place: Place| match place {
+            Place::Router { ttl, address } => Some((ttl, address)),
+            Place::Sender | Place::Destination => None,
+        };
+        Self {
+            after: router(located.after),
+            before: router(located.before),
+        }
+    }
+}
+
+/// What a path has to carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wanted {
+    /// What the user expects of it, bytes.
+    Expected(u32),
+    /// What the sender's own device takes, bytes: the sender's hosts will send as much.
+    Device(u32),
+}
+
+impl Wanted {
+    /// Bytes.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::Expected(mtu) | Self::Device(mtu) => mtu,
+        }
+    }
+}
+
+/// One direction of a path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathReport {
+    /// Who sent.
+    pub from: End,
+    /// Who acknowledged.
+    pub to: End,
+    /// What it has to carry.
+    pub wanted: Wanted,
+    /// Every flow that was asked.
+    pub flows: Vec<FlowReport>,
+    /// Where the failing size is lost, if that was looked for and found.
+    pub stretch: Option<Stretch>,
+    /// How long it took.
+    pub seconds: f64,
+    /// Datagrams sent.
+    pub probes: u32,
+    /// The largest numbers of equal paths of which every one was met at 95 and 99 % confidence.
+    pub paths_met: (u32, u32),
+}
+
+impl PathReport {
+    /// From a survey's answers and the flows' source ports.
+    pub fn new(ends: (End, End), wanted: Wanted, result: &SurveyResult, ports: &[u16]) -> Self {
+        let flows = result.outcomes.iter().map(|answer| FlowReport {
+            port: ports.get(answer.flow as usize).copied().unwrap_or(0),
+            mtu: answer.outcome.mtu(),
+            kind: match &answer.outcome {
+                Outcome::CannotTell {
+                    reason: CannotTell::Silent,
+                    ..
+                } => Kind::Dead,
+                Outcome::CannotTell { .. } => Kind::Undecided,
+                other => other.limit().unwrap_or(Limit::NotSought).into(),
+            },
+        });
+        Self {
+            from: ends.0,
+            to: ends.1,
+            wanted,
+            flows: flows.collect(),
+            stretch: None,
+            seconds: result.took.as_secs_f64(),
+            probes: result.probes,
+            paths_met: (result.paths_met(0.95), result.paths_met(0.99)),
+        }
+    }
+
+    /// What every flow that told carries: the narrowest, bytes.
+    pub fn mtu(&self) -> Option<u32> {
+        let told = self.flows.iter().filter(|flow| flow.kind.is_told());
+        told.filter_map(|flow| flow.mtu).min()
+    }
+
+    /// The flows that carry less than is wanted.
+    pub fn failing(&self) -> impl Iterator<Item = &FlowReport> {
+        let wanted = self.wanted.bytes();
+        self.flows
+            .iter()
+            .filter(move |flow| flow.kind.is_told() && flow.mtu.is_none_or(|mtu| mtu < wanted))
+    }
+}

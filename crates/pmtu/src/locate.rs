@@ -1,0 +1,316 @@
+//! Where on the way a size is lost: between which two hops that route, with a rising TTL.
+//!
+//! A packet whose TTL ends at a router is reported by it whatever its size (RFC 1812, section 4.3.2.7; Linux looks at
+//! the TTL before the MTU of the next link, net/ipv4/ip_forward.c). So a router that reports a large packet was
+//! reached by it: the loss is behind it, and that is certain. A router that reports small ones only was not: the loss
+//! is before it, unless luck or its rate limit kept the answers away; small packets sent after the large ones show
+//! that it still answers. A switch has no TTL: it is placed between two routers.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// How to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocateConfig {
+    /// IP packet size that passes, bytes; small.
+    pub passing: u32,
+    /// IP packet size that does not, bytes, which this host can send.
+    pub failing: u32,
+    /// The furthest hop to ask.
+    pub max_ttl: u8,
+    /// Large packets to each router that is asked; at 20 % loss each way 10 of them are all lost by chance once in
+    /// 27,000 times.
+    pub copies: u32,
+    /// How long an answer is waited for.
+    pub wait: Duration,
+}
+
+impl LocateConfig {
+    /// 30 hops, 10 copies, 50 ms.
+    pub const fn new(passing: u32, failing: u32) -> Self {
+        Self {
+            passing,
+            failing,
+            max_ttl: 30,
+            copies: 10,
+            wait: Duration::from_millis(50),
+        }
+    }
+}
+
+/// A packet to send with a TTL of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HopProbe {
+    /// Counts from 0.
+    pub id: u64,
+    /// TTL or hop limit.
+    pub ttl: u8,
+    /// Size of the IP packet in bytes.
+    pub size: u32,
+}
+
+/// One end of the stretch on which a size is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The sending host.
+    Sender,
+    /// A router that reported.
+    Router {
+        /// Its distance.
+        ttl: u8,
+        /// Its address, as it reports.
+        address: IpAddr,
+    },
+    /// The other end.
+    Destination,
+}
+
+/// Where a size is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// The routers on the way by distance, beginning with 1; `None`: it does not answer.
+    pub hops: Vec<Option<IpAddr>>,
+    /// Large packets reach this place: certain.
+    pub after: Place,
+    /// They do not reach this one, which answers small ones before and after.
+    pub before: Place,
+    /// Packets sent.
+    pub probes: u32,
+}
+
+/// Why nothing was located.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotLocated {
+    /// The large size arrived.
+    #[error("a packet of the failing size arrived while looking for the place")]
+    Passes,
+}
+
+/// Mute hops in a row after which the rest of the way is not asked.
+const MUTE: usize = 5;
+/// Tries with which a hop is looked for.
+const TRIES: u32 = 3;
+
+/// Looks for the place where a size is lost, on one flow.
+///
+/// One hop and size is asked at a time, so that an answer that quotes too little of the packet still has its place.
+#[derive(Debug)]
+pub struct Locator {
+    config: LocateConfig,
+    stage: Stage,
+    /// Sent in this stage, how many may be before answers are waited for, and when the last one was.
+    sent: u32,
+    allowed: u32,
+    last: Option<Duration>,
+    next_id: u64,
+    /// Ids of the stage under way begin here.
+    first_id: u64,
+    hops: Vec<Option<IpAddr>>,
+    /// Distances of routers that may tell, ascending; the loss is behind those before `low`, and before those from
+    /// `high` on.
+    asked: Vec<u8>,
+    low: usize,
+    high: usize,
+    done: Option<Result<Located, NotLocated>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Who is there.
+    Discover { ttl: u8 },
+    /// Whether large packets reach a router.
+    Large { position: usize },
+    /// Whether that router still answers.
+    Still { position: usize },
+}
+
+impl Locator {
+    /// Begins at the first hop.
+    pub fn new(config: LocateConfig) -> Self {
+        Self {
+            config: LocateConfig {
+                copies: config.copies.max(1),
+                max_ttl: config.max_ttl.max(1),
+                ..config
+            },
+            stage: Stage::Discover { ttl: 1 },
+            sent: 0,
+            allowed: 1,
+            last: None,
+            next_id: 0,
+            first_id: 0,
+            hops: Vec::new(),
+            asked: Vec::new(),
+            low: 0,
+            high: 0,
+            done: None,
+        }
+    }
+
+    /// The next packet to send; `None`: wait for an answer or [`next_timeout`](Self::next_timeout), unless there is a
+    /// [`result`](Self::result).
+    pub fn poll_transmit(&mut self, now: Duration) -> Option<HopProbe> {
+        if self.done.is_some() {
+            return None;
+        }
+        if self.sent >= self.allowed {
+            if now < self.next_timeout()? {
+                return None;
+            }
+            self.unanswered();
+            if self.done.is_some() {
+                return None;
+            }
+        }
+        let (ttl, size) = match self.stage {
+            Stage::Discover { ttl } => (ttl, self.config.passing),
+            Stage::Large { position } => (self.asked[position], self.config.failing),
+            Stage::Still { position } => (self.asked[position], self.config.passing),
+        };
+        let id = self.next_id;
+        self.next_id += 1;
+        self.sent += 1;
+        self.last = Some(now);
+        Some(HopProbe { id, ttl, size })
+    }
+
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        if self.done.is_some() {
+            return None;
+        }
+        let last = self.last.unwrap_or_default();
+        let complete = self.sent >= self.allowed;
+        Some(if complete {
+            last + self.config.wait
+        } else {
+            last
+        })
+    }
+
+    /// A router reports that a TTL ended. `probe` is `None` where it quotes too little to tell which.
+    pub fn on_expired(&mut self, probe: Option<u64>, from: IpAddr) {
+        if !self.is_current(probe) || (probe.is_none() && self.is_anothers(from)) {
+            return;
+        }
+        match self.stage {
+            Stage::Discover { ttl } => {
+                self.hops.push(Some(from));
+                self.discover(ttl.saturating_add(1));
+            }
+            Stage::Large { position } => {
+                self.low = position + 1;
+                self.bisect();
+            }
+            Stage::Still { position } => {
+                self.high = position;
+                self.bisect();
+            }
+        }
+    }
+
+    /// The destination answered.
+    pub fn on_arrived(&mut self, probe: u64) {
+        if !self.is_current(Some(probe)) {
+            return;
+        }
+        match self.stage {
+            Stage::Discover { .. } => self.reached(),
+            Stage::Large { .. } => self.done = Some(Err(NotLocated::Passes)),
+            Stage::Still { .. } => {}
+        }
+    }
+
+    /// What came of it.
+    pub fn result(&self) -> Option<&Result<Located, NotLocated>> {
+        self.done.as_ref()
+    }
+
+    fn is_current(&self, probe: Option<u64>) -> bool {
+        self.done.is_none()
+            && self.sent > 0
+            && probe.is_none_or(|id| (self.first_id..self.next_id).contains(&id))
+    }
+
+    /// Whether an address is known as that of another hop than the one that is asked.
+    fn is_anothers(&self, from: IpAddr) -> bool {
+        let asked = match self.stage {
+            Stage::Discover { ttl } => ttl,
+            Stage::Large { position } | Stage::Still { position } => self.asked[position],
+        };
+        let mut hops = self.hops.iter().enumerate();
+        hops.any(|(index, hop)| *hop == Some(from) && index + 1 != usize::from(asked))
+    }
+
+    fn begin(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.sent = 0;
+        self.allowed = match stage {
+            Stage::Large { .. } => self.config.copies,
+            Stage::Discover { .. } | Stage::Still { .. } => 1,
+        };
+        self.first_id = self.next_id;
+    }
+
+    /// What was sent in this stage was not answered in time.
+    fn unanswered(&mut self) {
+        match self.stage {
+            Stage::Discover { .. } | Stage::Still { .. } if self.allowed < TRIES => {
+                self.allowed = TRIES;
+            }
+            Stage::Discover { ttl } => {
+                self.hops.push(None);
+                self.discover(ttl.saturating_add(1));
+            }
+            Stage::Large { position } => self.begin(Stage::Still { position }),
+            Stage::Still { position } => {
+                // It answers nothing any more, so it tells nothing.
+                self.asked.remove(position);
+                self.high -= 1;
+                self.bisect();
+            }
+        }
+    }
+
+    fn discover(&mut self, ttl: u8) {
+        let mute = self.hops.iter().rev().take_while(|hop| hop.is_none());
+        if ttl > self.config.max_ttl || mute.count() >= MUTE {
+            self.reached();
+        } else {
+            self.begin(Stage::Discover { ttl });
+        }
+    }
+
+    /// Every router that is there to ask is known.
+    fn reached(&mut self) {
+        self.asked = (1..=self.config.max_ttl)
+            .zip(&self.hops)
+            .filter_map(|(ttl, hop)| hop.map(|_| ttl))
+            .collect();
+        (self.low, self.high) = (0, self.asked.len());
+        self.bisect();
+    }
+
+    fn bisect(&mut self) {
+        if self.low < self.high {
+            let position = usize::midpoint(self.low, self.high);
+            self.begin(Stage::Large { position });
+            return;
+        }
+        let router = |position: usize| {
+            let ttl = *self.asked.get(position)?;
+            let address = (*self.hops.get(usize::from(ttl) - 1)?)?;
+            Some(Place::Router { ttl, address })
+        };
+        let before_low = self.low.checked_sub(1).and_then(router);
+        self.done = Some(Ok(Located {
+            after: before_low.unwrap_or(Place::Sender),
+            before: router(self.high).unwrap_or(Place::Destination),
+            hops: self.hops.clone(),
+            probes: self.next_id as u32,
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests;

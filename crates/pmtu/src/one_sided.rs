@@ -1,0 +1,322 @@
+//! What one side can know, where no agent answers at the far end.
+//!
+//! An echo request (ICMP, DF set) comes back at its full size: what is acknowledged passed **there and back**, and
+//! what is not was lost on either. A datagram to a closed port is answered by a small message: that it came shows
+//! that the datagram passed **there**. So the echo is searched, and then one byte more is sent to a closed port.
+//! Hosts limit such answers (Linux: 6 at once, then one a second, net/ipv4/icmp.c), so few are asked for: what is
+//! dropped on the way costs none.
+
+use std::time::Duration;
+
+use crate::config::{Arrival, Config, Probe};
+use crate::evidence::{ERROR, Log, Tally, chance_that_only_luck_lost};
+use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
+use crate::pacing::{Pace, Pacer};
+use crate::prober::Prober;
+
+/// How a probe is to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// As an echo request, whose reply is as large.
+    Echo,
+    /// To a port where nobody listens.
+    ClosedPort,
+}
+
+/// A probe and how to send it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OneSidedProbe {
+    /// How.
+    pub way: Way,
+    /// The probe; ids are unique over both ways.
+    pub probe: Probe,
+}
+
+/// What is known of the way there, when larger echoes do not come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forward {
+    /// Not asked: every size of interest comes back, or this host sends no larger one.
+    NotAsked,
+    /// It carries this size at least, in bytes: the way back is the narrow one.
+    AtLeast(u32),
+    /// It carries no more than what comes back; nothing is known of the way back beyond that.
+    NoMore,
+    /// Nobody answers on closed ports, or too seldom: either way may be the narrow one.
+    CannotTell,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneSidedResult {
+    /// What comes back as an echo.
+    pub both_ways: Outcome,
+    /// Which way is the narrow one.
+    pub forward: Forward,
+    /// Packets sent.
+    pub probes: u32,
+}
+
+/// How often a lossy echo is taken for one that is limited, and asked for more slowly: the share of answers to sizes
+/// that pass which are missing.
+const LIMITED: f64 = 0.5;
+/// Large datagrams to the closed port after each small one: 5 answered small ones and 20 lost large ones are luck once
+/// in 53,130 times, and take 5 of the 6 answers that Linux gives at once.
+const LARGE_PER_SMALL: u32 = 5;
+const SMALL: u32 = 5;
+
+/// Asks a path from one side.
+#[derive(Debug)]
+pub struct OneSided {
+    echo: Prober,
+    pacer: Pacer,
+    config: Config,
+    high: u32,
+    /// Ids of the second part begin here.
+    base: u64,
+    port: Option<PortCheck>,
+    forward: Option<Forward>,
+    /// Rounds of echoes that were looked at for a limit.
+    looked: u32,
+    tally: Tally,
+}
+
+#[derive(Debug)]
+struct PortCheck {
+    size: u32,
+    small: u32,
+    log: Log,
+    sent: u32,
+    last: Option<Duration>,
+    small_ids: Vec<u64>,
+    answered_small: u32,
+}
+
+impl OneSided {
+    /// Searches from `low` to `high` bytes, trying `likely_sizes` first.
+    pub fn new(low: u32, high: u32, likely_sizes: Vec<u32>, config: Config, pace: Pace) -> Self {
+        Self {
+            echo: Prober::search(low, high, likely_sizes, config),
+            pacer: Pacer::new(pace),
+            config,
+            high,
+            base: 0,
+            port: None,
+            forward: None,
+            looked: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The next probe to send; `None`: wait for an answer or [`next_timeout`](Self::next_timeout), unless there is a
+    /// [`result`](Self::result).
+    pub fn poll_transmit(&mut self, now: Duration) -> Option<OneSidedProbe> {
+        if self.forward.is_some() {
+            return None;
+        }
+        if self.pacer.is_exhausted(now) {
+            self.echo.give_up(CannotTell::OutOfBudget);
+            self.forward = Some(Forward::CannotTell);
+            return None;
+        }
+        if self.echo.outcome().is_none() {
+            if self.echo.next_timeout().is_some_and(|at| now >= at) {
+                self.echo.on_timeout(now);
+            }
+            self.look_for_a_limit();
+        }
+        if self.echo.outcome().is_some() && self.port.is_none() {
+            self.begin_port_check();
+        }
+        if self.forward.is_some() || !self.pacer.is_free(now) {
+            return None;
+        }
+        let sent = if let Some(port) = &mut self.port {
+            port.transmit(now, self.config.control_size)
+                .map(|probe| OneSidedProbe {
+                    way: Way::ClosedPort,
+                    probe: Probe {
+                        id: self.base + probe.id,
+                        ..probe
+                    },
+                })
+        } else {
+            self.echo.poll_transmit(now).map(|probe| OneSidedProbe {
+                way: Way::Echo,
+                probe,
+            })
+        };
+        if let Some(sent) = sent {
+            self.pacer.charge(sent.probe.size, now);
+            return Some(sent);
+        }
+        if self.echo.outcome().is_some() && self.port.is_none() {
+            // The search ended just now.
+            self.begin_port_check();
+            return if self.port.is_some() {
+                self.poll_transmit(now)
+            } else {
+                None
+            };
+        }
+        self.conclude_port_check(now);
+        None
+    }
+
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        if self.forward.is_some() {
+            return None;
+        }
+        let free = self.pacer.free_at();
+        let next = match &self.port {
+            Some(port) if port.is_complete() => {
+                port.last.unwrap_or_default() + self.config.wait * 2
+            }
+            Some(_) => free,
+            None if self.echo.is_due() || self.echo.outcome().is_some() => free,
+            None => self.echo.next_timeout().unwrap_or(free),
+        };
+        Some(self.pacer.ends_at().map_or(next, |end| next.min(end)))
+    }
+
+    /// A probe was answered: an echo came back, whole or in fragments, or the closed port reported.
+    pub fn on_answered(&mut self, probe: u64, arrival: Arrival, now: Duration) {
+        let Some(port) = &mut self.port else {
+            self.echo.on_arrived(probe, arrival, now);
+            return;
+        };
+        let Some(id) = probe.checked_sub(self.base) else {
+            return;
+        };
+        if port.log.answered(id, Arrival::Whole).is_none() {
+            return;
+        }
+        if port.small_ids.contains(&id) {
+            port.answered_small += 1;
+        } else {
+            self.forward.get_or_insert(Forward::AtLeast(port.size));
+        }
+    }
+
+    /// A message said that a packet was too big.
+    pub fn on_too_big(&mut self, message: TooBig) {
+        self.echo.on_too_big(message);
+        // A router's word on the way there: nobody on the way back would tell us.
+    }
+
+    /// This host refused to send a probe because of its size.
+    pub fn on_send_refused(&mut self, probe: u64, mtu: Option<u32>) {
+        self.pacer.refund();
+        if self.port.is_some() {
+            self.forward.get_or_insert(Forward::NotAsked);
+        } else {
+            self.echo.on_send_refused(probe, mtu);
+        }
+    }
+
+    /// What came of it, once it has ended.
+    pub fn result(&self) -> Option<OneSidedResult> {
+        Some(OneSidedResult {
+            both_ways: self.echo.outcome()?.clone(),
+            forward: self.forward?,
+            probes: self.pacer.sent(),
+        })
+    }
+
+    /// Slows down where many answers are missing that could have come: whoever answers limits them, perhaps.
+    fn look_for_a_limit(&mut self) {
+        let rounds = self.echo.rounds();
+        if rounds == self.looked {
+            return;
+        }
+        self.looked = rounds;
+        let passing = self.echo.passing();
+        let (sent, lost) = (
+            passing.sent.saturating_sub(self.tally.sent),
+            passing.lost.saturating_sub(self.tally.lost),
+        );
+        self.tally = passing;
+        if sent > 0 && f64::from(lost) > LIMITED * f64::from(sent) {
+            self.pacer.slow_down();
+        }
+    }
+
+    fn begin_port_check(&mut self) {
+        let forward = match self.echo.outcome() {
+            Some(Outcome::Carries {
+                mtu,
+                limit: Limit::Fragmented { .. },
+            }) => Forward::AtLeast(mtu + 1),
+            Some(Outcome::Carries {
+                mtu,
+                limit: Limit::Silent | Limit::Signalled { .. },
+            }) if *mtu < self.high => {
+                self.base = u64::from(self.echo.probes());
+                self.port = Some(PortCheck::new(mtu + 1));
+                return;
+            }
+            Some(Outcome::CannotTell { .. }) => Forward::CannotTell,
+            _ => Forward::NotAsked,
+        };
+        self.forward = Some(forward);
+    }
+
+    fn conclude_port_check(&mut self, now: Duration) {
+        let Some(port) = &self.port else { return };
+        let over = port.last.unwrap_or_default() + self.config.wait * 2;
+        if self.forward.is_some() || !port.is_complete() || now < over {
+            return;
+        }
+        let small = Tally {
+            sent: port.small,
+            lost: port.small.saturating_sub(port.answered_small),
+        };
+        let large = port.sent - port.small;
+        let sure = port.answered_small > 0 && chance_that_only_luck_lost(large, small) <= ERROR;
+        self.forward = Some(if sure {
+            Forward::NoMore
+        } else {
+            Forward::CannotTell
+        });
+    }
+}
+
+impl PortCheck {
+    fn new(size: u32) -> Self {
+        let mut log = Log::default();
+        log.start_round();
+        Self {
+            size,
+            small: 0,
+            log,
+            sent: 0,
+            last: None,
+            small_ids: Vec::new(),
+            answered_small: 0,
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        // It begins and ends with a small one.
+        self.sent > (SMALL - 1) * (1 + LARGE_PER_SMALL)
+    }
+
+    fn transmit(&mut self, now: Duration, small: u32) -> Option<Probe> {
+        if self.is_complete() {
+            return None;
+        }
+        let control = self.sent.is_multiple_of(1 + LARGE_PER_SMALL);
+        let size = if control { small } else { self.size };
+        let id = self.log.sent(size, now);
+        self.sent += 1;
+        self.last = Some(now);
+        if control {
+            self.small += 1;
+            self.small_ids.push(id);
+        }
+        Some(Probe { id, size, control })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! What every question asked of a path shares: rounds of probes, how long to wait for them, and what was heard.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::config::{Arrival, Config, Probe};
+use crate::evidence::Log;
+use crate::outcome::{CannotTell, Limit, Source, TooBig};
+
+/// Consecutive rounds without a single answer after which nothing is there to answer.
+const SILENT_ROUNDS: usize = 3;
+/// At least one control probe is sent for this many others.
+const CONTROL_EVERY: usize = 8;
+/// The wait is at most this many times what was configured.
+const MAX_STRETCH: u32 = 8;
+/// Messages that are kept; a path has few routers, and a flood of lies must not fill the memory.
+const MAX_MESSAGES: usize = 16;
+
+/// Rounds of probes over one flow.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    config: Config,
+    queue: VecDeque<(u32, bool)>,
+    pub(crate) log: Log,
+    last_sent: Option<Duration>,
+    slowest: Option<Duration>,
+    messages: Vec<TooBig>,
+    /// The smallest size that this host refused to send, and the limit that it named.
+    refused: Option<(u32, u32)>,
+}
+
+impl Rounds {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config: Config {
+                copies: config.copies.max(1),
+                ..config
+            },
+            queue: VecDeque::new(),
+            log: Log::default(),
+            last_sent: None,
+            slowest: None,
+            messages: Vec::new(),
+            refused: None,
+        }
+    }
+
+    /// Plans a round. Copies are spread over it, so that a burst of loss does not take all of one size, controls are
+    /// put between them, and every copy begins elsewhere, so that whoever answers only the first of many answers no
+    /// size more often than another.
+    ///
+    /// `last`: one that is to decide. It makes up for the copies that a wide round saved.
+    pub(crate) fn plan(&mut self, sizes: &[u32], last: bool) {
+        self.log.start_round();
+        let copies = if last {
+            self.config.copies + 1
+        } else if sizes.len() > CONTROL_EVERY {
+            self.config.copies.min(2)
+        } else {
+            self.config.copies
+        };
+        let control = (self.config.control_size, true);
+        for copy in 0..copies as usize {
+            let mut turned = sizes.to_vec();
+            turned.rotate_left(copy * sizes.len() / copies as usize);
+            for sizes in turned.chunks(CONTROL_EVERY) {
+                self.queue.push_back(control);
+                self.queue.extend(sizes.iter().map(|&size| (size, false)));
+            }
+            self.queue.push_back(control);
+        }
+    }
+
+    pub(crate) fn transmit(&mut self, now: Duration) -> Option<Probe> {
+        let (size, control) = self.queue.pop_front()?;
+        self.last_sent = Some(now);
+        Some(Probe {
+            id: self.log.sent(size, now),
+            size,
+            control,
+        })
+    }
+
+    /// Whether there is something to do before anything is heard: to send, or to plan.
+    pub(crate) fn is_due(&self) -> bool {
+        !self.queue.is_empty() || self.log.rounds() == 0 || self.log.current_round_is_answered()
+    }
+
+    /// Whether the current round has come to its end, or none was begun.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        self.queue.is_empty()
+            && (self.log.rounds() == 0
+                || self.deadline().is_none_or(|deadline| now >= deadline)
+                || self.log.current_round_is_answered())
+    }
+
+    /// When the current round ends if nothing more is heard; `None` while there is something to send.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        let sent = self.last_sent.filter(|_| self.queue.is_empty())?;
+        let most = self.config.wait * MAX_STRETCH;
+        let wait = self.slowest.map_or(self.config.wait, |slowest| {
+            (slowest * 2 + self.config.min_wait).min(most)
+        });
+        Some(sent + wait)
+    }
+
+    /// Whether this is the first answer to a probe that is known.
+    pub(crate) fn on_acked(&mut self, probe: u64, arrival: Arrival, now: Duration) -> bool {
+        let Some(sent) = self.log.answered(probe, arrival) else {
+            return false;
+        };
+        self.slowest = self.slowest.max(Some(now.saturating_sub(sent)));
+        true
+    }
+
+    pub(crate) fn on_too_big(&mut self, message: TooBig) {
+        if self.messages.len() < MAX_MESSAGES && !self.messages.contains(&message) {
+            self.messages.push(message);
+        }
+    }
+
+    /// The size of the refused probe; nothing of that size or more will be sent.
+    pub(crate) fn on_refused(&mut self, probe: u64, mtu: Option<u32>) -> Option<u32> {
+        let size = self.log.refused(probe)?;
+        let below = size.saturating_sub(1);
+        let said = mtu.map_or(below, |mtu| mtu.min(below));
+        if self.refused.is_none_or(|(known, _)| size < known) {
+            self.refused = Some((size, said));
+        }
+        self.queue.retain(|&(queued, _)| queued < size);
+        Some(size)
+    }
+
+    /// The smallest size that this host refused to send.
+    pub(crate) fn refused(&self) -> Option<u32> {
+        self.refused.map(|(size, _)| size)
+    }
+
+    /// What messages say passes: worth a try.
+    pub(crate) fn hints(&self) -> impl Iterator<Item = u32> {
+        let refused = self.refused.map(|(_, mtu)| mtu);
+        self.messages
+            .iter()
+            .map(|message| message.mtu)
+            .chain(refused)
+    }
+
+    /// Why packets larger than `mtu` do not pass. Of several messages the one that names `mtu` is the truth;
+    /// otherwise the smallest is told, and differs from what was found.
+    pub(crate) fn limit_above(&self, mtu: u32) -> Limit {
+        if self.refused() == Some(mtu + 1) {
+            return Limit::Device {
+                mtu: self.refused.map_or(mtu, |(_, said)| said),
+            };
+        }
+        if let Some((size, largest)) = self.log.fragmented()
+            && size == mtu + 1
+        {
+            return Limit::Fragmented { largest };
+        }
+        self.told(mtu).unwrap_or(Limit::Silent)
+    }
+
+    /// Why a packet of `size` bytes does not pass, when nothing is known of what does.
+    pub(crate) fn limit_of(&self, size: u32) -> Limit {
+        match (self.refused, self.log.fragmented()) {
+            (Some((refused, mtu)), _) if refused <= size => Limit::Device { mtu },
+            (_, Some((fragmented, largest))) if fragmented <= size => Limit::Fragmented { largest },
+            _ => self.told(size.saturating_sub(1)).unwrap_or(Limit::Silent),
+        }
+    }
+
+    fn told(&self, mtu: u32) -> Option<Limit> {
+        let messages = self.messages.iter();
+        let best = messages.min_by_key(|message| (message.mtu != mtu, message.mtu))?;
+        Some(match best.source {
+            Source::Local => Limit::Device { mtu: best.mtu },
+            Source::Router(by) => Limit::Signalled { by, mtu: best.mtu },
+        })
+    }
+
+    /// Why to give up, when it is time to.
+    pub(crate) fn hopeless(&self) -> Option<CannotTell> {
+        if self.log.silent_rounds() >= SILENT_ROUNDS {
+            return Some(CannotTell::Silent);
+        }
+        (self.log.rounds() >= self.config.max_rounds).then(|| {
+            let passing = self.log.passing();
+            CannotTell::Undecided {
+                rounds: self.log.rounds(),
+                sent: passing.sent,
+                lost: passing.lost,
+            }
+        })
+    }
+
+    pub(crate) fn control_size(&self) -> u32 {
+        self.config.control_size
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.queue.clear();
+    }
+}

@@ -1,0 +1,97 @@
+//! One flow: a socket with a source port of its own, and what its error queue says.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use wirecost_pmtu::{Source, TooBig};
+use wirecost_sys::socket::{
+    ErrorOrigin, enable_recverr, read_quoted_error, set_mtu_discover_probe,
+};
+
+use crate::error::ProbeError;
+use crate::message::{PROBE_BYTES, ProbeMessage, Secret};
+
+pub(crate) const EMSGSIZE: i32 = 90;
+/// Time exceeded: type 11 of ICMP (RFC 792), 3 of `ICMPv6` (RFC 4443).
+const EXCEEDED: u8 = 11;
+const EXCEEDED6: u8 = 3;
+
+/// IP and UDP headers, bytes.
+pub(crate) const fn headers(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(_) => 20 + 8,
+        IpAddr::V6(_) => 40 + 8,
+    }
+}
+
+/// The smallest probe: the size of control probes.
+pub(crate) const fn control_size(address: IpAddr) -> u32 {
+    headers(address) + PROBE_BYTES as u32
+}
+
+/// A connected socket that sends in one piece or not at all.
+pub(crate) fn open(flow: u32, from: SocketAddr, to: SocketAddr) -> Result<UdpSocket, ProbeError> {
+    let opened = || {
+        let socket = UdpSocket::bind(from)?;
+        set_mtu_discover_probe(&socket)?;
+        enable_recverr(&socket)?;
+        socket.connect(to)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    opened().map_err(|source| ProbeError::Flow {
+        flow,
+        from,
+        to,
+        source,
+    })
+}
+
+/// What an entry of the error queue says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// This host does not send as much; its device's MTU, bytes.
+    Refused(u32),
+    TooBig(TooBig),
+    /// A router says that a TTL ended; the probe that it quotes, if it quotes enough.
+    Expired {
+        from: IpAddr,
+        probe: Option<u64>,
+    },
+    /// Nobody listens there.
+    Closed,
+}
+
+/// Takes the next thing that the error queue says; `None`: it is empty.
+pub(crate) fn said(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<Said>> {
+    const ECONNREFUSED: i32 = 111;
+    let mut quote = [0; 256];
+    while let Some(entry) = read_quoted_error(socket, &mut quote)? {
+        let error = entry.error;
+        let icmp = matches!(error.origin, ErrorOrigin::Icmp | ErrorOrigin::Icmp6);
+        let exceeded = match error.origin {
+            ErrorOrigin::Icmp => entry.kind == EXCEEDED,
+            ErrorOrigin::Icmp6 => entry.kind == EXCEEDED6,
+            _ => false,
+        };
+        match (error.errno, error.mtu, error.offender) {
+            (EMSGSIZE, Some(mtu), _) if error.origin == ErrorOrigin::Local => {
+                return Ok(Some(Said::Refused(mtu)));
+            }
+            (EMSGSIZE, Some(mtu), Some(router)) if icmp => {
+                return Ok(Some(Said::TooBig(TooBig {
+                    mtu,
+                    source: Source::Router(router),
+                })));
+            }
+            (_, _, Some(from)) if exceeded => {
+                let quoted = &quote[..entry.quoted.min(quote.len())];
+                let probe = ProbeMessage::parse(quoted, secret).map(|probe| probe.id);
+                return Ok(Some(Said::Expired { from, probe }));
+            }
+            (ECONNREFUSED, _, _) if icmp => return Ok(Some(Said::Closed)),
+            _ => {}
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,22 @@
+//! The machines of room `pmtu` over real sockets, and the responder that acknowledges their probes.
+//!
+//! Sockets are made in the calling thread's network namespace and stay there. A flow is a socket of its own, and so a
+//! source port of its own. Probes cannot be fragmented by this host (`IP_PMTUDISC_PROBE`); what an ICMP message says
+//! is read from the error queue (`IP_RECVERR`), never from a raw socket, so that none of it needs privilege but the
+//! echo of [`one_sided`] where `net.ipv4.ping_group_range` leaves the caller out.
+//!
+//! Not here: what follows from the answers (`pmtu`), what a host's devices look like (`audit`).
+
+mod error;
+mod flow;
+pub mod message;
+mod one_sided;
+mod place;
+mod responder;
+mod survey;
+
+pub use error::ProbeError;
+pub use one_sided::one_sided;
+pub use place::locate;
+pub use responder::Responder;
+pub use survey::{Endpoints, Surveyed, survey};

@@ -1,0 +1,245 @@
+//! What one side can know, over real sockets: echo requests from a ping socket (icmp(7)) and datagrams to a closed
+//! port.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use wirecost_pmtu::{
+    Arrival, Config, OneSided, OneSidedProbe, OneSidedResult, Pace, Way, likely_sizes,
+};
+use wirecost_sys::socket::{
+    enable_fragment_size, enable_recverr, poll_readable, receive_arrived, set_mtu_discover_probe,
+};
+
+use crate::error::ProbeError;
+use crate::flow::{self, EMSGSIZE, Said};
+use crate::message::{PROBE_BYTES, ProbeMessage, Secret};
+use crate::survey::is_queued;
+
+/// Type, code, checksum, identifier, sequence number.
+const ICMP_HEADER: usize = 8;
+/// A port of traceroute's range, where hardly anybody listens; the second one is for large datagrams, so that the
+/// answers of both are told apart even where they quote nothing.
+const CLOSED_PORTS: [u16; 2] = [33_434, 33_435];
+
+/// Searches from `low` to `high` bytes what passes to `to` and back, and which way is the narrow one.
+///
+/// # Errors
+/// Where a socket cannot be opened: see [`ProbeError::Echo`] for what the echo needs.
+pub fn one_sided(
+    from: IpAddr,
+    to: IpAddr,
+    (low, high): (u32, u32),
+    pace: Pace,
+) -> Result<OneSidedResult, ProbeError> {
+    if from.is_ipv4() != to.is_ipv4() {
+        return Err(ProbeError::Versions { from, to });
+    }
+    let echo = open_echo(from, to).map_err(|source| ProbeError::Echo { to, source })?;
+    let port = |at: usize| {
+        let to = SocketAddr::new(to, CLOSED_PORTS[at]);
+        flow::open(at as u32, SocketAddr::new(from, 0), to)
+    };
+    let config = Config {
+        control_size: flow::control_size(to),
+        ..Config::default()
+    };
+    let mut asking = Asking {
+        machine: OneSided::new(low, high, likely_sizes(), config, pace),
+        echo,
+        ports: [port(0)?, port(1)?],
+        outstanding: [VecDeque::new(), VecDeque::new()],
+        sizes: HashMap::new(),
+        to,
+        // What comes back must be ours; nobody else has to know it, so the addresses and the time will do.
+        secret: Secret {
+            probe: own_mark(),
+            acknowledgement: [0; 8],
+        },
+        began: Instant::now(),
+        buffer: vec![0x5a; 1 << 16],
+    };
+    asking.run().map_err(|source| ProbeError::Socket {
+        to: SocketAddr::new(to, 0),
+        source,
+    })
+}
+
+fn own_mark() -> [u8; 16] {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let half = || RandomState::new().build_hasher().finish().to_ne_bytes();
+    let mut mark = [0; 16];
+    mark[..8].copy_from_slice(&half());
+    mark[8..].copy_from_slice(&half());
+    mark
+}
+
+fn open_echo(from: IpAddr, to: IpAddr) -> io::Result<UdpSocket> {
+    let (domain, protocol) = match to {
+        IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
+        IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
+    };
+    let socket = Socket::new(domain, Type::DGRAM, Some(protocol))?;
+    socket.bind(&SocketAddr::new(from, 0).into())?;
+    set_mtu_discover_probe(&socket)?;
+    enable_recverr(&socket)?;
+    // Not on every kernel; replies in fragments then count as whole.
+    let _ = enable_fragment_size(&socket);
+    // Full-size replies come in bursts; the default holds some twenty of them.
+    socket.set_recv_buffer_size(4 << 20)?;
+    socket.connect(&SocketAddr::new(to, 0).into())?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+struct Asking {
+    machine: OneSided,
+    echo: UdpSocket,
+    ports: [UdpSocket; 2],
+    /// Ids to each closed port that were not answered.
+    outstanding: [VecDeque<u64>; 2],
+    /// Echo requests' sizes, by id.
+    sizes: HashMap<u64, u32>,
+    to: IpAddr,
+    secret: Secret,
+    began: Instant,
+    buffer: Vec<u8>,
+}
+
+impl Asking {
+    fn run(&mut self) -> io::Result<OneSidedResult> {
+        loop {
+            while let Some(sent) = self.machine.poll_transmit(self.began.elapsed()) {
+                self.send(sent)?;
+                self.hear(None)?;
+            }
+            if let Some(result) = self.machine.result() {
+                return Ok(result);
+            }
+            let Some(until) = self.machine.next_timeout() else {
+                continue;
+            };
+            let fds = [
+                self.echo.as_fd(),
+                self.ports[0].as_fd(),
+                self.ports[1].as_fd(),
+            ];
+            poll_readable(&fds, until.saturating_sub(self.began.elapsed()))?;
+            self.hear(None)?;
+        }
+    }
+
+    fn send(&mut self, OneSidedProbe { way, probe }: OneSidedProbe) -> io::Result<()> {
+        let message = ProbeMessage {
+            flow: 0,
+            id: probe.id,
+        }
+        .write(&self.secret);
+        // An ICMP error of an earlier probe takes the place of sending, once.
+        for _ in 0..8 {
+            // Both headers in front are 8 bytes: UDP's is the kernel's to write, ICMP's ours.
+            let payload = probe.size.saturating_sub(flow::headers(self.to)) as usize;
+            let payload = payload.clamp(PROBE_BYTES, 65_507 - ICMP_HEADER);
+            let sent = match way {
+                Way::Echo => {
+                    let kind = if self.to.is_ipv4() { 8 } else { 128 };
+                    let sequence = (probe.id as u16).to_be_bytes();
+                    self.buffer[..ICMP_HEADER].copy_from_slice(&[
+                        kind,
+                        0,
+                        0,
+                        0,
+                        0,
+                        0,
+                        sequence[0],
+                        sequence[1],
+                    ]);
+                    self.buffer[ICMP_HEADER..ICMP_HEADER + PROBE_BYTES].copy_from_slice(&message);
+                    self.sizes.insert(probe.id, probe.size);
+                    self.echo.send(&self.buffer[..ICMP_HEADER + payload])
+                }
+                Way::ClosedPort => {
+                    let at = usize::from(!probe.control);
+                    self.buffer[..PROBE_BYTES].copy_from_slice(&message);
+                    self.ports[at].send(&self.buffer[..payload])
+                }
+            };
+            match sent {
+                Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
+                    if self.hear(Some((way, probe.id)))? {
+                        return Ok(());
+                    }
+                }
+                Err(error) if is_queued(&error) => {
+                    self.hear(None)?;
+                }
+                // A full queue: lost, as on the way.
+                Ok(_) | Err(_) => {
+                    if way == Way::ClosedPort {
+                        self.outstanding[usize::from(!probe.control)].push_back(probe.id);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the sockets have to tell; whether this host refused the probe `sent`.
+    fn hear(&mut self, sent: Option<(Way, u64)>) -> io::Result<bool> {
+        let mut refused = false;
+        let now = self.began.elapsed();
+        for at in 0..3 {
+            let socket = if at == 2 { &self.echo } else { &self.ports[at] };
+            while let Some(said) = flow::said(socket, &self.secret)? {
+                match said {
+                    Said::Refused(mtu) => {
+                        if let Some((_, id)) = sent.filter(|_| !refused) {
+                            self.machine.on_send_refused(id, Some(mtu));
+                            refused = true;
+                        }
+                    }
+                    Said::TooBig(message) => self.machine.on_too_big(message),
+                    Said::Closed if at < 2 => {
+                        if let Some(id) = self.outstanding[at].pop_front() {
+                            self.machine.on_answered(id, Arrival::Whole, now);
+                        }
+                    }
+                    Said::Closed | Said::Expired { .. } => {}
+                }
+            }
+        }
+        self.replies()?;
+        Ok(refused)
+    }
+
+    fn replies(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; 1 << 16];
+        for _ in 0..10_000 {
+            let arrived = match receive_arrived(&self.echo, &mut buffer) {
+                Ok(Some(arrived)) => arrived,
+                Ok(None) => return Ok(()),
+                Err(error) if is_queued(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            let reply = buffer
+                .get(ICMP_HEADER..arrived.length)
+                .and_then(|payload| ProbeMessage::parse(payload, &self.secret));
+            let Some(reply) = reply else { continue };
+            let ip = flow::headers(self.to) - 8;
+            // A reply that is shorter than the request proves nothing about its size.
+            if self.sizes.get(&reply.id) == Some(&(arrived.length as u32 + ip)) {
+                let arrival = arrived
+                    .fragment
+                    .map_or(Arrival::Whole, |largest| Arrival::Fragmented { largest });
+                self.machine
+                    .on_answered(reply.id, arrival, self.began.elapsed());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! Where a size is lost, over a real socket: one flow, rising TTL.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use wirecost_pmtu::{LocateConfig, Located, Locator, NotLocated};
+use wirecost_sys::socket::{poll_readable, set_hop_limit};
+
+use crate::error::ProbeError;
+use crate::flow::{self, Said};
+use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
+use crate::survey::{Endpoints, is_queued};
+
+/// Whatever happens, it ends.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Looks between which two hops packets of `failing` bytes are lost, on the flow that leaves from `endpoints`' first
+/// port. `wait` is how long an answer takes at most: two round trips and some.
+///
+/// # Errors
+/// Where the socket fails; that nothing can be located is in the answer.
+pub fn locate(
+    endpoints: Endpoints,
+    failing: u32,
+    wait: Duration,
+    secret: &Secret,
+) -> Result<Result<Located, NotLocated>, ProbeError> {
+    endpoints.check(1)?;
+    let to = endpoints.to;
+    let socket = flow::open(0, endpoints.source(0), to)?;
+    let config = LocateConfig {
+        wait,
+        ..LocateConfig::new(flow::control_size(to.ip()), failing)
+    };
+    run(&socket, Locator::new(config), endpoints, secret)
+        .map_err(|source| ProbeError::Socket { to, source })
+}
+
+fn run(
+    socket: &UdpSocket,
+    mut locator: Locator,
+    endpoints: Endpoints,
+    secret: &Secret,
+) -> io::Result<Result<Located, NotLocated>> {
+    let began = Instant::now();
+    let mut payload = vec![0x5a; 65_507];
+    loop {
+        while let Some(probe) = locator.poll_transmit(began.elapsed()) {
+            set_hop_limit(socket, probe.ttl)?;
+            let message = ProbeMessage {
+                flow: 0,
+                id: probe.id,
+            };
+            payload[..PROBE_BYTES].copy_from_slice(&message.write(secret));
+            let length = probe.size.saturating_sub(flow::headers(endpoints.to.ip())) as usize;
+            let length = length.clamp(PROBE_BYTES, payload.len());
+            // An ICMP error of an earlier probe takes the place of sending, once.
+            for _ in 0..4 {
+                match socket.send(&payload[..length]) {
+                    Err(error) if is_queued(&error) => {}
+                    Ok(_) | Err(_) => break,
+                }
+            }
+            hear(socket, &mut locator, secret)?;
+        }
+        if let Some(result) = locator.result() {
+            return Ok(result.clone());
+        }
+        if began.elapsed() > LIMIT {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let until = locator.next_timeout().unwrap_or_default();
+        poll_readable(&[socket.as_fd()], until.saturating_sub(began.elapsed()))?;
+        hear(socket, &mut locator, secret)?;
+    }
+}
+
+fn hear(socket: &UdpSocket, locator: &mut Locator, secret: &Secret) -> io::Result<()> {
+    while let Some(said) = flow::said(socket, secret)? {
+        if let Said::Expired { from, probe } = said {
+            locator.on_expired(probe, from);
+        }
+    }
+    let mut answer = [0; ACKNOWLEDGEMENT_BYTES + 1];
+    loop {
+        match socket.recv(&mut answer) {
+            Ok(length) => {
+                if let Some(told) = Acknowledgement::parse(&answer[..length], secret) {
+                    locator.on_arrived(told.id);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if is_queued(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! A survey over real sockets.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use wirecost_pmtu::{Arrival, Config, Question, Survey, SurveyResult};
+use wirecost_sys::socket::poll_readable;
+
+use crate::error::ProbeError;
+use crate::flow::{self, EMSGSIZE, Said};
+use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
+
+/// The largest payload that UDP has a length for, over IPv4.
+const LARGEST: usize = 65_507;
+
+/// Between whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endpoints {
+    /// The address that probes leave with.
+    pub from: IpAddr,
+    /// Flow f leaves from port `first_port` + f; 0: the kernel picks.
+    pub first_port: u16,
+    /// The far responder.
+    pub to: SocketAddr,
+}
+
+impl Endpoints {
+    pub(crate) fn check(&self, flows: u32) -> Result<(), ProbeError> {
+        if self.from.is_ipv4() != self.to.is_ipv4() {
+            return Err(ProbeError::Versions {
+                from: self.from,
+                to: self.to.ip(),
+            });
+        }
+        let last = u32::from(self.first_port) + flows.saturating_sub(1);
+        if self.first_port != 0 && last > u32::from(u16::MAX) {
+            return Err(ProbeError::Ports {
+                flows,
+                first: self.first_port,
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn source(&self, flow: u32) -> SocketAddr {
+        let port = match self.first_port {
+            0 => 0,
+            first => first + flow as u16,
+        };
+        SocketAddr::new(self.from, port)
+    }
+}
+
+/// What came of a survey.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Surveyed {
+    /// The answers, by flow.
+    pub result: SurveyResult,
+    /// Source ports, by flow.
+    pub ports: Vec<u16>,
+    /// From the first socket to the last answer.
+    pub took: Duration,
+}
+
+/// Asks every flow of the path to a [`Responder`](crate::Responder) with the same secret. The control size of the
+/// question's config is set to the smallest probe.
+///
+/// # Errors
+/// Where a flow cannot be opened. What the path does to the probes is no error.
+pub fn survey(
+    endpoints: Endpoints,
+    question: Question,
+    secret: &Secret,
+) -> Result<Surveyed, ProbeError> {
+    let began = Instant::now();
+    endpoints.check(question.flows)?;
+    let to = endpoints.to;
+    let sockets: Vec<UdpSocket> = (0..question.flows.max(1))
+        .map(|flow| flow::open(flow, endpoints.source(flow), to))
+        .collect::<Result<_, _>>()?;
+    let question = Question {
+        config: Config {
+            control_size: flow::control_size(to.ip()),
+            ..question.config
+        },
+        ..question
+    };
+    let mut driving = Driving {
+        sockets,
+        survey: Survey::new(question),
+        secret,
+        to,
+        began,
+        payload: vec![0x5a; LARGEST],
+    };
+    driving
+        .run()
+        .map_err(|source| ProbeError::Socket { to, source })?;
+    let ports = driving.sockets.iter().map(|socket| {
+        let address = socket.local_addr();
+        address.map_or(0, |address| address.port())
+    });
+    Ok(Surveyed {
+        ports: ports.collect(),
+        result: driving.survey.result().ok_or_else(|| ProbeError::Socket {
+            to,
+            source: io::Error::other("the survey ended without a result"),
+        })?,
+        took: began.elapsed(),
+    })
+}
+
+struct Driving<'a> {
+    sockets: Vec<UdpSocket>,
+    survey: Survey,
+    secret: &'a Secret,
+    to: SocketAddr,
+    began: Instant,
+    payload: Vec<u8>,
+}
+
+impl Driving<'_> {
+    fn run(&mut self) -> io::Result<()> {
+        while self.survey.result().is_none() {
+            while let Some(sent) = self.survey.poll_transmit(self.began.elapsed()) {
+                self.send(sent.flow, sent.probe.id, sent.probe.size)?;
+            }
+            let Some(until) = self.survey.next_timeout() else {
+                continue;
+            };
+            let wait = until.saturating_sub(self.began.elapsed());
+            let fds: Vec<_> = self.sockets.iter().map(AsFd::as_fd).collect();
+            for flow in poll_readable(&fds, wait)? {
+                self.hear(flow as u32, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, flow: u32, id: u64, size: u32) -> io::Result<()> {
+        let head = ProbeMessage { flow, id }.write(self.secret);
+        self.payload[..PROBE_BYTES].copy_from_slice(&head);
+        let length = size.saturating_sub(flow::headers(self.to.ip())) as usize;
+        let length = length.clamp(PROBE_BYTES, LARGEST);
+        // An ICMP error of an earlier probe is told once here, and then the datagram did not leave.
+        for _ in 0..8 {
+            match self.sockets[flow as usize].send(&self.payload[..length]) {
+                Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
+                    // A router's message surfaces here too; only the queue tells whose it is.
+                    if self.hear(flow, Some(id))? {
+                        return Ok(());
+                    }
+                }
+                Err(error) if is_queued(&error) => {
+                    self.hear(flow, None)?;
+                }
+                // Sent, or lost to a full queue: an answer will tell.
+                Ok(_) | Err(_) => return Ok(()),
+            }
+            if self.survey.result().is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what a flow's socket has to tell; whether this host refused the probe `sent`.
+    fn hear(&mut self, flow: u32, sent: Option<u64>) -> io::Result<bool> {
+        let mut refused = false;
+        let mut answer = [0; ACKNOWLEDGEMENT_BYTES + 1];
+        let socket = &self.sockets[flow as usize];
+        while let Some(said) = flow::said(socket, self.secret)? {
+            match (said, sent) {
+                (Said::Refused(mtu), Some(id)) => {
+                    self.survey.on_send_refused(flow, id, Some(mtu));
+                    refused = true;
+                }
+                (Said::TooBig(message), _) => self.survey.on_too_big(flow, message),
+                _ => {}
+            }
+        }
+        loop {
+            match socket.recv(&mut answer) {
+                Ok(length) => {
+                    let bytes = &answer[..length];
+                    if let Some(told) = Acknowledgement::parse(bytes, self.secret) {
+                        let arrival = told
+                            .fragment
+                            .map_or(Arrival::Whole, |largest| Arrival::Fragmented { largest });
+                        self.survey
+                            .on_arrived(told.flow, told.id, arrival, self.began.elapsed());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(refused),
+                // An ICMP message's error, told once; the queue had or has the details.
+                Err(error) if is_queued(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Errors that an ICMP message leaves on a socket (net/ipv4/icmp.c, `icmp_err_convert`; net/ipv6/icmp.c).
+pub(crate) fn is_queued(error: &io::Error) -> bool {
+    const CODES: [i32; 9] = [
+        13,  // EACCES: prohibited, over IPv6
+        71,  // EPROTO: parameter problem
+        90,  // EMSGSIZE
+        92,  // ENOPROTOOPT: no such protocol there
+        95,  // EOPNOTSUPP: source route failed
+        101, // ENETUNREACH
+        111, // ECONNREFUSED: nobody listens
+        112, // EHOSTDOWN
+        113, // EHOSTUNREACH: a TTL that ended, too
+    ];
+    error
+        .raw_os_error()
+        .is_some_and(|code| CODES.contains(&code))
+}
