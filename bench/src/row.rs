@@ -5,6 +5,7 @@ use std::fmt;
 use wirecost_model::cell::Network;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
+use wirecost_model::steering::Steering;
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::units::format_rate;
 
@@ -165,6 +166,7 @@ fn network(cores: Cores, vxlan: bool, rate: Option<u64>) -> Network {
         },
         guest_ip: IpVersion::Ipv4,
         cores,
+        steering: Steering::default(),
     }
 }
 
