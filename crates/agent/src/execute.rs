@@ -11,6 +11,7 @@ use wirecost_netbuild::LabHost;
 use wirecost_sys::socket::PacketCapture;
 use wirecost_wire::frame::{VxlanId, innermost_udp};
 
+use crate::address;
 use crate::load::{self, Load};
 use crate::probe;
 use crate::protocol::{Reply, Request, Token, VERSION};
@@ -100,6 +101,12 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Describe => self.describe(),
+            Request::Addresses => address::own()
+                .map(Reply::Addresses)
+                .map_err(|error| format!("listing its addresses: {error}")),
+            Request::SourceTowards(target) => address::towards(target)
+                .map(Reply::Source)
+                .map_err(|error| format!("it has no route to {target}: {error}")),
         }
     }
 

@@ -4,11 +4,13 @@
 //! is asked, one request at a time, and ends itself, with all it made, when its input closes.
 //! Not here: which cell is measured when (`run`), what follows from it (`stats`).
 
+mod address;
 mod execute;
 mod frame;
 pub mod lab;
 pub mod link;
 mod load;
+pub mod place;
 mod probe;
 pub mod protocol;
 mod respond;

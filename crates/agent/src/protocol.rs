@@ -1,6 +1,6 @@
 //! What a controller asks and what an agent answers: one answer to each request, in order.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use wirecost_model::offload::Offload;
@@ -73,6 +73,10 @@ pub enum Request {
     CloseLoad,
     /// Describes the host.
     Describe,
+    /// Tells the host's own addresses.
+    Addresses,
+    /// Tells the address that packets to another would leave with.
+    SourceTowards(IpAddr),
 }
 
 impl Request {
@@ -93,6 +97,8 @@ impl Request {
             Self::Measure(_) => "measuring",
             Self::CloseLoad => "ending the load",
             Self::Describe => "describing the machine",
+            Self::Addresses => "telling its addresses",
+            Self::SourceTowards(_) => "looking up a route",
         }
     }
 }
@@ -120,7 +126,7 @@ pub struct Window {
     pub foreign_to: Option<Vec<u32>>,
 }
 
-/// From the agent.
+/// From the agent. The first two are the same in every version: two ends that differ must be able to say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// To [`Request::Hello`].
@@ -129,6 +135,11 @@ pub enum Reply {
         version: u32,
         /// The agent's process id on its host.
         pid: u32,
+    },
+    /// What was asked could not be done; the agent goes on.
+    Failed {
+        /// In words, with the step and what to do.
+        message: String,
     },
     /// Done, nothing to tell.
     Done,
@@ -151,11 +162,21 @@ pub enum Reply {
     Measured(Box<Measured>),
     /// To [`Request::Describe`].
     Description(Box<Environment>),
-    /// What was asked could not be done; the agent goes on.
-    Failed {
-        /// In words, with the step and what to do.
-        message: String,
-    },
+    /// To [`Request::Addresses`].
+    Addresses(Vec<OwnAddress>),
+    /// To [`Request::SourceTowards`].
+    Source(IpAddr),
+}
+
+/// An address that other hosts may reach a host by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnAddress {
+    /// The device that has it.
+    pub device: String,
+    /// Neither loopback nor link-local.
+    pub address: IpAddr,
+    /// Length of its network's prefix, bits.
+    pub prefix: u8,
 }
 
 /// How a proof went.

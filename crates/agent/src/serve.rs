@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::exit;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::{debug, trace};
 
@@ -16,11 +16,12 @@ use crate::protocol::{Reply, Request, VERSION};
 /// a lab host's devices and namespaces go with it.
 ///
 /// `started` is what becoming a host came to; a failure is told in answer to the first request,
-/// where the controller will read it.
+/// where the controller will read it. With `idle` it ends too when nothing is asked for so long.
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
     started: &Result<(), String>,
+    idle: Option<Duration>,
 ) -> ! {
     let (sender, requests) = mpsc::channel::<Request>();
     let reader = thread::Builder::new()
@@ -37,17 +38,17 @@ pub fn serve(
         exit(1);
     }
     let mut agent = Agent::default();
-    while let Ok(request) = requests.recv() {
+    let idle = idle.unwrap_or(Duration::MAX);
+    while let Ok(request) = requests.recv_timeout(idle) {
         let (doing, began) = (request.doing(), Instant::now());
         let reply = match (started, request) {
+            // Whatever else is the matter: the controller compares, and says so.
+            (_, Request::Hello { version }) if version != VERSION => Reply::Hello {
+                version: VERSION,
+                pid: std::process::id(),
+            },
             (Err(message), _) => Reply::Failed {
                 message: message.clone(),
-            },
-            (Ok(()), Request::Hello { version }) if version != VERSION => Reply::Failed {
-                message: format!(
-                    "the controller speaks protocol version {version}, this agent {VERSION}: \
-                     use the same wirecost on both"
-                ),
             },
             (Ok(()), request) => agent
                 .execute(request)

@@ -5,6 +5,7 @@
 
 pub mod cell;
 pub mod effect;
+pub mod host;
 pub mod ip;
 pub mod metric;
 pub mod offload;
