@@ -6,6 +6,7 @@
 
 mod directory;
 mod forecast;
+pub mod hosts;
 mod lab;
 mod labs;
 mod load;

@@ -156,7 +156,11 @@ pub(super) fn bring_up(
                 PATIENCE,
             )?;
             talk.expect("send", PATIENCE)?;
-            talk.send(&ours.bytes, COPY)?;
+            match talk.send(&ours.bytes, COPY) {
+                // Nobody takes it any more: what follows says why.
+                Ok(()) | Err(Failure::Stopped(Stop::Closed, _)) => {}
+                Err(failure) => return Err(failure),
+            }
         }
     }
     talk.expect("run", PATIENCE)
