@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use wirecost_model::cell::{Network, TcpStream};
+use wirecost_model::cell::Network;
 use wirecost_model::ip::IpVersion;
+use wirecost_model::load::{Load, NamedLoad, Workload};
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
+use wirecost_model::steering::Steering;
 use wirecost_model::units::format_rate;
 
 /// MTU of the guests' devices in bytes: the one with the most segments for each byte.
@@ -41,6 +43,7 @@ impl Configuration {
                     encapsulation,
                     guest_ip: IpVersion::Ipv4,
                     cores,
+                    steering: Steering::default(),
                 };
                 all.push(Self {
                     network,
@@ -68,13 +71,12 @@ impl fmt::Display for Configuration {
 }
 
 /// The built-in load with the options that iperf3 is given.
-pub(crate) fn stream() -> TcpStream {
-    TcpStream {
-        streams: 1,
-        message: MESSAGE,
-        congestion: CONGESTION.to_owned(),
-        socket_buffer: None,
-    }
+pub(crate) fn stream() -> NamedLoad {
+    NamedLoad::alone(Load {
+        request: MESSAGE,
+        congestion: Some(CONGESTION.to_owned()),
+        ..Load::new(Workload::TcpStream)
+    })
 }
 
 #[cfg(test)]

@@ -105,6 +105,11 @@ impl Running {
         }
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Signals it; `false` where it has ended.
     pub(crate) fn signal(&mut self, what: Signal) -> bool {
         self.ended().is_none() && signal(self.child.id(), what)

@@ -6,13 +6,15 @@ use std::net::SocketAddr;
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::record::Environment;
-use wirecost_model::sample::SeenFrame;
+use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
 use wirecost_sys::socket::PacketCapture;
 use wirecost_wire::frame::{VxlanId, innermost_udp};
 
 use crate::address;
-use crate::load::{self, Load};
+use crate::keepers::Keepers;
+use crate::level::InForce;
+use crate::load::{self, Loads};
 use crate::probe;
 use crate::protocol::{Reply, Request, Token, VERSION};
 use crate::respond::{self, Header, Kind};
@@ -20,19 +22,32 @@ use crate::respond::{self, Header, Kind};
 /// Enough of a frame for every header and a probe's own.
 const SNAP_BYTES: usize = 256;
 
+const UNPREPARED: &str = "the host is not prepared yet";
+
 /// What an agent has made so far.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
     host: Option<LabHost>,
     meter: Option<Meter>,
     watch: Option<(PacketCapture, Token)>,
-    load: Option<Load>,
+    loads: Loads,
+    /// As they were after the last adaptation.
+    devices: Vec<DeviceState>,
+    in_force: InForce,
+    keepers: Keepers,
 }
 
 /// The error is in words, for the user.
 type Answer = Result<Reply, String>;
 
 impl Agent {
+    pub(crate) fn new(keepers: Keepers) -> Self {
+        Self {
+            keepers,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
         match request {
             Request::Hello { .. } => Ok(Reply::Hello {
@@ -48,11 +63,21 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Build => self.build(),
-            Request::Adapt { guest_mtu, offload } => self
-                .host()?
-                .adapt(guest_mtu, &offload)
-                .map(Reply::Devices)
-                .map_err(words),
+            Request::Adapt { guest_mtu, offload } => {
+                self.devices = self.host()?.adapt(guest_mtu, &offload).map_err(words)?;
+                Ok(Reply::Devices(self.devices.clone()))
+            }
+            Request::PutInForce(settings) => {
+                let host = self.host.as_mut().ok_or(UNPREPARED)?;
+                self.in_force
+                    .put(host, &self.keepers, &settings, &self.devices)
+                    .map(Reply::Devices)
+            }
+            Request::Undo => {
+                let host = self.host.as_mut().ok_or(UNPREPARED)?;
+                self.in_force.undo(host, &self.keepers)?;
+                Ok(Reply::Done)
+            }
             Request::Watch(token) => {
                 let index = self.host()?.underlay_index().map_err(words)?;
                 let capture = PacketCapture::open(index, SNAP_BYTES)
@@ -70,34 +95,30 @@ impl Agent {
                 let bind = SocketAddr::new(host.spec().guest_address, 0);
                 probe::prove(host.guest(), bind, target, size, token).map(Reply::Proof)
             }
-            Request::OpenSink(options) => {
-                let host = self.host()?;
-                let bind = SocketAddr::new(host.spec().guest_address, 0);
-                let (sink, address) = Load::sink(host.guest(), bind, &options)?;
-                self.load = Some(sink);
-                Ok(Reply::Listening(address))
+            Request::OpenServers(ends) => {
+                self.loads = Loads::default();
+                let addresses = self.loads.serve(ends, self.host.as_ref())?;
+                Ok(Reply::Listening(addresses))
             }
-            Request::OpenSource { target, options } => {
-                self.load = Some(Load::source(self.host()?.guest(), target, &options)?);
+            Request::OpenClients(ends) => {
+                self.loads.connect(ends, self.host.as_ref())?;
                 Ok(Reply::Done)
             }
             Request::Start => {
-                self.load
-                    .as_ref()
-                    .ok_or("there is no load to start")?
-                    .start()?;
+                self.loads.start()?;
                 Ok(Reply::Done)
             }
             Request::Measure(window) => {
                 let meter = self.meter.as_mut().ok_or("the host is not built yet")?;
-                let measured = load::measure(meter, self.load.as_ref(), &window)?;
+                let measured = load::measure(meter, &self.loads, &window)?;
                 Ok(Reply::Measured(Box::new(measured)))
             }
-            Request::CloseLoad => {
-                self.load
-                    .take()
-                    .ok_or("there is no load to close")?
-                    .close()?;
+            Request::StopClients => {
+                self.loads.stop_clients()?;
+                Ok(Reply::Done)
+            }
+            Request::StopServers => {
+                self.loads.stop_servers()?;
                 Ok(Reply::Done)
             }
             Request::Describe => self.describe(),
@@ -111,9 +132,7 @@ impl Agent {
     }
 
     fn host(&mut self) -> Result<&mut LabHost, String> {
-        self.host
-            .as_mut()
-            .ok_or_else(|| "the host is not prepared yet".to_owned())
+        self.host.as_mut().ok_or_else(|| UNPREPARED.to_owned())
     }
 
     fn build(&mut self) -> Answer {

@@ -7,7 +7,10 @@
 mod address;
 mod execute;
 mod frame;
+pub mod keeper;
+mod keepers;
 pub mod lab;
+mod level;
 pub mod link;
 mod load;
 pub mod place;
@@ -15,6 +18,7 @@ mod probe;
 pub mod protocol;
 mod respond;
 mod serve;
+mod settings;
 pub mod stray;
 
 pub use serve::serve;

@@ -24,6 +24,8 @@ pub use host::HostAgent;
 
 /// How long an agent may take to end by itself.
 const FAREWELL: Duration = Duration::from_millis(500);
+/// The same where settings are to be undone: some commands of a plan at their limits.
+const LONG_FAREWELL: Duration = Duration::from_mins(1);
 /// How long one on this machine may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
 /// How long a request may take to be handed over: it is small, and its reader waits for it.
@@ -187,6 +189,13 @@ impl Link {
             Reply::Done => Ok(()),
             _ => Err(self.confused(request.doing())),
         }
+    }
+
+    /// Whether settings are in force there, which its end has to undo first: that may take as long as a plan's
+    /// commands may.
+    pub fn set_in_force(&mut self, in_force: bool) {
+        let farewell = if in_force { LONG_FAREWELL } else { FAREWELL };
+        self.line.may_take_to_end(farewell);
     }
 
     /// The agent's process id.

@@ -10,10 +10,13 @@ use tracing::{debug, trace};
 
 use crate::execute::Agent;
 use crate::frame;
+use crate::keepers::Keepers;
 use crate::protocol::{Reply, Request, VERSION};
 
 /// Answers requests until the input ends, then ends the process, in the middle of a request too:
-/// a lab host's devices and namespaces go with it.
+/// a lab host's devices and namespaces go with it. Settings that are in force then are undone first.
+///
+/// `owner` is the controller's ([`crate::stray::Owner::argument`]).
 ///
 /// `started` is what becoming a host came to; a failure is told in answer to the first request,
 /// where the controller will read it. With `idle` it ends too when nothing is asked for so long.
@@ -21,9 +24,12 @@ pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
     started: &Result<(), String>,
+    owner: &str,
     idle: Option<Duration>,
 ) -> ! {
+    let keepers = Keepers::new(owner);
     let (sender, requests) = mpsc::channel::<Request>();
+    let ours = keepers.clone();
     let reader = thread::Builder::new()
         .name("requests".into())
         .spawn(move || {
@@ -32,12 +38,13 @@ pub fn serve(
                     break;
                 }
             }
+            ours.close();
             exit(0);
         });
     if reader.is_err() {
         exit(1);
     }
-    let mut agent = Agent::default();
+    let mut agent = Agent::new(keepers.clone());
     let idle = idle.unwrap_or(Duration::MAX);
     while let Ok(request) = requests.recv_timeout(idle) {
         let (doing, began) = (request.doing(), Instant::now());
@@ -64,5 +71,6 @@ pub fn serve(
             break;
         }
     }
+    keepers.close();
     exit(0)
 }

@@ -1,5 +1,8 @@
 //! Agents that outlived their run: stopped ones, or ones whose end was not seen.
 //!
+//! A keeper ([`crate::keeper`]) ends by itself once it has undone what is in force; one that was stopped is
+//! told to go on, and never killed.
+//!
 //! Every agent is started with `--owner PID:START`, the controller's process id and its start time
 //! (field 22 of /proc/PID/stat), which together never come to mean another process.
 
@@ -86,10 +89,14 @@ pub fn end_all() -> io::Result<Cleaned> {
         let Ok(handle) = PidFd::open(pid) else {
             continue;
         };
-        let Some(owner) = owner_of(pid).filter(|owner| !owner.is_alive()) else {
+        let stopped = state(pid).is_some_and(|state| state == 'T' || state == 't');
+        if stopped && owner_of(pid, "keeper").is_some_and(|owner| !owner.is_alive()) {
+            handle.resume()?;
+            continue;
+        }
+        let Some(owner) = owner_of(pid, "agent").filter(|owner| !owner.is_alive()) else {
             continue;
         };
-        let stopped = state(pid).is_some_and(|state| state == 'T' || state == 't');
         let stray = Stray {
             pid,
             controller: owner.pid,
@@ -112,8 +119,8 @@ pub fn end_all() -> io::Result<Cleaned> {
     Ok(cleaned)
 }
 
-/// The owner, if the process is one of our agents: argv is `wirecost agent ... --owner PID:START`.
-fn owner_of(pid: u32) -> Option<Owner> {
+/// The owner, if the process is one of our agents or keepers: argv is `wirecost agent ... --owner PID:START`.
+fn owner_of(pid: u32, kind: &str) -> Option<Owner> {
     if state(pid)? == 'Z' {
         return None;
     }
@@ -121,7 +128,7 @@ fn owner_of(pid: u32) -> Option<Owner> {
     let text = String::from_utf8(raw).ok()?;
     let mut words = text.split('\0');
     let program = Path::new(words.next()?).file_name()?.to_str()?;
-    if program != "wirecost" || words.next()? != "agent" {
+    if program != "wirecost" || words.next()? != kind {
         return None;
     }
     words.by_ref().find(|word| *word == "--owner")?;
@@ -163,6 +170,6 @@ mod tests {
 
     #[test]
     fn a_process_that_is_no_agent_has_no_owner() {
-        assert_eq!(owner_of(std::process::id()), None);
+        assert_eq!(owner_of(std::process::id(), "agent"), None);
     }
 }

@@ -23,5 +23,6 @@ pub(crate) fn agent(arguments: &Agent) -> ExitCode {
         become_host(user, &arguments.cpus)
     };
     let idle = arguments.idle_limit.map(Duration::from_secs);
-    wirecost_agent::serve(io::stdin(), io::stdout().lock(), &started, idle)
+    let owner = arguments.owner.as_deref().unwrap_or_default();
+    wirecost_agent::serve(io::stdin(), io::stdout().lock(), &started, owner, idle)
 }

@@ -55,6 +55,9 @@ pub(crate) enum Command {
     /// Be the agent of a host, spoken to over standard input and output
     #[command(hide = true)]
     Agent(Agent),
+    /// Put settings of a plan in force and undo them, spoken to over standard input and output
+    #[command(hide = true)]
+    Keeper(crate::keeper::Keeper),
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `wirecost run --dry-run`: cells, order and expected time, from the plan alone.
 
+pub(crate) mod settings;
 mod until;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ struct Document<'a> {
     cells: Vec<CellLine<'a>>,
     #[serde(flatten)]
     expansion: Expansion,
+    /// What levels of the plan's own factors change, where, and which commands they run.
+    settings: Vec<settings::Line<'a>>,
     /// The first cell once more, where the plan asks for a self-test.
     twin: Option<CellLine<'a>>,
     /// Rounds; the most of them, where the run goes on until it is known.
@@ -78,6 +81,7 @@ pub(crate) fn print(
         factors: &experiment.factors,
         cells: experiment.cells.iter().map(cell_line).collect(),
         expansion: expansion(experiment),
+        settings: settings::lines(experiment),
         twin: experiment.twin.as_ref().map(cell_line),
         rounds: experiment.plan.repeat.rounds,
         until: until::line(experiment),
@@ -155,6 +159,10 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
         );
         parts.insert(5, wrapped(&text));
     }
+    if let Some(text) = settings::text(&document.settings, width) {
+        let at = parts.len() - 1;
+        parts.splice(at..at, [text, String::new()]);
+    }
     for (round, order) in document.order.iter().take(SHOWN_ROUNDS).enumerate() {
         let cells: Vec<String> = order.iter().map(ToString::to_string).collect();
         let line = format!("  round {}: {}", round + 1, cells.join(" "));
@@ -162,7 +170,8 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
     }
     if document.order.len() > SHOWN_ROUNDS {
         let more = document.order.len() - SHOWN_ROUNDS;
-        parts.push(format!("  and {more} more rounds, which --json lists"));
+        let more = count(more as u32, "more round");
+        parts.push(format!("  and {more}, which --json lists"));
     }
     parts.extend([String::new(), expected(&document.expected, experiment)]);
     if let Some(line) = &document.until {
@@ -179,18 +188,27 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
 fn title(document: &Document<'_>) -> String {
     let (name, rounds) = (document.name, document.rounds);
     let again = if document.twin.is_some() { " + 1" } else { "" };
-    let cells = format!("{}{again}", document.cells.len());
+    let cells = match (document.cells.len(), again) {
+        (1, "") => "1 cell".to_owned(),
+        (cells, again) => format!("{cells}{again} cells"),
+    };
     let about = screen::duration(document.expected.total_s);
     match &document.until {
         None => format!(
-            "{name}: {cells} cells x {rounds} rounds = {} samples, about {about}",
-            document.expected.samples
+            "{name}: {cells} x {} = {}, about {about}",
+            count(rounds, "round"),
+            count(document.expected.samples, "sample")
         ),
         Some(until) => format!(
-            "{name}: {cells} cells x {} to {rounds} rounds, until it is known; about {} rounds, {about}",
+            "{name}: {cells} x {} to {rounds} rounds, until it is known; about {} rounds, {about}",
             until.min_rounds, document.expected.rounds
         ),
     }
+}
+
+/// `1 round`, `8 rounds`.
+fn count(n: u32, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The cells by what varies between them.
@@ -273,18 +291,18 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     let around_ms = 1e3 * forecast.around_s / f64::from(samples);
     let parts = [
         (
-            format!("{samples} windows of {} s", repeat.seconds),
+            format!("{} of {} s", count(samples, "window"), repeat.seconds),
             forecast.windows_s,
         ),
         (
-            format!("{samples} warm-ups of {} s", repeat.warmup),
+            format!("{} of {} s", count(samples, "warm-up"), repeat.warmup),
             forecast.warmups_s,
         ),
         (
             format!("around them, about {around_ms:.0} ms each"),
             forecast.around_s,
         ),
-        (format!("{labs} labs"), forecast.labs_s),
+        (count(labs, "lab"), forecast.labs_s),
     ];
     let width = parts.iter().map(|(what, _)| what.len()).max().unwrap_or(0);
     let mut text = format!(

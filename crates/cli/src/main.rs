@@ -9,6 +9,7 @@ mod definition;
 mod doctor;
 mod dry_run;
 mod examples;
+mod keeper;
 mod log;
 mod man;
 mod overhead;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Man(arguments) => man::man(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
+        Command::Keeper(arguments) => keeper::keeper(&arguments),
     }
 }
 

@@ -66,6 +66,9 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         verbose: talk.verbose,
     };
+    if let Some(notice) = dry_run::settings::notice(&experiment).filter(|_| !talk.quiet) {
+        screen::say(&format!("wirecost: {notice}"));
+    }
     let mut display = Display::new(&experiment, talk);
     let finished = wirecost_run::run(&experiment, &options, &interrupt, &mut |step| {
         display.show(step);

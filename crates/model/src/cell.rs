@@ -5,8 +5,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ip::IpVersion;
+use crate::load::NamedLoad;
 use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
+use crate::steering::{Rps, Steering};
+use crate::vary::Setting;
 
 /// A plan expanded: what `run` executes and the record keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,16 +41,33 @@ impl Experiment {
     pub fn varied(&self) -> impl Iterator<Item = &Factor> {
         self.factors.iter().filter(|factor| factor.levels.len() > 1)
     }
+
+    /// Of these, the ones whose levels are compared with each other.
+    pub fn compared(&self) -> impl Iterator<Item = &Factor> {
+        self.varied().filter(|factor| factor.is_compared())
+    }
 }
 
 /// One thing that is varied, or could have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `offload`, `underlay.mtu`,
-    /// `underlay.rate`, `underlay.ip`, `streams`, `message`, `congestion`, `socket_buffer`.
+    /// `underlay.rate`, `underlay.ip`, `steering.queues`, `steering.rps`, [`LOAD`], the options of loads (`streams`,
+    /// `message` where there is one load, `NAME.streams` where there are several), or a name that the plan gives
+    /// ([`crate::vary::Vary`]).
     pub key: String,
     /// The labels of its levels in the plan's order; the first is the reference.
     pub levels: Vec<String>,
+}
+
+/// The factor whose levels are different loads.
+pub const LOAD: &str = "load";
+
+impl Factor {
+    /// Whether its levels are compared with each other: figures of different loads are not.
+    pub fn is_compared(&self) -> bool {
+        self.key != LOAD
+    }
 }
 
 /// One combination of levels.
@@ -64,8 +84,23 @@ pub struct Cell {
     pub guest_mtu: u32,
     /// The offloads on every device of the path.
     pub offload: Offload,
-    /// What is sent.
-    pub load: TcpStream,
+    /// What is run, all of it at once: one load, or the parts of a mix. (A record of version 1 or 2 has one TCP
+    /// stream, under `load`.)
+    #[serde(
+        alias = "load",
+        deserialize_with = "crate::load::older::of_any_version"
+    )]
+    pub loads: Vec<NamedLoad>,
+    /// What is changed on the hosts before a sample and undone after it, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
+}
+
+impl Cell {
+    /// The load of that name, where this cell runs it.
+    pub fn load(&self, name: &str) -> Option<&NamedLoad> {
+        self.loads.iter().find(|load| load.name == name)
+    }
 }
 
 /// What has to be built anew when it changes: cells with the same network share a lab.
@@ -85,6 +120,9 @@ pub struct Network {
     pub guest_ip: IpVersion,
     /// How the hosts share the cores.
     pub cores: Cores,
+    /// How received frames are spread over queues and cores.
+    #[serde(default)]
+    pub steering: Steering,
 }
 
 impl Network {
@@ -106,24 +144,17 @@ impl fmt::Display for Network {
             Some(rate) => write!(f, " at {}", crate::units::format_rate(rate))?,
             None => f.write_str(" without a rate limit")?,
         }
-        match self.guest_ip {
-            IpVersion::Ipv4 => Ok(()),
-            IpVersion::Ipv6 => f.write_str(", IPv6 guests"),
+        if self.guest_ip == IpVersion::Ipv6 {
+            f.write_str(", IPv6 guests")?;
+        }
+        if self.steering.queues > 1 {
+            write!(f, ", {} queues", self.steering.queues)?;
+        }
+        match &self.steering.rps {
+            Rps::Own => Ok(()),
+            rps => write!(f, ", receive steering {rps}"),
         }
     }
-}
-
-/// One bulk TCP load, every option resolved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcpStream {
-    /// Connections at once.
-    pub streams: u32,
-    /// Bytes per write.
-    pub message: u32,
-    /// Congestion control by the kernel's name.
-    pub congestion: String,
-    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes; `None` is the kernel's autotuning.
-    pub socket_buffer: Option<u32>,
 }
 
 #[cfg(test)]
@@ -140,6 +171,7 @@ mod tests {
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             guest_ip: IpVersion::Ipv4,
             cores: Cores::Split,
+            steering: Steering::default(),
         };
         assert_eq!(
             plain.to_string(),
@@ -155,5 +187,16 @@ mod tests {
             "vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests"
         );
         assert_eq!((plain.overhead_bytes(), newer.overhead_bytes()), (50, 70));
+        let steered = Network {
+            steering: Steering {
+                queues: 2,
+                rps: Rps::Off,
+            },
+            ..plain
+        };
+        assert_eq!(
+            steered.to_string(),
+            "vxlan over an underlay of MTU 9000 at 10gbit, 2 queues, receive steering off"
+        );
     }
 }

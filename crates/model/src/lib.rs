@@ -5,12 +5,18 @@
 
 pub mod cell;
 pub mod effect;
+pub mod end_window;
 pub mod host;
 pub mod ip;
+pub mod latency;
+pub mod load;
 pub mod metric;
 pub mod offload;
+mod older;
 pub mod plan;
 pub mod record;
 pub mod sample;
+pub mod steering;
 pub mod units;
 pub mod usage;
+pub mod vary;

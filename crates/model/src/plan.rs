@@ -6,8 +6,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ip::IpVersion;
+use crate::load::LoadLevel;
 use crate::metric::Metric;
 use crate::offload::Offload;
+use crate::steering::Rps;
+use crate::vary::Vary;
 
 /// What to vary, what to load, how often, how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,14 +35,25 @@ pub struct Plan {
     pub encapsulation: Vec<Encapsulation>,
     /// Offload profiles, levels of one factor.
     pub offload: Vec<Offload>,
-    /// What is sent.
-    pub load: TcpStreamPlan,
+    /// Queues and receive steering of the path's devices.
+    #[serde(default)]
+    pub steering: SteeringPlan,
+    /// What is run, levels of one factor whose levels are never compared. (A record of version 1 or 2 has one TCP
+    /// stream, under `load`.)
+    #[serde(
+        alias = "load",
+        deserialize_with = "crate::load::levels_of_any_version"
+    )]
+    pub loads: Vec<LoadLevel>,
     /// How often and how long.
     pub repeat: Repeat,
     /// Whether the first cell is measured twice in every round, to see what the run shows where nothing
     /// differs.
     #[serde(default, skip_serializing_if = "is_off")]
     pub self_test: bool,
+    /// Factors of the plan's own: settings of the hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vary: Vec<Vary>,
     /// Combinations to leave out: a cell that matches every level of an entry is dropped.
     #[serde(default)]
     pub exclude: Vec<Levels>,
@@ -87,6 +101,25 @@ pub struct Underlay {
     /// Which IP carries the tunnels; of no meaning where nothing tunnels.
     #[serde(default = "ipv4_only")]
     pub ip: Vec<IpVersion>,
+}
+
+/// How received frames are spread; each list is a factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SteeringPlan {
+    /// Transmit and receive queues of every veth of the path.
+    pub queues: Vec<u32>,
+    /// Receive packet steering of what comes from the underlay.
+    pub rps: Vec<Rps>,
+}
+
+/// What a plan of a record before version 3 had.
+impl Default for SteeringPlan {
+    fn default() -> Self {
+        Self {
+            queues: vec![1],
+            rps: vec![Rps::Own],
+        }
+    }
 }
 
 /// What a plan of a record of version 1 had.
@@ -213,19 +246,6 @@ impl fmt::Display for GuestMtu {
     }
 }
 
-/// `tcp-stream`: bulk TCP from host a's guest to host b's. Lists are factors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TcpStreamPlan {
-    /// Connections at once, 1 to 64 each.
-    pub streams: Vec<u32>,
-    /// Bytes handed over per write, 1 to 1 MiB.
-    pub message: Vec<u32>,
-    /// Congestion control by the kernel's name.
-    pub congestion: Vec<String>,
-    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes on both ends; `None` leaves the kernel's autotuning.
-    pub socket_buffer: Vec<Option<u32>>,
-}
-
 /// How often and how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
@@ -265,9 +285,11 @@ pub enum Ask {
     /// Those of every metric.
     #[default]
     All,
-    /// Those on throughput.
+    /// Those on what gets through: throughput, transactions or datagrams per second, the share delivered.
     Throughput,
-    /// Those on CPU per Gbit/s, of each host or of the machine.
+    /// Those on latencies.
+    Latency,
+    /// Those on CPU per Gbit/s or transaction, of each host or of the machine.
     Cpu,
 }
 
@@ -276,8 +298,9 @@ impl Ask {
     pub const fn asks(self, metric: Metric) -> bool {
         match self {
             Self::All => true,
-            Self::Throughput => matches!(metric, Metric::Throughput),
-            Self::Cpu => !matches!(metric, Metric::Throughput),
+            Self::Throughput => !metric.is_cpu() && !metric.is_latency(),
+            Self::Latency => metric.is_latency(),
+            Self::Cpu => metric.is_cpu(),
         }
     }
 }

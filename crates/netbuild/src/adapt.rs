@@ -135,14 +135,16 @@ fn set_offloads(
         )?;
         features.insert(feature, state.active);
     }
-    let mtu = device::read(netlink, name).step(step)?.mtu;
+    let device = device::read(netlink, name).step(step)?;
     Ok(DeviceState {
         host: side.name().to_owned(),
         name: name.to_owned(),
         role,
-        mtu,
+        mtu: device.mtu,
         features,
         rps_cpus: None,
+        tx_queues: device.tx_queues,
+        rx_queues: device.rx_queues,
     })
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Device {
     /// that do not know are taken for it.
     pub(crate) carries: bool,
     pub(crate) controller: Option<u32>,
+    pub(crate) tx_queues: Option<u32>,
+    pub(crate) rx_queues: Option<u32>,
 }
 
 fn named(name: &str) -> LinkMessage {
@@ -66,21 +68,22 @@ fn create(
 /// A veth whose other end comes into being inside the other namespace: made there, not moved
 /// there, so that it takes that namespace's `rps_default_mask` (net/core/net-sysfs.c).
 ///
-/// `macs` are the two ends' hardware addresses; without them the kernel draws some.
+/// Each end has `queues` transmit and as many receive queues, all in use (drivers/net/veth.c,
+/// `veth_init_queues`). `macs` are the two ends' hardware addresses; without them the kernel draws some.
 pub(crate) fn create_veth(
     netlink: &mut Netlink,
     (name, peer_name): (&str, &str),
     peer_namespace: PeerNamespace<'_>,
     mtu: u32,
+    queues: u32,
     macs: Option<[[u8; 6]; 2]>,
 ) -> io::Result<()> {
     let made = |name: &str, mac: Option<[u8; 6]>| {
         let mut message = named(name);
-        // One queue: with more, the kernel spreads flows over them by a hash we do not control.
         message.attributes.extend([
             LinkAttribute::Mtu(mtu),
-            LinkAttribute::NumTxQueues(1),
-            LinkAttribute::NumRxQueues(1),
+            LinkAttribute::NumTxQueues(queues),
+            LinkAttribute::NumRxQueues(queues),
         ]);
         let mac = mac.map(|mac| LinkAttribute::Address(mac.to_vec()));
         message.attributes.extend(mac);
@@ -326,6 +329,20 @@ pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
         controller: find(|a| {
             if let LinkAttribute::Controller(i) = a {
                 Some(*i)
+            } else {
+                None
+            }
+        }),
+        tx_queues: find(|a| {
+            if let LinkAttribute::NumTxQueues(n) = a {
+                Some(*n)
+            } else {
+                None
+            }
+        }),
+        rx_queues: find(|a| {
+            if let LinkAttribute::NumRxQueues(n) = a {
+                Some(*n)
             } else {
                 None
             }

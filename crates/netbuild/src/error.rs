@@ -15,6 +15,18 @@ pub enum BuildError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// A device feature that cannot be set.
+    #[error(
+        "`{feature}` of `{device}` {problem}: `ethtool -k` of such a device lists what can be set"
+    )]
+    Feature {
+        /// The feature by the kernel's name, as it was asked for.
+        feature: String,
+        /// The device.
+        device: String,
+        /// Why not.
+        problem: &'static str,
+    },
     /// The kernel accepted, and what was read back is something else.
     #[error("{step}: asked for {wanted}, read back {found}")]
     ReadBack {

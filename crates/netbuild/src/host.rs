@@ -14,7 +14,7 @@ use crate::netlink::Netlink;
 use crate::spec::{
     BRIDGE, GUEST_DEVICE, GUEST_PORT, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE, prefix,
 };
-use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
+use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
 
 /// A lab host under construction or in use. The calling thread's network namespace is the host's.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ impl LabHost {
             (UNDERLAY_DEVICE, UNDERLAY_DEVICE),
             PeerNamespace::Process(peer),
             self.spec.network.underlay_mtu,
+            self.spec.network.steering.queues,
             Some([side.underlay_mac(), side.other().underlay_mac()]),
         )
         .step(|| format!("making the veth `{UNDERLAY_DEVICE}` towards process {peer}"))
@@ -87,16 +88,18 @@ impl LabHost {
     /// rate limit come with [`LabHost::adapt`].
     pub fn build(&mut self) -> Result<(), BuildError> {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
+        let queues = self.spec.network.steering.queues;
         if let Some(steering) = self.steering.take() {
             steering
-                .end(UNDERLAY_DEVICE)
+                .end(UNDERLAY_DEVICE, queues)
                 .step(|| format!("steering what `{UNDERLAY_DEVICE}` receives"))?;
-            self.check_steering()?;
         }
+        self.check_steering()?;
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
         let underlay =
             device::read(&mut self.netlink, name).step(|| format!("reading `{name}` back"))?;
         same(|| format!("MTU of `{name}`"), &mtu, &underlay.mtu)?;
+        has_queues(name, &underlay, queues)?;
 
         device::create_bridge(&mut self.netlink, BRIDGE)
             .step(|| format!("making the bridge `{BRIDGE}`"))?;
@@ -110,6 +113,7 @@ impl LabHost {
             (GUEST_PORT, GUEST_DEVICE),
             PeerNamespace::Fd(self.guest.netns().as_fd()),
             mtu,
+            queues,
             None,
         )
         .step(|| format!("making the veth `{GUEST_PORT}` towards the guest"))?;
@@ -122,6 +126,7 @@ impl LabHost {
 
         let guest = device::read(&mut self.guest_netlink, GUEST_DEVICE)
             .step(|| format!("reading the guest's `{GUEST_DEVICE}` back"))?;
+        has_queues(GUEST_DEVICE, &guest, queues)?;
         let address = self.spec.guest_address;
         if address.is_ipv6() {
             let allowed = self.guest.netns().within(|| ipv6::allow(GUEST_DEVICE));
@@ -171,18 +176,21 @@ impl LabHost {
     }
 
     fn check_steering(&self) -> Result<(), BuildError> {
-        let Some(cpus) = &self.spec.receive_cpus else {
-            return Ok(());
-        };
+        let cpus = self.spec.receive_cpus.as_deref().unwrap_or_default();
+        let wanted = mask_value(&cpu_mask(cpus));
         // Not readable where the container forbids a sysfs of our own; the record then says so.
-        let Some(found) = receive_mask(UNDERLAY_DEVICE) else {
+        let found = receive_masks(UNDERLAY_DEVICE);
+        for (queue, mask) in found.iter().enumerate() {
+            let step = || format!("receive steering of queue {queue} of `{UNDERLAY_DEVICE}`");
+            same(step, &wanted, &mask_value(mask))?;
+        }
+        if found.is_empty() {
             return Ok(());
-        };
-        let (wanted, found) = (mask_value(&cpu_mask(cpus)), mask_value(&found));
+        }
         same(
-            || format!("receive steering of `{UNDERLAY_DEVICE}`"),
-            &wanted,
-            &found,
+            || format!("receive queues in use of `{UNDERLAY_DEVICE}`"),
+            &self.spec.network.steering.queues,
+            &(found.len() as u32),
         )
     }
 
@@ -212,6 +220,18 @@ impl LabHost {
             .step(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
         Ok(device.index)
     }
+}
+
+fn has_queues(name: &str, device: &device::Device, queues: u32) -> Result<(), BuildError> {
+    for (which, found) in [
+        ("transmit", device.tx_queues),
+        ("receive", device.rx_queues),
+    ] {
+        // A kernel that does not tell is not asked again.
+        let found = found.unwrap_or(queues);
+        same(|| format!("{which} queues of `{name}`"), &queues, &found)?;
+    }
+    Ok(())
 }
 
 fn up(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {

@@ -7,6 +7,7 @@
 mod adapt;
 mod device;
 mod error;
+mod features;
 mod host;
 mod ipv6;
 mod netlink;
@@ -17,5 +18,6 @@ pub mod tbf;
 pub mod trial;
 
 pub use error::{BuildError, error_code};
+pub use features::KeptFeatures;
 pub use host::LabHost;
 pub use spec::{GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};

@@ -79,6 +79,7 @@ pub struct HostSpec {
     pub underlay_peer: IpAddr,
     /// The guest's address.
     pub guest_address: IpAddr,
-    /// Cores that handle what the underlay receives; `None` leaves it to the core that sent it.
+    /// Cores that handle what the underlay receives, on each of its queues; `None` leaves it to the core that
+    /// sent it.
     pub receive_cpus: Option<Vec<u32>>,
 }

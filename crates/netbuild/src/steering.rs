@@ -40,25 +40,27 @@ impl Steering {
         Ok(Self { mask, by })
     }
 
-    /// After it was made: devices made later are not steered.
+    /// After it was made with so many receive queues: devices made later are not steered.
     ///
     /// # Errors
     /// ENOENT where the kernel has no default mask and this user may not write the device's.
-    pub(crate) fn end(self, device: &str) -> io::Result<()> {
-        match self.by {
-            By::Default => fs::write(DEFAULT_MASK, "0"),
-            By::Device => {
-                fs::write(rps_cpus(device), &self.mask).map_err(|error| match error.kind() {
-                    ErrorKind::PermissionDenied => io::Error::from_raw_os_error(ENOENT),
-                    _ => error,
-                })
-            }
+    pub(crate) fn end(self, device: &str, queues: u32) -> io::Result<()> {
+        if self.by == By::Default {
+            return fs::write(DEFAULT_MASK, "0");
         }
+        for queue in 0..queues {
+            let written = fs::write(rps_cpus(device, queue), &self.mask);
+            written.map_err(|error| match error.kind() {
+                ErrorKind::PermissionDenied => io::Error::from_raw_os_error(ENOENT),
+                _ => error,
+            })?;
+        }
+        Ok(())
     }
 }
 
-fn rps_cpus(device: &str) -> String {
-    format!("/sys/class/net/{device}/queues/rx-0/rps_cpus")
+fn rps_cpus(device: &str, queue: u32) -> String {
+    format!("/sys/class/net/{device}/queues/rx-{queue}/rps_cpus")
 }
 
 /// A bitmap of CPUs as /proc and /sys write it: 32-bit words in hex, the highest first.
@@ -82,9 +84,15 @@ pub(crate) fn mask_value(mask: &str) -> String {
 
 /// The steering mask of a device's first queue, where this namespace's sysfs is mounted.
 pub(crate) fn receive_mask(device: &str) -> Option<String> {
-    fs::read_to_string(rps_cpus(device))
-        .ok()
+    receive_masks(device).into_iter().next()
+}
+
+/// The steering mask of each receive queue in use; none where this namespace's sysfs is not mounted.
+pub(crate) fn receive_masks(device: &str) -> Vec<String> {
+    (0..)
+        .map_while(|queue| fs::read_to_string(rps_cpus(device, queue)).ok())
         .map(|text| text.trim().to_owned())
+        .collect()
 }
 
 #[cfg(test)]
@@ -112,7 +120,7 @@ mod tests {
                 mask: cpu_mask(&[0]),
                 by: By::Device,
             };
-            steering.end("lo")?;
+            steering.end("lo", 1)?;
             Ok::<_, io::Error>(receive_mask("lo"))
         });
         match steered.join().expect("the thread") {

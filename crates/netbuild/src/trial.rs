@@ -84,7 +84,7 @@ impl Scratch {
             return Err(io::ErrorKind::NotFound.into());
         };
         let namespace = PeerNamespace::Fd(peer.netns().as_fd());
-        device::create_veth(&mut self.netlink, (name, name), namespace, MTU, None)
+        device::create_veth(&mut self.netlink, (name, name), namespace, MTU, 1, None)
     }
 
     /// Receive steering as a lab sets it, for a device that is made meanwhile. Returns the mask that was read back; `None` where this namespace's sysfs
@@ -93,7 +93,7 @@ impl Scratch {
         const STEERED: &str = "steered0";
         let steering = Steering::begin(cpus)?;
         let made = self.veth_to_peer(STEERED);
-        let steered = steering.end(STEERED);
+        let steered = steering.end(STEERED, 1);
         made?;
         steered?;
         let Some(found) = receive_mask(STEERED) else {

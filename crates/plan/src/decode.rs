@@ -1,17 +1,19 @@
 //! The tree of a plan's text to a plan: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::load::{LoadLevel, LoadPart, Workload};
 use wirecost_model::plan::{
-    Cores, Hosts, Levels, Plan, Published, PublishedFigure, TcpStreamPlan, Underlay,
+    Cores, Hosts, Levels, Plan, Published, PublishedFigure, SteeringPlan, Underlay,
 };
 
 use crate::expand;
-use crate::factors::{self, Axis, Factors};
+use crate::factors::{self, Axis};
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::repeat;
 use crate::select;
 use crate::values::{as_word, name, number, switch, text, whole, word};
+use crate::vary::{self, Varied};
 use crate::yaml::{Node, Value};
 
 /// Reads a whole plan; `None` where the reader has faults.
@@ -30,15 +32,19 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let seed = value(reader, &root, &keys::SEED, whole);
     let self_test = value(reader, &root, &keys::SELF_TEST, switch);
     let underlay = root.section(reader, &keys::UNDERLAY);
+    let steering = root.section(reader, &keys::STEERING);
     let load = load(reader, &root);
     let underlay = fields(reader, underlay.as_ref());
+    let steering = fields(reader, steering.as_ref());
     let load = fields(reader, load.as_ref());
-    let factors = factors::read(reader, &root, &underlay, &load);
+    let factors = factors::read(reader, &root, &underlay, &steering, &load);
+    let varied = vary::read(reader, &root);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
     let repeat = repeat::read(reader, &repeat);
 
-    let axes = factors.axes();
+    let mut axes: Vec<Axis> = factors.axes().into();
+    axes.extend(varied.iter().map(Varied::axis));
     let exclude = root.get(reader, &keys::EXCLUDE);
     let exclusions = exclude
         .as_ref()
@@ -51,6 +57,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let cells = expand::cells(
         reader,
         &factors,
+        &varied,
         &axes,
         &exclusions,
         exclude.as_ref(),
@@ -75,9 +82,14 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         guest_ip: factors.guest_ip.values(),
         encapsulation: factors.encapsulation.values(),
         offload: factors.offload.values(),
-        load: tcp_stream(&factors),
+        steering: SteeringPlan {
+            queues: factors.queues.values(),
+            rps: factors.rps.values(),
+        },
+        loads: vec![tcp_stream(&axes)],
         repeat: repeat?,
         self_test: self_test?,
+        vary: varied.iter().map(Varied::model).collect(),
         exclude: exclusions
             .iter()
             .flat_map(|one| one.levels(&axes))
@@ -86,7 +98,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         seed,
     };
     let factors = axes.into_iter().map(|axis| Factor {
-        key: axis.name.to_owned(),
+        key: axis.name.into_owned(),
         levels: axis.labels,
     });
     let first = cells.first().filter(|_| plan.self_test);
@@ -159,12 +171,20 @@ fn load<'a>(reader: &mut Reader, root: &Fields<'a>) -> Option<Entry<'a>> {
         .map(Entry::into_owned)
 }
 
-fn tcp_stream(factors: &Factors) -> TcpStreamPlan {
-    TcpStreamPlan {
-        streams: factors.streams.values(),
-        message: factors.message.values(),
-        congestion: factors.congestion.values(),
-        socket_buffer: factors.socket_buffer.values(),
+fn tcp_stream(axes: &[Axis]) -> LoadLevel {
+    let name = Workload::TcpStream.name();
+    let options = axes
+        .iter()
+        .filter(|axis| axis.key.parent() == keys::TCP_STREAM.path);
+    LoadLevel {
+        label: name.to_owned(),
+        parts: vec![LoadPart {
+            name: name.to_owned(),
+            workload: Workload::TcpStream,
+            options: options
+                .map(|axis| (axis.name.to_owned(), axis.labels.clone()))
+                .collect(),
+        }],
     }
 }
 

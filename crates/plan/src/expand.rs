@@ -2,15 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use wirecost_model::cell::{Cell, Network, TcpStream};
+use wirecost_model::cell::{Cell, Network};
 use wirecost_model::ip::IpVersion;
+use wirecost_model::load::{Load, NamedLoad, Workload};
+use wirecost_model::offload::Role;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
+use wirecost_model::steering::Steering;
 
 use crate::factors::{Axis, COUNT, Factors};
 use crate::fit::{Fit, Room};
 use crate::keys;
 use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
+use crate::vary::Varied;
 
 /// Most cells of an experiment, excluded ones counted: beyond it a plan is a slip of the pen.
 pub const MAX_CELLS: usize = 4096;
@@ -25,13 +29,14 @@ const GUEST_MTU: usize = 4;
 pub(crate) fn cells(
     reader: &mut Reader,
     factors: &Factors,
-    axes: &[Axis; COUNT],
+    varied: &[Varied],
+    axes: &[Axis],
     exclusions: &[Exclusion],
     exclude: Option<&Entry<'_>>,
     cores: Cores,
 ) -> Vec<Cell> {
     // A factor with no level that could be read does not keep the others from being checked.
-    let sizes: [usize; COUNT] = std::array::from_fn(|axis| axes[axis].labels.len().max(1));
+    let sizes: Vec<usize> = axes.iter().map(|axis| axis.labels.len().max(1)).collect();
     let total = sizes
         .iter()
         .fold(1, |total: usize, size| total.saturating_mul(*size));
@@ -53,7 +58,7 @@ pub(crate) fn cells(
         if !tunnels(factors, &choice) {
             choice[UNDERLAY_IP] = 0;
         }
-        if known.insert(choice) {
+        if known.insert(choice.clone()) {
             kept.push(choice);
         }
     }
@@ -74,10 +79,11 @@ pub(crate) fn cells(
     if !kept.iter().any(|choice| tunnels(factors, choice)) {
         nothing_to_carry(reader, factors);
     }
+    without_tunnel(reader, factors, varied, &kept);
     let mut fit = Fit::default();
     let cells = kept
         .iter()
-        .filter_map(|choice| cell(factors, axes, choice, cores, &mut fit))
+        .filter_map(|choice| cell(factors, varied, axes, choice, cores, &mut fit))
         .zip(0..)
         .map(|(cell, index)| Cell { index, ..cell })
         .collect();
@@ -86,8 +92,8 @@ pub(crate) fn cells(
 }
 
 /// The levels' numbers of one cell: the last factor varies fastest.
-fn digits(mut number: usize, sizes: &[usize; COUNT]) -> [usize; COUNT] {
-    let mut digits = [0; COUNT];
+fn digits(mut number: usize, sizes: &[usize]) -> Vec<usize> {
+    let mut digits = vec![0; sizes.len()];
     for (digit, size) in digits.iter_mut().zip(sizes).rev() {
         *digit = number % size;
         number /= size;
@@ -107,7 +113,7 @@ fn too_many(reader: &mut Reader, axes: &[Axis], total: usize) {
 }
 
 /// Whether a cell has a tunnel, as far as its encapsulation could be read.
-fn tunnels(factors: &Factors, choice: &[usize; COUNT]) -> bool {
+fn tunnels(factors: &Factors, choice: &[usize]) -> bool {
     let level = factors.encapsulation.get(choice[ENCAPSULATION]);
     level.is_none_or(|level| level.value.is_tunnel())
 }
@@ -126,11 +132,38 @@ fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
     }
 }
 
+/// Features of a tunnel's device, asked for where there is none.
+fn without_tunnel(reader: &mut Reader, factors: &Factors, varied: &[Varied], kept: &[Vec<usize>]) {
+    for (place, factor) in (COUNT..).zip(varied) {
+        for (number, level) in factor.levels.levels.iter().enumerate() {
+            let without = kept
+                .iter()
+                .find(|choice| choice[place] == number && !tunnels(factors, choice));
+            let Some(choice) = without else { continue };
+            if !level.value.ethtool.contains_key(&Role::Tunnel) {
+                continue;
+            }
+            let none = factors.encapsulation.get(choice[ENCAPSULATION]);
+            let none = none.map_or("none", |level| &level.label);
+            let (name, label) = (&factor.name, &level.label);
+            let message = format!(
+                "the level `{label}` of `{name}` sets a tunnel, and a cell without one has it"
+            );
+            let help = format!(
+                "leave `tunnel` out, or `exclude` the combination: `{{ encapsulation: {none}, {name}: {label} }}`"
+            );
+            let span = level.span.clone();
+            reader.fault(span, &level.path, message, "no tunnel there", help);
+        }
+    }
+}
+
 /// Builds one cell; notes in `fit` where its network does not work out.
 fn cell(
     factors: &Factors,
-    axes: &[Axis; COUNT],
-    choice: &[usize; COUNT],
+    varied: &[Varied],
+    axes: &[Axis],
+    choice: &[usize],
     cores: Cores,
     fit: &mut Fit,
 ) -> Option<Cell> {
@@ -142,11 +175,13 @@ fn cell(
         guest,
         guest_ip,
         offload,
+        queues,
+        rps,
         streams,
         message,
         congestion,
         buffer,
-    ] = *choice;
+    ] = *choice.first_chunk::<COUNT>()?;
     let underlay_level = factors.underlay_mtu.get(mtu)?;
     let guest_level = factors.guest_mtu.get(guest)?;
     let tunnelled = tunnels(factors, choice);
@@ -162,6 +197,14 @@ fn cell(
         encapsulation: factors.encapsulation.get(encapsulation)?.value.clone(),
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
         cores,
+        steering: Steering {
+            queues: factors.queues.get(queues).map_or(1, |level| level.value),
+            rps: factors
+                .rps
+                .get(rps)
+                .map(|level| level.value.clone())
+                .unwrap_or_default(),
+        },
     };
     let room = Room::of(&network, mtu, encapsulation);
     if !fit.takes_underlay(&network, room) {
@@ -174,14 +217,19 @@ fn cell(
     if !fit.takes_guest(guest, guest_mtu, room) {
         return None;
     }
-    let mut resolved = *choice;
+    let mut resolved = choice.to_vec();
     resolved[GUEST_MTU] = guest_mtu as usize;
     fit.note_cell(resolved, guest, room, guest_mtu);
     let levels: Levels = axes
         .iter()
         .zip(choice)
         .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
-        .filter_map(|(axis, level)| Some((axis.name.to_owned(), axis.labels.get(*level)?.clone())))
+        .filter_map(|(axis, level)| {
+            Some((
+                axis.name.clone().into_owned(),
+                axis.labels.get(*level)?.clone(),
+            ))
+        })
         .collect();
     Some(Cell {
         index: 0,
@@ -189,12 +237,19 @@ fn cell(
         network,
         guest_mtu,
         offload: factors.offload.get(offload)?.value.clone(),
-        load: TcpStream {
+        loads: vec![NamedLoad::alone(Load {
             streams: factors.streams.get(streams)?.value,
-            message: factors.message.get(message)?.value,
-            congestion: factors.congestion.get(congestion)?.value.clone(),
+            request: factors.message.get(message)?.value,
+            congestion: Some(factors.congestion.get(congestion)?.value.clone()),
             socket_buffer: factors.socket_buffer.get(buffer)?.value,
-        },
+            ..Load::new(Workload::TcpStream)
+        })],
+        settings: varied
+            .iter()
+            .zip(&choice[COUNT..])
+            .filter_map(|(factor, level)| Some(factor.levels.get(*level)?.value.clone()))
+            .filter(|setting| !setting.is_empty())
+            .collect(),
     })
 }
 
@@ -207,7 +262,7 @@ mod tests {
     #[test]
     fn the_places_are_those_of_the_axes() {
         let absent = Fields::absent();
-        let axes = factors::read(&mut Reader::default(), &absent, &absent, &absent).axes();
+        let axes = factors::read(&mut Reader::default(), &absent, &absent, &absent, &absent).axes();
         assert_eq!(axes[UNDERLAY_IP].key.path, keys::UNDERLAY_IP.path);
         assert_eq!(axes[ENCAPSULATION].key.path, keys::ENCAPSULATION.path);
         assert_eq!(axes[GUEST_MTU].key.path, keys::GUEST_MTU.path);

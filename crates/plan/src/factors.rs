@@ -1,10 +1,12 @@
-//! The eleven factors of an experiment: how a level of each is read and labelled.
+//! The factors that every experiment has: how a level of each is read and labelled.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Feature, Offload, Profile, Role};
 use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf, Vxlan};
+use wirecost_model::steering::Rps;
 use wirecost_model::units::{format_bytes, format_rate};
 
 use crate::keys::{self, Key};
@@ -22,6 +24,8 @@ pub(crate) struct Factors {
     pub(crate) guest_mtu: Levels<GuestMtu>,
     pub(crate) guest_ip: Levels<IpVersion>,
     pub(crate) offload: Levels<Offload>,
+    pub(crate) queues: Levels<u32>,
+    pub(crate) rps: Levels<Rps>,
     pub(crate) streams: Levels<u32>,
     pub(crate) message: Levels<u32>,
     pub(crate) congestion: Levels<String>,
@@ -32,7 +36,7 @@ pub(crate) struct Factors {
 #[derive(Debug)]
 pub(crate) struct Axis {
     /// The factor's key in records: `underlay.mtu`, `streams`.
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) key: &'static Key,
     pub(crate) labels: Vec<String>,
     /// Whether `labels` are all that the plan wrote.
@@ -47,8 +51,8 @@ type Limit = Option<u64>;
 /// Bytes, or the kernel's autotuning.
 type Buffer = Option<u32>;
 
-/// Number of factors.
-pub(crate) const COUNT: usize = 11;
+/// Number of factors, without those that a plan makes.
+pub(crate) const COUNT: usize = 13;
 
 impl Factors {
     /// The factors in the order of the cross product: the last varies fastest.
@@ -75,6 +79,12 @@ impl Factors {
             axis(&keys::OFFLOAD, &self.offload, |r, e| {
                 offload(r, e).map(|level| level.to_string())
             }),
+            axis(&keys::STEERING_QUEUES, &self.queues, |r, e| {
+                whole32(r, e).map(|queues| queues.to_string())
+            }),
+            axis(&keys::STEERING_RPS, &self.rps, |r, e| {
+                rps(r, e).map(|rps| rps.to_string())
+            }),
             axis(&keys::STREAMS, &self.streams, |r, e| {
                 whole32(r, e).map(|streams| streams.to_string())
             }),
@@ -95,7 +105,7 @@ fn axis<T>(
     read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
 ) -> Axis {
     Axis {
-        name: key.factor_name().unwrap_or(key.path),
+        name: Cow::Borrowed(key.factor_name().unwrap_or(key.path)),
         key,
         labels: levels.levels.iter().map(|l| l.label.clone()).collect(),
         sound: levels.sound,
@@ -103,11 +113,12 @@ fn axis<T>(
     }
 }
 
-/// Reads the factors that stand in the plan itself, in its underlay and in its load.
+/// Reads the factors that stand in the plan itself, in its underlay, its steering and its load.
 pub(crate) fn read(
     reader: &mut Reader,
     root: &Fields<'_>,
     underlay: &Fields<'_>,
+    steering: &Fields<'_>,
     load: &Fields<'_>,
 ) -> Factors {
     Factors {
@@ -140,6 +151,14 @@ pub(crate) fn read(
         ),
         guest_ip: levels(reader, root, &keys::GUEST_IP, ip, |ip| ip.key().to_owned()),
         offload: offload_levels(reader, root),
+        queues: levels(
+            reader,
+            steering,
+            &keys::STEERING_QUEUES,
+            whole32,
+            |queues| queues.to_string(),
+        ),
+        rps: levels(reader, steering, &keys::STEERING_RPS, rps, Rps::to_string),
         streams: levels(reader, load, &keys::STREAMS, whole32, |streams| {
             streams.to_string()
         }),
@@ -237,6 +256,20 @@ fn guest_mtu(reader: &mut Reader, entry: &Entry<'_>) -> Option<GuestMtu> {
         Some(_) => Some(GuestMtu::Max),
         None => whole32(reader, entry).map(GuestMtu::Bytes),
     }
+}
+
+fn rps(reader: &mut Reader, entry: &Entry<'_>) -> Option<Rps> {
+    match as_word(entry) {
+        Some("off") => return Some(Rps::Off),
+        Some("all") => return Some(Rps::All),
+        Some(_) => return Some(Rps::Own),
+        None => {}
+    }
+    let mask = entry.node.text().and_then(Rps::parse_mask);
+    if mask.is_none() {
+        reader.wrong(entry, "not a mask");
+    }
+    mask
 }
 
 fn ip(reader: &mut Reader, entry: &Entry<'_>) -> Option<IpVersion> {
@@ -339,14 +372,16 @@ mod tests {
     fn every_default_reads_as_its_own_key_does() {
         let mut reader = Reader::default();
         let absent = Fields::absent();
-        let factors = read(&mut reader, &absent, &absent, &absent);
+        let factors = read(&mut reader, &absent, &absent, &absent, &absent);
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "128KiB", "cubic", "auto",
+            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "own", "1", "128KiB",
+            "cubic", "auto",
         ];
         assert_eq!(labels, expected);
-        let names: Vec<&str> = factors.axes().iter().map(|axis| axis.name).collect();
+        let axes = factors.axes();
+        let names: Vec<&str> = axes.iter().map(|axis| &*axis.name).collect();
         let table: Vec<&str> = keys::keys()
             .iter()
             .filter_map(|key| key.factor_name())

@@ -6,7 +6,7 @@ use wirecost_model::cell::Network;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf};
 
-use crate::factors::{COUNT, Factors};
+use crate::factors::Factors;
 use crate::read::{Level, Reader};
 use crate::yaml::Span;
 
@@ -59,7 +59,7 @@ pub(crate) struct Fit {
     /// By level of `guest_mtu`: below what the guests' IP asks for.
     small_guests: BTreeMap<usize, Room>,
     /// Every cell with its guest MTU in bytes, and the level that gave it.
-    resolved: BTreeMap<[usize; COUNT], usize>,
+    resolved: BTreeMap<Vec<usize>, usize>,
     /// A level of `guest_mtu` that comes to the same number of bytes as an earlier one, and where.
     same: BTreeMap<usize, (usize, Room, u32)>,
 }
@@ -98,13 +98,7 @@ impl Fit {
     }
 
     /// Notes a cell, so that the same one by another level of `guest_mtu` is found.
-    pub(crate) fn note_cell(
-        &mut self,
-        resolved: [usize; COUNT],
-        level: usize,
-        room: Room,
-        mtu: u32,
-    ) {
+    pub(crate) fn note_cell(&mut self, resolved: Vec<usize>, level: usize, room: Room, mtu: u32) {
         if let Some(first) = self.resolved.insert(resolved, level) {
             self.same.entry(level).or_insert((first, room, mtu));
         }

@@ -65,6 +65,18 @@ pub enum Kind {
     Levels,
     /// A list of mappings of factors to one or several levels each.
     LevelSets,
+    /// A mapping of names of one's own; what each takes has the path with `*`.
+    Named,
+    /// Cores as a mask in hexadecimal digits.
+    Mask,
+    /// 1 to 60 characters in one line.
+    Label,
+    /// A shell's command.
+    Command,
+    /// A mapping of sysctls to values.
+    Sysctls,
+    /// A mapping of device features to `on` or `off`.
+    Features,
 }
 
 /// What the absence of a key means.
@@ -83,6 +95,8 @@ pub enum Presence {
 
 /// Longest name of a plan, which becomes part of a directory's, in characters.
 pub(crate) const NAME_MAX: usize = 64;
+/// Longest name of a factor and label of a level that a plan makes, in characters.
+pub(crate) const LABEL_MAX: usize = 60;
 /// Longest name of a congestion control: `TCP_CA_NAME_MAX` less the final 0 (include/net/tcp.h).
 pub(crate) const CONGESTION_MAX: usize = 15;
 
@@ -127,6 +141,12 @@ impl Key {
             Kind::Map | Kind::Choice => Some("a mapping".to_owned()),
             Kind::Maps | Kind::LevelSets => Some("a list of mappings".to_owned()),
             Kind::Levels => Some("a mapping of factors to levels".to_owned()),
+            Kind::Named => Some("a mapping of names to lists of levels".to_owned()),
+            Kind::Mask => Some("a mask of cores in hexadecimal".to_owned()),
+            Kind::Label => Some(format!("1 to {LABEL_MAX} characters in one line")),
+            Kind::Command => Some("a command for `sh -c`".to_owned()),
+            Kind::Sysctls => Some("a mapping of sysctls to values".to_owned()),
+            Kind::Features => Some("a mapping of features to `on` or `off`".to_owned()),
         };
         let words = self.words.iter().map(|word| format!("`{word}`"));
         let phrases: Vec<String> = words.chain(quantity).collect();
@@ -273,6 +293,19 @@ keys! {
     OFFLOAD_CHECKSUM "offload.checksum" Word { words: &["software", "hardware"], example: "software" }
         "Where checksums are computed and verified.";
 
+    STEERING "steering" Map { example: "{ queues: [1, 2], rps: [own, off] }" }
+        "How what comes from the underlay is spread over queues and cores.";
+    STEERING_QUEUES "steering.queues" Whole {
+        range: from_to(1.0, 64.0), presence: Default("1"), factor: true, example: "2",
+    }
+        "Transmit and receive queues of every veth of the path: the underlay's, and between guest and host.";
+    STEERING_RPS "steering.rps" Mask {
+        words: &["own", "off", "all"], presence: Default("own"), factor: true, example: "0x3",
+    }
+        "Receive packet steering of the underlay's devices: `own` is each host's own cores (none where `cores` is \
+         `shared`), `off` none, `all` every core of the run. Where receive work may leave the host's own cores, sender and \
+         receiver CPU are no longer apart, and the result says so.";
+
     LOAD "load" Choice { words: &["tcp-stream"], presence: Default("tcp-stream"), example: "{ tcp-stream: { streams: 4 } }" }
         "What is sent.";
     TCP_STREAM "load.tcp-stream" Map { example: "{ streams: 4 }" }
@@ -307,7 +340,7 @@ keys! {
         "Until it is known: rounds below which the run does not stop.";
     MAX_ROUNDS "repeat.max_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("60"), example: "60" }
         "Until it is known: rounds at which the run stops, whatever is known.";
-    ASK "repeat.ask" Word { words: &["all", "throughput", "cpu"], presence: Until("all"), example: "throughput" }
+    ASK "repeat.ask" Word { words: &["all", "throughput", "latency", "cpu"], presence: Until("all"), example: "throughput" }
         "Until it is known: which effects the run waits for, by what they are on. One without a single valid pair of \
          samples is not waited for.";
     SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }
@@ -320,6 +353,41 @@ keys! {
     SELF_TEST "self_test" Word { words: ON_OFF, presence: Default("off"), example: "on" }
         "Whether the first cell is measured twice in every round (A/A), to see what this run shows where nothing differs; \
          the result leads with it where that is something.";
+
+    VARY "vary" Named {
+        example: "{ tcp metrics: [{ label: kept }, { label: not kept, sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }] }",
+    }
+        "Anything as a factor: each name is a factor, whose levels are settings of the hosts. They are put in force \
+         before each sample, read back, and undone after it, in the same rounds as everything else.";
+    VARY_LEVELS "vary.*" Maps { example: "[{ label: kept }, { sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }]" }
+        "The levels of one such factor, the first is the reference. A level with nothing but a label leaves everything \
+         as it is.";
+    VARY_LABEL "vary.*.label" Label { example: "not kept" }
+        "What the level is called; without it, what it changes.";
+    VARY_SYSCTL "vary.*.sysctl" Sysctls { example: "{ net.ipv4.tcp_no_metrics_save: 1 }" }
+        "Sysctls and their values. Only `net.*`, of which each namespace has its own; what belongs to the machine needs \
+         `on: machine`.";
+    VARY_ETHTOOL "vary.*.ethtool" Map { example: "{ underlay: { rx-gro: off } }" }
+        "Device features, over what `offload` sets.";
+    VARY_UNDERLAY "vary.*.ethtool.underlay" Features { example: "{ rx-gro: off }" }
+        "Of the hosts' devices towards each other, by the kernel's names (`ethtool -k`).";
+    VARY_TUNNEL "vary.*.ethtool.tunnel" Features { example: "{ rx-gro: off }" }
+        "Of the tunnel's devices; only in cells that have a tunnel.";
+    VARY_GUEST "vary.*.ethtool.guest" Features { example: "{ tx-tcp-segmentation: off }" }
+        "Of the guests' own devices.";
+    VARY_GUEST_PORT "vary.*.ethtool.guest_port" Features { example: "{ rx-gro: off }" }
+        "Of the hosts' ends of the guests' devices.";
+    VARY_BEFORE "vary.*.before" Command { example: "ip link set underlay txqueuelen 100" }
+        "A command that is run before each sample, in each namespace of `on`, as the user who runs wirecost; it has 10 s, \
+         and a sample whose command fails does not count.";
+    VARY_AFTER "vary.*.after" Command { example: "ip link set underlay txqueuelen 1000" }
+        "The command that undoes `before`, without which there is none: run after each sample, also after one that failed, \
+         where `before` itself failed, and where the run is killed.";
+    VARY_ON "vary.*.on" Word {
+        words: &["guests", "hosts", "both", "machine"], presence: Default("both"), example: "guests",
+    }
+        "Where sysctls and command belong: the guests' namespaces, the hosts', both, or once this machine as it is \
+         outside of the lab, where a sysctl needs root and concerns everybody on it.";
 
     EXCLUDE "exclude" LevelSets { example: "[{ encapsulation: none, offload: plain }]" }
         "Combinations to leave out: a cell that matches every level of an entry is dropped.";
@@ -357,7 +425,10 @@ mod tests {
             let parent = keys().iter().find(|other| other.path == key.parent());
             let parent = parent.unwrap_or_else(|| panic!("{} has no parent", key.path));
             assert!(
-                matches!(parent.kind, Kind::Map | Kind::Choice | Kind::Maps),
+                matches!(
+                    parent.kind,
+                    Kind::Map | Kind::Choice | Kind::Maps | Kind::Named
+                ),
                 "{}",
                 key.path
             );

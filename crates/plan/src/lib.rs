@@ -31,6 +31,7 @@ mod schema;
 mod select;
 mod suggest;
 mod values;
+mod vary;
 mod yaml;
 
 use wirecost_model::cell::Experiment;

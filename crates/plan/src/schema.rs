@@ -11,9 +11,9 @@ use serde_json::{Number, Value};
 use wirecost_model::units::{DURATION_UNITS, RATE_UNITS, SHARE_UNITS, SIZE_UNITS, Unit};
 
 pub use document::Schema;
-use document::{Named, Types};
+use document::{Additional, Named, Types};
 
-use crate::keys::{CONGESTION_MAX, Key, Kind, NAME_MAX, Presence, keys};
+use crate::keys::{CONGESTION_MAX, Key, Kind, LABEL_MAX, NAME_MAX, Presence, keys};
 use crate::read::Reader;
 use crate::yaml;
 
@@ -21,7 +21,12 @@ use crate::yaml;
 pub const BEYOND_SCHEMA: &[&str] = &[
     "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
      two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
-     `rounds` beside a key of a run until it is known, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` that the factor does not have",
+     `rounds` beside a key of a run until it is known, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` that the factor does not have, \
+     nor factors that the plan does not have",
+    "of `vary`: `before` without `after`, an `on` with nothing to place, names that are taken, levels that are \
+     the same, a thing that two factors set, a tunnel's features in a cell without one, names of sysctls and features \
+     that change nothing here, labels that are too long",
+    "that a mask of `steering.rps` is written in hexadecimal",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
     "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
     "how a number is written: `0x10`, `1e3`, `1500.0`, `-0`",
@@ -61,7 +66,7 @@ fn mapping(parent: &str) -> Schema {
     let required = below().filter(|key| key.presence == Presence::Required);
     Schema {
         required: required.map(|key| key.name()).collect(),
-        additional_properties: Some(false),
+        additional_properties: Some(Additional::Allowed(false)),
         properties: Named(below().map(|key| (key.name(), property(key))).collect()),
         ..Schema::of_type("object")
     }
@@ -165,13 +170,77 @@ fn values(key: &Key) -> Vec<Schema> {
             ..mapping(key.path)
         }],
         Kind::Maps => vec![Schema::list(mapping(key.path))],
-        Kind::Levels => vec![selection(|factor| Schema::any(selected(factor)))],
-        Kind::LevelSets => vec![Schema::list(selection(|factor| {
-            let mut alternatives = selected(factor);
-            alternatives.push(Schema::list(Schema::any(selected(factor))));
-            Schema::any(alternatives)
-        }))],
+        Kind::Levels => vec![selection(|factor| Schema::any(selected(factor)), label())],
+        Kind::LevelSets => vec![Schema::list(selection(
+            |factor| {
+                let mut alternatives = selected(factor);
+                alternatives.push(Schema::list(Schema::any(selected(factor))));
+                Schema::any(alternatives)
+            },
+            Schema::any(vec![label(), Schema::list(label())]),
+        ))],
+        Kind::Named => vec![names(label_text(), each_named(key))],
+        // Written without quotes, YAML takes a mask for a number.
+        Kind::Mask => vec![
+            Schema::text("^0x[0-9A-Fa-f]+$"),
+            Schema {
+                minimum: Some(1.into()),
+                ..Schema::of_type("integer")
+            },
+        ],
+        Kind::Label => vec![label()],
+        Kind::Command => vec![scalar(r"\S", None)],
+        Kind::Sysctls => vec![names(
+            Schema::text("^[A-Za-z0-9_:@-]+([./][A-Za-z0-9_:@-]+)+$"),
+            scalar(r"\S", None),
+        )],
+        Kind::Features => vec![names(
+            Schema {
+                max_length: Some(31),
+                ..Schema::text("^[A-Za-z0-9_-]+$")
+            },
+            switch(),
+        )],
     }
+}
+
+/// A mapping of one's own names to what each takes.
+fn names(name: Schema, each: Schema) -> Schema {
+    Schema {
+        property_names: Some(Box::new(name)),
+        additional_properties: Some(Additional::Each(Box::new(each))),
+        min_properties: Some(1),
+        ..Schema::of_type("object")
+    }
+}
+
+/// What each name of a mapping of one's own names takes.
+fn each_named(key: &Key) -> Schema {
+    let path = format!("{}.*", key.path);
+    let each = keys().iter().find(|key| key.path == path);
+    each.map_or_else(Schema::default, |key| property(key))
+}
+
+fn label() -> Schema {
+    scalar(r"\S", None)
+}
+
+fn label_text() -> Schema {
+    Schema {
+        max_length: Some(LABEL_MAX),
+        ..Schema::text(r"^\S")
+    }
+}
+
+/// `on` or `off`, also as YAML's booleans.
+fn switch() -> Schema {
+    Schema::any(vec![
+        Schema {
+            values: [Value::from("on"), "off".into(), true.into(), false.into()].into(),
+            ..Schema::default()
+        },
+        Schema::text("^([Tt]rue|TRUE|[Ff]alse|FALSE)$"),
+    ])
 }
 
 /// Text, where YAML's numbers and booleans are text too.
@@ -227,8 +296,8 @@ fn rate() -> Schema {
     Schema::text(format!(r"^{DECIMAL}\s*({})(/[sS])?$", names.join("|")))
 }
 
-/// A mapping of factors, at least one.
-fn selection(of: impl Fn(&Key) -> Schema) -> Schema {
+/// A mapping of factors, at least one; those of the plan's own are as `of_the_plan` says.
+fn selection(of: impl Fn(&Key) -> Schema, of_the_plan: Schema) -> Schema {
     let factor = |key: &&'static Key| {
         let name = key.factor_name()?;
         let schema = Schema {
@@ -239,7 +308,7 @@ fn selection(of: impl Fn(&Key) -> Schema) -> Schema {
     };
     Schema {
         min_properties: Some(1),
-        additional_properties: Some(false),
+        additional_properties: Some(Additional::Each(Box::new(of_the_plan))),
         properties: Named(keys().iter().filter_map(factor).collect()),
         ..Schema::of_type("object")
     }

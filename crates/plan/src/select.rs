@@ -36,7 +36,7 @@ impl Exclusion {
                 .flat_map(|known| {
                     levels.iter().map(|level| {
                         let mut longer = known.clone();
-                        longer.insert((*name).to_owned(), labels[*level].clone());
+                        longer.insert(name.clone().into_owned(), labels[*level].clone());
                         longer
                     })
                 })
@@ -82,7 +82,10 @@ pub(crate) fn levels(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> O
         let factor = &axes[index];
         let at = Entry::at(factor.key, path, node);
         if let Some(level) = level(reader, factor, &at) {
-            levels.insert(factor.name.to_owned(), factor.labels[level].clone());
+            levels.insert(
+                factor.name.clone().into_owned(),
+                factor.labels[level].clone(),
+            );
         }
     }
     (!levels.is_empty()).then_some(levels)
@@ -124,7 +127,7 @@ fn pairs<'n>(
 }
 
 fn unknown_factor(reader: &mut Reader, key: &Node, name: &str, path: &str, axes: &[Axis]) {
-    let names = || axes.iter().map(|axis| axis.name);
+    let names = || axes.iter().map(|axis| &*axis.name);
     // `mtu` and `tcp-stream.streams` are how the keys look where they stand in the plan.
     let same_end = names().find(|known| known.rsplit('.').next() == name.rsplit('.').next());
     let hint = same_end

@@ -67,7 +67,8 @@ exclude:
        ╰────
       help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
             `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`,
-            `offload`, `load`, `repeat`, `self_test`, `exclude` and `published`
+            `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`,
+            `exclude` and `published`
 
     Error:
       × this version runs in the lab only
@@ -208,15 +209,15 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
        ╰────
       help: did you mean `guest_mtu`? a plan may have `name`, `description`,
             `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`,
-            `guest_ip`, `offload`, `load`, `repeat`, `self_test`, `exclude` and
-            `published`
+            `guest_ip`, `offload`, `steering`, `load`, `repeat`, `self_test`,
+            `vary`, `exclude` and `published`
     ");
 }
 
 #[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
-    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `load`, `repeat`, `self_test`, `exclude` and `published`
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
     3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate` and `ip`
     ");
 }
@@ -624,9 +625,9 @@ exclude:
   - vxlan
 ";
     insta::assert_snapshot!(brief(text), @r"
-    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
+    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     5:25 `guest_mtu` has no level `9000` | not a level | its levels are `1500` and `1400`
-    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
+    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     7:5 `exclude[3]` names no factor | would drop every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     8:5 `exclude[4]` cannot be `vxlan` | not a mapping | write factors and their levels, such as `{ encapsulation: none, offload: plain }`
     ");
@@ -799,8 +800,9 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·               ╰── unknown factor
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `streams`,
-            `message`, `congestion` and `socket_buffer`
+            `encapsulation`, `guest_mtu`, `guest_ip`, `offload`,
+            `steering.queues`, `steering.rps`, `streams`, `message`, `congestion`
+            and `socket_buffer`
 
     Error:
       × `ärger` is not a factor
@@ -811,8 +813,9 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·                         ╰── unknown factor
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `streams`,
-            `message`, `congestion` and `socket_buffer`
+            `encapsulation`, `guest_mtu`, `guest_ip`, `offload`,
+            `steering.queues`, `steering.rps`, `streams`, `message`, `congestion`
+            and `socket_buffer`
     ");
 }
 
@@ -880,9 +883,134 @@ fn a_fixed_number_of_rounds_and_rounds_until_it_is_known_exclude_each_other() {
     insta::assert_snapshot!(brief("name: x\nrepeat: { rounds: 8, seconds: 1, precision: 2%, budget: 5min }\n"), @"2:19 `repeat.rounds` cannot stand beside `repeat.precision` | two ways to say how often | `rounds` is a fixed number of rounds, `precision` belongs to a run until it is known: leave one of them out (`max_rounds` is the most rounds of such a run)");
     insta::assert_snapshot!(brief("name: x\nrepeat: { max_rounds: 8, min_rounds: 9 }\n"), @"2:38 `repeat.min_rounds`, 9, is above `repeat.max_rounds`, 8 | above 8 | write 8 or less, or a larger `max_rounds`");
     insta::assert_snapshot!(brief("name: x\nrepeat: { max_rounds: 5 }\n"), @"2:23 `repeat.min_rounds`, 6 by default, is above `repeat.max_rounds`, 5 | below 6 | write 6 or more, or a smaller `min_rounds`");
-    insta::assert_snapshot!(brief("name: x\nrepeat: { min_rounds: 3, precision: 0, ask: latency }\n"), @"
+    insta::assert_snapshot!(brief("name: x\nrepeat: { min_rounds: 3, precision: 0, ask: speed }\n"), @"
     2:23 `repeat.min_rounds` cannot be `3` | below 4 | write a whole number from 4 to 1000, such as `6`
     2:37 `repeat.precision` cannot be `0` | not above 0% | write a share above 0% and at most 100%, such as `2%`
-    2:45 `repeat.ask` cannot be `latency` | unknown word | write `all`, `throughput` or `cpu`
+    2:45 `repeat.ask` cannot be `speed` | unknown word | write `all`, `throughput`, `latency` or `cpu`
+    ");
+}
+
+#[test]
+fn every_mistake_in_a_factor_of_the_plans_own_is_named() {
+    let vary = |levels: &str| brief(&format!("name: x\nvary: {{ poll: {levels} }}\n"));
+    let cases = [
+        "{ label: one }",
+        "[]",
+        "[default]",
+        "[{ lable: one }]",
+        "[{ label: one }, { label: one, sysctl: { net.ipv4.tcp_sack: 0 } }]",
+        "[{ label: one }, { label: two }]",
+        "[{ label: '' }]",
+        "[{ before: ip link }]",
+        "[{ after: ip link }]",
+        "[{ label: one, on: guests }]",
+        "[{ sysctl: { vm.swappiness: 1 } }]",
+        "[{ sysctl: { net.core.busy_poll: } }]",
+        "[{ sysctl: { tcp_sack: 1 } }]",
+        "[{ sysctl: { net.ipv4.tcp_congestion_control: bbr } }]",
+        "[{ sysctl: {} }]",
+        "[{ ethtool: { underlay: { gro: off } } }]",
+        "[{ ethtool: { eth0: { rx-gro: off } } }]",
+        "[{ ethtool: { guest: { rx-gro: no } } }]",
+        "[{ ethtool: { tunnel: { rx-gro: off } } }]",
+        "[{ sysctl: { net.ipv4.tcp_sack: 1 }, on: everywhere }]",
+    ];
+    let told: Vec<String> = cases
+        .iter()
+        .map(|levels| format!("{levels}\n  {}", vary(levels)))
+        .collect();
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    { label: one }
+      2:15 `vary.poll` cannot be a mapping | not a list | write a list of mappings, such as `[{ label: kept }, { sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }]`
+    []
+      2:15 `vary.poll` is an empty list | empty | write a list of mappings, such as `[{ label: kept }, { sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }]`, or leave the key out
+    [default]
+      2:16 `vary.poll[0]` cannot be `default` | not a mapping | write a mapping, such as `{ label: default }` or `{ sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }`
+    [{ lable: one }]
+      2:18 `vary.poll[0]` has no key `lable` | unknown key | did you mean `label`? `vary.poll[0]` may have `label`, `sysctl`, `ethtool`, `before`, `after` and `on`
+    [{ label: one }, { label: one, sysctl: { net.ipv4.tcp_sack: 0 } }]
+      2:32 the level `one` of `poll` stands twice | second time | remove one of them: a level is one side of a comparison
+    [{ label: one }, { label: two }]
+      2:32 the level `two` of `poll` changes the same things as `one` | second time | remove one of them: a level is one side of a comparison
+    [{ label: '' }]
+      2:25 `vary.poll[0].label` cannot be `` | blank | write 1 to 60 characters in one line, such as `not kept`
+    [{ before: ip link }]
+      2:26 `vary.poll[0].before` is never undone: `after` is missing | no `after` here | write `after: ...`: the command that undoes it, or `after: "true"` where there is nothing to undo
+    [{ after: ip link }]
+      2:25 `vary.poll[0].after` undoes nothing: `before` is missing | no `before` here | write `before: ...`: the command that `after` undoes
+    [{ label: one, on: guests }]
+      2:34 `vary.poll[0].on` changes nothing: the level has neither `sysctl` nor `before` | nothing to place | leave it out: devices are where they are
+    [{ sysctl: { vm.swappiness: 1 } }]
+      2:28 `vm.swappiness` is the machine's, not a network namespace's | outside of the lab | write `on: machine` in this level: it is then changed for everybody on this machine while a sample of the level is taken, and needs root
+    [{ sysctl: { net.core.busy_poll: } }]
+      2:28 `vary.poll[0].sysctl.net.core.busy_poll` cannot be empty | not a value | write the value in one line, as /proc/sys takes it, such as `1`
+    [{ sysctl: { tcp_sack: 1 } }]
+      2:28 `tcp_sack` is not the name of a sysctl | not such a name | write it as sysctl(8) does, such as `net.ipv4.tcp_no_metrics_save`
+    [{ sysctl: { net.ipv4.tcp_congestion_control: bbr } }]
+      2:28 `net.ipv4.tcp_congestion_control` would change nothing | without effect | each socket of the load is given its own: write a level of the load's `congestion`
+    [{ sysctl: {} }]
+      2:26 `vary.poll[0].sysctl` cannot be a mapping | empty | write a mapping of sysctls to values, such as `{ net.ipv4.tcp_no_metrics_save: 1 }`
+    [{ ethtool: { underlay: { gro: off } } }]
+      2:41 `gro` is ethtool's short name for one or several features | not the kernel's name | write the kernel's name, such as `rx-gro`
+    [{ ethtool: { eth0: { rx-gro: off } } }]
+      2:29 `vary.poll[0].ethtool` has no key `eth0` | unknown key | `vary.poll[0].ethtool` may have `underlay`, `tunnel`, `guest` and `guest_port`
+    [{ ethtool: { guest: { rx-gro: no } } }]
+      2:46 `vary.poll[0].ethtool.guest.rx-gro` cannot be `no` | unknown word | write `on` or `off`
+    [{ ethtool: { tunnel: { rx-gro: off } } }]
+      2:16 the level `tunnel rx-gro=off` of `poll` sets a tunnel, and a cell without one has it | no tunnel there | leave `tunnel` out, or `exclude` the combination: `{ encapsulation: none, poll: tunnel rx-gro=off }`
+    [{ sysctl: { net.ipv4.tcp_sack: 1 }, on: everywhere }]
+      2:56 `vary.poll[0].on` cannot be `everywhere` | unknown word | write `guests`, `hosts`, `both` or `machine`
+    "#);
+}
+
+#[test]
+fn a_factor_of_the_plans_own_has_a_name_of_its_own() {
+    for name in ["streams", "guest_mtu", "mtu", "' '", "underlay.mtu"] {
+        let said = brief(&format!(
+            "name: x\nvary: {{ {name}: [{{ label: one }}] }}\n"
+        ));
+        assert!(said.contains("cannot name a factor"), "{name}: {said}");
+    }
+    let taken = brief("name: x\nvary: { rate: [{ label: one }] }\n");
+    insta::assert_snapshot!(taken, @"2:9 `rate` cannot name a factor: `underlay.rate` is one already | taken | name it after what it changes, such as `tcp metrics`");
+}
+
+#[test]
+fn two_factors_that_set_one_thing_would_undo_each_other() {
+    let told = errors(
+        "\
+name: x
+vary:
+  one:
+    - label: default
+    - sysctl: { net.ipv4.tcp_sack: 0 }
+  two:
+    - label: default
+    - { sysctl: { net/ipv4/tcp_sack: 1 }, on: guests }
+",
+    );
+    insta::assert_snapshot!(told, @r"
+      × 1 error in plan.yaml
+
+    Error:
+      × `one` and `two` both set `net/ipv4/tcp_sack`
+       ╭─[plan.yaml:8:7]
+     7 │     - label: default
+     8 │     - { sysctl: { net/ipv4/tcp_sack: 1 }, on: guests }
+       ·       ────────────────────────┬───────────────────────
+       ·                               ╰── set twice
+       ╰────
+      help: make one factor of them: levels of two factors are in force at the
+            same time
+    ");
+}
+
+#[test]
+fn a_mask_of_cores_is_hexadecimal() {
+    insta::assert_snapshot!(brief("name: x\nsteering: { rps: [3, 0xg, none], queues: 0 }\n"), @r"
+    2:19 `steering.rps[0]` cannot be `3` | not a mask | write `own`, `off`, `all` or a mask of cores in hexadecimal, such as `0x3`
+    2:22 `steering.rps[1]` cannot be `0xg` | not a mask | write `own`, `off`, `all` or a mask of cores in hexadecimal, such as `0x3`
+    2:27 `steering.rps[2]` cannot be `none` | not a mask | write `own`, `off`, `all` or a mask of cores in hexadecimal, such as `0x3`
+    2:42 `steering.queues` cannot be `0` | below 1 | write a whole number from 1 to 64, such as `2`
     ");
 }

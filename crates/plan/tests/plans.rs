@@ -7,6 +7,7 @@ use wirecost_model::cell::{Experiment, Network};
 use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
 use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
+use wirecost_model::vary::Place;
 use wirecost_plan::{BUILTIN, builtin, load};
 
 use proptest::prelude::*;
@@ -61,18 +62,23 @@ fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
     assert_eq!(cell.network.encapsulation, Encapsulation::None);
     assert_eq!(cell.network.cores, Cores::Split);
     assert_eq!(cell.offload, Offload::profile(Profile::Tunnel));
-    assert_eq!((cell.load.streams, cell.load.message), (1, 131_072));
+    let [stream] = &cell.loads[..] else {
+        panic!("{:?}", cell.loads)
+    };
+    assert_eq!(stream.name, "tcp-stream");
+    let load = &stream.load;
+    assert_eq!((load.streams, load.request), (1, 131_072));
     assert_eq!(
-        (&*cell.load.congestion, cell.load.socket_buffer),
-        ("cubic", None)
+        (load.congestion.as_deref(), load.socket_buffer),
+        (Some("cubic"), None)
     );
     let repeat = &plan.plan.repeat;
     assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
     assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
-    assert_eq!(plan.factors.len(), 11);
+    assert_eq!(plan.factors.len(), 13);
     assert_eq!(
         cell.levels.len(),
-        10,
+        12,
         "nothing tunnels: no level of `underlay.ip`"
     );
 }
@@ -243,6 +249,12 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
             "1",
         ],
         [
+            "own",
+        ],
+        [
+            "1",
+        ],
+        [
             "1000B",
             "64KiB",
         ],
@@ -265,7 +277,7 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
 #[test]
 fn the_load_may_be_named_alone() {
     let plan = experiment("name: x\nload: tcp-stream\n");
-    assert_eq!(plan.plan.load.streams, [1]);
+    assert_eq!(plan.plan.loads[0].parts[0].options["streams"], ["1"]);
 }
 
 #[test]
@@ -438,4 +450,55 @@ fn a_self_test_is_the_first_cell_once_more_and_no_cell_of_the_factors() {
     );
     assert_eq!((with.samples_a_round(), without.samples_a_round()), (3, 2));
     assert_eq!((with.cells, without.twin), (without.cells, None));
+}
+
+#[test]
+fn settings_are_levels_like_any_other() {
+    let plan = experiment(
+        "\
+name: x
+guest_mtu: [1400, 1500]
+steering: { queues: [1, 2], rps: [own, 0x3] }
+vary:
+  tcp metrics:
+    - label: kept
+    - label: not kept
+      on: guests
+      sysctl: { net.ipv4.tcp_no_metrics_save: 1 }
+    - ethtool: { underlay: { rx-gro: on } }
+self_test: on
+exclude:
+  - { tcp metrics: [not kept, underlay rx-gro=on], guest_mtu: 1400 }
+  - { steering.queues: 2, steering.rps: '0x3' }
+published:
+  source: somebody
+  figures: [{ where: { tcp metrics: kept }, gbps: 1 }]
+",
+    );
+    // The last factor varies fastest: settings are changed more often than labs are built.
+    let last = plan.factors.last().expect("factors");
+    assert_eq!(last.key, "tcp metrics");
+    assert_eq!(last.levels, ["kept", "not kept", "underlay rx-gro=on"]);
+    assert_eq!(plan.cells.len(), (1 + 3) * 3);
+    let settings: Vec<usize> = plan.cells.iter().map(|cell| cell.settings.len()).collect();
+    assert_eq!(settings[..3], [0; 3], "those with a guest MTU of 1400");
+    assert_eq!(settings[3..6], [0, 1, 1]);
+    let set = &plan.cells[4].settings[0];
+    assert_eq!(
+        (set.factor.as_str(), set.label.as_str()),
+        ("tcp metrics", "not kept")
+    );
+    assert_eq!(set.sysctl["net.ipv4.tcp_no_metrics_save"], "1");
+    assert_eq!(set.on, Place::Guests);
+    let steering: Vec<String> = plan.cells[..3]
+        .iter()
+        .map(|cell| {
+            let steering = &cell.network.steering;
+            format!("{} {}", steering.queues, steering.rps)
+        })
+        .collect();
+    assert_eq!(steering, ["1 own", "1 0x3", "2 own"]);
+    assert_eq!(plan.twin.expect("a twin").settings, []);
+    let figures = &plan.plan.published.expect("figures").figures;
+    assert_eq!(figures[0].levels["tcp metrics"], "kept");
 }

@@ -56,6 +56,13 @@ fn an_editor_learns_of_every_key_what_it_is_and_what_it_takes() {
 /// Where a key's property stands: through lists, through `anyOf` and `$defs`.
 fn property_of<'d>(document: &'d Value, key: &Key) -> &'d Value {
     fn named<'d>(document: &'d Value, at: &'d Value, name: &str) -> Option<&'d Value> {
+        if name == "*"
+            && let Some(each) = at
+                .get("additionalProperties")
+                .filter(|each| each.is_object())
+        {
+            return Some(each);
+        }
         if let Some(found) = at.get("properties").and_then(|all| all.get(name)) {
             return Some(found);
         }
@@ -216,6 +223,7 @@ fn examples_and_defaults_are_what_schema_and_parser_take() {
 #[test]
 fn a_key_that_no_table_has_is_refused_wherever_it_stands() {
     for key in keys() {
+        // Of one's own names none is unknown.
         if matches!(key.kind, Kind::Map | Kind::Choice | Kind::Maps) {
             let unknown = match key.kind {
                 Kind::Maps => "[{ no_such_key: 1 }]",
@@ -266,7 +274,9 @@ exclude:
 
 /// The smallest plan in which `key` has `value`, everything else being right.
 fn plan_with(key: &Key, value: &str) -> String {
-    let mut inner = format!("{}: {value}", key.name());
+    // What has no name of its own is given one.
+    let name = |key: &Key| if key.name() == "*" { "own" } else { key.name() };
+    let mut inner = format!("{}: {value}", name(key));
     let mut child = key;
     loop {
         let parent = keys().iter().find(|other| other.path == child.parent());
@@ -277,7 +287,12 @@ fn plan_with(key: &Key, value: &str) -> String {
                     // Room for the examples.
                     || other.path == "underlay"
                     || (other.path == "guest_mtu" && key.path.starts_with("published"))
-                    || (other.path == "encapsulation" && key.path.starts_with("underlay.")))
+                    || (other.path == "encapsulation" && key.path.starts_with("underlay."))
+                    || (other.path == "encapsulation" && key.path.ends_with(".tunnel"))
+                    // Neither stands alone.
+                    || (other.path == "vary.*.before" && child.path == "vary.*.after")
+                    || (other.path == "vary.*.after" && child.path == "vary.*.before")
+                    || (other.path == "vary.*.sysctl" && child.path == "vary.*.on"))
         });
         for sibling in siblings {
             let value = match sibling.path {
@@ -286,14 +301,14 @@ fn plan_with(key: &Key, value: &str) -> String {
                 "encapsulation" => "vxlan",
                 _ => sibling.example,
             };
-            inner = format!("{}: {value}, {inner}", sibling.name());
+            inner = format!("{}: {value}, {inner}", name(sibling));
         }
         let Some(parent) = parent else {
             return format!("{{ {inner} }}\n");
         };
         inner = match parent.kind {
-            Kind::Maps => format!("{}: [{{ {inner} }}]", parent.name()),
-            _ => format!("{}: {{ {inner} }}", parent.name()),
+            Kind::Maps => format!("{}: [{{ {inner} }}]", name(parent)),
+            _ => format!("{}: {{ {inner} }}", name(parent)),
         };
         child = parent;
     }
@@ -376,6 +391,9 @@ fn scalars(key: &'static Key) -> BoxedStrategy<String> {
         Kind::Seconds => prop_oneof![decimal(1.0, ""), decimal(1.0, "s"), decimal(60.0, "min")].boxed(),
         Kind::Share => prop_oneof![decimal(1.0, ""), decimal(0.01, "%")].boxed(),
         Kind::Gbps => decimal(1.0, "").boxed(),
+        Kind::Mask => "0x[0-9a-f]{0,3}[1-9a-f]".boxed(),
+        Kind::Label => "[a-z][a-z ]{0,8}[a-z]".boxed(),
+        Kind::Command => select(vec!["'true'", "ip link", "7"]).prop_map_into().boxed(),
         _ => Just(String::new()).boxed(),
     }
 }
@@ -392,6 +410,28 @@ fn with_words(key: &'static Key) -> BoxedStrategy<Tree> {
             let items = prop::collection::vec(mapping(key.path, false), 1..3);
             Some(items.prop_map(Tree::List).boxed())
         }
+        Kind::Named => {
+            let factor = levels(each_of(key));
+            Some(
+                factor
+                    .prop_map(|levels| Tree::Map(vec![("own", levels)]))
+                    .boxed(),
+            )
+        }
+        Kind::Sysctls => {
+            let names = select(vec![
+                "net.ipv4.tcp_sack",
+                "net/ipv4/tcp_sack",
+                "sack",
+                "vm.swappiness",
+            ]);
+            let values = select(vec!["1", "'4096 87380'", "on"]);
+            Some(pair_of(names, values))
+        }
+        Kind::Features => {
+            let names = select(vec!["rx-gro", "tx-tcp-segmentation", "gro", "rx gro"]);
+            Some(pair_of(names, select(vec!["on", "off", "true", "1"])))
+        }
         Kind::Levels => Some(selection(false)),
         Kind::LevelSets => {
             let items = prop::collection::vec(selection(true), 1..3);
@@ -401,6 +441,22 @@ fn with_words(key: &'static Key) -> BoxedStrategy<Tree> {
     };
     let words = (!words.is_empty()).then(|| select(words).prop_map(Tree::Scalar).boxed());
     Union::new(others.into_iter().chain(words)).boxed()
+}
+
+/// What each name of a mapping of one's own names takes.
+fn each_of(key: &Key) -> &'static Key {
+    let path = format!("{}.*", key.path);
+    let each = keys().iter().find(|key| key.path == path);
+    each.expect("a key with a star")
+}
+
+fn pair_of(
+    names: impl Strategy<Value = &'static str> + 'static,
+    values: impl Strategy<Value = &'static str> + 'static,
+) -> BoxedStrategy<Tree> {
+    (names, values)
+        .prop_map(|(name, value)| Tree::Map(vec![(name, Tree::Scalar(value.to_owned()))]))
+        .boxed()
 }
 
 fn levels(key: &'static Key) -> BoxedStrategy<Tree> {
@@ -430,7 +486,7 @@ fn mapping(parent: &'static str, one_only: bool) -> BoxedStrategy<Tree> {
             let share = match key.presence {
                 Presence::Required => 1.0,
                 // Selections need levels that exist, which few have here.
-                _ if matches!(key.path, "exclude" | "published") => 0.1,
+                _ if matches!(key.path, "exclude" | "published" | "vary") => 0.1,
                 _ => 0.4,
             };
             (prop::bool::weighted(share), pair(key))

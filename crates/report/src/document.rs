@@ -6,12 +6,15 @@ use std::path::Path;
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{
-    Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+    Figure, Metric, retransmits, segments_per_packet, stack_packets_per_second,
+    wire_frames_per_second,
 };
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::{Environment, Outcome, Run, RunHead};
 use wirecost_model::sample::{Mark, Sample};
+use wirecost_model::vary::Vary;
 use wirecost_stats::validity::{Finding, findings};
 use wirecost_stats::{Factorial, Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
@@ -20,6 +23,7 @@ use crate::beside::{self, EffectResult};
 use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
+use crate::steered;
 use crate::until::{self, UntilResult};
 
 /// Everything that a run has to say.
@@ -60,9 +64,13 @@ pub struct Document {
     pub marks: Vec<MarkCount>,
     /// The factors that were varied; the first level of each is the reference.
     pub factors: Vec<Factor>,
+    /// What the levels of the plan's own factors change on the hosts.
+    pub vary: Vec<Vary>,
     /// The cells in the experiment's order.
     pub cells: Vec<CellResult>,
-    /// Every effect, for every metric.
+    /// The loads' figures that effects are on, in the order of tables.
+    pub figures: Vec<Figure>,
+    /// Every effect, for every figure.
     pub effects: Vec<EffectResult>,
     /// Main effects and interactions by metric; empty below two varied factors, and in a run until it
     /// is known that its rule did not stop.
@@ -90,6 +98,13 @@ pub struct Document {
 }
 
 impl Document {
+    /// Whether figures have to say whose they are.
+    pub(crate) fn several_loads(&self) -> bool {
+        self.figures
+            .windows(2)
+            .any(|two| two[0].load != two[1].load)
+    }
+
     /// The cells, and the twin.
     pub(crate) fn measured(&self) -> impl Iterator<Item = &CellResult> {
         let twin = self.self_test.as_ref().map(|test| &test.twin);
@@ -125,7 +140,7 @@ pub struct InvalidSample {
 /// How often a mark was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MarkCount {
-    /// `foreign-load`, `steal`, `backlog-drops`.
+    /// `foreign-load`, `steal`, `backlog-drops`, `generator-bound`.
     pub kind: String,
     /// Samples that carry it.
     pub samples: u32,
@@ -247,10 +262,11 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         _ => plan.repeat.rounds,
     };
     let end = run.end.as_ref();
+    let by_cell = by_cell(&run.samples);
     let cells: Vec<CellResult> = experiment
         .cells
         .iter()
-        .map(|cell| cell_result(experiment, cell, &run.samples))
+        .map(|cell| cell_result(experiment, cell, &by_cell))
         .collect();
     let beyond_the_line = beyond_the_line(&cells);
     Document {
@@ -276,6 +292,8 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         invalid: run.samples.iter().filter_map(invalid).collect(),
         marks: marks(&run.samples),
         factors: experiment.varied().cloned().collect(),
+        vary: plan.vary.clone(),
+        figures: experiment.figures(),
         cells,
         published: plan.published.as_ref().map(|published| PublishedResult {
             source: published.source.clone(),
@@ -292,9 +310,9 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
                 .collect(),
         }),
         effects,
-        other_rules: rules::apply(&experiment.cells, &run.samples),
+        other_rules: rules::apply(&experiment.cells, &by_cell),
         self_test: experiment.twin.as_ref().map(|twin| {
-            let twin = cell_result(experiment, twin, &run.samples);
+            let twin = cell_result(experiment, twin, &by_cell);
             self_test::judge(run, twin, basis)
         }),
         factorials: beside::factorials(experiment, &run.samples, basis),
@@ -310,9 +328,17 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .into_iter()
             .chain(netfilter(head))
             .chain(short_window(head))
+            .chain(steered::off_own_cores(head))
             .chain(beyond_the_line)
             .collect(),
     }
+}
+
+/// Whether the first stream of a cell is TCP in one direction, to which the line's limit in one applies.
+fn one_way(cell: &Cell) -> bool {
+    let mut streams = cell.loads.iter().map(|named| named.load.workload);
+    let first = streams.find(|workload| !workload.is_request_response());
+    first == Some(Workload::TcpStream)
 }
 
 fn rounds_done(run: &Run) -> u32 {
@@ -333,15 +359,10 @@ fn invalid(sample: &Sample) -> Option<InvalidSample> {
 }
 
 fn marks(samples: &[Sample]) -> Vec<MarkCount> {
-    let kind = |mark: &Mark| match mark {
-        Mark::ForeignLoad { .. } => "foreign-load",
-        Mark::Steal { .. } => "steal",
-        Mark::BacklogDrops { .. } => "backlog-drops",
-    };
-    ["foreign-load", "steal", "backlog-drops"]
+    Mark::KINDS
         .into_iter()
         .filter_map(|wanted| {
-            let carries = |sample: &&Sample| sample.marks.iter().any(|mark| kind(mark) == wanted);
+            let carries = |sample: &&Sample| sample.marks.iter().any(|mark| mark.kind() == wanted);
             let samples = samples.iter().filter(carries).count() as u32;
             (samples > 0).then(|| MarkCount {
                 kind: wanted.into(),
@@ -351,8 +372,19 @@ fn marks(samples: &[Sample]) -> Vec<MarkCount> {
         .collect()
 }
 
-fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> CellResult {
-    let mine: Vec<&Sample> = samples.iter().filter(|s| s.cell == cell.index).collect();
+/// The samples of each cell, in the order in which they were taken.
+pub(crate) type ByCell<'a> = BTreeMap<u32, Vec<&'a Sample>>;
+
+fn by_cell(samples: &[Sample]) -> ByCell<'_> {
+    let mut cells = ByCell::new();
+    for sample in samples {
+        cells.entry(sample.cell).or_default().push(sample);
+    }
+    cells
+}
+
+fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> CellResult {
+    let mine = samples.get(&cell.index).map_or(&[][..], Vec::as_slice);
     let valid: Vec<&Sample> = mine
         .iter()
         .copied()
@@ -361,11 +393,11 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> Cell
     let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         summary(valid.iter().filter_map(|sample| figure(sample)))
     };
-    let metrics = Metric::of(experiment.plan.cores);
+    let metrics = Metric::of(Workload::TcpStream, experiment.plan.cores);
     let cpu = |metric: Metric| {
         metrics
             .contains(&metric)
-            .then(|| over(&|sample| metric.value(sample)))
+            .then(|| over(&|sample| metric.value(sample, &sample.stream()?.name)))
             .flatten()
     };
     let varied = |(key, _): &(&String, &String)| experiment.varied().any(|f| f.key == **key);
@@ -383,24 +415,18 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> Cell
         samples: mine.len() as u32,
         valid: valid.len() as u32,
         marked: mine.iter().filter(|s| !s.marks.is_empty()).count() as u32,
-        throughput_gbps: over(&|sample| Some(Metric::Throughput.value(sample)? / 1e9)),
+        throughput_gbps: over(&|sample| Some(sample.throughput()? / 1e9)),
         sender_cpu_percent_per_gbps: cpu(Metric::SenderCpu),
         receiver_cpu_percent_per_gbps: cpu(Metric::ReceiverCpu),
         cpu_percent_per_gbps: cpu(Metric::Cpu),
         wire_frames_per_s: over(&wire_frames_per_second),
         stack_packets_per_s: over(&stack_packets_per_second),
         segments_per_packet: over(&segments_per_packet),
-        retransmits: over(&retransmits),
-        line_limit_gbps: network.rate.map(|rate| {
+        retransmits: over(&|sample| Some(retransmits(sample)? as f64)),
+        line_limit_gbps: network.rate.filter(|_| one_way(cell)).map(|rate| {
             let overhead = network.overhead_bytes();
             tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
     }
-}
-
-fn retransmits(sample: &Sample) -> Option<f64> {
-    let flows = &sample.stream.as_ref()?.flows;
-    let segments: u64 = flows.iter().map(|flow| flow.sender.retransmits).sum();
-    Some(segments as f64)
 }

@@ -17,6 +17,7 @@ mod read;
 mod rules;
 mod self_test;
 mod short;
+mod steered;
 mod terminal;
 mod until;
 mod validity;

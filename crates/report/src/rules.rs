@@ -3,12 +3,11 @@
 use serde::Serialize;
 use wirecost_model::cell::Cell;
 use wirecost_model::metric::Metric;
-use wirecost_model::sample::Sample;
 use wirecost_stats::rules::{
     Netperf, NetperfResult, Pbench, PbenchOutcome, PbenchResult, netperf, pbench, trimmed, worst_of,
 };
 
-use crate::document::Document;
+use crate::document::{ByCell, Document};
 use crate::words;
 
 /// Other people's rules, with their usual options, on every cell.
@@ -44,15 +43,15 @@ pub struct CellRules {
     pub netperf: Option<NetperfResult>,
 }
 
-pub(crate) fn apply(cells: &[Cell], samples: &[Sample]) -> OtherRules {
+pub(crate) fn apply(cells: &[Cell], samples: &ByCell<'_>) -> OtherRules {
     let (with_pbench, with_netperf) = (Pbench::default(), Netperf::default());
     let (mut ours_s, mut pbench_s) = (0.0, Some(0.0));
     let mut results = Vec::with_capacity(cells.len());
     for cell in cells {
-        let mine: Vec<&Sample> = samples.iter().filter(|s| s.cell == cell.index).collect();
+        let mine = samples.get(&cell.index).map_or(&[][..], Vec::as_slice);
         let valid = mine.iter().filter(|sample| sample.invalid.is_none());
         let gbps: Vec<f64> = valid
-            .filter_map(|sample| Some(Metric::Throughput.value(sample)? / 1e9))
+            .filter_map(|sample| Some(sample.throughput()? / 1e9))
             .collect();
         let took_s: f64 = mine.iter().map(|sample| sample.took_s).sum();
         let by_pbench = pbench(&gbps, with_pbench);

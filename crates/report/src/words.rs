@@ -1,6 +1,7 @@
 //! Factors, levels and ratios in words.
 
 use wirecost_model::cell::Factor;
+use wirecost_model::metric::Metric;
 use wirecost_model::plan::Levels;
 
 use crate::document::{CellResult, Document};
@@ -13,6 +14,8 @@ pub(crate) fn factor(key: &str) -> &str {
         "underlay.ip" => "underlay IP",
         "underlay.mtu" => "underlay MTU",
         "underlay.rate" => "underlay rate",
+        "steering.queues" => "queues",
+        "steering.rps" => "receive steering",
         "message" => "write size",
         "congestion" => "congestion control",
         "socket_buffer" => "socket buffer",
@@ -35,6 +38,8 @@ pub(crate) fn level(key: &str, level: &str) -> String {
         ("guest_ip", "ipv6") => "IPv6 guests".into(),
         ("underlay.ip", "ipv4") => "IPv4 underlay".into(),
         ("underlay.ip", "ipv6") => "IPv6 underlay".into(),
+        ("steering.queues", "1") => "1 queue".into(),
+        ("steering.queues", level) => format!("{level} queues"),
         ("encapsulation", "none") => "no encapsulation".into(),
         ("encapsulation", level) => level.into(),
         (key, level) => format!("{} {level}", factor(key)),
@@ -82,6 +87,20 @@ pub(crate) fn cell_numbered(doc: &Document, number: u32) -> String {
         _ if twin != Some(number) => levels,
         "" => "self-test".into(),
         levels => format!("{levels} (self-test)"),
+    }
+}
+
+/// What is measured, in words; where there are several loads, whose it is: `ping p99 latency`.
+pub(crate) fn measured(doc: &Document, load: &str, metric: Metric) -> String {
+    figure_of(doc.several_loads(), load, metric)
+}
+
+/// The same, where it is known whether there are several loads.
+pub(crate) fn figure_of(several: bool, load: &str, metric: Metric) -> String {
+    if several {
+        format!("{load} {}", metric.words())
+    } else {
+        metric.words().to_owned()
     }
 }
 
@@ -162,6 +181,16 @@ mod tests {
     fn cores_are_listed_in_runs() {
         assert_eq!(cores(&[1]), "core 1");
         assert_eq!(cores(&[0, 1, 2, 5, 7, 8]), "cores 0-2, 5, 7-8");
+    }
+
+    #[test]
+    fn queues_are_counted_and_a_plans_own_factor_is_called_as_the_plan_calls_it() {
+        assert_eq!(level("steering.queues", "2"), "2 queues");
+        assert_eq!(level("tcp metrics", "not kept"), "tcp metrics not kept");
+        assert_eq!(
+            contrast("steering.rps", "own", "off"),
+            "receive steering off instead of own"
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Offload;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{DeviceState, Proof, ProofTime, SeenFrame};
+use wirecost_model::steering::Rps;
 
 use crate::placement::Placement;
 
@@ -41,6 +42,8 @@ pub struct Lab {
     network: Network,
     responders: [SocketAddr; 2],
     guest_tids: [u32; 2],
+    /// Whether settings are in force that have to be undone.
+    pub(crate) in_force: bool,
     /// Guest MTUs whose datagrams were looked for on the underlay.
     seen: BTreeSet<u32>,
     seconds: f64,
@@ -73,6 +76,7 @@ impl Lab {
             network: network.clone(),
             responders: [unset; 2],
             guest_tids: [0; 2],
+            in_force: false,
             seen: BTreeSet::new(),
             seconds: 0.0,
         };
@@ -230,13 +234,23 @@ impl Lab {
         Ok([a?, b?])
     }
 
-    fn both_done(
+    pub(crate) fn both_done(
         &mut self,
         a: &Request,
         b: &Request,
         interrupt: &AtomicBool,
     ) -> Result<(), LinkError> {
-        match self.both(a, b, PROMPT, interrupt)? {
+        self.both_done_within([a.clone(), b.clone()], PROMPT, interrupt)
+    }
+
+    /// Has host a and host b do something at the same time.
+    pub(crate) fn both_done_within(
+        &mut self,
+        [a, b]: [Request; 2],
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<(), LinkError> {
+        match self.both(&a, &b, within, interrupt)? {
             [Reply::Done, Reply::Done] => Ok(()),
             _ => Err(self.a.confused("a step")),
         }
@@ -293,7 +307,12 @@ fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
         underlay_address: underlay(side),
         underlay_peer: underlay(other),
         guest_address: address(network.guest_ip, Segment::Guests, side),
-        receive_cpus: (placement.cores == Cores::Split).then(|| cpus.clone()),
+        receive_cpus: match &network.steering.rps {
+            Rps::Own => (placement.cores == Cores::Split).then(|| cpus.clone()),
+            Rps::Off => None,
+            Rps::All => Some(placement.all()),
+            Rps::Cores(cores) => Some(cores.clone()),
+        },
     }
 }
 

@@ -14,6 +14,7 @@ use wirecost_model::sample::{Invalid, Sample};
 use crate::lab::{Lab, LabContext, PROMPT};
 use crate::progress::Progress;
 use crate::sample::{Taking, take};
+use crate::settings::Machine;
 
 /// Labs kept at the same time; beyond that the one unused for longest is taken down.
 pub(crate) const MAX_LABS: usize = 8;
@@ -24,11 +25,13 @@ pub(crate) struct Labs {
     up: Vec<Lab>,
     /// Networks that could not be built, and why: not tried again.
     broken: BTreeMap<Network, String>,
+    pub(crate) machine: Machine,
 }
 
 impl Labs {
     pub(crate) fn new(context: LabContext) -> Self {
         Self {
+            machine: Machine::new(&context),
             context,
             up: Vec::new(),
             broken: BTreeMap::new(),
@@ -90,7 +93,7 @@ impl Labs {
 
     /// The lab for a network: one that is up, or a new one. The inner error is the reason why this
     /// network cannot be had here; the outer one ends the run.
-    fn get(
+    pub(crate) fn get(
         &mut self,
         network: &Network,
         interrupt: &AtomicBool,
@@ -138,6 +141,38 @@ impl Labs {
         sample: &mut Sample,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), LinkError> {
+        if let Err(message) = self.machine.put(&cell.settings) {
+            sample.invalid = Some(Invalid::Setting(message));
+            return self.machine.undo();
+        }
+        let taken = self.take_in_lab(repeat, cell, interrupt, secret, sample, progress);
+        // Whatever became of the sample, nothing of it may be in force in the next.
+        let undone = self.undo(&taken).and(self.machine.undo());
+        if let (Ok(()), Err(error)) = (&taken, &undone) {
+            sample.invalid = Some(Invalid::Setting(error.to_string()));
+        }
+        taken.and(undone)
+    }
+
+    /// Undoes the cell's settings in its lab, the last one used.
+    fn undo(&mut self, taken: &Result<(), LinkError>) -> Result<(), LinkError> {
+        match self.up.last_mut() {
+            // An agent is gone, or still busy: it undoes when its line closes.
+            _ if taken.is_err() => Ok(()),
+            Some(lab) => lab.undo().map_err(|error| lab.blame(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn take_in_lab(
+        &mut self,
+        repeat: &Repeat,
+        cell: &Cell,
+        interrupt: &AtomicBool,
+        secret: [u8; 16],
+        sample: &mut Sample,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), LinkError> {
         let cores = self.context.placement.cores;
         let mut result = match self.get(&cell.network, interrupt, progress) {
             Ok(Ok(_)) => Ok(()),
@@ -167,8 +202,11 @@ impl Labs {
             Err(LinkError::Refused { host, message }) => {
                 sample.invalid = Some(Invalid::Load(format!("host {host}: {message}")));
                 // Nobody knows in which state this lab is: the next sample gets a new one.
-                self.up.pop();
-                Ok(())
+                let undone = self.up.pop().map_or(Ok(()), |mut lab| lab.undo());
+                if let Err(error) = &undone {
+                    sample.invalid = Some(Invalid::Setting(error.to_string()));
+                }
+                undone
             }
             Err(LinkError::Interrupted) => Err(LinkError::Interrupted),
             Err(error) => {

@@ -1,12 +1,19 @@
-//! A load over a lab, counted on both hosts over one window: opened, begun, counted, closed.
+//! Loads over a lab, counted on both hosts over one window: opened, begun, counted, ended.
 
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{LoadOptions, Measured, Reply, Request, Window};
+use wirecost_agent::protocol::{LoadEnd, Measured, MeasuredEnd, Place, Reply, Request, Window};
+use wirecost_model::end_window::{End, EndWindow};
+use wirecost_model::load::NamedLoad;
+use wirecost_model::sample::LoadResult;
 
 use crate::lab::{Lab, PROMPT};
+
+/// How long opening or ending one load may take beyond the rest.
+const PER_LOAD: Duration = Duration::from_secs(6);
 
 /// When to count, and what belongs to the run.
 #[derive(Debug, Clone, Copy)]
@@ -22,24 +29,42 @@ pub struct Counting<'a> {
 }
 
 impl Lab {
-    /// Opens a TCP stream from a's guest to b's, counts it and closes it. Host a's counts come first.
+    /// Runs loads between a's guest and b's, all at once, counts them and ends them. Host a's counts come first.
     pub fn load(
         &mut self,
-        options: LoadOptions,
+        loads: &[NamedLoad],
+        secret: [u8; 16],
         counting: Counting<'_>,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
-        let sink = Request::OpenSink(options.clone());
-        let Reply::Listening(target) = self.b.call(&sink, PROMPT, interrupt)? else {
-            return Err(self.b.confused("OpenSink"));
+        let within = PROMPT + PER_LOAD * loads.len() as u32;
+        let hosts = self.guest_addresses();
+        let unbound = hosts.map(|address| SocketAddr::new(address, 0));
+        let servers = ends(loads, secret, End::Server, |_, host| unbound[host]);
+        let [a, b] = servers.map(Request::OpenServers);
+        let listening = match self.both(&a, &b, within, interrupt)? {
+            [Reply::Listening(a), Reply::Listening(b)] => [a, b],
+            _ => return Err(self.a.confused("OpenServers")),
         };
-        for request in [Request::OpenSource { target, options }, Request::Start] {
-            self.a.done(&request, PROMPT, interrupt)?;
-        }
+        let mut next = listening.each_ref().map(|addresses| addresses.iter());
+        let targets: Option<Vec<SocketAddr>> = loads
+            .iter()
+            .map(|named| next[host_of(named, End::Server)].next().copied())
+            .collect();
+        let Some(targets) = targets else {
+            return Err(self.a.confused("OpenServers"));
+        };
+        let [a, b] = ends(loads, secret, End::Client, |index, _| targets[index]);
+        self.both_done_within(
+            [Request::OpenClients(a), Request::OpenClients(b)],
+            within,
+            interrupt,
+        )?;
+        self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let measured = self.count(counting, interrupt)?;
-        // The source first: the sink reads to the end of what was sent.
-        for link in self.links() {
-            link.done(&Request::CloseLoad, PROMPT, interrupt)?;
+        // The clients first: servers read to the end of what was sent.
+        for request in [Request::StopClients, Request::StopServers] {
+            self.both_done_within([request.clone(), request], within, interrupt)?;
         }
         Ok(measured)
     }
@@ -66,4 +91,51 @@ impl Lab {
             _ => Err(self.a.confused("Measure")),
         }
     }
+}
+
+/// 0 for host a, 1 for host b.
+fn host_of(named: &NamedLoad, end: End) -> usize {
+    usize::from(named.load.direction.host_of(end) == "b")
+}
+
+/// One end of every load, by host; `address` is told the load's number and the host's.
+fn ends(
+    loads: &[NamedLoad],
+    secret: [u8; 16],
+    end: End,
+    address: impl Fn(usize, usize) -> SocketAddr,
+) -> [Vec<LoadEnd>; 2] {
+    let mut ends = [Vec::new(), Vec::new()];
+    for (index, named) in loads.iter().enumerate() {
+        let host = host_of(named, end);
+        // No flow of one load is let in by another.
+        let mut secret = secret;
+        secret[15] ^= index as u8;
+        ends[host].push(LoadEnd {
+            name: named.name.clone(),
+            place: Place::Guest(0),
+            address: address(index, host),
+            load: named.load.clone(),
+            secret,
+        });
+    }
+    ends
+}
+
+/// What each load did, from what both hosts counted. `None` where an end is missing from the counts.
+pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<LoadResult>> {
+    let result = |named: &NamedLoad| {
+        let found = |end| {
+            let here = move |one: &&MeasuredEnd| one.name == named.name && one.end == end;
+            measured[host_of(named, end)].loads.iter().filter(here)
+        };
+        let pair = |client: &MeasuredEnd| -> Option<(EndWindow, EndWindow)> {
+            let server = found(End::Server).find(|server| server.place == client.place)?;
+            Some((client.window.clone(), server.window.clone()))
+        };
+        let pairs: Option<Vec<_>> = found(End::Client).map(pair).collect();
+        let pairs = pairs.filter(|pairs| !pairs.is_empty())?;
+        Some(LoadResult::join(named, &pairs))
+    };
+    loads.iter().map(result).collect()
 }

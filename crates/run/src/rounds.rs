@@ -9,7 +9,6 @@ use std::time::Instant;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
 use wirecost_model::sample::Sample;
@@ -21,6 +20,7 @@ use crate::labs::Labs;
 use crate::placement::place;
 use crate::preview::SeedSource;
 use crate::progress::Progress;
+use crate::settings::check_steering;
 use crate::until::Watch;
 
 /// What a run needs beside its experiment.
@@ -55,6 +55,9 @@ pub enum RunError {
     /// No lab could be built.
     #[error("no lab could be built: {0}")]
     NoLab(LinkError),
+    /// A setting that the plan varies cannot be put in force here; nothing was measured.
+    #[error("{0}")]
+    Setting(String),
     /// Something this machine should have is missing.
     #[error("{what}: {source}")]
     Machine {
@@ -109,6 +112,7 @@ pub fn run(
     refuse_existing(options.out.as_deref())?;
     let placement = place(experiment.plan.cores, &allowed);
     let experiment = &placed(experiment, placement.cores);
+    check_steering(experiment, &placement.all())?;
     let context = LabContext {
         program: options.program.clone(),
         owner,
@@ -123,6 +127,7 @@ pub fn run(
                 LinkError::Interrupted => RunError::Interrupted,
                 error => RunError::NoLab(error),
             })?;
+    labs.check(experiment, interrupt, progress)?;
     let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
     let directory = directory(experiment, options, seed, environment)?;
     let expected = forecast(experiment, seed);
@@ -275,7 +280,7 @@ impl Rounds<'_> {
                 }
                 progress(Progress::Taken {
                     done,
-                    gbps: Metric::Throughput.value(&sample).map(|bps| bps / 1e9),
+                    gbps: sample.throughput().map(|bps| bps / 1e9),
                     invalid: sample
                         .invalid
                         .as_ref()
@@ -332,7 +337,7 @@ impl Rounds<'_> {
         if let Some(watch) = &mut self.watch {
             watch.taken(sample);
         }
-        self.measured_s += sample.stream.as_ref().map_or(0.0, |stream| stream.seconds);
+        self.measured_s += sample.loads.first().map_or(0.0, |load| load.seconds);
         Ok(taken
             .err()
             .map(|error| (Outcome::Failed, error.to_string())))
@@ -360,7 +365,7 @@ fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
         marks: Vec::new(),
         proofs: Vec::new(),
         devices: Vec::new(),
-        stream: None,
+        loads: Vec::new(),
         sender: None,
         receiver: None,
     }

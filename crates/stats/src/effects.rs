@@ -1,16 +1,16 @@
 //! Every effect of an experiment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Effect;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::{Ask, Levels};
 use wirecost_model::sample::Sample;
 
 use crate::ratio::{PairedRatio, has_log};
 use crate::sequential::{Aim, Stopping, look};
-use crate::{TCP_STREAM, verdict};
+use crate::verdict;
 
 /// Compares every level of every varied factor with the factor's first, the other factors equal,
 /// as a run with a fixed number of rounds does ([`Contrast::effect`] tells more).
@@ -23,7 +23,9 @@ use crate::{TCP_STREAM, verdict};
 /// A cell without a level of some factor is one to which that factor means nothing, as the IP of the
 /// underlay does where nothing tunnels: it is compared with the cells of every level.
 ///
-/// Ordered by factor (as in the plan), then by where (as the cells are), level, and metric.
+/// Cells with different loads are not compared: the factor `load` has no effects, it is where others have theirs.
+///
+/// Ordered by factor (as in the plan), then by where (as the cells are), level, load and metric.
 pub fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
     contrasts(experiment, samples)
         .iter()
@@ -42,6 +44,8 @@ pub struct Contrast {
     pub to: String,
     /// The levels of the other varied factors.
     pub where_: Levels,
+    /// The load whose figure is compared.
+    pub load: String,
     /// What is compared.
     pub metric: Metric,
     /// Logarithms of `to / from`, one per round in which both are valid, in the order of rounds.
@@ -75,7 +79,7 @@ impl Contrast {
             from: self.from.clone(),
             to: self.to.clone(),
             where_: self.where_.clone(),
-            load: TCP_STREAM.into(),
+            load: self.load.clone(),
             metric: self.metric,
             ratio: ratio.ratio,
             low: ratio.low,
@@ -89,15 +93,16 @@ impl Contrast {
 /// Every contrast of an experiment: what [`effects`] judges and [`crate::sequential::standing`]
 /// looks at, in the same order.
 pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
-    let metrics = Metric::of(experiment.plan.cores);
-    let figures: Vec<Figures> = metrics
-        .iter()
-        .map(|&metric| Figures::of(metric, samples))
+    let figures: Vec<Figures> = experiment
+        .figures()
+        .into_iter()
+        .map(|figure| Figures::of(figure, samples))
         .collect();
     let mut contrasts = Vec::new();
-    for factor in experiment.varied() {
+    for factor in experiment.compared() {
         for (from, to) in pairs(experiment, factor) {
-            contrasts.extend(figures.iter().map(|figures| {
+            let shared = |figures: &&Figures| figures.is_of(from) && figures.is_of(to);
+            contrasts.extend(figures.iter().filter(shared).map(|figures| {
                 Contrast {
                     factor: factor.key.clone(),
                     from: from.levels[&factor.key].clone(),
@@ -110,7 +115,8 @@ pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
                             Some((other.key.clone(), of(from).or_else(|| of(to))?))
                         })
                         .collect(),
-                    metric: figures.metric,
+                    load: figures.figure.load.clone(),
+                    metric: figures.figure.metric,
                     logs: figures.each_round(|log| Some(log(to)? - log(from)?)),
                 }
             }));
@@ -129,11 +135,11 @@ pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast
 
 /// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which
 /// both are valid, for [`crate::validity::self_test`]; empty where the run has no twin.
-pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], metric: Metric) -> Vec<f64> {
+pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], figure: &Figure) -> Vec<f64> {
     let Some((first, twin)) = experiment.cells.first().zip(experiment.twin.as_ref()) else {
         return Vec::new();
     };
-    Figures::of(metric, samples).each_round(|log| Some(log(twin)? - log(first)?))
+    Figures::of(figure.clone(), samples).each_round(|log| Some(log(twin)? - log(first)?))
 }
 
 /// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.
@@ -142,49 +148,126 @@ pub(crate) fn pairs<'a>(
     experiment: &'a Experiment,
     factor: &'a Factor,
 ) -> impl Iterator<Item = (&'a Cell, &'a Cell)> {
-    let cells = &experiment.cells;
-    let (first, others) = match factor.levels.split_first() {
-        Some((first, others)) => (Some(first), others),
-        None => (None, &[][..]),
-    };
-    cells
-        .iter()
-        .filter(move |cell| first.is_some() && cell.levels.get(&factor.key) == first)
-        .flat_map(move |from| {
-            others.iter().flat_map(move |level| {
-                cells
-                    .iter()
-                    .filter(move |to| to.levels.get(&factor.key) == Some(level))
-                    .filter(move |to| agree(from, to, &factor.key))
-                    .map(move |to| (from, to))
-            })
-        })
+    let partners = Partners::of(experiment, factor);
+    let firsts = experiment.cells.iter().filter(|cell| {
+        let level = cell.levels.get(&factor.key);
+        level.is_some() && level == factor.levels.first()
+    });
+    firsts.flat_map(move |from| partners.of_cell(from).into_iter().map(move |to| (from, to)))
 }
 
-/// Whether two cells have the same level of every factor that both have a level of, but for `except`.
-fn agree(one: &Cell, other: &Cell, except: &str) -> bool {
-    one.levels
-        .iter()
-        .filter(|(key, _)| *key != except)
-        .all(|(key, level)| other.levels.get(key).is_none_or(|its| its == level))
+/// The cells at a factor's other levels, found by the levels of the other factors. One has levels of
+/// fewer factors than another where some mean nothing to it, so they are kept by which they have:
+/// a few kinds, whatever the number of cells.
+struct Partners<'a> {
+    key: &'a str,
+    kinds: Vec<Kind<'a>>,
 }
 
-/// The logarithms of one metric by round and cell, of valid samples with a positive figure.
+/// Cells with levels of the same factors.
+struct Kind<'a> {
+    factors: Vec<&'a str>,
+    /// By the levels of the factors that a kind of first cells has in common with it.
+    by_levels: BTreeMap<(Vec<&'a str>, Vec<&'a str>), Vec<Partner<'a>>>,
+}
+
+/// The number of the level, that of the cell, and the cell.
+type Partner<'a> = (usize, u32, &'a Cell);
+
+/// The factors that a cell has levels of, but for one.
+fn factors_of<'a>(cell: &'a Cell, except: &str) -> Vec<&'a str> {
+    let keys = cell.levels.keys().map(String::as_str);
+    keys.filter(|key| *key != except).collect()
+}
+
+fn levels_of<'a>(cell: &'a Cell, factors: &[&str]) -> Vec<&'a str> {
+    let level = |key: &&str| cell.levels.get(*key).map(String::as_str);
+    factors.iter().filter_map(level).collect()
+}
+
+fn common<'a>(one: &[&'a str], other: &[&str]) -> Vec<&'a str> {
+    one.iter()
+        .copied()
+        .filter(|key| other.contains(key))
+        .collect()
+}
+
+impl<'a> Partners<'a> {
+    fn of(experiment: &'a Experiment, factor: &'a Factor) -> Self {
+        let key = factor.key.as_str();
+        let (mut firsts, mut kinds): (BTreeSet<Vec<&str>>, BTreeMap<Vec<&str>, Vec<Partner<'_>>>) =
+            Default::default();
+        for cell in &experiment.cells {
+            let Some(level) = cell.levels.get(key) else {
+                continue;
+            };
+            let factors = factors_of(cell, key);
+            match factor.levels.iter().position(|known| known == level) {
+                Some(0) => drop(firsts.insert(factors)),
+                Some(level) => {
+                    let kind = kinds.entry(factors).or_default();
+                    kind.push((level, cell.index, cell));
+                }
+                None => {}
+            }
+        }
+        let kinds = kinds.into_iter().map(|(factors, partners)| {
+            let mut by_levels: BTreeMap<_, Vec<Partner<'_>>> = BTreeMap::new();
+            let shared: BTreeSet<Vec<&str>> =
+                firsts.iter().map(|first| common(first, &factors)).collect();
+            for shared in shared {
+                for partner in &partners {
+                    let levels = levels_of(partner.2, &shared);
+                    let found = by_levels.entry((shared.clone(), levels)).or_default();
+                    found.push(*partner);
+                }
+            }
+            Kind { factors, by_levels }
+        });
+        Self {
+            key,
+            kinds: kinds.collect(),
+        }
+    }
+
+    /// Those that agree with a cell at the first level in every factor that both have a level of, in the
+    /// order of levels and cells.
+    fn of_cell(&self, from: &'a Cell) -> Vec<&'a Cell> {
+        let own = factors_of(from, self.key);
+        let mut found: Vec<Partner<'_>> = Vec::new();
+        for kind in &self.kinds {
+            let shared = common(&own, &kind.factors);
+            let levels = levels_of(from, &shared);
+            found.extend(kind.by_levels.get(&(shared, levels)).into_iter().flatten());
+        }
+        found.sort_unstable_by_key(|(level, index, _)| (*level, *index));
+        found.into_iter().map(|(_, _, cell)| cell).collect()
+    }
+}
+
+/// The logarithms of one figure by round and cell, of valid samples with a positive figure.
 pub(crate) struct Figures {
-    metric: Metric,
+    figure: Figure,
     rounds: BTreeMap<u32, BTreeMap<u32, f64>>,
 }
 
 impl Figures {
-    pub(crate) fn of(metric: Metric, samples: &[Sample]) -> Self {
+    pub(crate) fn of(figure: Figure, samples: &[Sample]) -> Self {
         let mut rounds: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
         for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
-            if let Some(value) = metric.value(sample).filter(|&value| has_log(value)) {
+            if let Some(value) = figure.value(sample).filter(|&value| has_log(value)) {
                 let round = rounds.entry(sample.round).or_default();
                 round.insert(sample.cell, value.ln());
             }
         }
-        Self { metric, rounds }
+        Self { figure, rounds }
+    }
+
+    /// Whether a cell can have the figure: it runs the load, and runs it alone where the figure is what the load
+    /// takes of a host.
+    fn is_of(&self, cell: &Cell) -> bool {
+        let shares = cell.loads.len() > 1 && self.figure.metric.is_cpu();
+        !shares && cell.load(&self.figure.load).is_some()
     }
 
     /// What `combine` makes of each round's logarithms; rounds of which it makes nothing are left out.

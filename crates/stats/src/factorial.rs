@@ -1,9 +1,12 @@
 //! What a factor does on the whole, and where it does something else.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Verdict;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
+use wirecost_model::plan::Levels;
 use wirecost_model::sample::Sample;
 
 use crate::effects::{Figures, pairs};
@@ -11,10 +14,12 @@ use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
-/// Main effects and two-factor interactions of one metric. Empty below two varied factors: with
-/// one, its effects are all there is.
+/// Main effects and two-factor interactions of one metric of one load. Empty below two factors that are varied
+/// among the cells with that load: with one, its effects are all there is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Factorial {
+    /// The load's name.
+    pub load: String,
     /// What was compared.
     pub metric: Metric,
     /// Per factor and level.
@@ -112,17 +117,26 @@ pub enum Says {
 pub fn factorial(
     experiment: &Experiment,
     samples: &[Sample],
-    metric: Metric,
+    figure: &Figure,
     stopping: Stopping,
 ) -> Factorial {
+    let experiment = &running(experiment, figure);
+    let metric = figure.metric;
     let judge = Judge {
-        figures: Figures::of(metric, samples),
+        figures: Figures::of(figure.clone(), samples),
+        by_levels: experiment
+            .cells
+            .iter()
+            .rev()
+            .map(|cell| (&cell.levels, cell))
+            .collect(),
         metric,
         worth: experiment.plan.repeat.worth,
         stopping,
     };
-    let varied: Vec<&Factor> = experiment.varied().collect();
+    let varied: Vec<&Factor> = experiment.compared().collect();
     let mut result = Factorial {
+        load: figure.load.clone(),
         metric,
         main: Vec::new(),
         interactions: Vec::new(),
@@ -144,7 +158,24 @@ pub fn factorial(
     result
 }
 
-fn main(experiment: &Experiment, judge: &Judge, factor: &Factor, to: &String) -> Option<Main> {
+/// The experiment with the cells that can have the figure, and the levels that these have.
+fn running(experiment: &Experiment, figure: &Figure) -> Experiment {
+    let alone = |cell: &Cell| cell.loads.len() == 1 || !figure.metric.is_cpu();
+    let mut part = experiment.clone();
+    part.cells
+        .retain(|cell| cell.load(&figure.load).is_some() && alone(cell));
+    for factor in &mut part.factors {
+        let had: BTreeSet<&String> = part
+            .cells
+            .iter()
+            .filter_map(|cell| cell.levels.get(&factor.key))
+            .collect();
+        factor.levels.retain(|level| had.contains(level));
+    }
+    part
+}
+
+fn main(experiment: &Experiment, judge: &Judge<'_>, factor: &Factor, to: &String) -> Option<Main> {
     let combinations: Vec<(&Cell, &Cell)> = pairs(experiment, factor)
         .filter(|(_, cell)| cell.levels.get(&factor.key) == Some(to))
         .collect();
@@ -164,7 +195,7 @@ type Square<'a> = [&'a Cell; 4];
 
 fn interaction(
     experiment: &Experiment,
-    judge: &Judge,
+    judge: &Judge<'_>,
     (a, a_to): (&Factor, &String),
     (b, b_to): (&Factor, &String),
 ) -> Option<Interaction> {
@@ -181,7 +212,7 @@ fn interaction(
                 for (factor, level) in changes {
                     wanted.insert(factor.key.clone(), (*level).clone());
                 }
-                experiment.cells.iter().find(|cell| cell.levels == wanted)
+                judge.by_levels.get(&wanted).copied()
             };
             let (only_a, only_b) = (with(&[(a, a_to)])?, with(&[(b, b_to)])?);
             Some([cell, only_a, only_b, with(&[(a, a_to), (b, b_to)])?])
@@ -270,14 +301,15 @@ fn says(view: &View) -> Option<Says> {
 }
 
 /// A metric's figures, and how what comes of them is judged.
-struct Judge {
+struct Judge<'a> {
     figures: Figures,
+    by_levels: BTreeMap<&'a Levels, &'a Cell>,
     metric: Metric,
     worth: f64,
     stopping: Stopping,
 }
 
-impl Judge {
+impl Judge<'_> {
     /// The mean of `term` over `items` within each round; a round that lacks one is left out.
     fn mean<T>(
         &self,

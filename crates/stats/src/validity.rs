@@ -5,6 +5,7 @@ mod drift;
 mod findings;
 mod modes;
 mod outliers;
+mod pairs;
 
 pub use dip::{dip, dip_p};
 pub use drift::{Trend, trend};

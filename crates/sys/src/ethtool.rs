@@ -80,6 +80,11 @@ impl Ethtool {
             .collect())
     }
 
+    /// Whether this kernel knows a feature of that name, whatever the device makes of it.
+    pub fn knows(&self, device: &str, feature: &str) -> io::Result<bool> {
+        Ok(self.names(device)?.iter().any(|name| name == feature))
+    }
+
     /// Asks for features to be on or off, all in one call. Names that the device has not are
     /// passed over, and the kernel may fulfil a wish only in part: read back what came of it.
     pub fn set_features(&self, device: &str, wanted: &BTreeMap<String, bool>) -> io::Result<()> {
@@ -160,6 +165,9 @@ mod tests {
         let features = Ethtool::open().expect("socket").features("lo").expect("lo");
         assert!(features.contains_key("tx-tcp-segmentation"), "{features:?}");
         assert!(!features["loopback"].changeable);
+        let ethtool = Ethtool::open().expect("socket");
+        assert!(ethtool.knows("lo", "rx-lro").expect("lo"));
+        assert!(!ethtool.knows("lo", "gro").expect("lo"), "a short name");
     }
 
     #[test]

@@ -91,15 +91,24 @@ impl PidFd {
         Ok(poll(&mut fds, timeout)? > 0)
     }
 
+    /// Lets a stopped process go on (`SIGCONT`); another one does not notice.
+    pub fn resume(&self) -> io::Result<()> {
+        self.signal(libc::SIGCONT)
+    }
+
     /// Kills it. Works on a stopped process too.
-    #[expect(unsafe_code, reason = "pidfd_send_signal(2) has no wrapper in nix")]
     pub fn kill(&self) -> io::Result<()> {
+        self.signal(libc::SIGKILL)
+    }
+
+    #[expect(unsafe_code, reason = "pidfd_send_signal(2) has no wrapper in nix")]
+    fn signal(&self, number: i32) -> io::Result<()> {
         // SAFETY: a valid descriptor, a signal number, no siginfo (null is allowed), no flags.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_pidfd_send_signal,
                 self.0.as_raw_fd(),
-                libc::SIGKILL,
+                number,
                 std::ptr::null::<libc::siginfo_t>(),
                 0,
             )

@@ -76,6 +76,12 @@ pub enum LinkError {
         /// What it was asked.
         during: String,
     },
+    /// A setting could not be undone: whatever is measured after it is measured with it.
+    #[error("{message}: the run ends, for all that followed would be measured with it")]
+    Unsettled {
+        /// What, and why not.
+        message: String,
+    },
     /// The user interrupted the wait.
     #[error("interrupted")]
     Interrupted,

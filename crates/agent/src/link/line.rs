@@ -96,6 +96,11 @@ impl Line {
         Ok(line)
     }
 
+    /// How long it may take to end by itself from now on.
+    pub(super) fn may_take_to_end(&mut self, farewell: Duration) {
+        self.farewell = farewell;
+    }
+
     /// Hands over all of it.
     pub(super) fn send(
         &mut self,

@@ -46,11 +46,13 @@ pub struct Schema {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) required: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) property_names: Option<Box<Self>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) min_properties: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_properties: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) additional_properties: Option<bool>,
+    pub(super) additional_properties: Option<Additional>,
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub(super) properties: Named,
     #[serde(rename = "$defs", skip_serializing_if = "Named::is_empty")]
@@ -63,6 +65,14 @@ pub struct Schema {
 pub(super) enum Types {
     One(&'static str),
     Several(&'static [&'static str]),
+}
+
+/// Properties that are not named: whether there may be any, or what each is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Additional {
+    Allowed(bool),
+    Each(Box<Schema>),
 }
 
 /// Schemas by name, in the order of the table.

@@ -77,12 +77,27 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "switches the same things as",
         "cannot stand beside",
         "is above `repeat.max_rounds`",
+        // Factors are the plan's own, too, and what they set is held against each other.
+        "is not a factor",
+        "cannot name a factor",
+        "changes the same things as",
+        "changes nothing: the level has",
+        "is never undone",
+        "undoes nothing",
+        "both set",
+        "sets a tunnel",
+        "would change nothing",
+        "is the machine's",
+        "is ethtool's short name",
+        "is not the name of a sysctl",
     ])
     // Amounts as text.
     || (is_text(written)
         && (["below", "above", "not above", "not a size", "not such a name"])
             .iter()
             .any(|start| error.label.starts_with(start)))
+    || (error.label == "not a mask" && written.chars().all(|c| c.is_ascii_digit()))
+    || ["not 1 to 60 characters", "begins or ends with a space", "more than one line"].contains(&&*error.label)
     || is_unusual_number(written)
     // YAML that plans do not have.
     || says(&["anchors", "second document", "nested too deeply", "this is not YAML"])

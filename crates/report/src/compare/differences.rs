@@ -36,7 +36,7 @@ pub enum Area {
 }
 
 /// Fields of a plan that are factors (told by their levels), or say nothing about the measurement.
-const NOT_OF_THE_PLAN: [&str; 9] = [
+const NOT_OF_THE_PLAN: [&str; 11] = [
     "description",
     "encapsulation",
     "guest_ip",
@@ -45,7 +45,9 @@ const NOT_OF_THE_PLAN: [&str; 9] = [
     "offload",
     "published",
     "seed",
+    "steering",
     "underlay",
+    "vary",
 ];
 
 /// Memory that differs by less is the same: kernels keep more or less of it for themselves.

@@ -111,6 +111,8 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
             let tunnel = network.encapsulation.is_tunnel();
             Some(if tunnel { level } else { Built::Meaningless })
         }
+        "steering.queues" => Some(Built::Level(network.steering.queues.to_string())),
+        "steering.rps" => Some(Built::Level(network.steering.rps.to_string())),
         _ => None,
     }
 }
@@ -246,7 +248,8 @@ impl Pair<'_> {
         };
         let same = network(before) == network(after)
             && before.offload == after.offload
-            && before.load == after.load;
+            && before.loads == after.loads
+            && before.settings == after.settings;
         (!same).then(|| {
             (
                 Why::BuiltDifferently,

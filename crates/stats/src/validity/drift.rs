@@ -7,9 +7,13 @@ use serde::Serialize;
 use crate::bootstrap::quantile;
 use crate::exact::{inversions, two_sided};
 use crate::interval::phi_upper;
+use crate::validity::pairs::{self, Score};
 
 /// Points above which, ties or not, the normal approximation stands in for the exact distribution.
 const EXACT: usize = 100;
+
+/// Points up to which every pair is looked at: half a million slopes.
+const EACH_PAIR: usize = 1000;
 
 /// A monotone trend and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -36,7 +40,46 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     if n < 4 {
         return None;
     }
-    let (mut discordant, mut score, mut slopes) = (0usize, 0i64, Vec::new());
+    let (
+        Score {
+            score,
+            tied_x,
+            tied_y,
+        },
+        slopes,
+    ) = if n <= EACH_PAIR {
+        each_pair(points)
+    } else {
+        (pairs::score(points), Vec::new())
+    };
+    let pairs = (n * (n - 1) / 2) as i64;
+    if tied_x == pairs || tied_y == pairs {
+        return None;
+    }
+    let tau = score as f64 / ((pairs - tied_x) as f64 * (pairs - tied_y) as f64).sqrt();
+    let p = if tied_x + tied_y == 0 && n <= EXACT {
+        // Without ties the pairs that fall follow from the score.
+        two_sided(&inversions(n), ((pairs - score) / 2) as usize)
+    } else {
+        let xs: Vec<f64> = points.iter().map(|point| point.0).collect();
+        let ys: Vec<f64> = points.iter().map(|point| point.1).collect();
+        (2.0 * phi_upper(score.unsigned_abs() as f64 / variance(&xs, &ys).sqrt())).min(1.0)
+    };
+    Some(Trend {
+        n: n as u32,
+        tau,
+        p,
+        slope: if n <= EACH_PAIR {
+            quantile(&slopes, 0.5)
+        } else {
+            pairs::median_slope(points)
+        },
+    })
+}
+
+/// The score, and all slopes ascending.
+fn each_pair(points: &[(f64, f64)]) -> (Score, Vec<f64>) {
+    let (mut score, mut slopes) = (0i64, Vec::new());
     let (mut tied_x, mut tied_y) = (0i64, 0i64);
     for (i, a) in points.iter().enumerate() {
         for b in &points[i + 1..] {
@@ -54,29 +97,16 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
                 score += 1;
             } else if sign < 0.0 {
                 score -= 1;
-                discordant += 1;
             }
         }
     }
-    let pairs = (n * (n - 1) / 2) as i64;
-    if tied_x == pairs || tied_y == pairs {
-        return None;
-    }
-    let tau = score as f64 / ((pairs - tied_x) as f64 * (pairs - tied_y) as f64).sqrt();
-    let p = if tied_x + tied_y == 0 && n <= EXACT {
-        two_sided(&inversions(n), discordant)
-    } else {
-        let xs: Vec<f64> = points.iter().map(|point| point.0).collect();
-        let ys: Vec<f64> = points.iter().map(|point| point.1).collect();
-        (2.0 * phi_upper(score.unsigned_abs() as f64 / variance(&xs, &ys).sqrt())).min(1.0)
-    };
     slopes.sort_unstable_by(f64::total_cmp);
-    Some(Trend {
-        n: n as u32,
-        tau,
-        p,
-        slope: quantile(&slopes, 0.5),
-    })
+    let score = Score {
+        score,
+        tied_x,
+        tied_y,
+    };
+    (score, slopes)
 }
 
 /// The variance of Kendall's score under no trend.
@@ -124,6 +154,22 @@ mod tests {
     }
 
     proptest! {
+        /// Few different values, so that every kind of tie is there.
+        #[test]
+        fn many_points_come_to_what_each_of_their_pairs_says(
+            points in proptest::collection::vec((0u8..9, -6i8..6), 4..60),
+        ) {
+            let points: Vec<(f64, f64)> =
+                points.iter().map(|(x, y)| (f64::from(*x), f64::from(*y) * 0.25)).collect();
+            let (score, slopes) = each_pair(&points);
+            prop_assert_eq!(pairs::score(&points), score);
+            if !slopes.is_empty() {
+                let at = (slopes.len() - 1) / 2;
+                let found = pairs::median_slope(&points);
+                prop_assert!((found - slopes[at]).abs() < 1e-9, "{found}, {slopes:?}");
+            }
+        }
+
         #[test]
         fn turning_a_figure_round_mirrors_its_trend(
             ys in proptest::collection::vec(-1.0f64..1.0, 4..30),

@@ -1,0 +1,312 @@
+//! What a process changes in the namespaces that it is in, and how it undoes it: sysctls and commands.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use wirecost_model::vary::{Deed, Setting};
+use wirecost_sys::process::PidFd;
+
+/// How long a plan's command may take.
+pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// As much of a command's output as an error tells: its end.
+const OUTPUT_BYTES: u64 = 1000;
+
+/// What is in force, in the order in which it was put so.
+#[derive(Debug)]
+pub(crate) struct InForce {
+    /// What messages call the place: `host a`, `the guest of host b`, `this machine`.
+    place: String,
+    /// Outside of any lab: a sysctl that is missing is missing.
+    is_machine: bool,
+    undo: Vec<Undo>,
+}
+
+/// One step back. It is noted before the step it undoes is made.
+#[derive(Debug)]
+struct Undo {
+    /// "the level `x` of `y`".
+    of: String,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Sysctl { name: String, was: String },
+    Command(String),
+}
+
+impl InForce {
+    pub(crate) fn nothing(place: &str, is_machine: bool) -> Self {
+        Self {
+            place: place.to_owned(),
+            is_machine,
+            undo: Vec::new(),
+        }
+    }
+
+    /// Puts the sysctls and the command of a level in force.
+    ///
+    /// # Errors
+    /// In words, with place and level. What was put in force of it before is noted all the same, and
+    /// [`InForce::undo`] undoes it.
+    pub(crate) fn put(&mut self, setting: &Setting) -> Result<(), String> {
+        let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
+        for (name, value) in &setting.sysctl {
+            self.set(&of, name, value)
+                .map_err(|error| self.at(&of, &error))?;
+        }
+        if let Some(Deed { before, after }) = &setting.command {
+            self.undo.push(Undo {
+                of: of.clone(),
+                what: What::Command(after.clone()),
+            });
+            self.run(before).map_err(|error| self.at(&of, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the sysctls of a level are there and may be changed, without changing any.
+    pub(crate) fn check(&self, setting: &Setting) -> Result<(), String> {
+        let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
+        for name in setting.sysctl.keys() {
+            let checked = self.read(name).and_then(|_| {
+                let opened = OpenOptions::new().write(true).open(path(name));
+                opened.map_err(|error| self.refused(name, "", &error))
+            });
+            checked.map_err(|error| self.at(&of, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Undoes everything, the last first. All of it is tried.
+    ///
+    /// # Errors
+    /// What could not be undone, in words.
+    pub(crate) fn undo(&mut self) -> Result<(), String> {
+        let mut failed = Vec::new();
+        while let Some(Undo { of, what }) = self.undo.pop() {
+            let undone = match &what {
+                What::Sysctl { name, was } => self.write(name, was),
+                What::Command(command) => self.run(command),
+            };
+            if let Err(error) = undone {
+                failed.push(self.at(&of, &format!("it could not be undone: {error}")));
+            }
+        }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(failed.join("; "))
+        }
+    }
+
+    fn at(&self, of: &str, error: &str) -> String {
+        format!("{}: {of}: {error}", self.place)
+    }
+
+    fn set(&mut self, of: &str, name: &str, value: &str) -> Result<(), String> {
+        if !self.is_machine && !namespaces_are_safe() {
+            return Err(format!(
+                "this kernel is older than Linux 5.13, which does not see to it that `{name}` in a namespace is \
+                 that namespace's alone: run it on a newer one"
+            ));
+        }
+        let was = self.read(name)?;
+        self.undo.push(Undo {
+            of: of.to_owned(),
+            what: What::Sysctl {
+                name: name.to_owned(),
+                was,
+            },
+        });
+        let written = self.write(name, value);
+        // What was refused outright has not to be undone, and could not be.
+        if written.is_err() && self.still_is_as_it_was(name) {
+            self.undo.pop();
+        }
+        written
+    }
+
+    fn still_is_as_it_was(&self, name: &str) -> bool {
+        let was = self.undo.last().map(|undo| &undo.what);
+        matches!(was, Some(What::Sysctl { was, .. }) if self.read(name).is_ok_and(|now| now == *was))
+    }
+
+    fn read(&self, name: &str) -> Result<String, String> {
+        match fs::read_to_string(path(name)) {
+            Ok(text) => Ok(text.trim_end_matches('\n').to_owned()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.missing(name)),
+            Err(error) => Err(format!(
+                "the sysctl `{name}` cannot be read ({error}), and so could not be undone"
+            )),
+        }
+    }
+
+    /// Writes in one call, as /proc/sys wants it, and reads back.
+    fn write(&self, name: &str, value: &str) -> Result<(), String> {
+        let written = OpenOptions::new()
+            .write(true)
+            .open(path(name))
+            .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
+        written.map_err(|error| self.refused(name, value, &error))?;
+        let found = self.read(name)?;
+        if is_same(value, &found) {
+            return Ok(());
+        }
+        Err(format!(
+            "the sysctl `{name}` was set to `{value}` and reads back as `{found}`: write the value as it reads back"
+        ))
+    }
+
+    fn missing(&self, name: &str) -> String {
+        if self.is_machine {
+            return format!(
+                "this machine has no sysctl `{name}`: look for the name in `sysctl -a`, and whether its module is loaded"
+            );
+        }
+        let on_machine = "where it belongs to the whole machine, write `on: machine` in this level and run as root";
+        format!(
+            "there is no sysctl `{name}` in its network namespace: check the name; {on_machine}"
+        )
+    }
+
+    fn refused(&self, name: &str, value: &str, error: &io::Error) -> String {
+        match error.kind() {
+            ErrorKind::NotFound => self.missing(name),
+            ErrorKind::PermissionDenied if self.is_machine => {
+                format!("changing the sysctl `{name}` of this machine needs root: {error}")
+            }
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(
+                "the sysctl `{name}` may not be changed in a network namespace, for it is the machine's or needs \
+                 more privilege ({error}): write `on: machine` in this level and run as root"
+            ),
+            ErrorKind::InvalidInput => {
+                format!("the kernel does not take `{value}` for the sysctl `{name}` ({error})")
+            }
+            _ => format!("writing `{value}` to the sysctl `{name}`: {error}"),
+        }
+    }
+
+    /// Runs one command to its end. What it leaves running in the background is not waited for.
+    fn run(&self, command: &str) -> Result<(), String> {
+        let told = |how: &str| format!("the command `{}` {how}", command.trim());
+        let failed = |error: io::Error| told(&format!("could not be run: {error}"));
+        // A file and no pipe: nobody has to empty it, and who keeps it open holds nobody up.
+        let output =
+            memfd_create(c"output", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?;
+        let mut output = fs::File::from(output);
+        let to = || output.try_clone().map(Stdio::from).map_err(failed);
+        let mut child = Command::new("sh")
+            .args(["-c", command])
+            .env("WIRECOST_PLACE", &self.place)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(to()?)
+            .stderr(to()?)
+            .spawn()
+            .map_err(failed)?;
+        let handle = PidFd::open(child.id()).map_err(failed)?;
+        let ended = handle.wait(COMMAND_LIMIT).map_err(failed)?;
+        if !ended {
+            let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
+        }
+        let status = child.wait().map_err(failed)?;
+        if ended && status.success() {
+            return Ok(());
+        }
+        let how = match (ended, status.code(), status.signal()) {
+            (false, ..) => format!(
+                "was still running after {} s and was ended",
+                COMMAND_LIMIT.as_secs()
+            ),
+            (_, Some(127), _) => "was not found (exit code 127)".to_owned(),
+            (_, Some(code), _) => format!("ended with exit code {code}"),
+            (_, None, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
+        };
+        match said(&mut output) {
+            text if text.is_empty() => Err(told(&format!("{how} and said nothing"))),
+            text => Err(told(&format!("{how} and said: {text}"))),
+        }
+    }
+}
+
+/// The end of what a command printed, in one line.
+fn said(output: &mut fs::File) -> String {
+    let mut bytes = Vec::new();
+    let length = output.seek(SeekFrom::End(0)).unwrap_or(0);
+    let from = length.saturating_sub(OUTPUT_BYTES);
+    let read = output
+        .seek(SeekFrom::Start(from))
+        .and_then(|_| output.take(OUTPUT_BYTES).read_to_end(&mut bytes));
+    if read.is_err() {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}
+
+/// The file of a sysctl. As sysctl(8) has it: where the first separator is a slash, dots stay dots, so that
+/// devices with dots in their names can be told; else the two stand for each other.
+fn path(name: &str) -> PathBuf {
+    let slashes_first = name
+        .find(['.', '/'])
+        .is_some_and(|at| name[at..].starts_with('/'));
+    let below = if slashes_first {
+        name.to_owned()
+    } else {
+        let swapped = name.chars().map(|c| match c {
+            '.' => '/',
+            '/' => '.',
+            c => c,
+        });
+        swapped.collect()
+    };
+    PathBuf::from("/proc/sys").join(below)
+}
+
+/// Whether two spellings are one value: tabs and spaces are as good, and so are `0x10` and `16`.
+fn is_same(wanted: &str, found: &str) -> bool {
+    let number = |word: &str| match word.strip_prefix("0x") {
+        Some(digits) => i128::from_str_radix(digits, 16).ok(),
+        None => word.parse::<i128>().ok(),
+    };
+    let (mut wanted, mut found) = (wanted.split_whitespace(), found.split_whitespace());
+    loop {
+        match (wanted.next(), found.next()) {
+            (None, None) => return true,
+            (Some(one), Some(other)) => {
+                let same = one == other || number(one).is_some_and(|n| number(other) == Some(n));
+                if !same {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Since Linux 5.13 a sysctl that is not a namespace's own is read-only in one (net/sysctl_net.c,
+/// `ensure_safe_net_sysctl`), so that what can be written there concerns nobody else.
+fn namespaces_are_safe() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    is_at_least(&release, (5, 13))
+}
+
+fn is_at_least(release: &str, least: (u32, u32)) -> bool {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|part| part.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= least
+}
+
+#[cfg(test)]
+#[path = "settings/tests.rs"]
+mod tests;

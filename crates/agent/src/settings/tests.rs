@@ -1,0 +1,154 @@
+use std::collections::BTreeMap;
+
+use wirecost_model::vary::Place;
+
+use super::*;
+
+fn command(before: &str, after: &str) -> Setting {
+    Setting {
+        factor: "f".into(),
+        label: "l".into(),
+        sysctl: BTreeMap::new(),
+        ethtool: BTreeMap::new(),
+        command: Some(Deed {
+            before: before.into(),
+            after: after.into(),
+        }),
+        on: Place::Machine,
+    }
+}
+
+fn here() -> InForce {
+    InForce::nothing("this machine", true)
+}
+
+#[test]
+fn a_command_is_undone_the_last_first() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let path = file.path().display();
+    let say = |word: &str| format!("echo {word} >> {path}");
+    let mut in_force = here();
+    in_force
+        .put(&command(&say("one"), &say("un-one")))
+        .expect("one");
+    in_force
+        .put(&command(&say("two"), &say("un-two")))
+        .expect("two");
+    in_force.undo().expect("undone");
+    in_force.undo().expect("nothing more");
+    let said = fs::read_to_string(file.path()).expect("the file");
+    assert_eq!(said, "one\ntwo\nun-two\nun-one\n");
+}
+
+#[test]
+fn a_command_that_fails_is_named_with_what_it_said_and_undone_all_the_same() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let mut in_force = here();
+    let undo = format!("echo undone > {}", file.path().display());
+    let error = in_force
+        .put(&command("echo some words >&2; exit 3", &undo))
+        .expect_err("exit code 3");
+    assert_eq!(
+        error,
+        "this machine: the level `l` of `f`: the command `echo some words >&2; exit 3` ended with exit code 3 and \
+         said: some words"
+    );
+    in_force.undo().expect("undone");
+    assert_eq!(
+        fs::read_to_string(file.path()).expect("the file"),
+        "undone\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_undone_is_told_and_keeps_nothing_else_from_being_undone() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let mut in_force = here();
+    let undo = format!("echo undone > {}", file.path().display());
+    in_force.put(&command("true", &undo)).expect("the first");
+    in_force
+        .put(&command("true", "no-such-command-anywhere"))
+        .expect("the second");
+    let error = in_force.undo().expect_err("no such command");
+    assert!(error.contains("could not be undone"), "{error}");
+    assert!(error.contains("exit code 127"), "{error}");
+    assert_eq!(
+        fs::read_to_string(file.path()).expect("the file"),
+        "undone\n"
+    );
+}
+
+#[test]
+fn what_a_command_leaves_in_the_background_holds_nobody_up() {
+    let mut in_force = here();
+    // It keeps the output open, and ends by itself soon enough not to be in anybody's way.
+    let began = std::time::Instant::now();
+    in_force
+        .put(&command("sleep 8 & true", "true"))
+        .expect("put");
+    let waited = began.elapsed();
+    // Not a matter of speed: it either waits for the background process or does not.
+    assert!(waited.as_secs() < 8, "{waited:?}");
+}
+
+#[test]
+fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
+    let nothing = Setting {
+        sysctl: [("net.ipv4.no_such_thing".to_owned(), "1".to_owned())].into(),
+        command: None,
+        ..command("", "")
+    };
+    let error = here().put(&nothing).expect_err("none");
+    assert!(
+        error.contains("this machine has no sysctl `net.ipv4.no_such_thing`"),
+        "{error}"
+    );
+    let mut in_lab = InForce::nothing("host a", false);
+    let error = in_lab.put(&nothing).expect_err("none");
+    assert!(
+        error.starts_with("host a: the level `l` of `f`:"),
+        "{error}"
+    );
+    assert!(error.contains("on: machine"), "{error}");
+    assert_eq!(in_lab.undo(), Ok(()), "nothing was changed");
+}
+
+#[test]
+fn names_become_files_as_sysctl_has_it() {
+    let cases = [
+        ("net.ipv4.tcp_sack", "/proc/sys/net/ipv4/tcp_sack"),
+        (
+            "net.ipv4.conf.eth0/7.mtu",
+            "/proc/sys/net/ipv4/conf/eth0.7/mtu",
+        ),
+        (
+            "net/ipv4/conf/eth0.7/mtu",
+            "/proc/sys/net/ipv4/conf/eth0.7/mtu",
+        ),
+    ];
+    for (name, file) in cases {
+        assert_eq!(path(name), PathBuf::from(file));
+    }
+}
+
+#[test]
+fn values_are_compared_as_values() {
+    assert!(is_same("4096 87380 6291456", "4096\t87380\t6291456"));
+    assert!(is_same("0x10", "16"));
+    assert!(is_same("cubic", "cubic"));
+    assert!(!is_same("1", "10"));
+    assert!(!is_same("1 2", "1"));
+}
+
+#[test]
+fn the_kernel_that_keeps_namespaces_apart_is_told_by_its_release() {
+    for (release, safe) in [
+        ("6.18.44-fc", true),
+        ("5.13.0", true),
+        ("5.12.9", false),
+        ("4.18.0-553.el8", false),
+        ("", false),
+    ] {
+        assert_eq!(is_at_least(release, (5, 13)), safe, "{release}");
+    }
+}

@@ -1,0 +1,179 @@
+//! What a run would change on the hosts, and which commands it would run, where and how often.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use wirecost_model::cell::Experiment;
+use wirecost_model::vary::{Setting, role_key};
+
+use crate::screen::wrap;
+
+/// A level that changes something.
+#[derive(Debug, Serialize)]
+pub(super) struct Line<'a> {
+    #[serde(flatten)]
+    setting: &'a Setting,
+    /// Cells that have the level.
+    cells: u32,
+    /// How often its command is run for one sample, and as often the one that undoes it.
+    commands_a_sample: u32,
+}
+
+pub(super) fn lines(experiment: &Experiment) -> Vec<Line<'_>> {
+    let levels = experiment
+        .plan
+        .vary
+        .iter()
+        .flat_map(|factor| &factor.levels);
+    levels
+        .filter(|setting| !setting.is_empty())
+        .map(|setting| Line {
+            setting,
+            cells: count(experiment, setting),
+            commands_a_sample: setting.command.as_ref().map_or(0, |_| setting.on.times()),
+        })
+        .collect()
+}
+
+fn count(experiment: &Experiment, setting: &Setting) -> u32 {
+    let has_it = |cell: &&wirecost_model::cell::Cell| cell.settings.contains(setting);
+    experiment.cells.iter().filter(has_it).count() as u32
+}
+
+/// Every level with all that it does, commands in full. Nothing where the plan has none.
+pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
+    if lines.is_empty() {
+        return None;
+    }
+    let head = "Put in force before each sample of a cell that has the level, undone after it:";
+    let mut text = wrap(head, "", width);
+    for Line { setting, cells, .. } in lines {
+        let noun = if *cells == 1 { "cell" } else { "cells" };
+        let (factor, label) = (visible(&setting.factor), visible(&setting.label));
+        // To memory, which takes everything.
+        let _ = write!(text, "\n  {factor}: {label} ({cells} {noun})");
+        for (name, value) in &setting.sysctl {
+            let _ = write!(
+                text,
+                "\n    sysctl {name} = {}, in {}",
+                visible(value),
+                setting.on
+            );
+        }
+        for (role, features) in &setting.ethtool {
+            for (feature, on) in features {
+                let state = if *on { "on" } else { "off" };
+                let _ = write!(text, "\n    ethtool {} {feature} {state}", role_key(*role));
+            }
+        }
+        if let Some(command) = &setting.command {
+            let times = match setting.on.times() {
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
+            };
+            let _ = write!(
+                text,
+                "\n    commands, `sh -c` as the user who runs wirecost, {times} a sample: in {}",
+                setting.on
+            );
+            for (when, command) in [("before", &command.before), ("after", &command.after)] {
+                for (number, line) in command.lines().enumerate() {
+                    let when = if number == 0 { when } else { "" };
+                    let _ = write!(text, "\n      {when:<6}  {}", visible(line));
+                }
+            }
+        }
+    }
+    Some(text)
+}
+
+/// Signs that steer a terminal, or the direction of writing, could hide what a command does.
+fn visible(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            let hidden = (c.is_control() && c != '\t')
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+            if hidden {
+                c.escape_unicode().collect::<Vec<_>>()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
+}
+
+/// For whoever starts such a run: that it is about to run somebody's commands.
+pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
+    let lines = lines(experiment);
+    let commands = lines.iter().filter(|line| line.setting.command.is_some());
+    let machine = lines
+        .iter()
+        .filter(|line| line.setting.on == wirecost_model::vary::Place::Machine);
+    let (commands, machine) = (commands.count(), machine.count());
+    let levels = |n: usize| {
+        if n == 1 {
+            "1 level".to_owned()
+        } else {
+            format!("{n} levels")
+        }
+    };
+    let mut parts = Vec::new();
+    if commands > 0 {
+        parts.push(format!("runs commands ({})", levels(commands)));
+    }
+    if machine > 0 {
+        parts.push(format!(
+            "changes this machine outside of the lab ({})",
+            levels(machine)
+        ));
+    }
+    (!parts.is_empty()).then(|| {
+        format!(
+            "this plan {}; --dry-run shows what exactly",
+            parts.join(" and ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(vary: &str) -> Experiment {
+        let text = format!("name: x\nguest_mtu: [1400, 1500]\nvary:\n{vary}");
+        wirecost_plan::load("plan.yaml", &text).unwrap_or_else(|errors| panic!("{errors:?}"))
+    }
+
+    #[test]
+    fn every_level_says_in_full_what_runs_where() {
+        let experiment = experiment(
+            "  poll:\n    - label: default\n    - label: busy\n      on: machine\n      sysctl: { net.core.busy_poll: 50 }\n  \
+             tc:\n    - {}\n    - before: |\n        echo one\n        echo two\n      after: echo three\n      on: hosts\n    \
+             - ethtool: { underlay: { rx-gro: off } }\n",
+        );
+        let text = text(&lines(&experiment), 100).expect("settings");
+        insta::assert_snapshot!(text, @"");
+        assert_eq!(
+            notice(&experiment).as_deref(),
+            Some(
+                "this plan runs commands (1 level) and changes this machine outside of the lab (1 level); --dry-run \
+                 shows what exactly"
+            )
+        );
+    }
+
+    #[test]
+    fn a_plan_without_settings_says_nothing_of_them() {
+        let experiment = experiment("  none:\n    - {}\n");
+        assert_eq!(text(&lines(&experiment), 100), None);
+        assert_eq!(notice(&experiment), None);
+    }
+
+    #[test]
+    fn what_a_terminal_would_hide_is_shown() {
+        assert_eq!(
+            visible("a\u{1b}[2Kb\u{202e}c\td"),
+            "a\\u{1b}[2Kb\\u{202e}c\td"
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! Anything as a factor: levels that are settings of a host, put in force before a sample and undone
+//! after it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::offload::Role;
+
+/// A factor that the plan makes: its levels are settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vary {
+    /// The factor's name, its key in records.
+    pub name: String,
+    /// Its levels in the plan's order; the first is the reference.
+    pub levels: Vec<Setting>,
+}
+
+/// One level: what is changed on the hosts. Empty, it leaves everything as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The factor's name.
+    pub factor: String,
+    /// The level's label.
+    pub label: String,
+    /// Sysctls by name, as sysctl(8) takes it, and their values.
+    pub sysctl: BTreeMap<String, String>,
+    /// Device features by role and by the kernel's name (`ethtool -k`).
+    pub ethtool: BTreeMap<Role, BTreeMap<String, bool>>,
+    /// A command and what undoes it.
+    pub command: Option<Deed>,
+    /// Where sysctls and the command belong.
+    pub on: Place,
+}
+
+/// A command, run by `sh -c` as the user who runs wirecost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deed {
+    /// Run before a sample of the level.
+    pub before: String,
+    /// Run after it, whatever became of it, and also where `before` failed.
+    pub after: String,
+}
+
+/// Where a setting belongs.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// The guests' network namespaces.
+    Guests,
+    /// The hosts' namespaces.
+    Hosts,
+    /// The guests' and the hosts'.
+    #[default]
+    Both,
+    /// This machine as it is outside of the lab, once.
+    Machine,
+}
+
+impl Place {
+    /// The plan's word.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Guests => "guests",
+            Self::Hosts => "hosts",
+            Self::Both => "both",
+            Self::Machine => "machine",
+        }
+    }
+
+    /// Whether it has the guests' namespaces in it.
+    pub const fn has_guests(self) -> bool {
+        matches!(self, Self::Guests | Self::Both)
+    }
+
+    /// Whether it has the hosts' namespaces in it.
+    pub const fn has_hosts(self) -> bool {
+        matches!(self, Self::Hosts | Self::Both)
+    }
+
+    /// Whether two places have one in common.
+    pub const fn meets(self, other: Self) -> bool {
+        (self.has_guests() && other.has_guests())
+            || (self.has_hosts() && other.has_hosts())
+            || matches!((self, other), (Self::Machine, Self::Machine))
+    }
+
+    /// How often a setting is put in force there for one sample: in how many namespaces.
+    pub const fn times(self) -> u32 {
+        match self {
+            Self::Guests | Self::Hosts => 2,
+            Self::Both => 4,
+            Self::Machine => 1,
+        }
+    }
+}
+
+/// In words: `the guests' namespaces of both hosts`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Guests => "the guests' namespaces of both hosts",
+            Self::Hosts => "the namespaces of both hosts",
+            Self::Both => "the namespaces of both hosts and of their guests",
+            Self::Machine => "this machine, outside of the lab",
+        })
+    }
+}
+
+impl Setting {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.sysctl.is_empty() && self.ethtool.is_empty() && self.command.is_none()
+    }
+
+    /// Whether it changes the same things in the same way, whatever it is called.
+    pub fn does_the_same(&self, other: &Self) -> bool {
+        self.sysctl == other.sysctl
+            && self.ethtool == other.ethtool
+            && self.command == other.command
+            && (self.on == other.on || (self.sysctl.is_empty() && self.command.is_none()))
+    }
+
+    /// What it is called where the plan gives no label: what it changes.
+    pub fn described(&self) -> String {
+        let short = |name: &str| name.rsplit(['.', '/']).next().unwrap_or(name).to_owned();
+        let mut parts: Vec<String> = self
+            .sysctl
+            .iter()
+            .map(|(name, value)| format!("{}={value}", short(name)))
+            .collect();
+        for (role, features) in &self.ethtool {
+            parts.extend(features.iter().map(|(feature, on)| {
+                let state = if *on { "on" } else { "off" };
+                format!("{} {feature}={state}", role_key(*role))
+            }));
+        }
+        parts.extend(
+            self.command
+                .as_ref()
+                .map(|command| first_line(&command.before)),
+        );
+        if parts.is_empty() {
+            return "default".to_owned();
+        }
+        parts.join(", ")
+    }
+}
+
+/// The plan's word for a device of the path; the bridge has none.
+pub const fn role_key(role: Role) -> &'static str {
+    match role {
+        Role::Underlay => "underlay",
+        Role::Tunnel => "tunnel",
+        Role::Guest => "guest",
+        Role::GuestPort => "guest_port",
+        Role::Bridge => "bridge",
+    }
+}
+
+/// Enough of a command to know it by.
+fn first_line(command: &str) -> String {
+    const ENOUGH: usize = 40;
+    let line = command.lines().next().unwrap_or_default().trim_end();
+    let mut short: String = line.chars().take(ENOUGH).collect();
+    if short.len() < command.trim_end().len() {
+        short.push_str("...");
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing() -> Setting {
+        Setting {
+            factor: "f".into(),
+            label: String::new(),
+            sysctl: BTreeMap::new(),
+            ethtool: BTreeMap::new(),
+            command: None,
+            on: Place::Both,
+        }
+    }
+
+    #[test]
+    fn a_level_without_a_label_is_called_by_what_it_changes() {
+        assert_eq!(nothing().described(), "default");
+        let level = Setting {
+            sysctl: [("net.ipv4.tcp_no_metrics_save".into(), "1".into())].into(),
+            ethtool: [(Role::Underlay, [("rx-gro".into(), false)].into())].into(),
+            ..nothing()
+        };
+        assert_eq!(
+            level.described(),
+            "tcp_no_metrics_save=1, underlay rx-gro=off"
+        );
+        let command = Setting {
+            command: Some(Deed {
+                before: "echo one\necho two".into(),
+                after: "true".into(),
+            }),
+            ..nothing()
+        };
+        assert_eq!(command.described(), "echo one...");
+    }
+
+    #[test]
+    fn where_a_level_belongs_matters_only_where_something_goes_there() {
+        let features = Setting {
+            ethtool: [(Role::Guest, [("rx-gro".into(), true)].into())].into(),
+            ..nothing()
+        };
+        let elsewhere = Setting {
+            on: Place::Hosts,
+            ..features.clone()
+        };
+        assert!(features.does_the_same(&elsewhere));
+        let sysctl = Setting {
+            sysctl: [("net.ipv4.tcp_sack".into(), "0".into())].into(),
+            ..nothing()
+        };
+        let there = Setting {
+            on: Place::Guests,
+            ..sysctl.clone()
+        };
+        assert!(!sysctl.does_the_same(&there));
+    }
+
+    #[test]
+    fn places_meet_where_they_share_a_namespace() {
+        assert!(Place::Both.meets(Place::Guests));
+        assert!(!Place::Hosts.meets(Place::Guests));
+        assert!(!Place::Both.meets(Place::Machine));
+        assert!(Place::Machine.meets(Place::Machine));
+    }
+}

@@ -1,0 +1,27 @@
+//! Whether receive work kept to its host's cores, without which sender and receiver CPU are not apart.
+
+use wirecost_model::plan::Cores;
+use wirecost_model::record::RunHead;
+
+/// Says which steering let receive work run on the other host's cores.
+pub(crate) fn off_own_cores(head: &RunHead) -> Option<String> {
+    let experiment = &head.experiment;
+    if experiment.plan.cores != Cores::Split {
+        return None;
+    }
+    let rps = experiment.plan.steering.rps.iter();
+    let leaving: Vec<String> = rps
+        .filter(|rps| {
+            let mut hosts = head.environment.hosts.values();
+            hosts.any(|host| rps.leaves_own_cores(&host.cpus))
+        })
+        .map(|rps| format!("`{rps}`"))
+        .collect();
+    (!leaving.is_empty()).then(|| {
+        format!(
+            "with steering.rps {} what a host receives may be handled on the other host's cores: there, sender CPU \
+             and receiver CPU are not what each host used; their sum is",
+            leaving.join(", ")
+        )
+    })
+}
