@@ -33,6 +33,8 @@ pub(crate) struct Talk {
 pub(crate) enum Command {
     /// Build the networks of a plan, measure them, and say what pays
     Run(Run),
+    /// Load the path between any two hosts by hand, and tell what it carries
+    Load(Box<crate::load::Load>),
     /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
     Report(Report),
     /// Compare a run with an earlier one, from their records alone

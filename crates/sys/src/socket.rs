@@ -28,8 +28,8 @@ pub use error_queue::{
     ErrorOrigin, QueuedError, enable_recverr, read_error_queue, set_mtu_discover_probe,
 };
 pub use options::{
-    dscp, receive_discarding, set_busy_poll, set_dscp, set_max_pacing_rate, set_udp_gro,
-    set_udp_segment,
+    bind_address_no_port, dscp, receive_discarding, set_busy_poll, set_dscp, set_max_pacing_rate,
+    set_udp_gro, set_udp_segment,
 };
 pub use tcp::{
     CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, send, set_congestion,

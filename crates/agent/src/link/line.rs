@@ -18,6 +18,8 @@ use super::said::Said;
 
 /// How often a wait looks at the interrupt flag.
 const GLANCE: Duration = Duration::from_millis(50);
+/// How long an end is waited for where only its status is wanted.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 /// How often a wait for a process's end looks.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -163,7 +165,7 @@ impl Line {
     /// Ends it, and says how that was: what it said last is in it.
     pub(super) fn end(&mut self) -> String {
         drop(self.input.take());
-        let how = match self.status(self.farewell) {
+        let how = match self.status(self.farewell.min(LAST_WORDS)) {
             Some(status) => status.to_string(),
             None => "its line closed".to_owned(),
         };
