@@ -2,6 +2,7 @@
 
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
+mod pair;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,60 +11,14 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use common::{Place, is_root, program, run, succeeds, wait_for};
+use common::{Place, is_root, program, succeeds, wait_for};
+use pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::stray::Owner;
 use wirecost_model::host::HostAddress;
 use wirecost_run::hosts::{Asked, HostsContext, Reachable, data_plane, open};
 
 static NO_INTERRUPT: AtomicBool = AtomicBool::new(false);
-
-/// Two named namespaces of this test, joined by a veth.
-struct Pair {
-    a: String,
-    b: String,
-}
-
-impl Pair {
-    fn new(test: &str) -> Self {
-        let name = |side: &str| format!("wct-{test}-{}-{side}", std::process::id());
-        let pair = Self {
-            a: name("a"),
-            b: name("b"),
-        };
-        for netns in [&pair.a, &pair.b] {
-            ip(&["netns", "add", netns]);
-        }
-        let [a, b] = [pair.a.as_str(), &pair.b];
-        ip(&[
-            "-n", a, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b,
-        ]);
-        for (netns, v4, v6) in [
-            (a, "10.77.0.1/24", "fd77::1/64"),
-            (b, "10.77.0.2/24", "fd77::2/64"),
-        ] {
-            ip(&["-n", netns, "address", "add", v4, "dev", "eth0"]);
-            ip(&["-n", netns, "address", "add", v6, "dev", "eth0", "nodad"]);
-            for device in ["lo", "eth0"] {
-                ip(&["-n", netns, "link", "set", device, "up"]);
-            }
-        }
-        pair
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        for netns in [&self.a, &self.b] {
-            succeeds(Command::new("ip").args(["netns", "del", netns]));
-        }
-    }
-}
-
-#[track_caller]
-fn ip(arguments: &[&str]) {
-    run(Command::new("ip").args(arguments)).expect_code(0);
-}
 
 fn context() -> HostsContext {
     HostsContext {

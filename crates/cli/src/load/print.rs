@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::Direction;
+use wirecost_model::units::format_bytes;
 use wirecost_run::by_hand::{
     ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
 };
@@ -122,6 +123,10 @@ pub(super) fn text(document: &Document, width: usize) -> String {
     text
 }
 
+fn bytes(bytes: u32) -> String {
+    format_bytes(bytes.into())
+}
+
 fn heading(load: &LoadSaid) -> String {
     let asked = &load.asked.load;
     let way = match asked.direction {
@@ -139,9 +144,9 @@ fn heading(load: &LoadSaid) -> String {
         format!(", {seconds:.2} s")
     });
     let sizes = if asked.workload.is_request_response() {
-        format!("{} B and {} B", asked.request, asked.response)
+        format!("{} and {}", bytes(asked.request), bytes(asked.response))
     } else {
-        format!("messages of {} B", asked.request)
+        format!("messages of {}", bytes(asked.request))
     };
     let seconds = seconds.unwrap_or_default();
     format!(

@@ -66,6 +66,12 @@ pub fn data_plane(
     from_host: &mut impl Reachable,
     to_host: &mut impl Reachable,
 ) -> Result<[IpAddr; 2], HostsError> {
+    if let Some(given) = from.data {
+        has(from_host, given)?;
+    }
+    if let Some(given) = to.data {
+        has(to_host, given)?;
+    }
     let addresses = match (from.data, to.data) {
         (None, None) if from.place == Place::Local && to.place == Place::Local => {
             [IpAddr::from([127, 0, 0, 1]); 2]
@@ -77,12 +83,6 @@ pub fn data_plane(
     };
     if addresses[0].is_ipv4() != addresses[1].is_ipv4() {
         return Err(AddressError::Versions { of: addresses }.into());
-    }
-    if let Some(given) = from.data {
-        has(from_host, given)?;
-    }
-    if let Some(given) = to.data {
-        has(to_host, given)?;
     }
     Ok(addresses)
 }
