@@ -182,7 +182,7 @@ fn tcp_stream(axes: &[Axis]) -> LoadLevel {
             name: name.to_owned(),
             workload: Workload::TcpStream,
             options: options
-                .map(|axis| (axis.name.to_owned(), axis.labels.clone()))
+                .map(|axis| (axis.name.to_string(), axis.labels.clone()))
                 .collect(),
         }],
     }
