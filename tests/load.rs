@@ -26,9 +26,13 @@ fn netns(name: &str) -> String {
     format!("netns:{name}")
 }
 
-/// Waits until a running load has told something.
-fn until_told(running: &mut Running, words: &str) {
-    wait_for(words, || running.told().contains(words).then_some(()));
+/// Waits until a running load has told so many intervals.
+fn until_told(running: &mut Running, intervals: usize) {
+    wait_for("intervals", || {
+        let told = running.told();
+        let lines = told.lines().filter(|line| line.contains("Gbit/s"));
+        (lines.count() >= intervals).then_some(())
+    });
 }
 
 #[track_caller]
@@ -239,7 +243,7 @@ fn a_stray_connection_is_dropped_and_told() {
     );
     let arguments = ["--time", "3s", "--warmup", "0s", "--interval", "0.2s"];
     let mut running = Running::start(command.args(arguments));
-    until_told(&mut running, "0.2 s");
+    until_told(&mut running, 1);
     for _ in 0..3 {
         let knock =
             "exec 3<>/dev/tcp/10.77.0.2/7801; head -c 100 /dev/zero >&3; cat <&3 >/dev/null";
@@ -275,7 +279,7 @@ fn an_interrupt_ends_the_load_and_prints_what_there_is() {
     ];
     let mut command = load(&netns(&pair.a), &netns(&pair.b), &arguments);
     let mut running = Running::start(&mut command);
-    until_told(&mut running, "0.4 s");
+    until_told(&mut running, 2);
     assert!(running.signal(Signal::SIGINT));
     let ended = running.wait();
     ended.expect_code(3);
@@ -295,7 +299,7 @@ fn a_killed_controller_takes_its_agents_along() {
     let exec = format!("exec:ip netns exec {}", pair.b);
     let mut command = load(&netns(&pair.a), &exec, &["--time", "10min"]);
     let mut running = Running::start(command.args(["--warmup", "0s", "--interval", "0.2s"]));
-    until_told(&mut running, "0.2 s");
+    until_told(&mut running, 1);
     assert!(running.signal(Signal::SIGKILL));
     running.wait();
     wait_for("every process in the namespaces to be gone", || {
@@ -327,7 +331,7 @@ fn a_vanished_agent_ends_the_load_with_its_name_and_what_there_is() {
     ];
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     let mut running = Running::start(&mut load(&a, &b, &arguments));
-    until_told(&mut running, "0.4 s");
+    until_told(&mut running, 2);
     let agents = running.agents();
     let victim = agents
         .iter()
@@ -362,7 +366,7 @@ fn a_path_that_breaks_ends_the_load_with_the_flow() {
         "--json",
     ];
     let mut running = Running::start(&mut load(&netns(&pair.a), &netns(&pair.b), &arguments));
-    until_told(&mut running, "0.4 s");
+    until_told(&mut running, 2);
     ip(&["-n", &pair.b, "link", "set", "eth0", "down"]);
     let ended = running.wait();
     ended.expect_code(3);

@@ -16,8 +16,8 @@ const DISCARD: u16 = 9;
 pub(crate) fn own() -> io::Result<Vec<OwnAddress>> {
     let mut own = Vec::new();
     for entry in getifaddrs()? {
-        let usable = entry.flags.contains(InterfaceFlags::IFF_UP)
-            && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK);
+        // The loopback device may have addresses that the whole network knows, as routers have.
+        let usable = entry.flags.contains(InterfaceFlags::IFF_UP);
         let address = entry.address.as_ref().and_then(ip).filter(is_global);
         if let (true, Some(address)) = (usable, address) {
             own.push(OwnAddress {

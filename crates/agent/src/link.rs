@@ -87,27 +87,27 @@ impl Link {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Self, LinkError> {
-        let mut link = Self {
+        let mut greeted = Self {
             host,
             line,
             awaited: VecDeque::new(),
             agent_pid: 0,
         };
-        match link.call(&Request::Hello { version: VERSION }, within, interrupt)? {
+        match greeted.call(&Request::Hello { version: VERSION }, within, interrupt)? {
             Reply::Hello {
                 version: VERSION,
                 pid,
-            } => link.agent_pid = pid,
+            } => greeted.agent_pid = pid,
             Reply::Hello { version, .. } => {
                 return Err(LinkError::Version {
-                    host: link.host.clone(),
+                    host: greeted.host.clone(),
                     ours: VERSION,
                     theirs: version,
                 });
             }
-            _ => return Err(link.confused("Hello")),
+            _ => return Err(greeted.confused("Hello")),
         }
-        Ok(link)
+        Ok(greeted)
     }
 
     /// Sends a request without waiting, so that several hosts can work at the same time.

@@ -96,7 +96,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> ExitCode {
     };
     let watching = Watching::new(&asked, talk);
     let document = by_hand(&asked, &context, &interrupt, &mut |step| {
-        watching.show(&step)
+        watching.show(&step);
     });
     let document = match document {
         Ok(document) => document,

@@ -148,11 +148,11 @@ impl Session<'_> {
     /// One request to each host, at the same time; every answer is taken off its line, whatever it is.
     fn both(
         &mut self,
-        requests: [Option<Request>; 2],
+        requests: &[Option<Request>; 2],
         within: Duration,
     ) -> Result<[Option<Reply>; 2], LinkError> {
         let mut sent = [false; 2];
-        for ((link, request), sent) in self.links.iter_mut().zip(&requests).zip(&mut sent) {
+        for ((link, request), sent) in self.links.iter_mut().zip(requests).zip(&mut sent) {
             if let Some(request) = request {
                 link.send(request)?;
                 *sent = true;
@@ -170,7 +170,7 @@ impl Session<'_> {
 
     fn all(&mut self, request: &Request, within: Duration) -> Result<(), LinkError> {
         let requests = [Some(request.clone()), Some(request.clone())];
-        match self.both(requests, within)? {
+        match self.both(&requests, within)? {
             [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
             _ => Err(self.links[0].confused(request.doing())),
         }
@@ -178,7 +178,7 @@ impl Session<'_> {
 
     fn machines(&mut self) -> Result<[String; 2], LinkError> {
         let requests = [Some(Request::Machine), Some(Request::Machine)];
-        match self.both(requests, PROMPT)? {
+        match self.both(&requests, PROMPT)? {
             [Some(Reply::Machine(a)), Some(Reply::Machine(b))] => Ok([a, b]),
             _ => Err(self.links[0].confused("Machine")),
         }
@@ -199,7 +199,7 @@ impl Session<'_> {
         let unbound = |index, host: usize| SocketAddr::new(self.addresses[host], port(index));
         let servers = self.ends(secret, End::Server, unbound);
         let [a, b] = servers.map(|ends| Some(Request::OpenServers(ends)));
-        let [Some(Reply::Listening(a)), Some(Reply::Listening(b))] = self.both([a, b], within)?
+        let [Some(Reply::Listening(a)), Some(Reply::Listening(b))] = self.both(&[a, b], within)?
         else {
             return Err(self.links[0].confused("OpenServers"));
         };
@@ -215,7 +215,7 @@ impl Session<'_> {
         };
         let clients = self.ends(secret, End::Client, |index, _| targets[index]);
         let [a, b] = clients.map(|ends| Some(Request::OpenClients(ends)));
-        match self.both([a, b], within)? {
+        match self.both(&[a, b], within)? {
             [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
             _ => Err(self.links[0].confused("OpenClients")),
         }
@@ -308,7 +308,7 @@ impl Session<'_> {
         let (mut over, mut parts) = (true, Vec::new());
         for (asks, within) in [(true, within), (false, Duration::ZERO)] {
             let requests = has_clients.map(|has| (has == asks).then(|| request(within)));
-            for reply in self.both(requests, within + PROMPT)?.into_iter().flatten() {
+            for reply in self.both(&requests, within + PROMPT)?.into_iter().flatten() {
                 let Reply::Part(part) = reply else {
                     return Err(self.links[0].confused("Part"));
                 };
@@ -336,7 +336,7 @@ impl Session<'_> {
 
     fn last_part(&mut self) -> Result<(), LinkError> {
         let request = || Some(Request::Part { within_s: 0.0 });
-        let replies = self.both([request(), request()], PROMPT)?;
+        let replies = self.both(&[request(), request()], PROMPT)?;
         let parts: Vec<Part> = replies
             .into_iter()
             .flatten()

@@ -67,7 +67,7 @@ impl Said {
             .1
             .wait_timeout_while(heard, DELAY, |heard| !heard.over);
         let (heard, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        Vec::from_iter(heard.lines.iter().cloned()).join("; ")
+        heard.lines.iter().cloned().collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -4,6 +4,7 @@
 //! fish, `docker exec`, `ip netns exec`). It reads the script below from its standard input, which then is the
 //! agent's. Controller and script speak in turns, so that nothing is ever read ahead of whom it is for.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -81,10 +82,10 @@ struct Program {
 impl Program {
     fn read(path: &Path) -> std::io::Result<Self> {
         let bytes = std::fs::read(path)?;
-        let sha256 = Sha256::digest(&bytes)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let mut sha256 = String::new();
+        for byte in Sha256::digest(&bytes) {
+            let _ = write!(sha256, "{byte:02x}");
+        }
         Ok(Self { bytes, sha256 })
     }
 }
@@ -252,7 +253,7 @@ impl Talk<'_> {
                     }));
                 }
                 "choose" => return Ok(found),
-                _ => return Err(self.foreign(&said)),
+                _ => return Err(foreign(&said)),
             }
         }
     }
@@ -262,15 +263,8 @@ impl Talk<'_> {
         match said.strip_prefix("failed ") {
             Some(why) => Err(Failure::Words(readable(why))),
             None if said == word => Ok(()),
-            None => Err(self.foreign(&said)),
+            None => Err(foreign(&said)),
         }
-    }
-
-    fn foreign(&self, said: &str) -> Failure {
-        Failure::Words(format!(
-            "its shell answered `{}`, which is not ours",
-            readable(said)
-        ))
     }
 
     /// The script's next line; what others print before it is kept apart.
@@ -306,6 +300,11 @@ impl Talk<'_> {
              is added to it, and give it standard input and output"
         ))
     }
+}
+
+fn foreign(said: &str) -> Failure {
+    let said = readable(said);
+    Failure::Words(format!("its shell answered `{said}`, which is not ours"))
 }
 
 /// A whole line without its end; one that is not text cannot be the script's.

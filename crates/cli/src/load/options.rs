@@ -69,6 +69,7 @@ enum Switch {
 /// What every load may be told.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of the load")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct LoadOptions {
     /// Connections or flows at once, 1 to 1024
     #[arg(long, value_name = "NUMBER")]

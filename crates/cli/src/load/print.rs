@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use wirecost_model::end_window::ThreadWindow;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::Direction;
 use wirecost_model::units::format_bytes;
@@ -208,7 +209,7 @@ fn lines(text: &mut String, load: &LoadSaid) {
     for generator in &result.generator {
         let threads = &generator.threads;
         let busy: f64 = threads.iter().map(|thread| thread.busy).sum();
-        let waited: f64 = threads.iter().map(|thread| thread.slept()).sum();
+        let waited: f64 = threads.iter().map(ThreadWindow::slept).sum();
         let count = threads.len().max(1) as f64;
         let _ = write!(
             text,
