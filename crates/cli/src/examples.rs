@@ -33,20 +33,17 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "load",
         &[
-            example(
-                "wirecost load netns:a netns:b",
-                "a TCP stream between two namespaces, 10 s",
-            ),
+            example("wirecost load netns:a netns:b", "a TCP stream for 10 s"),
             example(
                 "wirecost load local ssh:root@b=10.0.0.2 tcp-rr --bound 500us",
                 "latency to another machine",
             ),
             example(
-                "wirecost load local \"exec:docker exec -i c1\" udp-stream --rate 1gbit",
+                "wirecost load local \"exec:docker exec -i c1\" udp-stream",
                 "into a container",
             ),
             example(
-                "wirecost load netns:a netns:b tcp-stream --streams 4 --beside tcp-rr",
+                "wirecost load netns:a netns:b --streams 4 --beside tcp-rr",
                 "latency beside bulk",
             ),
         ],

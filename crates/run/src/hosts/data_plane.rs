@@ -281,7 +281,13 @@ mod tests {
     fn what_is_given_is_used_and_the_other_follows_from_it() {
         let own = ["10.0.0.1/24", "10.1.0.1/24"];
         let from = || host("netns:a", &own, Some("10.1.0.1"));
-        let to = || host("netns:b", &["10.0.0.2/24", "10.1.0.2/24"], Some("10.0.0.2"));
+        let to = || {
+            host(
+                "netns:b",
+                &["10.0.0.2/24", "10.1.0.2/24", "fd00::2/64"],
+                Some("10.0.0.2"),
+            )
+        };
         let given = |hosts| between(hosts, from(), to());
         assert_eq!(
             given(["netns:a", "netns:b=10.1.0.2"]),
