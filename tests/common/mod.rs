@@ -120,6 +120,11 @@ impl Running {
         agents_of(self.owner)
     }
 
+    /// What it has told on standard error so far.
+    pub(crate) fn told(&self) -> String {
+        contents(&self.stderr)
+    }
+
     /// Its end, if it has come.
     pub(crate) fn ended(&mut self) -> Option<Ended> {
         let status = self.child.try_wait().expect("our own child")?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::plan::Encapsulation;
@@ -11,9 +12,10 @@ use wirecost_netbuild::LabHost;
 use wirecost_sys::socket::PacketCapture;
 use wirecost_wire::frame::{VxlanId, innermost_udp};
 
+use crate::address;
 use crate::keepers::Keepers;
 use crate::level::InForce;
-use crate::load::{self, Loads};
+use crate::load::{self, Counting, Loads};
 use crate::probe;
 use crate::protocol::{Reply, Request, Token, VERSION};
 use crate::respond::{self, Header, Kind};
@@ -23,6 +25,9 @@ const SNAP_BYTES: usize = 256;
 
 const UNPREPARED: &str = "the host is not prepared yet";
 
+/// Random, made anew at each start of the machine (random(4)).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
 /// What an agent has made so far.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
@@ -30,6 +35,7 @@ pub(crate) struct Agent {
     meter: Option<Meter>,
     watch: Option<(PacketCapture, Token)>,
     loads: Loads,
+    counting: Option<Counting>,
     /// As they were after the last adaptation.
     devices: Vec<DeviceState>,
     in_force: InForce,
@@ -112,6 +118,22 @@ impl Agent {
                 let measured = load::measure(meter, &self.loads, &window)?;
                 Ok(Reply::Measured(Box::new(measured)))
             }
+            Request::Begin => {
+                let meter = meter(&mut self.meter)?;
+                self.counting = Some(Counting::begin(meter, &self.loads)?);
+                Ok(Reply::Done)
+            }
+            Request::Part { within_s } => {
+                let within = Duration::try_from_secs_f64(within_s).map_err(words)?;
+                let meter = meter(&mut self.meter)?;
+                let counting = self.counting.as_mut().ok_or("nothing is being counted")?;
+                let part = counting.part(meter, &self.loads, within)?;
+                Ok(Reply::Part(Box::new(part)))
+            }
+            Request::Whole => {
+                let counting = self.counting.as_ref().ok_or("nothing is being counted")?;
+                Ok(Reply::Measured(Box::new(counting.whole()?)))
+            }
             Request::StopClients => {
                 self.loads.stop_clients()?;
                 Ok(Reply::Done)
@@ -121,6 +143,15 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Describe => self.describe(),
+            Request::Addresses => address::own()
+                .map(Reply::Addresses)
+                .map_err(|error| format!("listing its addresses: {error}")),
+            Request::Machine => std::fs::read_to_string(BOOT_ID)
+                .map(|id| Reply::Machine(id.trim().to_owned()))
+                .map_err(|error| format!("reading {BOOT_ID}: {error}")),
+            Request::SourceTowards(target) => address::towards(target)
+                .map(Reply::Source)
+                .map_err(|error| format!("it has no route to {target}: {error}")),
         }
     }
 
@@ -204,6 +235,22 @@ impl Agent {
             hosts: BTreeMap::new(),
         })))
     }
+}
+
+/// The meter, of a host that is used as it is made when it is first wanted: all of its processors, since packets are
+/// handled on any of them.
+fn meter(slot: &mut Option<Meter>) -> Result<&mut Meter, String> {
+    if slot.is_none() {
+        let pid = std::process::id();
+        let scope = Scope {
+            cpus: wirecost_meter::online_cpus().map_err(words)?,
+            pid,
+            host_task: pid,
+            guest_task: pid,
+        };
+        *slot = Some(Meter::open(scope).map_err(words)?);
+    }
+    slot.as_mut().ok_or_else(|| "no meter".to_owned())
 }
 
 /// Whether this process is root on the machine, or in a user namespace only (user_namespaces(7)).

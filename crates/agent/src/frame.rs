@@ -8,13 +8,32 @@ use serde::de::DeserializeOwned;
 /// No message comes near this; a longer one is something else on the stream.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Writes one message and flushes.
-pub(crate) fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
+/// One message as it travels.
+pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     let body = postcard::to_stdvec(message).map_err(invalid)?;
     let mut bytes = Vec::with_capacity(4 + body.len());
     bytes.extend((body.len() as u32).to_be_bytes());
     bytes.extend(body);
-    stream.write_all(&bytes)?;
+    Ok(bytes)
+}
+
+/// Takes one message off what has arrived; `None` where not all of it has.
+pub(crate) fn take<T: DeserializeOwned>(arrived: &mut Vec<u8>) -> io::Result<Option<T>> {
+    let Some(length) = arrived.first_chunk() else {
+        return Ok(None);
+    };
+    let end = 4 + length_of(*length)?;
+    if arrived.len() < end {
+        return Ok(None);
+    }
+    let message = postcard::from_bytes(&arrived[4..end]).map_err(invalid)?;
+    arrived.drain(..end);
+    Ok(Some(message))
+}
+
+/// Writes one message and flushes.
+pub(crate) fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
+    stream.write_all(&encode(message)?)?;
     stream.flush()
 }
 
@@ -31,15 +50,19 @@ pub(crate) fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Op
             Err(error) => return Err(error),
         }
     }
-    let length = u32::from_be_bytes(length) as usize;
+    let mut body = vec![0; length_of(length)?];
+    stream.read_exact(&mut body)?;
+    postcard::from_bytes(&body).map(Some).map_err(invalid)
+}
+
+fn length_of(bytes: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_be_bytes(bytes) as usize;
     if length > MAX_BYTES {
         return Err(invalid(format!(
             "a frame of {length} bytes: this is not our protocol"
         )));
     }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body)?;
-    postcard::from_bytes(&body).map(Some).map_err(invalid)
+    Ok(length)
 }
 
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
@@ -60,6 +83,23 @@ mod tests {
             Some(("hello".to_owned(), 7u32))
         );
         assert_eq!(read::<u32>(&mut stream).expect("end"), None);
+    }
+
+    #[test]
+    fn what_has_arrived_in_pieces_is_taken_when_it_is_whole() {
+        let whole = [
+            encode(&("hello".to_owned(), 7u32)).expect("to memory"),
+            encode(&("again".to_owned(), 8u32)).expect("to memory"),
+        ]
+        .concat();
+        let (mut arrived, mut taken) = (Vec::new(), Vec::new());
+        for byte in whole {
+            arrived.push(byte);
+            taken.extend(take::<(String, u32)>(&mut arrived).expect("ours"));
+        }
+        assert_eq!(taken, [("hello".to_owned(), 7), ("again".to_owned(), 8)]);
+        assert!(arrived.is_empty());
+        assert!(take::<u32>(&mut b"Last login: Mon".to_vec()).is_err());
     }
 
     #[test]

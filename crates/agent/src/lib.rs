@@ -4,6 +4,7 @@
 //! is asked, one request at a time, and ends itself, with all it made, when its input closes.
 //! Not here: which cell is measured when (`run`), what follows from it (`stats`).
 
+mod address;
 mod execute;
 mod frame;
 pub mod keeper;
@@ -12,6 +13,7 @@ pub mod lab;
 mod level;
 pub mod link;
 mod load;
+pub mod place;
 mod probe;
 pub mod protocol;
 mod respond;

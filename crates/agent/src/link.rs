@@ -1,91 +1,35 @@
 //! A controller's end of the line to one agent: a child process and its standard input and output.
 
+mod error;
+mod host;
+mod line;
+mod said;
+mod shell;
+
 use std::collections::VecDeque;
-use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing::debug;
 
+use self::line::{Hearing, Line, Stop};
 use crate::frame;
 use crate::protocol::{Reply, Request, VERSION};
 use crate::stray::Owner;
 
-/// How often a wait looks at the interrupt flag.
-const GLANCE: Duration = Duration::from_millis(50);
+pub use error::LinkError;
+pub use host::HostAgent;
+
 /// How long an agent may take to end by itself.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// The same where settings are to be undone: some commands of a plan at their limits.
 const LONG_FAREWELL: Duration = Duration::from_mins(1);
-
-/// What is wrong with an agent or its line.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkError {
-    /// It could not be started.
-    #[error("starting the agent of host {host}: {source}")]
-    Start {
-        /// Which host.
-        host: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// It ended, or its line closed.
-    #[error("the agent of host {host} ended while {during}: {how}")]
-    Ended {
-        /// Which host.
-        host: String,
-        /// What it was doing.
-        during: &'static str,
-        /// Exit status or signal.
-        how: String,
-    },
-    /// It did not answer in time.
-    #[error(
-        "the agent of host {host} did not answer within {seconds:.1} s while {during}: the machine is \
-         overloaded, or the agent was stopped"
-    )]
-    Silent {
-        /// Which host.
-        host: String,
-        /// What it was doing.
-        during: &'static str,
-        /// The limit.
-        seconds: f64,
-    },
-    /// It answered that it could not do what was asked. The agent goes on.
-    #[error("host {host}: {message}")]
-    Refused {
-        /// Which host.
-        host: String,
-        /// The agent's words.
-        message: String,
-    },
-    /// It answered something else than this request has for an answer.
-    #[error(
-        "the agent of host {host} gave an answer that does not belong to the question ({during}): not \
-         the same wirecost?"
-    )]
-    Confused {
-        /// Which host.
-        host: String,
-        /// What it was asked.
-        during: String,
-    },
-    /// A setting could not be undone: whatever is measured after it is measured with it.
-    #[error("{message}: the run ends, for all that followed would be measured with it")]
-    Unsettled {
-        /// What, and why not.
-        message: String,
-    },
-    /// The user interrupted the wait.
-    #[error("interrupted")]
-    Interrupted,
-}
+/// How long one on this machine may take to greet.
+const GREETING: Duration = Duration::from_secs(5);
+/// How long a request may take to be handed over: it is small, and its reader waits for it.
+const HANDOVER: Duration = Duration::from_secs(5);
 
 /// How to start a lab host's agent.
 #[derive(Debug, Clone)]
@@ -108,14 +52,10 @@ pub struct LabAgent {
 #[derive(Debug)]
 pub struct Link {
     host: String,
-    child: Child,
-    input: Option<ChildStdin>,
-    output: ChildStdout,
+    line: Line,
     /// What was asked and is not answered yet, and when.
     awaited: VecDeque<(&'static str, Instant)>,
     agent_pid: u32,
-    /// How long it may take to end by itself.
-    farewell: Duration,
 }
 
 impl Link {
@@ -124,13 +64,8 @@ impl Link {
         let cpus: Vec<String> = agent.cpus.iter().map(u32::to_string).collect();
         let mut command = Command::new(&agent.program);
         command
-            .args([
-                "agent",
-                "--host",
-                &agent.host,
-                "--owner",
-                &agent.owner.argument(),
-            ])
+            .args(["agent", "--host", &agent.host])
+            .args(["--owner", &agent.owner.argument()])
             .args(["--cpus", &cpus.join(",")]);
         if agent.verbose > 0 {
             command.arg(format!("-{}", "v".repeat(agent.verbose.into())));
@@ -138,49 +73,52 @@ impl Link {
         if let Some(pid) = agent.user_namespace_of {
             command.args(["--user-namespace-of", &pid.to_string()]);
         }
-        // A group of its own: the terminal's Ctrl-C is for the controller to handle.
-        command
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let start = |source| LinkError::Start {
-            host: agent.host.clone(),
-            source,
-        };
-        let mut child = command.spawn().map_err(start)?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(start(io::Error::other("no pipes")));
-        };
-        let mut link = Self {
-            host: agent.host.clone(),
-            child,
-            input: Some(input),
-            output,
+        let host = agent.host.clone();
+        match Line::spawn(&mut command, Hearing::Shared, FAREWELL) {
+            Ok(line) => Self::greet(host, line, GREETING, interrupt),
+            Err(source) => Err(LinkError::Start { host, source }),
+        }
+    }
+
+    /// Greets the agent at the end of a line.
+    fn greet(
+        host: String,
+        line: Line,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, LinkError> {
+        let mut greeted = Self {
+            host,
+            line,
             awaited: VecDeque::new(),
             agent_pid: 0,
-            farewell: FAREWELL,
         };
-        match link.call(
-            &Request::Hello { version: VERSION },
-            Duration::from_secs(5),
-            interrupt,
-        )? {
+        match greeted.call(&Request::Hello { version: VERSION }, within, interrupt)? {
             Reply::Hello {
                 version: VERSION,
                 pid,
-            } => link.agent_pid = pid,
-            _ => return Err(link.confused("Hello")),
+            } => greeted.agent_pid = pid,
+            Reply::Hello { version, .. } => {
+                return Err(LinkError::Version {
+                    host: greeted.host.clone(),
+                    ours: VERSION,
+                    theirs: version,
+                });
+            }
+            _ => return Err(greeted.confused("Hello")),
         }
-        Ok(link)
+        Ok(greeted)
     }
 
     /// Sends a request without waiting, so that several hosts can work at the same time.
     pub fn send(&mut self, request: &Request) -> Result<(), LinkError> {
         let doing = request.doing();
-        let sent = match &mut self.input {
-            Some(input) => frame::write(input, request),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-        };
+        let deadline = Instant::now() + HANDOVER;
+        // An interrupt is seen while the answer is waited for.
+        let uninterrupted = AtomicBool::new(false);
+        let sent = frame::encode(request)
+            .map_err(|_| Stop::Closed)
+            .and_then(|bytes| self.line.send(&bytes, deadline, &uninterrupted));
         if sent.is_err() {
             return Err(self.ended(doing));
         }
@@ -200,28 +138,23 @@ impl Link {
         let asked = self.awaited.pop_front();
         let (during, sent) = asked.unwrap_or(("idle", Instant::now()));
         let deadline = Instant::now() + within;
-        while !self.readable(GLANCE.min(deadline.saturating_duration_since(Instant::now()))) {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(LinkError::Interrupted);
-            }
-            if Instant::now() >= deadline {
-                let seconds = within.as_secs_f64();
-                return Err(LinkError::Silent {
-                    host: self.host.clone(),
-                    during,
-                    seconds,
-                });
-            }
-        }
-        let answer = frame::read(&mut self.output);
+        let answer = self.line.receive(deadline, interrupt, |arrived| {
+            frame::take(arrived).transpose()
+        });
         debug!(host = self.host, ms = milliseconds(sent), "{during}");
         match answer {
-            Ok(Some(Reply::Failed { message })) => Err(LinkError::Refused {
+            Ok(Ok(Reply::Failed { message })) => Err(LinkError::Refused {
                 host: self.host.clone(),
                 message,
             }),
-            Ok(Some(reply)) => Ok(reply),
-            Ok(None) | Err(_) => Err(self.ended(during)),
+            Ok(Ok(reply)) => Ok(reply),
+            Err(Stop::Interrupted) => Err(LinkError::Interrupted),
+            Err(Stop::Late) => Err(LinkError::Silent {
+                host: self.host.clone(),
+                during,
+                seconds: within.as_secs_f64(),
+            }),
+            Ok(Err(_)) | Err(Stop::Closed) => Err(self.ended(during)),
         }
     }
 
@@ -239,7 +172,7 @@ impl Link {
     /// Fails where the agent has ended: what another host complains about is then only the echo.
     pub fn still_there(&mut self, during: &'static str) -> Result<(), LinkError> {
         // With no answer due, only the end of the line makes it readable.
-        if self.awaited.is_empty() && self.readable(Duration::ZERO) {
+        if self.awaited.is_empty() && self.line.has_more() {
             return Err(self.ended(during));
         }
         Ok(())
@@ -261,7 +194,8 @@ impl Link {
     /// Whether settings are in force there, which its end has to undo first: that may take as long as a plan's
     /// commands may.
     pub fn set_in_force(&mut self, in_force: bool) {
-        self.farewell = if in_force { LONG_FAREWELL } else { FAREWELL };
+        let farewell = if in_force { LONG_FAREWELL } else { FAREWELL };
+        self.line.may_take_to_end(farewell);
     }
 
     /// The agent's process id.
@@ -282,46 +216,11 @@ impl Link {
         }
     }
 
-    fn readable(&self, within: Duration) -> bool {
-        let mut fds = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
-        let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
-        poll(&mut fds, timeout).is_ok_and(|ready| ready > 0)
-    }
-
     fn ended(&mut self, during: &'static str) -> LinkError {
-        drop(self.input.take());
-        let how = match self.wait(FAREWELL) {
-            Some(status) => status.to_string(),
-            None => "its line closed".to_owned(),
-        };
         LinkError::Ended {
             host: self.host.clone(),
             during,
-            how,
-        }
-    }
-
-    fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + within;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                _ => return None,
-            }
-        }
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        // Closing its input ends it; a stopped one has to be killed.
-        drop(self.input.take());
-        if self.wait(self.farewell).is_none() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+            how: self.line.end(),
         }
     }
 }

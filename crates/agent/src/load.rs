@@ -1,5 +1,7 @@
 //! The ends of loads on this host, and the window over which they are counted.
 
+mod parts;
+
 use std::net::SocketAddr;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -13,6 +15,8 @@ use wirecost_traffic::{
 };
 
 use crate::protocol::{LoadEnd, Measured, MeasuredEnd, Place, Window};
+
+pub(crate) use parts::Counting;
 
 /// How long flows may take to open, or to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -159,7 +163,10 @@ fn open<T: Send>(
     host: Option<&LabHost>,
     start: impl FnOnce(SocketAddr, &Options) -> Result<T, TrafficError> + Send,
 ) -> Result<Open<T>, String> {
-    let options = Options::of(&end.load, end.secret);
+    let options = Options {
+        source: end.source,
+        ..Options::of(&end.load, end.secret)
+    };
     let opening = || {
         let findings = preflight(&options);
         if findings.is_empty() {

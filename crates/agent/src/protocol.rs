@@ -1,9 +1,10 @@
 //! What a controller asks and what an agent answers: one answer to each request, in order.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
-use wirecost_model::end_window::{End, EndWindow};
+use wirecost_model::end_window::{Counts, End, EndWindow};
+use wirecost_model::latency::Latency;
 use wirecost_model::load::Load;
 use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
@@ -74,12 +75,28 @@ pub enum Request {
     Start,
     /// Counts over one window, the host and every end on it; answered after it.
     Measure(Window),
+    /// Counts from now on, the host and every end on it; what was counted so before is forgotten.
+    Begin,
+    /// Waits so many seconds, or until every client on this host is over by its own limit, if that is sooner. Answered
+    /// with what came since [`Request::Begin`], or since the part before.
+    Part {
+        /// Seconds, 0 for none.
+        within_s: f64,
+    },
+    /// Answered with what came from [`Request::Begin`] to the end of the last part, which may be after the loads.
+    Whole,
     /// Ends all clients on this host together. What is under way is read to its end.
     StopClients,
     /// Ends all servers on this host, after the clients of them ended.
     StopServers,
     /// Describes the host.
     Describe,
+    /// Tells the host's own addresses.
+    Addresses,
+    /// Tells the address that packets to another would leave with.
+    SourceTowards(IpAddr),
+    /// Tells which machine this is.
+    Machine,
 }
 
 impl Request {
@@ -100,9 +117,15 @@ impl Request {
             Self::OpenClients(_) => "connecting the sending side of the load",
             Self::Start => "starting the load",
             Self::Measure(_) => "measuring",
+            Self::Begin => "beginning to count",
+            Self::Part { .. } => "counting",
+            Self::Whole => "telling what it counted",
             Self::StopClients => "ending the load",
             Self::StopServers => "ending the receiving side of the load",
             Self::Describe => "describing the machine",
+            Self::Addresses => "telling its addresses",
+            Self::SourceTowards(_) => "looking up a route",
+            Self::Machine => "telling which machine it is",
         }
     }
 }
@@ -125,6 +148,8 @@ pub struct LoadEnd {
     pub place: Place,
     /// Of a server the address to bind, port 0 for any; of a client the server's.
     pub address: SocketAddr,
+    /// Of a client the address that its packets leave with; `None` leaves it to the kernel.
+    pub source: Option<IpAddr>,
     /// What is run.
     pub load: Load,
     /// Opens the flows of this load in this sample and no others.
@@ -145,7 +170,7 @@ pub struct Window {
     pub foreign_to: Option<Vec<u32>>,
 }
 
-/// From the agent.
+/// From the agent. The first two are the same in every version: two ends that differ must be able to say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// To [`Request::Hello`].
@@ -154,6 +179,11 @@ pub enum Reply {
         version: u32,
         /// The agent's process id on its host.
         pid: u32,
+    },
+    /// What was asked could not be done; the agent goes on.
+    Failed {
+        /// In words, with the step and what to do.
+        message: String,
     },
     /// Done, nothing to tell.
     Done,
@@ -172,15 +202,29 @@ pub enum Reply {
     Proof(ProofResult),
     /// To [`Request::OpenServers`]: in the order of the request.
     Listening(Vec<SocketAddr>),
-    /// To [`Request::Measure`].
+    /// To [`Request::Measure`] and [`Request::Whole`].
     Measured(Box<Measured>),
     /// To [`Request::Describe`].
     Description(Box<Environment>),
-    /// What was asked could not be done; the agent goes on.
-    Failed {
-        /// In words, with the step and what to do.
-        message: String,
-    },
+    /// To [`Request::Part`].
+    Part(Box<Part>),
+    /// To [`Request::Machine`]: the kernel's boot_id, the same in every namespace and container of one machine.
+    Machine(String),
+    /// To [`Request::Addresses`].
+    Addresses(Vec<OwnAddress>),
+    /// To [`Request::SourceTowards`].
+    Source(IpAddr),
+}
+
+/// An address that other hosts may reach a host by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnAddress {
+    /// The device that has it.
+    pub device: String,
+    /// Neither loopback nor link-local.
+    pub address: IpAddr,
+    /// Length of its network's prefix, bits.
+    pub prefix: u8,
 }
 
 /// How a proof went.
@@ -216,4 +260,34 @@ pub struct MeasuredEnd {
     pub end: End,
     /// What it counted.
     pub window: EndWindow,
+}
+
+/// A part of a window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Whether every client on this host is over by its own limit; `false` where there is none.
+    pub over: bool,
+    /// Each end of a load on this host.
+    pub ends: Vec<PartOfEnd>,
+}
+
+/// One end of a load in a part of a window, all its flows together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartOfEnd {
+    /// [`LoadEnd::name`].
+    pub name: String,
+    /// [`LoadEnd::place`].
+    pub place: Place,
+    /// Which end it is.
+    pub end: End,
+    /// Length in seconds.
+    pub seconds: f64,
+    /// Sums over the flows; of [`Counts::jitter_ns`] the largest.
+    pub counts: Counts,
+    /// Datagrams lost, as of [`wirecost_model::end_window::FlowWindow::lost`].
+    pub lost: i64,
+    /// TCP segments sent again.
+    pub retransmits: u64,
+    /// Of the transactions that ended in it, at the client.
+    pub latency: Latency,
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::exit;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::{debug, trace};
 
@@ -19,12 +19,13 @@ use crate::protocol::{Reply, Request, VERSION};
 /// `owner` is the controller's ([`crate::stray::Owner::argument`]).
 ///
 /// `started` is what becoming a host came to; a failure is told in answer to the first request,
-/// where the controller will read it.
+/// where the controller will read it. With `idle` it ends too when nothing is asked for so long.
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
     started: &Result<(), String>,
     owner: &str,
+    idle: Option<Duration>,
 ) -> ! {
     let keepers = Keepers::new(owner);
     let (sender, requests) = mpsc::channel::<Request>();
@@ -44,17 +45,17 @@ pub fn serve(
         exit(1);
     }
     let mut agent = Agent::new(keepers.clone());
-    while let Ok(request) = requests.recv() {
+    let idle = idle.unwrap_or(Duration::MAX);
+    while let Ok(request) = requests.recv_timeout(idle) {
         let (doing, began) = (request.doing(), Instant::now());
         let reply = match (started, request) {
+            // Whatever else is the matter: the controller compares, and says so.
+            (_, Request::Hello { version }) if version != VERSION => Reply::Hello {
+                version: VERSION,
+                pid: std::process::id(),
+            },
             (Err(message), _) => Reply::Failed {
                 message: message.clone(),
-            },
-            (Ok(()), Request::Hello { version }) if version != VERSION => Reply::Failed {
-                message: format!(
-                    "the controller speaks protocol version {version}, this agent {VERSION}: \
-                     use the same wirecost on both"
-                ),
             },
             (Ok(()), request) => agent
                 .execute(request)

@@ -33,6 +33,8 @@ pub(crate) struct Talk {
 pub(crate) enum Command {
     /// Build the networks of a plan, measure them, and say what pays
     Run(Run),
+    /// Load the path between any two hosts by hand, and tell what it carries
+    Load(Box<crate::load::Load>),
     /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
     Report(Report),
     /// Compare a run with an earlier one, from their records alone
@@ -126,13 +128,30 @@ pub(crate) struct Agent {
     /// The host's name, for process lists
     #[arg(long)]
     pub(crate) host: String,
-    /// Process id and start time of the controller, for `wirecost clean`
+    /// Process id and start time of the controller on this machine, for `wirecost clean`; the agent ends with it
+    #[arg(long, required_unless_present = "in_place")]
+    pub(crate) owner: Option<String>,
+    /// Use the host as it is: make no namespaces, pin nothing
     #[arg(long)]
-    pub(crate) owner: String,
+    pub(crate) in_place: bool,
+    /// Enter this named network namespace
+    #[arg(long, requires = "in_place")]
+    pub(crate) netns: Option<String>,
+    /// The directory that holds nothing but the copy of the program that this is; it is removed
+    #[arg(long, requires = "in_place", value_name = "DIR")]
+    pub(crate) temporary: Option<PathBuf>,
+    /// End when nothing was asked for so many seconds
+    #[arg(long)]
+    pub(crate) idle_limit: Option<u64>,
     /// Cores to run on
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        required_unless_present = "in_place",
+        conflicts_with = "in_place"
+    )]
     pub(crate) cpus: Vec<u32>,
     /// Join the user namespace of this process
-    #[arg(long)]
+    #[arg(long, conflicts_with = "in_place")]
     pub(crate) user_namespace_of: Option<u32>,
 }

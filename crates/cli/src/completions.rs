@@ -105,6 +105,24 @@ pub(crate) fn builtin_plans(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
+/// Hosts: this machine, its named namespaces, and how the others begin.
+pub(crate) fn hosts(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let near = [("local".to_owned(), "this machine")].into_iter();
+    let named = wirecost_sys::namespace::names().into_iter();
+    let named = named.map(|name| (format!("netns:{name}"), "network namespace"));
+    let far = [
+        ("ssh:", "[USER@]HOST[:PORT]"),
+        ("exec:", "COMMAND, such as docker exec -i NAME"),
+    ];
+    let far = far.map(|(begin, rest)| (begin.to_owned(), rest));
+    near.chain(named)
+        .chain(far)
+        .filter(|(host, _)| host.starts_with(&*typed))
+        .map(|(host, what)| CompletionCandidate::new(host).help(Some(what.into())))
+        .collect()
+}
+
 /// Run directories, and directories on the way to them.
 pub(crate) fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
     let is_run = |path: &Path| path.join(file::RUN).is_file();

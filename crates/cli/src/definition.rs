@@ -32,6 +32,7 @@ pub(crate) fn definition() -> Command {
                     argument.add(ArgValueCompleter::new(completions::builtin_plans))
                 }
                 Some("PLAN") => argument.add(ArgValueCompleter::new(completions::plans)),
+                Some("FROM" | "TO") => argument.add(ArgValueCompleter::new(completions::hosts)),
                 Some("RUN_DIR") => argument.add(ArgValueCompleter::new(completions::runs)),
                 Some("DIR") => argument.value_hint(ValueHint::DirPath),
                 Some("FILE") => argument.value_hint(ValueHint::FilePath),

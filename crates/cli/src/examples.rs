@@ -31,6 +31,24 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "load",
+        &[
+            example("wirecost load netns:a netns:b", "a TCP stream for 10 s"),
+            example(
+                "wirecost load local ssh:root@b=10.0.0.2 tcp-rr --bound 500us",
+                "latency to another machine",
+            ),
+            example(
+                "wirecost load local \"exec:docker exec -i c1\" udp-stream",
+                "into a container",
+            ),
+            example(
+                "wirecost load netns:a netns:b --streams 4 --beside tcp-rr",
+                "latency beside bulk",
+            ),
+        ],
+    ),
+    (
         "report",
         &[
             example("wirecost report before", "the result again"),
@@ -128,14 +146,10 @@ mod tests {
     use crate::definition::definition;
 
     /// The `wirecost` command in a line for a shell.
-    fn words(line: &str) -> Vec<&str> {
+    fn words(line: &str) -> Vec<String> {
         let command = line.split_once("<(").map_or(line, |(_, inside)| inside);
-        command
-            .split(['|', '>', ')'])
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect()
+        let command = command.split(['|', '>', ')']).next().unwrap_or_default();
+        wirecost_model::host::split_words(command).expect("quotes in pairs")
     }
 
     #[test]

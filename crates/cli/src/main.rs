@@ -9,7 +9,9 @@ mod definition;
 mod doctor;
 mod dry_run;
 mod examples;
+mod interrupt;
 mod keeper;
+mod load;
 mod log;
 mod man;
 mod overhead;
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
     log::start(talk.verbose);
     match command {
         Command::Run(arguments) => run::run(&arguments, talk),
+        Command::Load(arguments) => load::load(&arguments, talk),
         Command::Report(arguments) => report::report(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Plans(arguments) => plans::plans(&arguments),

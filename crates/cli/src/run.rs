@@ -1,12 +1,8 @@
 //! `wirecost run`: plan -> run -> result, printed from the record that was just written.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wirecost_agent::link::LinkError;
 use wirecost_model::record::Outcome;
 use wirecost_run::{DirectoryError, Options, RunError};
@@ -15,7 +11,7 @@ use crate::arguments::{Run, Talk};
 use crate::compare::Baseline;
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
-use crate::{complain, doctor, dry_run, exit, report, screen};
+use crate::{complain, doctor, dry_run, exit, interrupt, report, screen};
 
 pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let loaded = match plan::load(&arguments.plan) {
@@ -38,19 +34,13 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let Loaded {
         experiment, text, ..
     } = loaded;
-    let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if is_ignored(signal) {
-            continue;
-        }
-        // A second Ctrl-C ends the program at once; the labs go with it.
-        let now = signal_hook::flag::register_conditional_shutdown(signal, 3, interrupt.clone());
-        let flag = signal_hook::flag::register(signal, interrupt.clone());
-        if let Err(error) = now.and(flag) {
+    let interrupt = match interrupt::flag() {
+        Ok(interrupt) => interrupt,
+        Err(error) => {
             complain(&error);
             return exit::incomplete();
         }
-    }
+    };
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => {
@@ -133,15 +123,4 @@ fn result(directory: &Path, baseline: Option<&Baseline>, json: bool) -> Option<(
         None => report::print(document, page, json),
     };
     Some((measured, printed))
-}
-
-/// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a
-/// shell with SIGINT for a job in the background: then it stays ignored.
-fn is_ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }

@@ -6,6 +6,7 @@
 pub mod cell;
 pub mod effect;
 pub mod end_window;
+pub mod host;
 pub mod ip;
 pub mod latency;
 pub mod load;

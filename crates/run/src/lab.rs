@@ -257,7 +257,7 @@ impl Lab {
     }
 }
 
-fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
+pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     if !matches!(error, LinkError::Refused { .. }) {
         return error;
     }

@@ -4,8 +4,10 @@
 //! lab's hosts and, later, hosts behind ssh are the same to it. Not here: verdicts (`stats`),
 //! output for people (`report`).
 
+pub mod by_hand;
 mod directory;
 mod forecast;
+pub mod hosts;
 mod lab;
 mod labs;
 mod load;

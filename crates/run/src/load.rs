@@ -115,6 +115,7 @@ fn ends(
             name: named.name.clone(),
             place: Place::Guest(0),
             address: address(index, host),
+            source: None,
             load: named.load.clone(),
             secret,
         });

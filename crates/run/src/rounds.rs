@@ -383,7 +383,7 @@ fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
     }
 }
 
-fn random_bytes() -> Result<[u8; 16], RunError> {
+pub(crate) fn random_bytes() -> Result<[u8; 16], RunError> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
@@ -187,6 +188,39 @@ pub fn isolate(user: UserNamespace) -> io::Result<()> {
     }
     let none: Option<&str> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+    Ok(())
+}
+
+/// Where ip-netns(8) keeps the network namespaces that have a name.
+pub const NAMED: &str = "/run/netns";
+
+/// The named network namespaces of this machine, sorted; none where there is no directory of them.
+pub fn names() -> Vec<String> {
+    let entries = fs::read_dir(NAMED).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Moves the calling process into a named network namespace, with a mount namespace of its own whose /sys shows
+/// its devices, where that is allowed.
+///
+/// Must be called while the process has one thread: a namespace is a thread's.
+///
+/// # Errors
+/// `NotFound` where none has the name, `PermissionDenied` without `CAP_SYS_ADMIN`, `InvalidInput` where the file of
+/// that name holds no namespace any more.
+pub fn join_named(name: &str) -> io::Result<()> {
+    let file = File::open(Path::new(NAMED).join(name))?;
+    setns(file, CloneFlags::CLONE_NEWNET)?;
+    if unshare(CloneFlags::CLONE_NEWNS).is_ok() {
+        let (none, private) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE);
+        mount(none, "/", none, private, none)?;
+        // A container may forbid it; /sys then shows the devices of the namespace that was left.
+        let _ = mount_own_sysfs();
+    }
     Ok(())
 }
 

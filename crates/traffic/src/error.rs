@@ -49,6 +49,14 @@ pub enum TrafficError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The address that a client's packets are to leave with.
+    #[error("sending from {}: {source}", address.ip())]
+    Source {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A connection that was not made.
     #[error("connecting flow {flow} to {target}: {source}")]
     Connect {

@@ -34,7 +34,7 @@ pub(crate) fn open_all(
             // All knock before the first answer is waited for.
             let sockets = flows
                 .map(|flow| {
-                    let socket = socket::tcp(target, options)?;
+                    let socket = socket::client_tcp(target, options)?;
                     knock(socket, target, options, flow, Phase::Open, deadline)
                 })
                 .collect::<Result<Vec<_>, _>>()?;
@@ -46,7 +46,7 @@ pub(crate) fn open_all(
             }
             if opening == Opening::Connections {
                 // Each flow keeps a socket for its end, made here: in the namespace that it belongs to.
-                let last = |_| socket::tcp(target, options);
+                let last = |_| socket::client_tcp(target, options);
                 sockets.iter().map(last).collect::<Result<_, _>>()?
             } else {
                 sockets
@@ -151,7 +151,7 @@ fn greet(
     flow: u32,
     deadline: Instant,
 ) -> Result<Socket, TrafficError> {
-    let socket = socket::udp(target, options)?;
+    let socket = socket::client_udp(target, options)?;
     let began = Instant::now();
     let connect = |source| TrafficError::Connect {
         target,

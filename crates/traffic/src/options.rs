@@ -1,5 +1,6 @@
 //! What a load is: the same options are given to both of its ends.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use wirecost_model::load::{Direction, Load};
@@ -50,6 +51,8 @@ pub struct Options {
     pub reply_timeout: Duration,
     /// What ends the load by itself.
     pub limit: Option<Limit>,
+    /// The address that a client's packets leave with; `None` leaves it to the kernel. Of no meaning to a server.
+    pub source: Option<IpAddr>,
     /// What tells this load's flows from others'.
     pub secret: [u8; 16],
 }
@@ -81,6 +84,7 @@ impl Options {
             think_time: load.think_time,
             reply_timeout: load.reply_timeout,
             limit: load.limit,
+            source: None,
             secret,
         }
     }

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_sys::socket::{
-    enable_zero_copy, set_busy_poll, set_congestion, set_dscp, set_max_pacing_rate, set_udp_gro,
-    set_udp_segment,
+    bind_address_no_port, enable_zero_copy, set_busy_poll, set_congestion, set_dscp,
+    set_max_pacing_rate, set_udp_gro, set_udp_segment,
 };
 
 use crate::error::TrafficError;
@@ -66,6 +66,31 @@ pub(crate) fn udp(peer: SocketAddr, options: &Options) -> Result<Socket, Traffic
         .map_err(failed("setting a time-out"))?;
     common(&socket, options)?;
     Ok(socket)
+}
+
+/// [`tcp`] for a client: bound to the load's source address, where it has one.
+pub(crate) fn client_tcp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
+    let socket = tcp(peer, options)?;
+    bind_source(&socket, options)?;
+    Ok(socket)
+}
+
+/// [`udp`] for a client: bound to the load's source address, where it has one.
+pub(crate) fn client_udp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
+    let socket = udp(peer, options)?;
+    bind_source(&socket, options)?;
+    Ok(socket)
+}
+
+fn bind_source(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
+    let Some(source) = options.source else {
+        return Ok(());
+    };
+    let address = SocketAddr::new(source, 0);
+    // The port is chosen when the peer is known: ports are many for each peer, and few for all of them.
+    bind_address_no_port(socket)
+        .and_then(|()| socket.bind(&address.into()))
+        .map_err(|source| TrafficError::Source { address, source })
 }
 
 /// Has a client's socket send, and a server's receive, many datagrams as one.

@@ -45,6 +45,17 @@ pub fn set_dscp(fd: &impl AsFd, dscp: u8) -> io::Result<()> {
     set_int(fd.as_fd(), level, name, i32::from(dscp) << 2)
 }
 
+/// Has a later bind(2) of an address alone leave the port open until the peer is known (`IP_BIND_ADDRESS_NO_PORT`,
+/// ip(7)), for IPv4 and IPv6 alike.
+pub fn bind_address_no_port(fd: &impl AsFd) -> io::Result<()> {
+    set_int(
+        fd.as_fd(),
+        libc::IPPROTO_IP,
+        libc::IP_BIND_ADDRESS_NO_PORT,
+        1,
+    )
+}
+
 /// The DSCP of what a socket sends.
 pub fn dscp(fd: &impl AsFd) -> io::Result<u8> {
     let (level, name) = match domain(fd)? {

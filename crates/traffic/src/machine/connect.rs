@@ -66,10 +66,11 @@ impl Connector {
     }
 
     fn begin(&mut self, desk: &Desk<'_>, began: u64) -> io::Result<()> {
-        let socket = socket::tcp(self.target, &desk.load.options).map_err(|error| match error {
-            TrafficError::Socket { source, .. } => source,
-            other => io::Error::other(other.to_string()),
-        })?;
+        let socket =
+            socket::client_tcp(self.target, &desk.load.options).map_err(|error| match error {
+                TrafficError::Socket { source, .. } => source,
+                other => io::Error::other(other.to_string()),
+            })?;
         if desk.blocking {
             // Nothing else wakes a thread that waits on a connection of its own.
             socket.set_read_timeout(Some(LOOK))?;

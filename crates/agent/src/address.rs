@@ -1,0 +1,83 @@
+//! A host's own addresses, and which of them the kernel would use.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrStorage;
+
+use crate::protocol::OwnAddress;
+
+/// Any port will do: nothing is sent. This is the one that discards (RFC 863).
+const DISCARD: u16 = 9;
+
+/// The addresses that other hosts may reach this one by, of devices that are up: no loopback, no link-local ones.
+pub(crate) fn own() -> io::Result<Vec<OwnAddress>> {
+    let mut own = Vec::new();
+    for entry in getifaddrs()? {
+        // The loopback device may have addresses that the whole network knows, as routers have.
+        let usable = entry.flags.contains(InterfaceFlags::IFF_UP);
+        let address = entry.address.as_ref().and_then(ip).filter(is_global);
+        if let (true, Some(address)) = (usable, address) {
+            own.push(OwnAddress {
+                device: entry.interface_name,
+                address,
+                prefix: entry.netmask.as_ref().and_then(ip).map_or(0, ones),
+            });
+        }
+    }
+    Ok(own)
+}
+
+/// The address that packets to `target` leave with, by the kernel's own lookup: connecting a datagram socket sends
+/// nothing.
+pub(crate) fn towards(target: IpAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = match target {
+        IpAddr::V4(_) => [0; 4].into(),
+        IpAddr::V6(_) => [0; 16].into(),
+    };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+    socket.connect(SocketAddr::new(target, DISCARD))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| v4.ip().into());
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| v6.ip().into()))
+}
+
+fn is_global(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local(),
+        IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local(),
+    }
+}
+
+/// Length of a prefix from its mask.
+fn ones(mask: IpAddr) -> u8 {
+    let ones = match mask {
+        IpAddr::V4(v4) => v4.to_bits().leading_ones(),
+        IpAddr::V6(v6) => v6.to_bits().leading_ones(),
+    };
+    ones as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_to_the_loopback_is_the_loopback_and_it_is_no_address_for_others() {
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(towards(loopback).expect("lo is up"), loopback);
+        let own = own().expect("addresses");
+        assert!(own.iter().all(|own| own.address != loopback), "{own:?}");
+    }
+
+    #[test]
+    fn a_mask_is_as_long_as_its_ones() {
+        assert_eq!(ones([255, 255, 240, 0].into()), 20);
+        assert_eq!(ones("ffff:ffff:ffff:ffff::".parse().expect("mask")), 64);
+    }
+}

@@ -1,0 +1,156 @@
+//! Agents on hosts as they are: this machine, its namespaces, other machines, whatever a command leads to.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use wirecost_model::host::{HostAddress, Place, SshHost};
+
+use super::line::{Hearing, Line, Stop};
+use super::shell::{self, Failure};
+use super::{Link, LinkError};
+use crate::stray::Owner;
+
+/// How long an agent of this machine may take to end by itself,
+const FAREWELL: Duration = Duration::from_millis(500);
+/// and one at the end of a network.
+const FAR_FAREWELL: Duration = Duration::from_secs(3);
+/// How long an agent may take to greet.
+const GREETING: Duration = Duration::from_secs(15);
+/// Seconds after which an agent that nobody asks anything ends: its controller's machine may have vanished without
+/// closing the line.
+const IDLE_S: u32 = 900;
+
+/// How to start the agent of a host that is used as it is.
+#[derive(Debug, Clone)]
+pub struct HostAgent {
+    /// The `wirecost` program.
+    pub program: PathBuf,
+    /// Where.
+    pub host: HostAddress,
+    /// Who starts it.
+    pub owner: Owner,
+    /// How much it tells on standard error: 0 nothing, 1 its steps, 2 everything.
+    pub verbose: u8,
+}
+
+impl Link {
+    /// Starts the agent of a host that is used as it is, and greets it. On another machine the program is copied to
+    /// a private directory for the time of its start, unless the same one is there.
+    pub fn open(agent: &HostAgent, interrupt: &AtomicBool) -> Result<Self, LinkError> {
+        let name = agent.host.place.to_string();
+        let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place"]
+            .map(str::to_owned)
+            .into();
+        if agent.verbose > 0 {
+            arguments.push(format!("-{}", "v".repeat(agent.verbose.into())));
+        }
+        let near = |more: &[&str]| {
+            let mut command = Command::new(&agent.program);
+            command
+                .args(&arguments)
+                .args(["--owner", &agent.owner.argument()])
+                .args(more);
+            (command, false)
+        };
+        let (mut command, behind_a_shell) = match &agent.host.place {
+            Place::Local => near(&[]),
+            Place::Netns(netns) => near(&["--netns", netns]),
+            Place::Ssh(ssh) => (ssh_command(ssh), true),
+            Place::Exec(line) => {
+                let mut words = line.words.iter();
+                let mut command = Command::new(words.next().map_or("", String::as_str));
+                command.args(words);
+                (command, true)
+            }
+        };
+        if behind_a_shell {
+            command.arg("sh");
+        }
+        let (hearing, farewell) = match (behind_a_shell, agent.verbose) {
+            (false, _) => (Hearing::Shared, FAREWELL),
+            (true, 0) => (Hearing::Kept, FAR_FAREWELL),
+            (true, _) => (Hearing::Aloud, FAR_FAREWELL),
+        };
+        let spawned = Line::spawn(&mut command, hearing, farewell);
+        let mut line = spawned.map_err(|source| LinkError::Start {
+            host: name.clone(),
+            source: explained(source, &command, &agent.host.place),
+        })?;
+        if behind_a_shell {
+            arguments.extend(["--idle-limit".to_owned(), IDLE_S.to_string()]);
+            shell::bring_up(&mut line, &agent.program, &arguments, interrupt)
+                .map_err(|failure| failed(&mut line, name.clone(), failure))?;
+        }
+        Self::greet(name, line, GREETING, interrupt)
+    }
+}
+
+/// The user's own client, asking nothing and forwarding nothing. An existing shared connection is used, none is
+/// made: it would outlive us.
+fn ssh_command(ssh: &SshHost) -> Command {
+    let mut command = Command::new("ssh");
+    command.args(["-T", "-x", "-a"]);
+    for option in [
+        "BatchMode=yes",
+        "ConnectTimeout=10",
+        "ServerAliveInterval=5",
+        "ServerAliveCountMax=3",
+        "ControlMaster=no",
+        "ClearAllForwardings=yes",
+        "PermitLocalCommand=no",
+        "RemoteCommand=none",
+    ] {
+        command.args(["-o", option]);
+    }
+    if let Some(port) = ssh.port {
+        command.args(["-p", &port.to_string()]);
+    }
+    let destination = match &ssh.user {
+        Some(user) => format!("{user}@{}", ssh.host),
+        None => ssh.host.clone(),
+    };
+    command.args(["--", &destination]);
+    command
+}
+
+fn explained(error: io::Error, command: &Command, place: &Place) -> io::Error {
+    if error.kind() != io::ErrorKind::NotFound {
+        return error;
+    }
+    let program = command.get_program().to_string_lossy();
+    let what = match place {
+        Place::Ssh(_) => {
+            "there is no ssh in the PATH: install an ssh client (openssh-client)".to_owned()
+        }
+        _ => format!("there is no program {program} in the PATH"),
+    };
+    io::Error::new(io::ErrorKind::NotFound, what)
+}
+
+fn failed(line: &mut Line, host: String, failure: Failure) -> LinkError {
+    match failure {
+        Failure::Stopped(Stop::Interrupted, _) => LinkError::Interrupted,
+        Failure::Stopped(Stop::Late, within) => LinkError::Silent {
+            host,
+            during: "starting",
+            seconds: within.as_secs_f64(),
+        },
+        Failure::Stopped(Stop::Closed, _) => LinkError::Ended {
+            host,
+            during: "starting",
+            how: line.end(),
+        },
+        Failure::Words(message) => {
+            let said = line.said();
+            let message = if said.is_empty() {
+                message
+            } else {
+                format!("{message} (and on standard error: `{said}`)")
+            };
+            LinkError::NoAgent { host, message }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Ctrl-C and its like: the first one asks for an end, the second one is the end.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// A flag that the first signal sets. Signals that were ignored at the start stay so.
+pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if is_ignored(signal) {
+            continue;
+        }
+        // A second Ctrl-C ends the program at once; the agents go with it.
+        signal_hook::flag::register_conditional_shutdown(signal, 3, interrupt.clone())?;
+        signal_hook::flag::register(signal, interrupt.clone())?;
+    }
+    Ok(interrupt)
+}
+
+/// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a
+/// shell with SIGINT for a job in the background: then it stays ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}

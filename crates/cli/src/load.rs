@@ -1,0 +1,214 @@
+//! `wirecost load`: loads between any two hosts by hand.
+
+mod options;
+mod print;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use wirecost_agent::stray::Owner;
+use wirecost_model::host::HostAddress;
+use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
+use wirecost_run::by_hand::{ByHand, Outcome, by_hand};
+use wirecost_run::hosts::{HostsContext, HostsError};
+
+use self::options::{Kind, LoadOptions, duration, size};
+use self::print::Watching;
+use crate::arguments::Talk;
+use crate::{complain, exit, interrupt, screen};
+
+/// The longest that may be asked for, seconds: a day.
+const LONGEST_S: f64 = 86_400.0;
+/// The shortest interval, seconds.
+const SHORTEST_INTERVAL_S: f64 = 0.1;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, whose standard input and output lead to a shell \
+    there, such as exec:docker exec -i NAME; each with =ADDRESS behind it to say which address the load uses.\n\n\
+    Exit codes: 0 measured, 2 the command line is wrong, or which addresses to use cannot be told, \
+    3 the load could not be run to its end (what there is is printed)."
+)]
+pub(crate) struct Load {
+    /// The host that sends or asks
+    from: HostAddress,
+    /// The host that receives or answers
+    to: HostAddress,
+    /// What to run; `mix` is tcp-stream with tcp-rr beside it
+    #[arg(default_value = "tcp-stream")]
+    workload: Kind,
+    #[command(flatten)]
+    options: LoadOptions,
+    /// Another load at the same time, with its options: "tcp-rr --rate 100/s"; may be repeated
+    #[arg(long, value_name = "LOAD", value_parser = options::beside)]
+    beside: Vec<NamedLoad>,
+    /// How long to count [default: 10s]
+    #[arg(long, value_parser = duration, group = "end")]
+    time: Option<Duration>,
+    /// Send so many bytes instead, all flows together: 10GiB
+    #[arg(long, value_parser = size, value_name = "SIZE", group = "end")]
+    bytes: Option<u64>,
+    /// Make so many transactions, or send so many datagrams, instead
+    #[arg(long, value_name = "NUMBER", group = "end")]
+    transactions: Option<u64>,
+    /// How long to run before counting [default: 1s]
+    #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with_all = ["bytes", "transactions"])]
+    warmup: Option<Duration>,
+    /// How often to tell what came
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]
+    interval: Duration,
+    /// Tell the share of answers within this latency: 500us; may be repeated
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    bound: Vec<Duration>,
+    /// The port to listen on at the serving host, and those after it for other loads [default: any]
+    #[arg(long)]
+    port: Option<u16>,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn load(arguments: &Load, talk: Talk) -> ExitCode {
+    let asked = match asked(arguments) {
+        Ok(asked) => asked,
+        Err(wrong) => {
+            for line in wrong {
+                screen::say(&format!("wirecost: {line}"));
+            }
+            return exit::usage();
+        }
+    };
+    let started = interrupt::flag().and_then(|interrupt| {
+        let context = HostsContext {
+            program: std::env::current_exe()?,
+            owner: Owner::this()?,
+            verbose: talk.verbose,
+        };
+        Ok((interrupt, context))
+    });
+    let (interrupt, context) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            complain(&error);
+            return exit::incomplete();
+        }
+    };
+    let watching = Watching::new(&asked, talk);
+    let document = by_hand(&asked, &context, &interrupt, &mut |step| {
+        watching.show(&step);
+    });
+    let document = match document {
+        Ok(document) => document,
+        Err(error) => {
+            complain(&error);
+            return match error {
+                HostsError::Address(_) => exit::usage(),
+                HostsError::Link(_) => exit::incomplete(),
+            };
+        }
+    };
+    let printed = if arguments.json {
+        screen::print_json(&document)
+    } else {
+        screen::print(&print::text(&document, screen::terminal().width))
+    };
+    match document.outcome {
+        Outcome::Complete => printed,
+        Outcome::Interrupted => exit::incomplete(),
+        Outcome::Failed => {
+            let reason = document.reason.as_deref().unwrap_or_default();
+            screen::say(&format!("wirecost: {reason}"));
+            exit::incomplete()
+        }
+    }
+}
+
+/// The command line as what it asks for; everything that cannot be, at once.
+fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
+    let mut wrong = Vec::new();
+    let mut loads = Vec::new();
+    let workload = arguments.workload.first();
+    match arguments.options.resolve(workload) {
+        Ok(load) => loads.push(NamedLoad::alone(load)),
+        Err(words) => wrong.extend(words),
+    }
+    if arguments.workload == Kind::Mix {
+        loads.push(NamedLoad::alone(wirecost_model::load::Load::new(
+            Workload::TcpRr,
+        )));
+    }
+    loads.extend(arguments.beside.iter().cloned());
+    if arguments.options.both_ways() {
+        let back: Vec<NamedLoad> = loads.iter().take(1).map(turned).collect();
+        loads.splice(
+            1.min(loads.len())..,
+            back.into_iter()
+                .chain(loads.get(1..).unwrap_or_default().to_vec()),
+        );
+    }
+    let limit = arguments
+        .bytes
+        .map(Limit::Bytes)
+        .or(arguments.transactions.map(Limit::Transactions));
+    if limit.is_some() && loads.len() > 1 {
+        wrong.push(
+            "--bytes and --transactions end one load: loads beside each other have a --time"
+                .to_owned(),
+        );
+    }
+    for named in &mut loads {
+        named.load.limit = limit;
+        let faults = named.load.faults();
+        wrong.extend(
+            faults
+                .iter()
+                .map(|fault| options::fault(&named.name, fault)),
+        );
+    }
+    options::name_apart(&mut loads);
+    let seconds = arguments.time.map_or(10.0, |time| time.as_secs_f64());
+    let (warmup_s, interval_s) = (
+        arguments.warmup.map_or(1.0, |time| time.as_secs_f64()),
+        arguments.interval.as_secs_f64(),
+    );
+    for (option, value, least) in [
+        ("--time", seconds, SHORTEST_INTERVAL_S),
+        ("--warmup", warmup_s, 0.0),
+        ("--interval", interval_s, SHORTEST_INTERVAL_S),
+    ] {
+        if !(least..=LONGEST_S).contains(&value) {
+            wrong.push(format!("{option} is {value} s: {least} s to {LONGEST_S} s"));
+        }
+    }
+    let ports = arguments
+        .port
+        .map(|port| usize::from(port) + loads.len() - 1);
+    if arguments.port == Some(0) || ports.is_some_and(|last| last > usize::from(u16::MAX)) {
+        wrong.push(
+            "--port: 1 to 65535, and room behind it for each load beside the first".to_owned(),
+        );
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    Ok(ByHand {
+        hosts: [arguments.from.clone(), arguments.to.clone()],
+        loads,
+        port: arguments.port,
+        warmup_s,
+        seconds: limit.is_none().then_some(seconds),
+        interval_s,
+        bounds: arguments.bound.clone(),
+    })
+}
+
+/// The same load the other way round.
+fn turned(named: &NamedLoad) -> NamedLoad {
+    let mut turned = named.clone();
+    turned.load.direction = match named.load.direction {
+        Direction::AToB => Direction::BToA,
+        Direction::BToA => Direction::AToB,
+    };
+    turned
+}

@@ -1,0 +1,325 @@
+//! A load's options as they are typed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::{Args, Parser, ValueEnum};
+use wirecost_model::host::split_words;
+use wirecost_model::load::{
+    Direction, Fault, Load, NamedLoad, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
+};
+use wirecost_model::units::{parse_bytes, parse_rate, parse_seconds};
+
+/// What may be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// One writes, the other reads, as fast as it goes
+    TcpStream,
+    /// Both write and read at once on each connection
+    TcpBidirectional,
+    /// Requests and responses on connections that stay
+    TcpRr,
+    /// A connection for each request and response
+    TcpCrr,
+    /// Datagrams, as fast as it goes or at a rate
+    UdpStream,
+    /// Requests and responses in datagrams
+    UdpRr,
+    /// tcp-stream, with tcp-rr beside it
+    Mix,
+}
+
+impl Kind {
+    /// The workload that the options are about.
+    pub(super) const fn first(self) -> Workload {
+        match self {
+            Self::TcpStream | Self::Mix => Workload::TcpStream,
+            Self::TcpBidirectional => Workload::TcpBidirectional,
+            Self::TcpRr => Workload::TcpRr,
+            Self::TcpCrr => Workload::TcpCrr,
+            Self::UdpStream => Workload::UdpStream,
+            Self::UdpRr => Workload::UdpRr,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// From the first host to the second
+    Forward,
+    /// From the second host to the first
+    Reverse,
+    /// Both at the same time, as two loads
+    Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ends {
+    Send,
+    Receive,
+    Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// What every load may be told.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of the load")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct LoadOptions {
+    /// Connections or flows at once, 1 to 1024
+    #[arg(long, value_name = "NUMBER")]
+    streams: Option<u32>,
+    /// Bytes of a stream's message; of request/response, of both
+    #[arg(long, value_parser = small_size, value_name = "SIZE")]
+    message: Option<u32>,
+    /// Bytes of a request
+    #[arg(long, value_parser = small_size, value_name = "SIZE")]
+    request: Option<u32>,
+    /// Bytes of a response
+    #[arg(long, value_parser = small_size, value_name = "SIZE")]
+    response: Option<u32>,
+    /// Of each flow: 1gbit of a stream, 1000/s of requests
+    #[arg(long)]
+    rate: Option<String>,
+    /// Requests outstanding on a connection
+    #[arg(long, value_name = "NUMBER")]
+    depth: Option<u32>,
+    /// Time between a response and the next request
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    think_time: Option<Duration>,
+    /// How long a response in a datagram may take [default: 200ms]
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    reply_timeout: Option<Duration>,
+    /// Who sends or asks
+    #[arg(long, value_name = "WAY", conflicts_with = "reverse")]
+    direction: Option<Way>,
+    /// The second host sends or asks: --direction reverse
+    #[arg(long)]
+    reverse: bool,
+    /// Have each TCP write leave at once, or only full segments
+    #[arg(long, value_name = "SWITCH", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    nodelay: Option<Switch>,
+    /// TCP congestion control on both hosts [default: the kernel's]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Send and receive buffers of each socket [default: the kernel's]
+    #[arg(long, value_parser = small_size, value_name = "SIZE")]
+    socket_buffer: Option<u32>,
+    /// Threads at each end [default: what measured best]
+    #[arg(long, value_name = "NUMBER")]
+    threads: Option<u32>,
+    /// Ask again and again instead of sleeping: a core for each thread
+    #[arg(long)]
+    spin: bool,
+    /// Send TCP streams from pages that the kernel does not copy
+    #[arg(long)]
+    zero_copy: bool,
+    /// Have the receiving kernel throw a stream's data away uncopied
+    #[arg(long)]
+    discard: bool,
+    /// UDP segmentation offload of udp-stream
+    #[arg(long, value_name = "ENDS", num_args = 0..=1, require_equals = true, default_missing_value = "both")]
+    segmentation: Option<Ends>,
+    /// DSCP of every packet, 0 to 63
+    #[arg(long, value_name = "NUMBER")]
+    dscp: Option<u8>,
+}
+
+/// A load of `--beside`: what stands behind the two hosts.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true, name = "--beside")]
+struct Beside {
+    workload: Kind,
+    #[command(flatten)]
+    options: LoadOptions,
+}
+
+/// Reads the value of `--beside`.
+pub(super) fn beside(text: &str) -> Result<NamedLoad, String> {
+    let words = split_words(text).map_err(|_| "a quote is not closed".to_owned())?;
+    let beside = Beside::try_parse_from(words).map_err(|error| {
+        let text = error.render().to_string();
+        let line = text.lines().next().unwrap_or_default();
+        line.trim_start_matches("error: ").to_owned()
+    })?;
+    if beside.workload == Kind::Mix || beside.options.both_ways() {
+        return Err("one load, one way: repeat --beside for more".to_owned());
+    }
+    let load = beside.options.resolve(beside.workload.first());
+    load.map(NamedLoad::alone).map_err(|wrong| wrong.join("; "))
+}
+
+impl LoadOptions {
+    pub(super) fn both_ways(&self) -> bool {
+        self.direction == Some(Way::Both)
+    }
+
+    /// The load that they make of a workload; what has no meaning there, in words. What no load can have is
+    /// [`Load::faults`].
+    pub(super) fn resolve(&self, workload: Workload) -> Result<Load, Vec<String>> {
+        let mut load = Load::new(workload);
+        let mut wrong = Vec::new();
+        let asks = workload.is_request_response();
+        if !asks {
+            let odd = [
+                ("--request", self.request.is_some()),
+                ("--response", self.response.is_some()),
+            ];
+            for (option, _) in odd.into_iter().filter(|(_, given)| *given) {
+                wrong.push(format!(
+                    "{option}: {workload} has neither requests nor responses, but --message"
+                ));
+            }
+        }
+        load.request = self.request.or(self.message).unwrap_or(load.request);
+        if asks {
+            load.response = self.response.or(self.message).unwrap_or(load.response);
+        }
+        match self.rate.as_deref().map(|text| rate(text, workload)) {
+            Some(Ok(rate)) => load.rate = Some(rate),
+            Some(Err(words)) => wrong.push(format!("--rate: {words}")),
+            None => {}
+        }
+        if self.reverse || self.direction == Some(Way::Reverse) {
+            load.direction = Direction::BToA;
+        }
+        load.streams = self.streams.unwrap_or(load.streams);
+        load.depth = self.depth.unwrap_or(load.depth);
+        load.think_time = self.think_time.unwrap_or(load.think_time);
+        load.reply_timeout = self.reply_timeout.unwrap_or(load.reply_timeout);
+        load.nodelay = self
+            .nodelay
+            .map_or(load.nodelay, |switch| switch == Switch::On);
+        load.congestion.clone_from(&self.congestion);
+        load.socket_buffer = self.socket_buffer;
+        load.threads = self.threads;
+        load.dscp = self.dscp;
+        if self.spin {
+            load.waiting = Waiting::Spin;
+        }
+        if self.zero_copy {
+            load.sending = Sending::ZeroCopy;
+        }
+        if self.discard {
+            load.receiving = Receiving::Discard;
+        }
+        load.segmentation = Segmentation {
+            send: matches!(self.segmentation, Some(Ends::Send | Ends::Both)),
+            receive: matches!(self.segmentation, Some(Ends::Receive | Ends::Both)),
+        };
+        if wrong.is_empty() {
+            Ok(load)
+        } else {
+            Err(wrong)
+        }
+    }
+}
+
+fn rate(text: &str, workload: Workload) -> Result<Rate, String> {
+    if !workload.is_request_response() {
+        return parse_rate(text)
+            .map(Rate::BitsPerSecond)
+            .map_err(|error| error.to_string());
+    }
+    let number = text.strip_suffix("/s").unwrap_or(text).trim();
+    number
+        .parse()
+        .map(Rate::RequestsPerSecond)
+        .map_err(|_| format!("`{text}` is no number of requests per second: write 1000/s"))
+}
+
+/// A fault with the option that it is about, as it is typed.
+pub(super) fn fault(name: &str, fault: &Fault) -> String {
+    let option = match fault.option {
+        "discard_on_receive" => "discard".to_owned(),
+        "segmentation_offload" => "segmentation".to_owned(),
+        "limit" => "bytes or --transactions".to_owned(),
+        option => option.replace('_', "-"),
+    };
+    format!("{name}, --{option}: {}", fault.message)
+}
+
+/// Numbers what would have the same name: figures and errors call loads by their names.
+pub(super) fn name_apart(loads: &mut [NamedLoad]) {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for named in loads {
+        let times = seen.entry(named.name.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            named.name = format!("{}-{times}", named.name);
+        }
+    }
+}
+
+/// A duration: as plans write it, and microseconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let micro = text.strip_suffix("us").or(text.strip_suffix("µs"));
+    let seconds = match micro {
+        Some(number) => number.trim().parse::<f64>().ok().map(|number| number / 1e6),
+        None => parse_seconds(text).ok(),
+    };
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| format!("`{text}` is no duration: write 10s, 1.5s, 200ms, 500us or 2min"))
+}
+
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
+}
+
+fn small_size(text: &str) -> Result<u32, String> {
+    let size = size(text)?;
+    u32::try_from(size).map_err(|_| format!("`{text}` is too large: at most 4 GiB"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_down_to_microseconds() {
+        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2min"), Ok(Duration::from_mins(2)));
+        for wrong in ["", "us", "-1s", "1h", "soon"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_load_beside_is_read_like_the_command_itself() {
+        let load = beside("tcp-rr --streams 4 --rate 100/s --request 64")
+            .expect("a load")
+            .load;
+        assert_eq!((load.workload, load.streams), (Workload::TcpRr, 4));
+        assert_eq!(load.rate, Some(Rate::RequestsPerSecond(100.0)));
+        assert_eq!((load.request, load.response), (64, 1));
+        for (text, words) in [
+            ("tcp-rx", "'tcp-rx'"),
+            ("mix", "one load"),
+            ("tcp-rr --steams 4", "'--steams'"),
+            ("tcp-rr --rate 1gbit", "requests per second"),
+            ("udp-stream --request 5", "but --message"),
+            ("tcp-rr 'x", "quote"),
+        ] {
+            let error = beside(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn loads_of_one_name_are_told_apart() {
+        let load = || NamedLoad::alone(Load::new(Workload::TcpRr));
+        let mut loads = [load(), load(), load()];
+        name_apart(&mut loads);
+        assert_eq!(
+            loads.map(|named| named.name),
+            ["tcp-rr", "tcp-rr-2", "tcp-rr-3"]
+        );
+    }
+}

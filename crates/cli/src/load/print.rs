@@ -1,0 +1,336 @@
+//! A load by hand on the terminal: a line for each interval while it runs, then what came of it.
+
+use std::fmt::Write as _;
+
+use wirecost_model::end_window::ThreadWindow;
+use wirecost_model::host::HostAddress;
+use wirecost_model::load::Direction;
+use wirecost_model::units::format_bytes;
+use wirecost_run::by_hand::{
+    ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
+};
+
+use crate::arguments::Talk;
+use crate::screen::{say, wrap};
+
+/// More flows than this are told by their extremes.
+const FLOWS: usize = 16;
+
+/// What is told on standard error while it runs.
+pub(super) struct Watching<'a> {
+    asked: &'a ByHand,
+    quiet: bool,
+    /// As wide as the longest name.
+    width: usize,
+}
+
+impl<'a> Watching<'a> {
+    pub(super) fn new(asked: &'a ByHand, talk: Talk) -> Self {
+        let names = asked.loads.iter().map(|named| named.name.len());
+        Self {
+            asked,
+            quiet: talk.quiet,
+            width: names.max().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn show(&self, step: &Step<'_>) {
+        if self.quiet {
+            return;
+        }
+        match step {
+            Step::Reached { addresses, .. } => {
+                let [a, b] = &self.asked.hosts;
+                let place = |host: &HostAddress| host.place.to_string();
+                let [at_a, at_b] = addresses;
+                say(&format!(
+                    "a {} at {at_a}, b {} at {at_b}",
+                    place(a),
+                    place(b)
+                ));
+            }
+            Step::Began if self.asked.seconds.is_some() && self.asked.warmup_s > 0.0 => {
+                say(&format!("warming up for {} s", self.asked.warmup_s));
+            }
+            Step::Began => {}
+            Step::Interval(interval) => say(&self.lines(interval)),
+        }
+    }
+
+    fn lines(&self, interval: &Interval) -> String {
+        let mut lines = String::new();
+        for load in &interval.loads {
+            if !lines.is_empty() {
+                lines.push('\n');
+            }
+            let (end, name, width) = (interval.end_s, &load.name, self.width);
+            let _ = write!(lines, "{end:7.1} s  {name:width$}");
+            if let Some(gbps) = load.gbps {
+                let _ = write!(lines, "  {gbps:8.3} Gbit/s");
+            }
+            if let Some(back) = load.back_gbps {
+                let _ = write!(lines, ", back {back:8.3} Gbit/s");
+            }
+            if let Some(retransmits) = load.retransmits {
+                let _ = write!(lines, "  {retransmits} retransmits");
+            }
+            if let Some(per_s) = load.datagrams_per_s {
+                let _ = write!(lines, "  {per_s:9.0} datagrams/s");
+            }
+            if let Some(lost) = load.lost {
+                let _ = write!(lines, "  {lost} lost");
+            }
+            if let Some(per_s) = load.transactions_per_s {
+                let _ = write!(lines, "  {per_s:9.0} /s");
+            }
+            for (percentile, latency) in [("p50", load.p50_s), ("p99", load.p99_s)] {
+                if let Some(latency) = latency {
+                    let _ = write!(lines, "  {percentile} {}", time(latency));
+                }
+            }
+            if let Some(timeouts @ 1..) = load.timeouts {
+                let _ = write!(lines, "  {timeouts} without answer");
+            }
+        }
+        lines
+    }
+}
+
+/// What came of it, for people.
+pub(super) fn text(document: &Document, width: usize) -> String {
+    let mut text = String::new();
+    let [a, b] = &document.hosts;
+    let _ = write!(
+        text,
+        "a {} at {}, b {} at {}",
+        a.place, a.address, b.place, b.address
+    );
+    for load in &document.loads {
+        let _ = write!(text, "\n\n{}", heading(load));
+        lines(&mut text, load);
+    }
+    if let Some(cpu) = &document.cpu {
+        let _ = write!(text, "\n\nprocessors  {}", processors(cpu));
+    }
+    for note in &document.notes {
+        let note = wrap(&format!("note: {note}"), "  ", width);
+        let _ = write!(text, "\n{note}");
+    }
+    match document.outcome {
+        Outcome::Complete => {}
+        Outcome::Interrupted => text.push_str("\ninterrupted: this is what was counted until then"),
+        Outcome::Failed => text.push_str("\nfailed: this is what was counted until then"),
+    }
+    text
+}
+
+fn bytes(bytes: u32) -> String {
+    format_bytes(bytes.into())
+}
+
+fn heading(load: &LoadSaid) -> String {
+    let asked = &load.asked.load;
+    let way = match asked.direction {
+        Direction::AToB => "a to b",
+        Direction::BToA => "b to a",
+    };
+    let streams = asked.streams;
+    let flows = if streams == 1 { "flow" } else { "flows" };
+    let seconds = load.result.as_ref().map(|result| {
+        let seconds = if result.requests.is_some() {
+            result.client_seconds
+        } else {
+            result.seconds
+        };
+        format!(", {seconds:.2} s")
+    });
+    let sizes = if asked.workload.is_request_response() {
+        format!("{} and {}", bytes(asked.request), bytes(asked.response))
+    } else {
+        format!("messages of {}", bytes(asked.request))
+    };
+    let seconds = seconds.unwrap_or_default();
+    format!(
+        "{}  {way}, {streams} {flows}, {sizes}{seconds}",
+        load.asked.name
+    )
+}
+
+fn lines(text: &mut String, load: &LoadSaid) {
+    let Some(result) = &load.result else {
+        text.push_str("\n  nothing was counted to its end");
+        return;
+    };
+    if let Some(stream) = &load.stream {
+        let _ = write!(text, "\n  throughput  {:.3} Gbit/s", stream.gbps);
+        if let Some(back) = stream.back_gbps {
+            let _ = write!(text, ", back {back:.3} Gbit/s");
+        }
+        if let Some(retransmits) = stream.retransmits {
+            let _ = write!(text, ", {retransmits} retransmits");
+        }
+        if let Some(fairness) = stream.fairness.filter(|_| load.flows.len() > 1) {
+            let _ = write!(text, ", fairness {fairness:.4}");
+        }
+    }
+    if let (Some(rates), Some(counted)) = (&load.datagrams, &result.datagrams) {
+        let lost = rates
+            .lost_share
+            .map_or_else(String::new, |share| format!(" ({:.3} %)", share * 100.0));
+        let _ = write!(
+            text,
+            "\n  datagrams   {:.0}/s sent, {:.0}/s received, {} lost{lost}, {} reordered, {} duplicated, jitter {}",
+            rates.sent_per_s,
+            rates.received_per_s,
+            counted.lost,
+            counted.reordered,
+            counted.duplicated,
+            time(counted.jitter_s)
+        );
+    }
+    if let (Some(figures), Some(counted)) = (&load.requests, &result.requests) {
+        requests(text, figures);
+        if load.asked.load.workload.is_udp() {
+            let _ = write!(
+                text,
+                "\n  unanswered  {} requests, {} answers came too late",
+                counted.timeouts, counted.late
+            );
+        }
+    }
+    if let Some(counts) = &result.zero_copy {
+        let _ = write!(
+            text,
+            "\n  zero copy   {} sends, {} copied after all, {} fell back",
+            counts.sends, counts.copied, counts.fallbacks
+        );
+    }
+    flows(text, load);
+    for generator in &result.generator {
+        let threads = &generator.threads;
+        let busy: f64 = threads.iter().map(|thread| thread.busy).sum();
+        let waited: f64 = threads.iter().map(ThreadWindow::slept).sum();
+        let count = threads.len().max(1) as f64;
+        let _ = write!(
+            text,
+            "\n  {:10}  {} on {}: {busy:.2} cores, asleep {:.0} % of the time{}",
+            "generator",
+            generator.end.words(),
+            generator.host,
+            waited / count * 100.0,
+            if generator.bound {
+                ", generator-bound"
+            } else {
+                ""
+            }
+        );
+    }
+}
+
+fn requests(text: &mut String, figures: &Requests) {
+    let _ = write!(text, "\n  answered    {:.0} /s", figures.per_s);
+    if let Some(latency) = &figures.latency {
+        text.push_str("\n  latency   ");
+        for (percentile, seconds) in &latency.percentiles {
+            let _ = write!(text, "  {percentile} {}", time(*seconds));
+        }
+        let _ = write!(text, "  max {}", time(latency.max));
+    }
+    for within in &figures.within {
+        if let Some(share) = within.share {
+            let bound = time(within.bound_s);
+            let _ = write!(text, "\n  within      {bound}: {:.3} %", share * 100.0);
+        }
+    }
+}
+
+fn flows(text: &mut String, load: &LoadSaid) {
+    let count = load.flows.len();
+    if load.stream.is_none() && load.flows.iter().all(|flow| flow.rtt_us.is_none()) {
+        return;
+    }
+    let mut order: Vec<(usize, &FlowFigures)> = load.flows.iter().enumerate().collect();
+    if count > FLOWS {
+        // The slowest and the fastest; the document has all.
+        order.sort_by(|(_, one), (_, other)| one.gbps.total_cmp(&other.gbps));
+        let rest = order.split_off(FLOWS / 2);
+        order.extend(rest.into_iter().rev().take(FLOWS / 2).rev());
+    }
+    for (position, (number, flow)) in order.into_iter().enumerate() {
+        if count > FLOWS && position == FLOWS / 2 {
+            let _ = write!(
+                text,
+                "\n  ...         {} more flows between these",
+                count - FLOWS
+            );
+        }
+        let _ = write!(text, "\n  flow {number:<6} ");
+        if load.stream.is_some() {
+            let _ = write!(text, "{:8.3} Gbit/s", flow.gbps);
+            if flow.back_gbps > 0.0 {
+                let _ = write!(text, ", back {:8.3}", flow.back_gbps);
+            }
+        }
+        if let Some(retransmits) = flow.retransmits {
+            let _ = write!(text, "  {retransmits} retransmits");
+        }
+        if let (Some(rtt), Some(cwnd), Some(mss), Some(congestion)) =
+            (flow.rtt_us, flow.cwnd, flow.mss, &flow.congestion)
+        {
+            let rtt = time(f64::from(rtt) / 1e6);
+            let _ = write!(text, "  rtt {rtt}  cwnd {cwnd}  MSS {mss}  {congestion}");
+        }
+    }
+}
+
+fn processors(cpu: &Cpu) -> String {
+    let mut text = match cpu.b_cores {
+        Some(b) => format!("a {:.2} cores, b {b:.2} cores busy", cpu.a_cores),
+        None => format!(
+            "{:.2} cores busy, of the one machine that both are",
+            cpu.a_cores
+        ),
+    };
+    if let Some(percent) = cpu.percent_per_gbps {
+        let _ = write!(text, ": {percent:.1} % of a core per Gbit/s");
+    }
+    if let Some(us) = cpu.us_per_transaction {
+        let _ = write!(text, ": {us:.1} us of core time per transaction");
+    }
+    text
+}
+
+/// A short time for people: `71.2 us`, `1.25 ms`, `2.5 s`.
+fn time(seconds: f64) -> String {
+    let (number, unit) = match seconds {
+        ..1e-3 => (seconds * 1e6, "us"),
+        ..1.0 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    let digits = match number {
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{number:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_have_three_digits_and_their_unit() {
+        let cases = [
+            (0.0, "0.00 us"),
+            (7.125e-6, "7.12 us"),
+            (71.25e-6, "71.2 us"),
+            (0.012_5, "12.5 ms"),
+            (0.25, "250 ms"),
+            (2.5, "2.50 s"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(time(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Where an agent is started, as people write it: `netns:a`, `ssh:root@b=10.0.0.2`, `exec:docker exec -i c1`.
+//!
+//! `=ADDRESS` at the end is the address that measured packets go to and come from; without it, it is found out.
+
+mod error;
+mod parse;
+mod words;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::{HostAddressError, Problem};
+pub use words::{Unclosed, split_words};
+
+/// The forms, for help texts and errors.
+pub const FORMS: &str = "local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, each with =ADDRESS behind it \
+     to say which address the measured packets use";
+
+/// A host: where its agent is started, and the address of its data plane.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct HostAddress {
+    /// Where.
+    pub place: Place,
+    /// The address that measured packets go to and come from; `None` has it found out.
+    pub data: Option<IpAddr>,
+}
+
+/// Where an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// This machine, in the caller's own network namespace.
+    Local,
+    /// A named network namespace of this machine, as `ip netns` keeps them.
+    Netns(String),
+    /// Another machine, by the user's own ssh client.
+    Ssh(SshHost),
+    /// Whatever a command leads to.
+    Exec(CommandLine),
+}
+
+/// What is given to an ssh client. Host may be an alias of the user's own configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SshHost {
+    /// Whom to log in as, where the client is told.
+    pub user: Option<String>,
+    /// Name, alias or address; an IPv6 address without brackets.
+    pub host: String,
+    /// Port, where the client is told.
+    pub port: Option<u16>,
+}
+
+/// A command and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CommandLine {
+    /// As it was written.
+    pub text: String,
+    /// The program and its arguments: at least one, the first not empty.
+    pub words: Vec<String>,
+}
+
+/// As it is written.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => f.write_str("local"),
+            Self::Netns(name) => write!(f, "netns:{name}"),
+            Self::Ssh(ssh) => write!(f, "ssh:{ssh}"),
+            Self::Exec(command) => write!(f, "exec:{}", command.text),
+        }
+    }
+}
+
+/// As ssh's own URIs write it, without the scheme.
+impl fmt::Display for SshHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(user) = &self.user {
+            write!(f, "{user}@")?;
+        }
+        if self.host.contains(':') {
+            write!(f, "[{}]", self.host)?;
+        } else {
+            f.write_str(&self.host)?;
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+/// As it is written: it reads back as the same host.
+impl fmt::Display for HostAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.place.fmt(f)?;
+        self.data.map_or(Ok(()), |data| write!(f, "={data}"))
+    }
+}
+
+impl From<HostAddress> for String {
+    fn from(host: HostAddress) -> Self {
+        host.to_string()
+    }
+}
+
+impl TryFrom<String> for HostAddress {
+    type Error = HostAddressError;
+
+    fn try_from(text: String) -> Result<Self, HostAddressError> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What is wrong with a host's address, where, and what to write instead.
+
+use std::fmt;
+
+use super::FORMS;
+
+/// A text that is no host's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostAddressError {
+    /// The character at which it is wrong, from 1.
+    pub at: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What is wrong with a host's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// Nothing is there.
+    Empty,
+    /// An address where a place should be; hosts without an agent have one.
+    NoPlace,
+    /// No place begins like this.
+    UnknownPlace {
+        /// What stands there.
+        found: String,
+        /// What was perhaps meant.
+        meant: Option<&'static str>,
+    },
+    /// Something stands behind `local`.
+    LocalTakesNothing,
+    /// `netns:` without a name.
+    NoNetnsName,
+    /// A name that no namespace has.
+    NetnsName,
+    /// `ssh:` without a host.
+    NoSshHost,
+    /// Nothing before the `@`.
+    NoSshUser,
+    /// A character that no ssh host or user has, or a leading `-`, which ssh would take for an option.
+    SshCharacter(char),
+    /// An IPv6 address, or more than one port.
+    SshColons,
+    /// A bracket without its other half.
+    SshBracket,
+    /// Something behind the `]` that is no port.
+    SshAfterBracket,
+    /// Not 1 to 65535.
+    SshPort(String),
+    /// `exec:` without a command.
+    NoCommand,
+    /// A quote that is not closed.
+    UnclosedQuote(char),
+    /// A backslash with nothing behind it.
+    TrailingBackslash,
+    /// What stands behind the `=` is no address.
+    NoAddress(String),
+    /// An address that no host has for its own.
+    NotAHosts(std::net::IpAddr),
+    /// A link-local address means another link on each host.
+    LinkLocal(std::net::IpAddr),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "there is no host: write {FORMS}"),
+            Self::NoPlace => write!(
+                f,
+                "an address alone does not say how to reach an agent there: write ssh: before it, or one of {FORMS}"
+            ),
+            Self::UnknownPlace { found, meant } => {
+                if let Some(meant) = meant {
+                    write!(f, "`{found}` is no kind of host, did you mean `{meant}`? Write {FORMS}")
+                } else {
+                    write!(f, "`{found}` is no kind of host: write {FORMS}")
+                }
+            }
+            Self::LocalTakesNothing => f.write_str(
+                "`local` is this machine and takes nothing but =ADDRESS; a namespace of it is netns:NAME",
+            ),
+            Self::NoNetnsName => f.write_str("netns: needs the name of a namespace, as `ip netns list` shows it"),
+            Self::NetnsName => f.write_str(
+                "this is not the name of a namespace: write it as `ip netns list` shows it, without a path",
+            ),
+            Self::NoSshHost => f.write_str("ssh: needs a host: write ssh:[USER@]HOST[:PORT]"),
+            Self::NoSshUser => f.write_str("there is no user before the @: leave the @ out, or name one"),
+            Self::SshCharacter('-') => f.write_str("neither host nor user may begin with `-`, which ssh takes for an option"),
+            Self::SshCharacter(found) => write!(
+                f,
+                "{found:?} can stand in neither a host's nor a user's name: write ssh:[USER@]HOST[:PORT], and options \
+                 of ssh into its own configuration (man ssh_config)"
+            ),
+            Self::SshColons => f.write_str(
+                "more than one colon: write an IPv6 address in brackets, such as ssh:[fd00::1] or ssh:[fd00::1]:22",
+            ),
+            Self::SshBracket => f.write_str("brackets hold an IPv6 address, such as ssh:[fd00::1]:22"),
+            Self::SshAfterBracket => f.write_str("only :PORT may stand behind the ]"),
+            Self::SshPort(found) => write!(f, "`{found}` is no port: write a number from 1 to 65535"),
+            Self::NoCommand => f.write_str(
+                "exec: needs a command whose standard input and output lead to the host, such as exec:docker exec -i NAME",
+            ),
+            Self::UnclosedQuote(quote) => write!(f, "the quote {quote} is not closed"),
+            Self::TrailingBackslash => f.write_str("nothing stands behind the backslash"),
+            Self::NoAddress(found) => write!(
+                f,
+                "`{found}` is no IP address: write one of the host's own behind the =, such as 10.0.0.1 or fd00::1"
+            ),
+            Self::NotAHosts(found) => write!(
+                f,
+                "{found} is nobody's own address: write one that the host has on a device, such as 10.0.0.1"
+            ),
+            Self::LinkLocal(found) => write!(
+                f,
+                "{found} is link-local and says nothing without a device: write another address of the host"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for HostAddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at character {}: {}", self.at, self.problem)
+    }
+}
+
+impl std::error::Error for HostAddressError {}

@@ -1,0 +1,206 @@
+//! Text -> host.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use super::{
+    CommandLine, HostAddress, HostAddressError, Place, Problem, SshHost, Unclosed, split_words,
+};
+
+/// What places begin with, and what people write instead.
+const KINDS: &[(&str, &[&str])] = &[
+    (
+        "local",
+        &["localhost", "here", "self", "lo", "loca", "locale"],
+    ),
+    ("netns:", &["ns", "netn", "nets", "net", "namespace"]),
+    ("ssh:", &["shh", "ssh2", "sh"]),
+    ("exec:", &["cmd", "command", "run", "exe"]),
+];
+
+/// A problem at a byte of the text.
+type Found<T> = Result<T, (usize, Problem)>;
+
+impl FromStr for HostAddress {
+    type Err = HostAddressError;
+
+    fn from_str(text: &str) -> Result<Self, HostAddressError> {
+        parse(text).map_err(|(byte, problem)| HostAddressError {
+            at: text[..byte].chars().count() + 1,
+            problem,
+        })
+    }
+}
+
+fn parse(text: &str) -> Found<HostAddress> {
+    if text.trim().is_empty() {
+        return Err((0, Problem::Empty));
+    }
+    if let Some(command) = text.strip_prefix("exec:") {
+        return exec(command, "exec:".len());
+    }
+    let (place, data) = match text.split_once('=') {
+        None => (text, None),
+        Some((place, address)) => (place, Some(own_address(address, place.len() + 1)?)),
+    };
+    let place = if let Some(name) = place.strip_prefix("netns:") {
+        netns(name, "netns:".len())?
+    } else if let Some(host) = place.strip_prefix("ssh:") {
+        Place::Ssh(ssh(host, "ssh:".len())?)
+    } else if place == "local" {
+        Place::Local
+    } else {
+        return Err(unknown(place));
+    };
+    Ok(HostAddress { place, data })
+}
+
+fn unknown(place: &str) -> (usize, Problem) {
+    if place.starts_with("local:") {
+        return ("local".len(), Problem::LocalTakesNothing);
+    }
+    if place.parse::<IpAddr>().is_ok() {
+        return (0, Problem::NoPlace);
+    }
+    let found = match place.split_once(':') {
+        Some((kind, _)) => format!("{kind}:"),
+        None => place.to_owned(),
+    };
+    let bare = found.trim_end_matches(':').to_ascii_lowercase();
+    let meant = KINDS
+        .iter()
+        .find(|(kind, others)| {
+            kind.trim_end_matches(':') == bare || others.contains(&bare.as_str())
+        })
+        .map(|(kind, _)| *kind);
+    (0, Problem::UnknownPlace { found, meant })
+}
+
+/// The address behind the `=`; `at` is its byte.
+fn own_address(text: &str, at: usize) -> Found<IpAddr> {
+    let Some(address) = ip(text) else {
+        return Err((at, Problem::NoAddress(text.to_owned())));
+    };
+    let link_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    let nobodys = address.is_unspecified()
+        || address.is_multicast()
+        || matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    if nobodys {
+        Err((at, Problem::NotAHosts(address)))
+    } else if link_local {
+        Err((at, Problem::LinkLocal(address)))
+    } else {
+        Ok(address)
+    }
+}
+
+/// An address, an IPv6 one with or without brackets; one that maps an IPv4 address is that.
+fn ip(text: &str) -> Option<IpAddr> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let address = match bare {
+        Some(inside) => IpAddr::V6(inside.parse().ok()?),
+        None => text.parse().ok()?,
+    };
+    Some(address.to_canonical())
+}
+
+fn netns(name: &str, at: usize) -> Found<Place> {
+    if name.is_empty() {
+        return Err((at, Problem::NoNetnsName));
+    }
+    // ip-netns(8) keeps them as files of one directory.
+    let wrong = |c: char| c == '/' || c.is_whitespace() || c.is_control();
+    if name == "." || name == ".." {
+        return Err((at, Problem::NetnsName));
+    }
+    match name.find(wrong) {
+        Some(byte) => Err((at + byte, Problem::NetnsName)),
+        None => Ok(Place::Netns(name.to_owned())),
+    }
+}
+
+fn ssh(text: &str, at: usize) -> Found<SshHost> {
+    let (user, host, at) = match text.rsplit_once('@') {
+        None => (None, text, at),
+        Some(("", _)) => return Err((at, Problem::NoSshUser)),
+        Some((user, host)) => (Some(user), host, at + user.len() + 1),
+    };
+    if let Some(user) = user {
+        named(user, at - user.len() - 1)?;
+    }
+    let (host, port, port_at) = if let Some(inside) = host.strip_prefix('[') {
+        let Some((address, rest)) = inside.split_once(']') else {
+            return Err((at, Problem::SshBracket));
+        };
+        if address.parse::<std::net::Ipv6Addr>().is_err() {
+            return Err((at + 1, Problem::SshBracket));
+        }
+        let behind = at + address.len() + 2;
+        match rest.strip_prefix(':') {
+            Some(port) => (address, Some(port), behind + 1),
+            None if rest.is_empty() => (address, None, behind),
+            None => return Err((behind, Problem::SshAfterBracket)),
+        }
+    } else {
+        match host.split_once(':') {
+            None => (host, None, at),
+            Some((_, port)) if port.contains(':') => return Err((at, Problem::SshColons)),
+            Some((host, port)) => (host, Some(port), at + host.len() + 1),
+        }
+    };
+    if host.is_empty() {
+        return Err((at, Problem::NoSshHost));
+    }
+    if !host.contains(':') {
+        named(host, at)?;
+    }
+    let port = port.map(|text| match text.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err((port_at, Problem::SshPort(text.to_owned()))),
+    });
+    Ok(SshHost {
+        user: user.map(str::to_owned),
+        host: host.to_owned(),
+        port: port.transpose()?,
+    })
+}
+
+/// Names reach the command line of ssh, and perhaps a shell of the user's `ProxyCommand`: only what names are made of.
+fn named(name: &str, at: usize) -> Found<()> {
+    if name.starts_with('-') {
+        return Err((at, Problem::SshCharacter('-')));
+    }
+    let plain = |c: char| c.is_alphanumeric() || "._-%+~@".contains(c);
+    match name.char_indices().find(|(_, c)| !plain(*c)) {
+        Some((byte, found)) => Err((at + byte, Problem::SshCharacter(found))),
+        None => Ok(()),
+    }
+}
+
+/// A command may hold any number of `=`: the address is what stands behind the last one, where that is an address.
+fn exec(text: &str, at: usize) -> Found<HostAddress> {
+    let (command, data) = match text.rsplit_once('=') {
+        Some((command, address)) if ip(address).is_some() => {
+            let data = own_address(address, at + command.len() + 1)?;
+            (command, Some(data))
+        }
+        _ => (text, None),
+    };
+    let words = split_words(command).map_err(|unclosed| match unclosed {
+        Unclosed::Quote(quote, byte) => (at + byte, Problem::UnclosedQuote(quote)),
+        Unclosed::Backslash(byte) => (at + byte, Problem::TrailingBackslash),
+    })?;
+    if words.first().is_none_or(String::is_empty) {
+        return Err((at, Problem::NoCommand));
+    }
+    let text = command.trim_start().to_owned();
+    Ok(HostAddress {
+        place: Place::Exec(CommandLine { text, words }),
+        data,
+    })
+}

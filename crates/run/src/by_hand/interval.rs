@@ -1,0 +1,255 @@
+//! Parts as agents tell them, put together to the intervals that were asked for.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use wirecost_agent::protocol::{Part, PartOfEnd};
+use wirecost_model::end_window::End;
+use wirecost_model::latency::Latency;
+use wirecost_model::load::{NamedLoad, Workload};
+
+/// An interval closes when this little is left of it: a timer is never exact.
+const SLACK: f64 = 0.02;
+
+/// What every load did in one interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Interval {
+    /// Seconds since counting began, at its end.
+    pub end_s: f64,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// Each load, in the order in which they were asked for.
+    pub loads: Vec<LoadInterval>,
+}
+
+/// What one load did in one interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoadInterval {
+    /// Its name.
+    pub name: String,
+    /// What it runs.
+    pub workload: Workload,
+    /// Of a stream: what the server's application read, Gbit/s.
+    pub gbps: Option<f64>,
+    /// Where both ends send: what the client's application read, Gbit/s.
+    pub back_gbps: Option<f64>,
+    /// Of a TCP stream: segments sent again, by either end.
+    pub retransmits: Option<u64>,
+    /// Of datagrams: received per second.
+    pub datagrams_per_s: Option<f64>,
+    /// Of datagrams: lost. Negative where some came that had counted as lost.
+    pub lost: Option<i64>,
+    /// Of requests: answered in time per second.
+    pub transactions_per_s: Option<f64>,
+    /// Median latency, seconds.
+    pub p50_s: Option<f64>,
+    /// The latency that 99 % did not exceed, seconds.
+    pub p99_s: Option<f64>,
+    /// Over UDP: requests given up.
+    pub timeouts: Option<u64>,
+}
+
+/// One end of a load since the interval began.
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    seconds: f64,
+    read_bytes: u64,
+    received: u64,
+    lost: i64,
+    retransmits: u64,
+    timeouts: u64,
+    latency: Latency,
+}
+
+impl Sum {
+    fn add(&mut self, part: &PartOfEnd) {
+        self.seconds += part.seconds;
+        self.read_bytes += part.counts.read_bytes;
+        self.received += part.counts.received;
+        self.lost += part.lost;
+        self.retransmits += part.retransmits;
+        self.timeouts += part.counts.timeouts;
+        self.latency.merge(&part.latency);
+    }
+
+    fn gbps(&self) -> f64 {
+        self.per_second(self.read_bytes) * 8.0 / 1e9
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        if self.seconds > 0.0 {
+            count as f64 / self.seconds
+        } else {
+            0.0
+        }
+    }
+}
+
+/// One load since the interval began.
+#[derive(Debug, Clone)]
+struct Running {
+    name: String,
+    workload: Workload,
+    client: Sum,
+    server: Sum,
+}
+
+impl Running {
+    fn interval(&self) -> LoadInterval {
+        let Self { client, server, .. } = self;
+        let workload = self.workload;
+        let requests = workload.is_request_response();
+        let datagrams = workload == Workload::UdpStream;
+        let latency = |percent| {
+            let latency = requests.then(|| client.latency.percentile(percent));
+            latency.flatten().map(|time| time.as_secs_f64())
+        };
+        LoadInterval {
+            name: self.name.clone(),
+            workload,
+            gbps: (!requests).then(|| server.gbps()),
+            back_gbps: (workload == Workload::TcpBidirectional).then(|| client.gbps()),
+            retransmits: workload
+                .is_tcp_stream()
+                .then_some(client.retransmits + server.retransmits),
+            datagrams_per_s: datagrams.then(|| server.per_second(server.received)),
+            lost: datagrams.then_some(server.lost),
+            transactions_per_s: requests.then(|| client.per_second(client.received)),
+            p50_s: latency(50.0),
+            p99_s: latency(99.0),
+            timeouts: (workload == Workload::UdpRr).then_some(client.timeouts),
+        }
+    }
+
+    fn clear(&mut self) {
+        (self.client, self.server) = (Sum::default(), Sum::default());
+    }
+}
+
+/// Parts on their way to intervals.
+#[derive(Debug)]
+pub(super) struct Parts {
+    wanted_s: f64,
+    running: Vec<Running>,
+    /// Seconds since counting began, at the end of the last interval, and since then.
+    end_s: f64,
+    since_s: f64,
+    intervals: Vec<Interval>,
+}
+
+impl Parts {
+    pub(super) fn new(loads: &[NamedLoad], wanted_s: f64) -> Self {
+        let running = loads.iter().map(|named| Running {
+            name: named.name.clone(),
+            workload: named.load.workload,
+            client: Sum::default(),
+            server: Sum::default(),
+        });
+        Self {
+            wanted_s,
+            running: running.collect(),
+            end_s: 0.0,
+            since_s: 0.0,
+            intervals: Vec::new(),
+        }
+    }
+
+    /// How long until the interval is over; never nothing.
+    pub(super) fn left_of_interval(&self) -> Duration {
+        Duration::from_secs_f64((self.wanted_s - self.since_s).max(1e-3))
+    }
+
+    /// Adds what every host told of one part; the interval that it ends.
+    pub(super) fn add(&mut self, parts: &[Part]) -> Option<Interval> {
+        self.add_quietly(parts);
+        let slack = SLACK * self.wanted_s;
+        (self.since_s >= self.wanted_s - slack).then(|| self.close())
+    }
+
+    /// Likewise, without ending an interval.
+    pub(super) fn add_quietly(&mut self, parts: &[Part]) {
+        let mut longest = 0.0f64;
+        for end in parts.iter().flat_map(|part| &part.ends) {
+            longest = longest.max(end.seconds);
+            let of_load = |running: &&mut Running| running.name == end.name;
+            if let Some(running) = self.running.iter_mut().find(of_load) {
+                match end.end {
+                    End::Client => running.client.add(end),
+                    End::Server => running.server.add(end),
+                }
+            }
+        }
+        self.since_s += longest;
+    }
+
+    /// What is left over at the end, where it is long enough to say anything.
+    pub(super) fn rest(&mut self) -> Option<Interval> {
+        (self.since_s > SLACK * self.wanted_s).then(|| self.close())
+    }
+
+    pub(super) fn into_intervals(self) -> Vec<Interval> {
+        self.intervals
+    }
+
+    fn close(&mut self) -> Interval {
+        let seconds = std::mem::take(&mut self.since_s);
+        self.end_s += seconds;
+        let interval = Interval {
+            end_s: self.end_s,
+            seconds,
+            loads: self.running.iter().map(Running::interval).collect(),
+        };
+        self.running.iter_mut().for_each(Running::clear);
+        self.intervals.push(interval.clone());
+        interval
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_agent::protocol::Place;
+    use wirecost_model::end_window::Counts;
+    use wirecost_model::load::Load;
+
+    use super::*;
+
+    fn part(end: End, seconds: f64, read_bytes: u64) -> Part {
+        let end = PartOfEnd {
+            name: "tcp-stream".to_owned(),
+            place: Place::Host,
+            end,
+            seconds,
+            counts: Counts {
+                read_bytes,
+                ..Counts::default()
+            },
+            lost: 0,
+            retransmits: 2,
+            latency: Latency::default(),
+        };
+        Part {
+            over: false,
+            ends: vec![end],
+        }
+    }
+
+    #[test]
+    fn parts_make_intervals_and_nothing_between_them_is_lost() {
+        let load = NamedLoad::alone(Load::new(Workload::TcpStream));
+        let mut parts = Parts::new(&[load], 1.0);
+        let both = |bytes| [part(End::Client, 0.5, 0), part(End::Server, 0.5, bytes)];
+        assert_eq!(parts.add(&both(1_000_000_000)), None);
+        let interval = parts.add(&both(0)).expect("a second");
+        assert!((interval.end_s - 1.0).abs() < 1e-9);
+        let load = &interval.loads[0];
+        assert_eq!((load.gbps, load.retransmits), (Some(8.0), Some(8)));
+        assert_eq!(load.transactions_per_s, None);
+
+        assert_eq!(parts.add(&both(125_000_000)), None);
+        let rest = parts.rest().expect("half a second");
+        assert!((rest.end_s - 1.5).abs() < 1e-9 && (rest.seconds - 0.5).abs() < 1e-9);
+        assert_eq!(rest.loads[0].gbps, Some(2.0));
+        assert_eq!(parts.rest(), None);
+        assert_eq!(parts.into_intervals().len(), 2);
+    }
+}

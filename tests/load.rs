@@ -1,0 +1,607 @@
+//! `wirecost load`: every workload between hosts of every kind, and every way in which that may end.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+mod pair;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Ended, Place, Running, alone, is_root, run, signal, succeeds, wait_for, wirecost};
+use nix::sys::signal::Signal;
+use pair::{Pair, ip};
+use serde_json::{Value, json};
+
+/// Short, and long enough for two intervals.
+const SHORT: [&str; 6] = ["--time", "0.5s", "--warmup", "0.1s", "--interval", "0.2s"];
+
+fn load<'a>(from: &'a str, to: &'a str, more: &[&'a str]) -> Command {
+    let arguments = ["load", from, to].into_iter().chain(more.iter().copied());
+    wirecost(arguments)
+}
+
+fn netns(name: &str) -> String {
+    format!("netns:{name}")
+}
+
+/// Waits until a running load has told so many intervals.
+fn until_told(running: &mut Running, intervals: usize) {
+    wait_for("intervals", || {
+        let told = running.told();
+        let lines = told.lines().filter(|line| line.contains("Gbit/s"));
+        (lines.count() >= intervals).then_some(())
+    });
+}
+
+#[track_caller]
+fn nothing_is_left(running: &Running) {
+    wait_for("the agents to be gone", || {
+        running.agents().is_empty().then_some(())
+    });
+}
+
+#[track_caller]
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value}"))
+}
+
+#[test]
+fn every_workload_runs_between_two_namespaces_and_has_its_figures() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("each");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    for (workload, figures) in [
+        ("tcp-stream", "/stream/gbps"),
+        ("tcp-bidirectional", "/stream/back_gbps"),
+        ("tcp-rr", "/requests/per_s"),
+        ("tcp-crr", "/requests/latency/max"),
+        ("udp-stream", "/datagrams/received_per_s"),
+        ("udp-rr", "/requests/per_s"),
+    ] {
+        let mut command = load(&a, &b, &[workload, "--json", "--bound", "500us"]);
+        let ended = run(command.args(SHORT));
+        ended.expect_code(0);
+        let document = ended.document();
+        assert_eq!(document["outcome"], "complete", "{workload}");
+        assert_eq!(document["hosts"][0]["address"], "10.77.0.1");
+        assert_eq!(document["hosts"][1]["place"], b.as_str());
+        assert_eq!(document["one_machine"], true);
+        let load = &document["loads"][0];
+        assert_eq!(load["load"]["workload"], workload);
+        let figure = load.pointer(figures).unwrap_or(&Value::Null);
+        assert!(number(figure) > 0.0, "{workload}: {load:#}");
+        let asks = load["requests"].is_object();
+        assert_eq!(asks, workload.ends_with("rr"), "{workload}");
+        if asks {
+            let share = number(&load["requests"]["within"][0]["share"]);
+            assert!((0.0..=1.0).contains(&share), "{share}");
+        }
+        let cpu = &document["cpu"];
+        assert!(number(&cpu["a_cores"]) > 0.0 && cpu["b_cores"].is_null());
+        let of_work = ["percent_per_gbps", "us_per_transaction"][usize::from(asks)];
+        assert!(number(&cpu[of_work]) > 0.0, "{workload}: {cpu}");
+        let intervals = document["intervals"].as_array().expect("a list");
+        assert!(intervals.len() >= 2, "{workload}: {intervals:?}");
+        let told = ended.stderr.lines().filter(|line| line.contains(workload));
+        assert_eq!(told.count(), intervals.len(), "{workload}: {ended:#?}");
+    }
+}
+
+#[test]
+fn loads_run_beside_each_other_and_both_ways() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("mix");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let beside = ["--beside", "tcp-rr --rate 100/s --streams 2", "--json"];
+    let both = ["tcp-stream", "--direction", "both", "--streams", "2"];
+    let ended = run(load(&a, &b, &both).args(beside).args(SHORT));
+    ended.expect_code(0);
+    let document = ended.document();
+    let figures = |at: usize| {
+        let load = &document["loads"][at];
+        let direction = load["load"]["direction"].as_str().expect("a way");
+        (load["name"].as_str().expect("a name"), direction)
+    };
+    assert_eq!(figures(0), ("tcp-stream", "a-to-b"));
+    assert_eq!(figures(1), ("tcp-stream-2", "b-to-a"));
+    assert_eq!(figures(2), ("tcp-rr", "a-to-b"));
+    for at in [0, 1] {
+        assert!(number(&document["loads"][at]["stream"]["gbps"]) > 0.0);
+    }
+    let per_s = number(&document["loads"][2]["requests"]["per_s"]);
+    assert!(
+        (100.0..300.0).contains(&per_s),
+        "200 a second were asked for: {per_s}"
+    );
+    // What the time was for cannot be told.
+    assert_eq!(document["cpu"]["percent_per_gbps"], Value::Null);
+
+    let ended = run(load(&a, &b, &["mix", "--reverse"]).args(SHORT));
+    ended.expect_code(0);
+    for words in [
+        "tcp-stream  b to a",
+        "tcp-rr  a to b",
+        "latency",
+        "generator",
+        "processors",
+    ] {
+        assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_load_of_so_many_bytes_or_transactions_is_exactly_that() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("limit");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    for (arguments, figure) in [
+        (["tcp-stream", "--bytes", "64MiB"], "/result/stream/bytes"),
+        (
+            ["tcp-rr", "--transactions", "500"],
+            "/result/requests/transactions",
+        ),
+        (
+            ["udp-stream", "--transactions", "200"],
+            "/result/datagrams/sent",
+        ),
+    ] {
+        let ended = run(load(&a, &b, &arguments).args(["--streams", "2", "--json"]));
+        ended.expect_code(0);
+        let load = &ended.document()["loads"][0];
+        let expected = [json!(67_108_864), json!(500), json!(200)];
+        let counted = load.pointer(figure).unwrap_or(&Value::Null);
+        assert!(expected.contains(counted), "{arguments:?}: {counted}");
+    }
+}
+
+/// An ssh client that drops its options, notes what it was given, and leads into a namespace as sshd would: through
+/// the user's shell.
+fn fake_ssh(place: &Path) -> (String, std::path::PathBuf) {
+    let (directory, log) = (place.join("bin"), place.join("ssh.log"));
+    fs::create_dir(&directory).expect("directory");
+    let script = format!(
+        "#!/bin/sh\n\
+         echo \"$*\" >>'{}'\n\
+         while [ \"$1\" != -- ]; do shift; done\n\
+         host=${{2#*@}}; shift 2\n\
+         [ \"$host\" != nowhere ] || {{ echo 'ssh: connect to host nowhere port 22: Connection refused' >&2; exit 255; }}\n\
+         echo 'Have a lot of fun...'\n\
+         exec ip netns exec \"$host\" sh -c \"$*\"\n",
+        log.display()
+    );
+    let ssh = directory.join("ssh");
+    fs::write(&ssh, script).expect("script");
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("mode");
+    let path = std::env::var("PATH").expect("PATH");
+    (format!("{}:{path}", directory.display()), log)
+}
+
+#[test]
+fn hosts_behind_ssh_and_behind_a_command_are_loaded_like_any_other() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let (pair, place) = (Pair::new("ssh"), Place::new());
+    let (path, log) = fake_ssh(place.path());
+    let (ssh, exec) = (
+        format!("ssh:root@{}:2222", pair.a),
+        format!("exec:ip netns exec {}=fd77::2", pair.b),
+    );
+    let mut command = load(&ssh, &exec, &["tcp-rr", "--json"]);
+    let mut running = Running::start(command.args(SHORT).env("PATH", &path));
+    let ended = running.wait();
+    ended.expect_code(0);
+    let document = ended.document();
+    assert_eq!(document["hosts"][0]["address"], "fd77::1");
+    assert_eq!(document["hosts"][0]["place"], ssh.as_str());
+    assert!(number(&document["loads"][0]["requests"]["per_s"]) > 0.0);
+    nothing_is_left(&running);
+    let given = fs::read_to_string(&log).expect("what ssh was given");
+    let destination = format!("-p 2222 -- root@{} sh", pair.a);
+    for words in [
+        "BatchMode=yes",
+        "ConnectTimeout=",
+        "ControlMaster=no",
+        &destination,
+    ] {
+        assert!(given.contains(words), "{words}: {given}");
+    }
+
+    let nowhere = load("ssh:nowhere", &exec, &[]).env("PATH", &path).output();
+    let nowhere = nowhere.expect("the program");
+    assert_eq!(nowhere.status.code(), Some(3));
+    let words = String::from_utf8_lossy(&nowhere.stderr);
+    assert!(
+        words.contains("host ssh:nowhere") && words.contains("Connection refused"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_stray_connection_is_dropped_and_told() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("stray");
+    let mut command = load(
+        &netns(&pair.a),
+        &netns(&pair.b),
+        &["--port", "7801", "--json"],
+    );
+    let arguments = ["--time", "3s", "--warmup", "0s", "--interval", "0.2s"];
+    let mut running = Running::start(command.args(arguments));
+    until_told(&mut running, 1);
+    for _ in 0..3 {
+        let knock =
+            "exec 3<>/dev/tcp/10.77.0.2/7801; head -c 100 /dev/zero >&3; cat <&3 >/dev/null";
+        let mut stray = Command::new("ip");
+        succeeds(stray.args(["netns", "exec", &pair.a, "bash", "-c", knock]));
+    }
+    let ended = running.wait();
+    ended.expect_code(0);
+    let document = ended.document();
+    assert_eq!(document["loads"][0]["result"]["strays"], 3);
+    let notes = document["notes"].to_string();
+    assert!(
+        notes.contains("3 connections or datagrams of others"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn an_interrupt_ends_the_load_and_prints_what_there_is() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("stop");
+    let arguments = [
+        "--time",
+        "10min",
+        "--warmup",
+        "0.1s",
+        "--interval",
+        "0.2s",
+        "--json",
+    ];
+    let mut command = load(&netns(&pair.a), &netns(&pair.b), &arguments);
+    let mut running = Running::start(&mut command);
+    until_told(&mut running, 2);
+    assert!(running.signal(Signal::SIGINT));
+    let ended = running.wait();
+    ended.expect_code(3);
+    let document = ended.document();
+    assert_eq!(document["outcome"], "interrupted");
+    assert!(number(&document["loads"][0]["stream"]["gbps"]) > 0.0);
+    nothing_is_left(&running);
+}
+
+#[test]
+fn a_killed_controller_takes_its_agents_along() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("kill");
+    let exec = format!("exec:ip netns exec {}", pair.b);
+    let mut command = load(&netns(&pair.a), &exec, &["--time", "10min"]);
+    let mut running = Running::start(command.args(["--warmup", "0s", "--interval", "0.2s"]));
+    until_told(&mut running, 1);
+    assert!(running.signal(Signal::SIGKILL));
+    running.wait();
+    wait_for("every process in the namespaces to be gone", || {
+        [&pair.a, &pair.b]
+            .iter()
+            .all(|netns| {
+                let inside = run(Command::new("ip").args(["netns", "pids", netns]));
+                inside.stdout.trim().is_empty()
+            })
+            .then_some(())
+    });
+}
+
+#[test]
+fn a_vanished_agent_ends_the_load_with_its_name_and_what_there_is() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("gone");
+    let arguments = [
+        "--time",
+        "10min",
+        "--warmup",
+        "0.1s",
+        "--interval",
+        "0.2s",
+        "--json",
+    ];
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let mut running = Running::start(&mut load(&a, &b, &arguments));
+    until_told(&mut running, 2);
+    let agents = running.agents();
+    let victim = agents
+        .iter()
+        .find(|agent| agent.host == b)
+        .expect("an agent");
+    signal(victim.pid, Signal::SIGKILL);
+    let ended = running.wait();
+    ended.expect_code(3);
+    let words = format!("the agent of host {b} ended while");
+    assert!(ended.stderr.contains(&words), "{ended:#?}");
+    let document = ended.document();
+    assert_eq!(document["outcome"], "failed");
+    assert!(document["reason"].as_str().expect("words").contains(&words));
+    assert!(document["intervals"].as_array().expect("a list").len() >= 2);
+    nothing_is_left(&running);
+}
+
+#[test]
+fn a_path_that_breaks_ends_the_load_with_the_flow() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("cut");
+    let arguments = [
+        "--time",
+        "10min",
+        "--warmup",
+        "0.1s",
+        "--interval",
+        "0.2s",
+        "--json",
+    ];
+    let mut running = Running::start(&mut load(&netns(&pair.a), &netns(&pair.b), &arguments));
+    until_told(&mut running, 2);
+    ip(&["-n", &pair.b, "link", "set", "eth0", "down"]);
+    let ended = running.wait();
+    ended.expect_code(3);
+    let document = ended.document();
+    let reason = document["reason"].as_str().expect("words");
+    assert!(
+        reason.contains("tcp-stream") && reason.contains("flow 0"),
+        "{reason}"
+    );
+    assert!(ended.stderr.contains(reason), "{ended:#?}");
+    nothing_is_left(&running);
+}
+
+#[test]
+fn a_thousand_and_twenty_four_streams_run() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("many");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let many = ["--streams", "1024", "--time", "1s", "--warmup", "0.2s"];
+    let ended = run(&mut load(&a, &b, &[&many[..], &["--json"]].concat()));
+    ended.expect_code(0);
+    let document = ended.document();
+    let flows = document["loads"][0]["flows"].as_array().expect("flows");
+    assert_eq!(flows.len(), 1024);
+    let text = run(&mut load(&a, &b, &many));
+    text.expect_code(0);
+    assert!(
+        text.stdout.contains("1008 more flows between these"),
+        "{}",
+        text.stdout
+    );
+}
+
+/// The kinds of a document's values, by key; of lists the first one's.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| (key.clone(), shape(value)))
+            .collect(),
+        Value::Array(list) => list
+            .first()
+            .map_or_else(|| json!([]), |first| json!([shape(first)])),
+        Value::Number(_) => json!("number"),
+        Value::String(_) => json!("text"),
+        Value::Bool(_) => json!("bool"),
+        Value::Null => Value::Null,
+    }
+}
+
+#[test]
+fn the_document_has_a_stable_shape() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("shape");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    for workload in ["tcp-stream", "udp-rr", "udp-stream"] {
+        // Held back by its rate, so that nothing that only a limit brings is in it.
+        let rate = if workload == "udp-rr" {
+            "50/s"
+        } else {
+            "1mbit"
+        };
+        let mut command = load(
+            &a,
+            &b,
+            &[workload, "--json", "--bound", "1ms", "--rate", rate],
+        );
+        let ended = run(command.args(SHORT));
+        ended.expect_code(0);
+        let mut document = ended.document();
+        // The machine's: its cores, its devices, its load.
+        for host in document["hosts"].as_array_mut().expect("hosts") {
+            assert!(host["usage"].is_object());
+            host["usage"] = json!("as in samples.jsonl");
+        }
+        document["notes"] = json!([]);
+        document["loads"][0]["generator_bound"] = Value::Null;
+        // A busy machine may spread nothing of so little over an interval.
+        for interval in document["intervals"].as_array_mut().expect("intervals") {
+            for percentile in ["p50_s", "p99_s"] {
+                let latency = &mut interval["loads"][0][percentile];
+                assert!(workload == "udp-rr" || latency.is_null());
+                *latency = json!("number, or null");
+            }
+        }
+        let shape = shape(&document);
+        insta::assert_snapshot!(
+            workload,
+            serde_json::to_string_pretty(&shape).expect("JSON")
+        );
+    }
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], code: i32) -> Ended {
+    let ended = run(&mut wirecost(
+        ["load"].into_iter().chain(arguments.iter().copied()),
+    ));
+    ended.expect_code(code);
+    assert_eq!(ended.stdout, "");
+    ended
+}
+
+#[test]
+fn what_cannot_be_is_told_at_once_and_nothing_is_started() {
+    for (arguments, words) in [
+        (&["nets:a", "local"][..], "at character 1"),
+        (&["local", "local", "tcp-rx"], "tcp-stream"),
+        (
+            &["local", "local", "--rate", "fast"],
+            "--rate: `fast` is not a rate",
+        ),
+        (
+            &["local", "local", "tcp-rr", "--rate", "1gbit"],
+            "requests per second: write 1000/s",
+        ),
+        (&["local", "local", "--request", "5"], "but --message"),
+        (&["local", "local", "--bound", "soon"], "500us"),
+        (&["local", "local", "--time", "0s"], "--time is 0 s"),
+        (
+            &["local", "local", "--time", "1s", "--bytes", "5"],
+            "cannot be used with",
+        ),
+        (
+            &["local", "local", "--bytes", "5", "--warmup", "1s"],
+            "cannot be used with",
+        ),
+        (&["local", "local", "mix", "--bytes", "5"], "end one load"),
+        (
+            &["local", "local", "--beside", "tcp-rr --steams 4"],
+            "--steams",
+        ),
+        (
+            &["local", "local", "--port", "65535", "--beside", "tcp-rr"],
+            "room behind it",
+        ),
+    ] {
+        let ended = refused(arguments, 2);
+        assert!(
+            ended.stderr.contains(words),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+    }
+    let ended = refused(
+        &[
+            "local",
+            "local",
+            "tcp-crr",
+            "--depth",
+            "2",
+            "--streams",
+            "0",
+            "--dscp",
+            "64",
+        ],
+        2,
+    );
+    for words in [
+        "tcp-crr, --depth:",
+        "tcp-crr, --streams:",
+        "tcp-crr, --dscp:",
+    ] {
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn what_the_hosts_do_not_allow_is_told_with_the_host() {
+    if !is_root() {
+        return;
+    }
+    let pair = Pair::new("wrong");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let foreign = format!("{a}=10.99.0.1");
+    let ended = refused(&[&foreign, &b], 2);
+    let words = format!("{a} has no address 10.99.0.1: it has 10.77.0.1 on eth0");
+    assert!(ended.stderr.contains(&words), "{ended:#?}");
+
+    ip(&[
+        "-n",
+        &pair.a,
+        "address",
+        "add",
+        "10.78.0.1/24",
+        "dev",
+        "eth0",
+    ]);
+    ip(&[
+        "-n",
+        &pair.b,
+        "address",
+        "add",
+        "10.78.0.2/24",
+        "dev",
+        "eth0",
+    ]);
+    let ended = refused(&[&a, &b], 2);
+    let words = format!("such as {b}=10.77.0.2");
+    assert!(ended.stderr.contains(&words), "{ended:#?}");
+
+    let given = format!("{b}=10.78.0.2");
+    let ended = refused(&[&a, &given, "--congestion", "no-such"], 3);
+    assert!(
+        ended.stderr.contains("no-such") && ended.stderr.contains("it has:"),
+        "{ended:#?}"
+    );
+    // The source is the one that was given, though the kernel would take another.
+    let mut source = load(&foreign, &given, &["--json"]);
+    ip(&["-n", &pair.a, "address", "add", "10.99.0.1/32", "dev", "lo"]);
+    ip(&[
+        "-n",
+        &pair.b,
+        "route",
+        "add",
+        "10.99.0.1",
+        "via",
+        "10.78.0.1",
+    ]);
+    let ended = run(source.args(SHORT));
+    ended.expect_code(0);
+    assert_eq!(ended.document()["hosts"][0]["address"], "10.99.0.1");
+}
+
+#[test]
+fn this_machine_with_itself_is_loaded_over_its_loopback_without_root() {
+    let _alone = alone();
+    let ended = run(load("local", "local", &["tcp-rr", "--json", "--quiet"]).args(SHORT));
+    ended.expect_code(0);
+    assert_eq!(ended.stderr, "");
+    assert_eq!(ended.document()["hosts"][1]["address"], "127.0.0.1");
+}

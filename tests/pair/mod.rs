@@ -1,0 +1,52 @@
+//! Two hosts as tests have them: named network namespaces, joined by a veth.
+
+use std::process::Command;
+
+use crate::common::{run, succeeds};
+
+/// Two named namespaces of this test, joined by a veth.
+pub(crate) struct Pair {
+    pub(crate) a: String,
+    pub(crate) b: String,
+}
+
+impl Pair {
+    pub(crate) fn new(test: &str) -> Self {
+        let name = |side: &str| format!("wct-{test}-{}-{side}", std::process::id());
+        let pair = Self {
+            a: name("a"),
+            b: name("b"),
+        };
+        for netns in [&pair.a, &pair.b] {
+            ip(&["netns", "add", netns]);
+        }
+        let [a, b] = [pair.a.as_str(), &pair.b];
+        ip(&[
+            "-n", a, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b,
+        ]);
+        for (netns, v4, v6) in [
+            (a, "10.77.0.1/24", "fd77::1/64"),
+            (b, "10.77.0.2/24", "fd77::2/64"),
+        ] {
+            ip(&["-n", netns, "address", "add", v4, "dev", "eth0"]);
+            ip(&["-n", netns, "address", "add", v6, "dev", "eth0", "nodad"]);
+            for device in ["lo", "eth0"] {
+                ip(&["-n", netns, "link", "set", device, "up"]);
+            }
+        }
+        pair
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for netns in [&self.a, &self.b] {
+            succeeds(Command::new("ip").args(["netns", "del", netns]));
+        }
+    }
+}
+
+#[track_caller]
+pub(crate) fn ip(arguments: &[&str]) {
+    run(Command::new("ip").args(arguments)).expect_code(0);
+}
