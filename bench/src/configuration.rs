@@ -6,6 +6,7 @@ use wirecost_model::cell::{Network, TcpStream};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
+use wirecost_model::transit::Transit;
 use wirecost_model::units::format_rate;
 
 /// MTU of the guests' devices in bytes: the one with the most segments for each byte.
@@ -40,6 +41,8 @@ impl Configuration {
                     underlay_ip: IpVersion::Ipv4,
                     encapsulation,
                     guest_ip: IpVersion::Ipv4,
+                    guests: 1,
+                    transit: Transit::wire(),
                     cores,
                 };
                 all.push(Self {

@@ -123,8 +123,9 @@ impl Bench<'_> {
 
     /// The agents open no load and only count.
     fn iperf3(&mut self) -> Result<Sample, BenchError> {
-        let [tid_a, tid_b] = self.lab.guest_tids();
-        let [_, address] = self.lab.guest_addresses();
+        let [tid_a, tid_b] = self.lab.guest_tids().each_ref().map(|tids| tids[0]);
+        let [_, addresses] = self.lab.guest_addresses();
+        let address = addresses[0];
         let server = Server::start(
             &Place::new(tid_b, &self.placement.b),
             address,

@@ -1,13 +1,14 @@
 //! Requests to deeds.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::SeenFrame;
 use wirecost_netbuild::LabHost;
+use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 use wirecost_wire::frame::{VxlanId, innermost_udp};
 
@@ -61,23 +62,24 @@ impl Agent {
             }
             Request::Watched { size } => self.watched(size).map(Reply::Seen),
             Request::Prove {
-                target,
+                targets,
                 size,
                 token,
             } => {
                 let host = self.host()?;
-                let bind = SocketAddr::new(host.spec().guest_address, 0);
-                probe::prove(host.guest(), bind, target, size, token).map(Reply::Proof)
+                probe::prove_all(guests(host), &targets, size, token).map(Reply::Proof)
             }
             Request::OpenSink(options) => {
                 let host = self.host()?;
-                let bind = SocketAddr::new(host.spec().guest_address, 0);
-                let (sink, address) = Load::sink(host.guest(), bind, &options)?;
+                let (guest, address) = first_guest(host)?;
+                let bind = SocketAddr::new(address, 0);
+                let (sink, address) = Load::sink(guest, bind, &options)?;
                 self.load = Some(sink);
                 Ok(Reply::Listening(address))
             }
             Request::OpenSource { target, options } => {
-                self.load = Some(Load::source(self.host()?.guest(), target, &options)?);
+                let (guest, _) = first_guest(self.host()?)?;
+                self.load = Some(Load::source(guest, target, &options)?);
                 Ok(Reply::Done)
             }
             Request::Start => {
@@ -112,21 +114,21 @@ impl Agent {
     fn build(&mut self) -> Answer {
         let host = self.host()?;
         host.build().map_err(words)?;
-        let responder = respond::start(host.guest(), host.spec().guest_address)
-            .map_err(|error| format!("starting the responder in the guest: {error}"))?;
-        let guest_tid = host.guest_tid();
+        let responders = respond::start(guests(host))
+            .map_err(|error| format!("starting the responder in the guests: {error}"))?;
+        let guest_tids = host.guest_tids();
         let pid = std::process::id();
         let cpus = wirecost_sys::process::allowed_cpus().map_err(words)?;
         let scope = Scope {
             cpus,
             pid,
             host_task: pid,
-            guest_task: guest_tid,
+            guest_tasks: guest_tids.clone(),
         };
         self.meter = Some(Meter::open(scope).map_err(words)?);
         Ok(Reply::Built {
-            responder,
-            guest_tid,
+            responders,
+            guest_tids,
         })
     }
 
@@ -166,9 +168,9 @@ impl Agent {
         Ok(None)
     }
 
-    /// The machine, and the settings of the guest's namespace.
+    /// The machine, and the settings of a guest's namespace.
     fn describe(&mut self) -> Answer {
-        let guest = self.host()?.guest();
+        let (guest, _) = first_guest(self.host()?)?;
         let sysctls = guest
             .within(|| wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS))
             .map_err(|error| format!("entering the guest's namespace: {error}"))?;
@@ -185,6 +187,17 @@ impl Agent {
             hosts: BTreeMap::new(),
         })))
     }
+}
+
+/// The guests' namespaces and addresses, by number.
+fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
+    host.guests().zip(host.spec().guest_addresses())
+}
+
+fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr), String> {
+    guests(host)
+        .next()
+        .ok_or_else(|| "the host has no guest".to_owned())
 }
 
 /// Whether this process is root on the machine, or in a user namespace only (user_namespaces(7)).

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ip::IpVersion;
 use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
+use crate::transit::Transit;
 
 /// A plan expanded: what `run` executes and the record keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,11 +84,31 @@ pub struct Network {
     /// Which IP the guests speak.
     #[serde(default)]
     pub guest_ip: IpVersion,
+    /// Guests of each host, 1 to [`MAX_GUESTS`].
+    #[serde(default = "one")]
+    pub guests: u32,
+    /// What lies between the hosts.
+    #[serde(default)]
+    pub transit: Transit,
     /// How the hosts share the cores.
     pub cores: Cores,
 }
 
+/// Most guests of a host.
+pub const MAX_GUESTS: u32 = 64;
+
+/// What a record from before there was a choice means.
+const fn one() -> u32 {
+    1
+}
+
 impl Network {
+    /// The largest packet, in bytes of IP, that gets from host to host whatever its direction and path.
+    pub fn path_mtu(&self) -> u32 {
+        let narrowest = self.transit.narrowest().unwrap_or(u32::MAX);
+        self.underlay_mtu.min(narrowest)
+    }
+
     /// Bytes that the encapsulation takes from the underlay's IP MTU.
     pub const fn overhead_bytes(&self) -> u32 {
         self.encapsulation.overhead_bytes(self.underlay_ip)
@@ -106,9 +127,14 @@ impl fmt::Display for Network {
             Some(rate) => write!(f, " at {}", crate::units::format_rate(rate))?,
             None => f.write_str(" without a rate limit")?,
         }
-        match self.guest_ip {
-            IpVersion::Ipv4 => Ok(()),
-            IpVersion::Ipv6 => f.write_str(", IPv6 guests"),
+        if !self.transit.is_wire() {
+            write!(f, " {}", self.transit)?;
+        }
+        match (self.guests, self.guest_ip) {
+            (1, IpVersion::Ipv4) => Ok(()),
+            (1, IpVersion::Ipv6) => f.write_str(", IPv6 guests"),
+            (guests, IpVersion::Ipv4) => write!(f, ", {guests} guests a host"),
+            (guests, IpVersion::Ipv6) => write!(f, ", {guests} IPv6 guests a host"),
         }
     }
 }
@@ -130,6 +156,7 @@ pub struct TcpStream {
 mod tests {
     use super::*;
     use crate::plan::Vxlan;
+    use crate::transit::{Hop, HopKind};
 
     #[test]
     fn a_network_says_ipv6_where_it_is_not_ipv4() {
@@ -139,6 +166,8 @@ mod tests {
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             guest_ip: IpVersion::Ipv4,
+            guests: 1,
+            transit: Transit::wire(),
             cores: Cores::Split,
         };
         assert_eq!(
@@ -155,5 +184,18 @@ mod tests {
             "vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests"
         );
         assert_eq!((plain.overhead_bytes(), newer.overhead_bytes()), (50, 70));
+        let larger = Network {
+            guests: 16,
+            transit: Transit {
+                hops: vec![Hop::new(HopKind::Switch, 8950)],
+                paths: vec![],
+            },
+            ..plain
+        };
+        assert_eq!(
+            larger.to_string(),
+            "vxlan over an underlay of MTU 9000 at 10gbit through a switch of MTU 8950, 16 guests a host"
+        );
+        assert_eq!(larger.path_mtu(), 8950);
     }
 }

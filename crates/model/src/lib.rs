@@ -11,5 +11,6 @@ pub mod offload;
 pub mod plan;
 pub mod record;
 pub mod sample;
+pub mod transit;
 pub mod units;
 pub mod usage;

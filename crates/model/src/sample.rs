@@ -150,6 +150,14 @@ pub struct DeviceState {
     pub features: BTreeMap<String, bool>,
     /// The receive steering mask of its first queue, where it was readable.
     pub rps_cpus: Option<String>,
+    /// Devices that were read back like this one, itself included: a host's guests have one each.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+/// What a record from before there were several means.
+const fn one() -> u32 {
+    1
 }
 
 /// A TCP stream load, over one window.

@@ -27,6 +27,15 @@ pub enum BuildError {
     },
 }
 
+impl BuildError {
+    /// Says where it happened.
+    pub(crate) fn inside(mut self, place: &str) -> Self {
+        let (Self::Refused { step, .. } | Self::ReadBack { step, .. }) = &mut self;
+        *step = format!("in {place} {step}");
+        self
+    }
+}
+
 /// The kernel's error number, with or without its words (`NLMSGERR_ATTR_MSG`) around it.
 pub fn error_code(error: &io::Error) -> Option<i32> {
     crate::netlink::code(error)

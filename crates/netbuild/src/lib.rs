@@ -5,16 +5,20 @@
 //! kernel's: they go with the last holder.
 
 mod adapt;
+mod addresses;
 mod device;
 mod error;
+mod guest;
 mod host;
 mod ipv6;
 mod netlink;
 mod ready;
+mod route;
 mod spec;
 mod steering;
 pub mod tbf;
 pub mod trial;
+pub mod underlay;
 
 pub use error::{BuildError, error_code};
 pub use host::LabHost;

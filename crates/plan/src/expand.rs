@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use wirecost_model::cell::{Cell, Network, TcpStream};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
+use wirecost_model::transit::Transit;
 
 use crate::factors::{Axis, COUNT, Factors};
 use crate::fit::{Fit, Room};
@@ -161,6 +162,8 @@ fn cell(
         },
         encapsulation: factors.encapsulation.get(encapsulation)?.value.clone(),
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
+        guests: 1,
+        transit: Transit::wire(),
         cores,
     };
     let room = Room::of(&network, mtu, encapsulation);

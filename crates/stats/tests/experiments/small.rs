@@ -7,6 +7,7 @@ use wirecost_model::plan::{
     Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, TcpStreamPlan, Underlay, Vxlan,
 };
 use wirecost_model::sample::{Sample, StreamResult};
+use wirecost_model::transit::Transit;
 use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
 
 pub(crate) fn experiment(cores: Cores) -> Experiment {
@@ -28,6 +29,8 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                     rate: None,
                     underlay_ip: IpVersion::Ipv4,
                     guest_ip: IpVersion::Ipv4,
+                    guests: 1,
+                    transit: Transit::wire(),
                     encapsulation: encapsulation.clone(),
                     cores,
                 },
