@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ip::IpVersion;
 use crate::metric::Metric;
 use crate::offload::Offload;
+use crate::transit::Transit;
 
 /// What to vary, what to load, how often, how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Plan {
     /// Which IP the guests speak, levels of one factor.
     #[serde(default = "ipv4_only")]
     pub guest_ip: Vec<IpVersion>,
+    /// Guests of each host, levels of one factor.
+    #[serde(default = "one_guest")]
+    pub guests: Vec<u32>,
     /// How guest frames cross the underlay, levels of one factor.
     pub encapsulation: Vec<Encapsulation>,
     /// Offload profiles, levels of one factor.
@@ -87,6 +91,17 @@ pub struct Underlay {
     /// Which IP carries the tunnels; of no meaning where nothing tunnels.
     #[serde(default = "ipv4_only")]
     pub ip: Vec<IpVersion>,
+    /// What lies between the hosts; no factor.
+    #[serde(default)]
+    pub transit: Transit,
+    /// Whether guests may have an MTU that something between the hosts does not carry.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub oversize: bool,
+}
+
+/// What a plan meant before there was a choice.
+fn one_guest() -> Vec<u32> {
+    vec![1]
 }
 
 /// What a plan of a record of version 1 had.

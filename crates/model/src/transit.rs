@@ -76,8 +76,9 @@ pub enum Icmp {
 /// One of several equal-cost paths: a router of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// Most bytes of IP that it passes on.
-    pub mtu: u32,
+    /// Most bytes of IP that it passes on; `None`: whatever the hosts send.
+    #[serde(default)]
+    pub mtu: Option<u32>,
     /// Whether it says when something is too large.
     #[serde(default)]
     pub icmp: Icmp,
@@ -134,7 +135,8 @@ impl Transit {
     /// The smallest MTU on the way, bytes, whatever the direction and the path; `None` for a wire.
     pub fn narrowest(&self) -> Option<u32> {
         let hops = self.hops.iter().map(|hop| hop.mtu.least());
-        hops.chain(self.paths.iter().map(|member| member.mtu)).min()
+        hops.chain(self.paths.iter().filter_map(|member| member.mtu))
+            .min()
     }
 }
 
@@ -187,7 +189,7 @@ mod tests {
         let mut narrow = Hop::new(HopKind::Switch, 9000);
         narrow.mtu.from_b = 8192;
         let member = |mtu| Member {
-            mtu,
+            mtu: Some(mtu),
             icmp: Icmp::Sent,
         };
         let transit = Transit {

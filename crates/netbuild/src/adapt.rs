@@ -84,6 +84,9 @@ impl LabHost {
         {
             ready::address(address)?;
         }
+        if let Some(underlay) = &mut self.underlay {
+            underlay.wait_until_ready()?;
+        }
         for guest in &mut self.guests {
             ready::link(&mut self.netlink, &guest.port)?;
             guest.wait_until_ready()?;

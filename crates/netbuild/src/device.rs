@@ -364,6 +364,32 @@ fn neighbour_message(index: u32, address: IpAddr, mac: [u8; 6]) -> NeighbourMess
     message
 }
 
+/// The devices of a namespace that do not carry yet: see [`Device::carries`].
+pub(crate) fn not_carrying(netlink: &mut Netlink) -> io::Result<Vec<String>> {
+    let all = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+    let links = all.into_iter().filter_map(|message| match message {
+        RouteNetlinkMessage::NewLink(link) => Some(link),
+        _ => None,
+    });
+    let waiting = links.filter(|link| !carries(link));
+    Ok(waiting
+        .flat_map(|link| link.attributes)
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name),
+            _ => None,
+        })
+        .collect())
+}
+
+fn carries(message: &LinkMessage) -> bool {
+    message.attributes.iter().any(|attribute| {
+        matches!(
+            attribute,
+            LinkAttribute::OperState(State::Up | State::Unknown)
+        )
+    })
+}
+
 /// Reads a device back.
 pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
     let message = read_message(netlink, name)?;
@@ -379,12 +405,7 @@ pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
         })
         .unwrap_or(0),
         up: message.header.flags.contains(LinkFlags::Up),
-        carries: message.attributes.iter().any(|attribute| {
-            matches!(
-                attribute,
-                LinkAttribute::OperState(State::Up | State::Unknown)
-            )
-        }),
+        carries: carries(&message),
         controller: find(|a| {
             if let LinkAttribute::Controller(i) = a {
                 Some(*i)

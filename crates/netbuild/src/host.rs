@@ -22,7 +22,7 @@ pub struct LabHost {
     pub(crate) ethtool: Ethtool,
     pub(crate) guests: Vec<Guest>,
     /// What is between the hosts, on the one that laid it.
-    underlay: Option<Underlay>,
+    pub(crate) underlay: Option<Underlay>,
 }
 
 impl LabHost {

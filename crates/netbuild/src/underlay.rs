@@ -30,6 +30,7 @@ use crate::error::{BuildError, Step};
 use crate::host::up;
 use crate::ipv6;
 use crate::netlink::Netlink;
+use crate::ready;
 use crate::route::{self, NextHop};
 use crate::spec::{Side, UNDERLAY_DEVICE, prefix};
 use node::Node;
@@ -72,6 +73,15 @@ impl Underlay {
         chain::lay(transit, mtu, ip, a, b).map(|nodes| Self { nodes })
     }
 
+    /// Waits until all links between the hosts are up, which takes both hosts' devices to be.
+    ///
+    /// # Errors
+    /// A link that does not come up within 5 s.
+    pub fn wait_until_ready(&mut self) -> Result<(), BuildError> {
+        let mut nodes = self.nodes.iter_mut();
+        nodes.try_for_each(|node| node.within(ready::links))
+    }
+
     /// Network namespaces between the hosts.
     pub fn namespaces(&self) -> usize {
         self.nodes.len()
@@ -93,12 +103,26 @@ pub fn address(transit: &Transit, side: Side, ip: IpVersion) -> IpAddr {
 
 /// Gives the host whose network namespace the calling thread is in its address on the underlay and its
 /// way to the other host, and switches the device on.
+/// Packets get through once [`ready_here`] says so on both hosts, and [`Underlay::wait_until_ready`].
 ///
 /// # Errors
 /// Where the kernel refuses a step.
 pub fn join_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), BuildError> {
     let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
     join(transit, side, ip, &mut netlink)
+}
+
+/// Waits until the host whose network namespace the calling thread is in can use its device and address.
+///
+/// # Errors
+/// Where that is not so within 5 s: the device's other end may be down.
+pub fn ready_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), BuildError> {
+    let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+    ready::link(&mut netlink, UNDERLAY_DEVICE)?;
+    match address(transit, side, ip) {
+        IpAddr::V4(_) => Ok(()),
+        IpAddr::V6(address) => ready::address(address),
+    }
 }
 
 pub(crate) fn join(

@@ -11,6 +11,7 @@ use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::repeat;
 use crate::select;
+use crate::transit;
 use crate::values::{as_word, name, number, switch, text, whole, word};
 use crate::yaml::{Node, Value};
 
@@ -34,6 +35,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let underlay = fields(reader, underlay.as_ref());
     let load = fields(reader, load.as_ref());
     let factors = factors::read(reader, &root, &underlay, &load);
+    let between = transit::read(reader, &underlay);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
     let repeat = repeat::read(reader, &repeat);
@@ -55,6 +57,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         &exclusions,
         exclude.as_ref(),
         cores,
+        &between,
     );
 
     // Faulty levels may come to more combinations than memory holds.
@@ -70,9 +73,12 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
             mtu: factors.underlay_mtu.values(),
             rate: factors.rate.values(),
             ip: factors.underlay_ip.values(),
+            transit: between.transit,
+            oversize: between.takes_oversize,
         },
         guest_mtu: factors.guest_mtu.values(),
         guest_ip: factors.guest_ip.values(),
+        guests: factors.guests.values(),
         encapsulation: factors.encapsulation.values(),
         offload: factors.offload.values(),
         load: tcp_stream(&factors),

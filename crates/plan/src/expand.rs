@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use wirecost_model::cell::{Cell, Network, TcpStream};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
-use wirecost_model::transit::Transit;
 
 use crate::factors::{Axis, COUNT, Factors};
 use crate::fit::{Fit, Room};
 use crate::keys;
 use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
+use crate::transit::Written;
 
 /// Most cells of an experiment, excluded ones counted: beyond it a plan is a slip of the pen.
 pub const MAX_CELLS: usize = 4096;
@@ -30,6 +30,7 @@ pub(crate) fn cells(
     exclusions: &[Exclusion],
     exclude: Option<&Entry<'_>>,
     cores: Cores,
+    between: &Written,
 ) -> Vec<Cell> {
     // A factor with no level that could be read does not keep the others from being checked.
     let sizes: [usize; COUNT] = std::array::from_fn(|axis| axes[axis].labels.len().max(1));
@@ -78,11 +79,11 @@ pub(crate) fn cells(
     let mut fit = Fit::default();
     let cells = kept
         .iter()
-        .filter_map(|choice| cell(factors, axes, choice, cores, &mut fit))
+        .filter_map(|choice| cell(factors, axes, choice, (cores, between), &mut fit))
         .zip(0..)
         .map(|(cell, index)| Cell { index, ..cell })
         .collect();
-    fit.report(reader, factors);
+    fit.report(reader, factors, between);
     cells
 }
 
@@ -132,7 +133,7 @@ fn cell(
     factors: &Factors,
     axes: &[Axis; COUNT],
     choice: &[usize; COUNT],
-    cores: Cores,
+    (cores, between): (Cores, &Written),
     fit: &mut Fit,
 ) -> Option<Cell> {
     let [
@@ -142,6 +143,7 @@ fn cell(
         encapsulation,
         guest,
         guest_ip,
+        guests,
         offload,
         streams,
         message,
@@ -162,19 +164,19 @@ fn cell(
         },
         encapsulation: factors.encapsulation.get(encapsulation)?.value.clone(),
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
-        guests: 1,
-        transit: Transit::wire(),
+        guests: factors.guests.get(guests)?.value,
+        transit: between.transit.clone(),
         cores,
     };
     let room = Room::of(&network, mtu, encapsulation);
-    if !fit.takes_underlay(&network, room) {
+    if !fit.takes_underlay(&network, room, between) {
         return None;
     }
     let guest_mtu = match guest_level.value {
         GuestMtu::Bytes(bytes) => bytes,
         GuestMtu::Max => room.largest,
     };
-    if !fit.takes_guest(guest, guest_mtu, room) {
+    if !fit.takes_guest(guest, guest_mtu, room, between) {
         return None;
     }
     let mut resolved = *choice;

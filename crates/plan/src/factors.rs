@@ -1,4 +1,4 @@
-//! The eleven factors of an experiment: how a level of each is read and labelled.
+//! The twelve factors of an experiment: how a level of each is read and labelled.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,7 @@ pub(crate) struct Factors {
     pub(crate) encapsulation: Levels<Encapsulation>,
     pub(crate) guest_mtu: Levels<GuestMtu>,
     pub(crate) guest_ip: Levels<IpVersion>,
+    pub(crate) guests: Levels<u32>,
     pub(crate) offload: Levels<Offload>,
     pub(crate) streams: Levels<u32>,
     pub(crate) message: Levels<u32>,
@@ -48,7 +49,7 @@ type Limit = Option<u64>;
 type Buffer = Option<u32>;
 
 /// Number of factors.
-pub(crate) const COUNT: usize = 11;
+pub(crate) const COUNT: usize = 12;
 
 impl Factors {
     /// The factors in the order of the cross product: the last varies fastest.
@@ -71,6 +72,9 @@ impl Factors {
             }),
             axis(&keys::GUEST_IP, &self.guest_ip, |r, e| {
                 ip(r, e).map(|ip| ip.key().to_owned())
+            }),
+            axis(&keys::GUESTS, &self.guests, |r, e| {
+                whole32(r, e).map(|guests| guests.to_string())
             }),
             axis(&keys::OFFLOAD, &self.offload, |r, e| {
                 offload(r, e).map(|level| level.to_string())
@@ -139,6 +143,9 @@ pub(crate) fn read(
             GuestMtu::to_string,
         ),
         guest_ip: levels(reader, root, &keys::GUEST_IP, ip, |ip| ip.key().to_owned()),
+        guests: levels(reader, root, &keys::GUESTS, whole32, |guests| {
+            guests.to_string()
+        }),
         offload: offload_levels(reader, root),
         streams: levels(reader, load, &keys::STREAMS, whole32, |streams| {
             streams.to_string()
@@ -343,7 +350,8 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "128KiB", "cubic", "auto",
+            "1500", "none", "ipv4", "none", "max", "ipv4", "1", "tunnel", "1", "128KiB", "cubic",
+            "auto",
         ];
         assert_eq!(labels, expected);
         let names: Vec<&str> = factors.axes().iter().map(|axis| axis.name).collect();

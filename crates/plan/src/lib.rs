@@ -30,6 +30,7 @@ mod repeat;
 mod schema;
 mod select;
 mod suggest;
+mod transit;
 mod values;
 mod yaml;
 

@@ -7,6 +7,7 @@ use wirecost_model::cell::{Experiment, Network};
 use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
 use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
+use wirecost_model::transit::Icmp;
 use wirecost_plan::{BUILTIN, builtin, load};
 
 use proptest::prelude::*;
@@ -69,10 +70,10 @@ fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
     let repeat = &plan.plan.repeat;
     assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
     assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
-    assert_eq!(plan.factors.len(), 11);
+    assert_eq!(plan.factors.len(), 12);
     assert_eq!(
         cell.levels.len(),
-        10,
+        11,
         "nothing tunnels: no level of `underlay.ip`"
     );
 }
@@ -234,6 +235,9 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
         ],
         [
             "ipv4",
+        ],
+        [
+            "1",
         ],
         [
             "tunnel gro=off",
@@ -438,4 +442,59 @@ fn a_self_test_is_the_first_cell_once_more_and_no_cell_of_the_factors() {
     );
     assert_eq!((with.samples_a_round(), without.samples_a_round()), (3, 2));
     assert_eq!((with.cells, without.twin), (without.cells, None));
+}
+
+#[test]
+fn guests_are_a_factor_of_the_network() {
+    let plan = experiment("name: x\nguests: [1, 16]\n");
+    let guests: Vec<u32> = plan.cells.iter().map(|cell| cell.network.guests).collect();
+    assert_eq!(guests, [1, 16]);
+    assert_eq!(labels(&plan, "guests"), ["1", "16"]);
+    assert_eq!(plan.plan.guests, [1, 16]);
+}
+
+#[test]
+fn the_narrowest_place_between_the_hosts_decides_what_the_guests_may_have() {
+    let plan = experiment(
+        "name: x
+underlay:
+  mtu: 9000
+  hops: [{ switch: { mtu: 9000, mtu_from_b: 8192 } }, { router: { mtu: 8950, icmp: filtered, loss: 5% } }]
+  paths: [{ mtu: 9000 }, { mtu: 8000, icmp: filtered }, {}]
+encapsulation: vxlan
+",
+    );
+    let [cell] = &plan.cells[..] else {
+        panic!("{:?}", plan.cells);
+    };
+    assert_eq!(cell.guest_mtu, 8000 - 50);
+    let transit = &cell.network.transit;
+    assert_eq!(
+        transit.to_string(),
+        "through a switch of MTU 9000 from a and 8192 from b, a router of MTU 8950 and 3 equal paths"
+    );
+    assert_eq!(
+        (transit.hops[1].icmp, transit.hops[1].loss_ppm),
+        (Icmp::Filtered, 50_000)
+    );
+    let mtus: Vec<_> = transit.paths.iter().map(|member| member.mtu).collect();
+    assert_eq!(mtus, [Some(9000), Some(8000), None]);
+    assert_eq!(plan.plan.underlay.transit, *transit);
+
+    let plan = experiment("name: x\nunderlay: { paths: 4 }\nencapsulation: vxlan\n");
+    assert_eq!(plan.cells[0].network.transit.paths.len(), 4);
+}
+
+#[test]
+fn a_guest_mtu_that_a_hop_drops_is_built_where_the_plan_asks_for_it() {
+    let text = |oversize| {
+        format!(
+            "name: x\nunderlay: {{ mtu: 9000, hops: [{{ switch: {{ mtu: 1500 }} }}], oversize: {oversize} }}\n\
+             guest_mtu: [max, 9000]\n"
+        )
+    };
+    let plan = experiment(&text("send"));
+    let mtus: Vec<u32> = plan.cells.iter().map(|cell| cell.guest_mtu).collect();
+    assert_eq!(mtus, [1500, 9000]);
+    assert!(load("x.yaml", &text("refuse")).is_err());
 }

@@ -35,6 +35,8 @@ pub(crate) fn level(key: &str, level: &str) -> String {
         ("guest_ip", "ipv6") => "IPv6 guests".into(),
         ("underlay.ip", "ipv4") => "IPv4 underlay".into(),
         ("underlay.ip", "ipv6") => "IPv6 underlay".into(),
+        ("guests", "1") => "1 guest a host".into(),
+        ("guests", guests) => format!("{guests} guests a host"),
         ("encapsulation", "none") => "no encapsulation".into(),
         ("encapsulation", level) => level.into(),
         (key, level) => format!("{} {level}", factor(key)),

@@ -65,7 +65,10 @@ pub(super) fn lay(
     for (node, work) in nodes.iter_mut().zip(&to_settle) {
         match work {
             Work::Switch(hop) => switch::settle(node, hop)?,
-            Work::Router(router) => router::settle(node, router, ends, ip)?,
+            Work::Router(router) => {
+                router::settle(node, router, ends, ip)?;
+                router::wait_until_ready(node, router, ip)?;
+            }
         }
         if let Work::Switch(hop) | Work::Router(Router { hop: Some(hop), .. }) = work {
             fault::plant(node, hop)?;
@@ -176,7 +179,7 @@ impl<'t> Laying<'_, 't> {
             let router = Router {
                 towards_a: vec![near],
                 towards_b: vec![far],
-                mtu: Some(Mtus::both(member.mtu)),
+                mtu: member.mtu.map(Mtus::both),
                 icmp: member.icmp,
                 hop: None,
             };

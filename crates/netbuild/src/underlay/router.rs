@@ -1,11 +1,14 @@
 //! A router: forwards by IP address, says what is too large, and may divide flows among equal paths.
 
+use std::net::IpAddr;
+
 use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::{Hop, Icmp, Mtus};
 
 use crate::addresses::Place;
 use crate::error::{BuildError, Step};
 use crate::netlink::Netlink;
+use crate::ready;
 use crate::route::{self, NextHop};
 use crate::underlay::node::{Node, Plug};
 use crate::underlay::{connect, set, set_if_there};
@@ -66,6 +69,22 @@ pub(super) fn settle(
         if router.icmp == Icmp::Filtered {
             route::silence_icmp(netlink, ip)
                 .step(|| format!("making a rule that loses {ip}'s ICMP"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Waits until a router's addresses can be used.
+pub(super) fn wait_until_ready(
+    node: &mut Node,
+    router: &Router<'_>,
+    ip: IpVersion,
+) -> Result<(), BuildError> {
+    node.within(|_| {
+        for port in router.towards_a.iter().chain(&router.towards_b) {
+            if let IpAddr::V6(address) = port.place.address(ip) {
+                ready::address(address)?;
+            }
         }
         Ok(())
     })

@@ -68,6 +68,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "the guest MTU `max` is",
         "is too small for",
         "cannot run over",
+        "cannot cross a router",
         "changes nothing",
         "are both",
         "which is more than 4096",
@@ -78,6 +79,8 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "cannot stand beside",
         "is above `repeat.max_rounds`",
     ])
+    // How long lists may be.
+    || ["too many", "not several"].contains(&error.label.as_str())
     // Amounts as text.
     || (is_text(written)
         && (["below", "above", "not above", "not a size", "not such a name"])
