@@ -62,6 +62,15 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
         Some(95) if step.contains("vxlan") => {
             Some("this kernel has no vxlan device: CONFIG_VXLAN, `modprobe vxlan` as root".into())
         }
+        Some(2) if step.contains("netem") => Some(
+            "this kernel has no netem qdisc: CONFIG_NET_SCH_NETEM, `modprobe sch_netem` as root".into(),
+        ),
+        // EPROTONOSUPPORT: no nfnetlink; EINVAL, EOPNOTSUPP: no nf_tables, or none for devices.
+        Some(2 | 22 | 93 | 95) if step.contains("nf_tables") => Some(
+            "this kernel lacks nf_tables or a part of it: CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_NUMGEN, \
+             `modprobe nf_tables` as root"
+                .into(),
+        ),
         Some(95) => Some("this kernel has no such device: see its configuration".into()),
         Some(2) if step.contains("tbf") => Some(
             "this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into(),

@@ -11,6 +11,7 @@ mod error;
 mod guest;
 mod host;
 mod ipv6;
+mod netem;
 mod netlink;
 mod ready;
 mod route;

@@ -12,6 +12,7 @@
 
 mod chain;
 mod fault;
+mod nftables;
 mod node;
 mod router;
 mod switch;

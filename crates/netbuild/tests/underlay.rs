@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::{Hop, HopKind, Icmp, Member, Mtus, Transit};
@@ -12,7 +13,7 @@ use wirecost_netbuild::{BuildError, Side};
 use wirecost_sys::namespace::{HeldNetns, Netns};
 use wirecost_sys::socket::{
     ErrorOrigin, QueuedError, enable_recverr, poll_readable, read_error_queue,
-    set_mtu_discover_probe,
+    set_mtu_discover_probe, set_udp_segment,
 };
 
 const UNDERLAY_MTU: u32 = 9000;
@@ -27,20 +28,24 @@ struct Net {
     _underlay: Underlay,
 }
 
-/// `None` where this process may not make network namespaces.
-fn net(transit: &Transit, ip: IpVersion) -> Option<Net> {
+/// Two namespaces; `None` where this process may not make any.
+fn hosts() -> Option<[HeldNetns; 2]> {
     let host = || HeldNetns::create("host");
-    let hosts = match host().and_then(|a| Ok([a, host()?])) {
-        Ok(hosts) => hosts,
+    match host().and_then(|a| Ok([a, host()?])) {
+        Ok(hosts) => Some(hosts),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
             assert!(required.is_none_or(|value| value != "1"), "{error}");
             println!("skipped: this needs root: {error}");
-            return None;
+            None
         }
         Err(error) => panic!("{error}"),
-    };
-    Some(lay(transit, ip, hosts).unwrap_or_else(|error| panic!("{error}")))
+    }
+}
+
+/// `None` where this process may not make network namespaces.
+fn net(transit: &Transit, ip: IpVersion) -> Option<Net> {
+    Some(lay(transit, ip, hosts()?).unwrap_or_else(|error| panic!("{error}")))
 }
 
 fn lay(transit: &Transit, ip: IpVersion, hosts: [HeldNetns; 2]) -> Result<Net, BuildError> {
@@ -111,7 +116,6 @@ impl Net {
 
     /// What arrives until nothing more does: sizes and who sent.
     fn arrived(&self, receiver: &UdpSocket) -> Vec<(u32, SocketAddr)> {
-        use std::os::fd::AsFd;
         let (mut buffer, mut all) = (vec![0; 1 << 16], Vec::new());
         loop {
             match receiver.recv_from(&mut buffer) {
@@ -303,7 +307,7 @@ fn of_equal_paths_exactly_the_bad_members_share_is_lost() {
                 // Few at a time: a receive buffer takes ten of the large ones.
                 let batches = flows.chunks(4).flat_map(|batch| {
                     for flow in batch {
-                        net.send(flow, target, &[size]);
+                        net.send(flow, target, &[size, SMALL]);
                     }
                     take(&net, &receiver, size, batch.len())
                 });
@@ -326,29 +330,150 @@ fn of_equal_paths_exactly_the_bad_members_share_is_lost() {
     }
 }
 
-/// The ports that datagrams of one size came from, until that many came or nothing more does.
-fn take(net: &Net, receiver: &UdpSocket, size: u32, wanted: usize) -> Vec<u16> {
-    use std::os::fd::AsFd;
-    let (mut buffer, mut ports) = (vec![0; 1 << 16], Vec::new());
-    while ports.len() < wanted {
+/// Goes by every path, behind what is asked about: a flow's datagrams keep their order.
+const SMALL: u32 = 100;
+
+/// The ports that datagrams of one size came from, when the small ones of as many flows have come.
+fn take(net: &Net, receiver: &UdpSocket, size: u32, flows: usize) -> Vec<u16> {
+    let (mut buffer, mut ports, mut small) = (vec![0; 1 << 16], Vec::new(), 0);
+    while small < flows {
         match receiver.recv_from(&mut buffer) {
-            Ok((length, from)) => {
-                assert_eq!(length as u32 + net.headers(), size);
-                ports.push(from.port());
+            Ok((length, from)) if length as u32 + net.headers() == size => ports.push(from.port()),
+            Ok((length, _)) => {
+                assert_eq!(length as u32 + net.headers(), SMALL);
+                small += 1;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let quiet = Duration::from_millis(20);
-                if poll_readable(&[receiver.as_fd()], quiet)
-                    .expect("poll")
-                    .is_empty()
-                {
-                    break;
-                }
+                let wait = Duration::from_secs(10);
+                let ready = poll_readable(&[receiver.as_fd()], wait).expect("poll");
+                assert!(!ready.is_empty(), "{small} of {flows} small ones came");
             }
             Err(error) => panic!("{error}"),
         }
     }
     ports
+}
+
+#[test]
+fn a_switch_cuts_super_packets_and_holds_their_pieces_against_its_mtu() {
+    for mtu in [1500, 8950] {
+        let Some(net) = net(&hops([Hop::new(HopKind::Switch, mtu)]), IpVersion::Ipv4) else {
+            return;
+        };
+        for (piece, passes) in [(mtu, true), (mtu + 1, false)] {
+            let (sender, receiver) = (net.socket(Side::A), net.socket(Side::B));
+            let payload = piece - net.headers();
+            // UDP segmentation offload: one super-packet of four pieces leaves the host.
+            set_udp_segment(&sender, payload as u16).expect("segmentation offload");
+            let target = receiver.local_addr().expect("bound");
+            let sent = sender.send_to(&vec![0; 4 * payload as usize], target);
+            assert_eq!(sent.expect("sent"), 4 * payload as usize);
+            let sizes: Vec<u32> = net
+                .arrived(&receiver)
+                .iter()
+                .map(|(size, _)| *size)
+                .collect();
+            let expected = if passes { vec![piece; 4] } else { vec![] };
+            assert_eq!(sizes, expected, "{mtu}");
+        }
+    }
+}
+
+/// Sends a number of datagrams that are answered by nothing, and counts those that arrive.
+fn count(net: &Net, from: Side, to_port: u16, datagrams: usize) -> usize {
+    let to = if from == Side::A { Side::B } else { Side::A };
+    let sender = net.socket(from);
+    let host = &net.hosts[usize::from(to == Side::B)];
+    let address = underlay::address(&net.transit, to, net.ip);
+    let target = SocketAddr::new(address, to_port);
+    let receiver = host.netns().within(|| UdpSocket::bind(target));
+    let receiver = receiver.expect("a namespace").expect("a socket");
+    receiver.set_nonblocking(true).expect("nonblocking");
+    let mut arrived = 0;
+    for _ in 0..datagrams.div_ceil(50) {
+        net.send(&sender, target, &[SMALL; 50]);
+        let (mut buffer, quiet) = ([0; 128], Duration::from_millis(20));
+        loop {
+            match receiver.recv(&mut buffer) {
+                Ok(_) => arrived += 1,
+                Err(_)
+                    if poll_readable(&[receiver.as_fd()], quiet)
+                        .expect("poll")
+                        .is_empty() =>
+                {
+                    break;
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    arrived
+}
+
+#[test]
+fn a_hop_may_lose_a_port_or_a_share() {
+    for kind in [HopKind::Switch, HopKind::Router] {
+        for ip in IpVersion::ALL {
+            let mut hop = Hop::new(kind, 1500);
+            hop.drop_udp_port = Some(4789);
+            let Some(net) = net(&hops([hop]), ip) else {
+                return;
+            };
+            for from in BOTH {
+                assert_eq!(count(&net, from, 4789, 50), 0, "{kind:?} {ip}");
+                assert_eq!(count(&net, from, 4788, 50), 50, "{kind:?} {ip}");
+            }
+        }
+        let mut hop = Hop::new(kind, 1500);
+        hop.loss_ppm = 200_000;
+        let Some(net) = net(&hops([hop]), IpVersion::Ipv4) else {
+            return;
+        };
+        let arrived = count(&net, Side::A, 9000, 1000);
+        println!("{kind:?}: {arrived} of 1000 arrived");
+        // Binomial, 800 expected, deviation 12.6: within 5 of them.
+        assert!((737..=863).contains(&arrived), "{kind:?}: {arrived}");
+    }
+}
+
+#[test]
+fn a_switch_may_filter_the_icmp_of_routers_behind_it() {
+    for ip in IpVersion::ALL {
+        let mut switch = Hop::new(HopKind::Switch, 9000);
+        switch.icmp = Icmp::Filtered;
+        let Some(net) = net(&hops([switch, Hop::new(HopKind::Router, 1500)]), ip) else {
+            return;
+        };
+        assert_eq!(net.pass(Side::A, &[1500, 1501]), set([1500]), "{ip}");
+        assert_eq!(net.complaint(Side::A, 1501), None, "{ip}");
+        assert!(
+            net.complaint(Side::B, 1501).is_some(),
+            "{ip}: no switch is in between"
+        );
+    }
+}
+
+#[test]
+fn a_delay_is_one_or_the_error_says_what_the_kernel_lacks() {
+    let mut hop = Hop::new(HopKind::Router, 9000);
+    hop.delay_us = 20_000;
+    let transit = hops([hop]);
+    let Some(hosts) = hosts() else { return };
+    match lay(&transit, IpVersion::Ipv4, hosts) {
+        Ok(net) => {
+            let began = Instant::now();
+            assert_eq!(net.pass(Side::A, &[1500]), set([1500]));
+            assert!(began.elapsed() >= Duration::from_millis(20));
+        }
+        Err(error) => {
+            let words = error.to_string();
+            println!("skipped: {words}");
+            assert!(
+                words.contains("hop 1, a router") && words.contains("CONFIG_NET_SCH_NETEM"),
+                "{words}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -364,7 +489,7 @@ fn what_was_laid_is_gone_when_it_is_dropped() {
         hops: vec![Hop::new(HopKind::Switch, 9000)],
         paths,
     };
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let Some(net) = net(&transit, IpVersion::Ipv4) else {
         return;
     };
@@ -377,14 +502,14 @@ fn what_was_laid_is_gone_when_it_is_dropped() {
     // Both hosts' devices go with what was at their other ends.
     let [a, b] = hosts.each_ref().map(HeldNetns::netns);
     for host in [a, b] {
-        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let text = host.within(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
             let text = text.expect("a namespace").expect("a file");
             if !text.contains("underlay") {
                 break;
             }
-            assert!(std::time::Instant::now() < deadline, "{text}");
+            assert!(Instant::now() < deadline, "{text}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -23,17 +23,29 @@ use crate::host::{enslave, up};
 use crate::netlink::Netlink;
 use crate::underlay::chain::{TOWARDS_A, TOWARDS_B};
 use crate::underlay::node::Node;
+use crate::underlay::set_if_there;
 
 /// Receiving ends of the two veths inside: what crosses the switch arrives there as frames.
 pub(super) const RECEIVING: [&str; 2] = ["from-a-in", "from-b-in"];
 /// Their sending ends.
 pub(super) const SENDING: [&str; 2] = ["from-a-out", "from-b-out"];
 const BRIDGES: [&str; 2] = ["bridge-a", "bridge-b"];
+/// What makes bridges of this namespace pass frames through IP's packet filter. That fragments what is
+/// too large and may be fragmented (net/bridge/br_netfilter_hooks.c, `br_nf_dev_queue_xmit`), as no
+/// switch does.
+const FILTERED_BRIDGES: [&str; 3] = [
+    "bridge/bridge-nf-call-iptables",
+    "bridge/bridge-nf-call-ip6tables",
+    "bridge/bridge-nf-call-arptables",
+];
 /// What a veth's receiving end takes beyond its MTU: `VLAN_HLEN`.
 const SLACK: u32 = 4;
 
 pub(super) fn settle(node: &mut Node, hop: &Hop) -> Result<(), BuildError> {
     node.within(|netlink| {
+        for key in FILTERED_BRIDGES {
+            set_if_there(key, "0")?;
+        }
         let mut bridges = [0; 2];
         for (bridge, (name, outside)) in bridges
             .iter_mut()
