@@ -23,7 +23,7 @@ const V1: &str = concat!(
 fn measured(times: f64) -> Run {
     let mut run = fixture::run(4, Cores::Split);
     for sample in &mut run.samples {
-        let stream = sample.stream.as_mut().expect("a load");
+        let stream = sample.loads[0].stream.as_mut().expect("a load");
         stream.bytes = (stream.bytes as f64 * times) as u64;
     }
     run
@@ -206,7 +206,7 @@ fn faster(place: &Place, from: &str, times: f64) -> PathBuf {
     }
     let record = Record::read(&from).expect("a record");
     let lines = record.samples.into_iter().map(|mut sample| {
-        let stream = sample.stream.as_mut().expect("a load");
+        let stream = sample.loads[0].stream.as_mut().expect("a load");
         stream.bytes = (stream.bytes as f64 * times) as u64;
         serde_json::to_string(&sample).expect("JSON") + "\n"
     });

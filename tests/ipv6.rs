@@ -14,7 +14,6 @@ use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
-use wirecost_model::metric::Metric;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime, Sample};
@@ -127,14 +126,11 @@ fn proven_both_ways(sample: &Sample, cell: &Cell, looked_for: &mut BTreeSet<(Net
 }
 
 fn segments_are_full(sample: &Sample, cell: &Cell) {
-    for flow in &sample.stream.as_ref().expect("a stream").flows {
+    for flow in &sample.loads[0].flows {
         assert!(flow.bytes > 0, "{flow:?}");
-        assert_eq!(
-            flow.sender.snd_mss,
-            cell.guest_mtu - headers(cell),
-            "{cell:?}"
-        );
-        assert_eq!(flow.sender.pmtu, cell.guest_mtu, "{cell:?}");
+        let sender = flow.sender.as_ref().expect("a socket");
+        assert_eq!(sender.snd_mss, cell.guest_mtu - headers(cell), "{cell:?}");
+        assert_eq!(sender.pmtu, cell.guest_mtu, "{cell:?}");
     }
 }
 
@@ -145,7 +141,7 @@ fn below_the_limit(sample: &Sample, cell: &Cell, shown: Option<f64>) {
     let limit = payload / on_the_line;
     let shown = shown.expect("a rate");
     assert!((shown - limit).abs() < 1e-9, "{shown} of {limit}: {cell:?}");
-    let gbps = Metric::Throughput.value(sample).expect("throughput") / 1e9;
+    let gbps = sample.throughput().expect("throughput") / 1e9;
     // Who is preempted just before a window reads within it what had come before.
     let slack = if sample.marks.is_empty() { 1.01 } else { 1.10 };
     println!("{gbps:.4} of {limit:.4}: {:?}", cell.levels);

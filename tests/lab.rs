@@ -14,7 +14,7 @@ use common::{
 };
 use serde_json::Value;
 use wirecost_model::cell::Cell;
-use wirecost_model::metric::{Metric, segments_per_packet, wire_frames_per_second};
+use wirecost_model::metric::{segments_per_packet, wire_frames_per_second};
 use wirecost_model::offload::{Feature, Profile, Role};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, file};
@@ -135,7 +135,7 @@ fn the_directory_is_whole(out: &Path, record: &Record) {
     let windows: f64 = record
         .samples
         .iter()
-        .filter_map(|s| Some(s.stream.as_ref()?.seconds))
+        .filter_map(|s| Some(s.loads.first()?.seconds))
         .sum();
     assert!(
         (end.measured_s - windows).abs() < 1e-6 && windows < end.seconds,
@@ -244,11 +244,12 @@ fn nothing_is_aggregated_where_nothing_is_offloaded(record: &Record) {
     );
     assert!(tunnel[0] > 2.0, "everything offloaded: {tunnel:?}");
     for (sample, cell) in with_cells(record) {
-        for flow in &sample.stream.as_ref().expect("a stream").flows {
-            assert_eq!(flow.sender.snd_mss, cell.guest_mtu - HEADERS, "{cell:?}");
-            assert_eq!(flow.sender.pmtu, cell.guest_mtu, "{cell:?}");
+        for flow in &sample.loads[0].flows {
+            let sender = flow.sender.as_ref().expect("a socket");
+            assert_eq!(sender.snd_mss, cell.guest_mtu - HEADERS, "{cell:?}");
+            assert_eq!(sender.pmtu, cell.guest_mtu, "{cell:?}");
             assert_eq!(
-                (flow.sender.congestion.as_str(), flow.bytes > 0),
+                (sender.congestion.as_str(), flow.bytes > 0),
                 ("cubic", true)
             );
         }
@@ -273,7 +274,7 @@ fn frames_on_the_wire_agree_with_the_links_counters(record: &Record) {
 fn no_throughput_is_above_the_lines(record: &Record, result: &Value) {
     for (sample, cell) in with_cells(record) {
         let limit = result["cells"][sample.cell as usize]["line_limit_gbps"].as_f64();
-        let gbps = Metric::Throughput.value(sample).expect("throughput") / 1e9;
+        let gbps = sample.throughput().expect("throughput") / 1e9;
         // Who is preempted just before a window reads within it what had come before.
         let slack = if sample.marks.is_empty() { 1.02 } else { 1.10 };
         assert!(

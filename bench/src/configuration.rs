@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use wirecost_model::cell::{Network, TcpStream};
+use wirecost_model::cell::Network;
 use wirecost_model::ip::IpVersion;
+use wirecost_model::load::{Load, NamedLoad, Workload};
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::transit::Transit;
@@ -71,13 +72,12 @@ impl fmt::Display for Configuration {
 }
 
 /// The built-in load with the options that iperf3 is given.
-pub(crate) fn stream() -> TcpStream {
-    TcpStream {
-        streams: 1,
-        message: MESSAGE,
-        congestion: CONGESTION.to_owned(),
-        socket_buffer: None,
-    }
+pub(crate) fn stream() -> NamedLoad {
+    NamedLoad::alone(Load {
+        request: MESSAGE,
+        congestion: Some(CONGESTION.to_owned()),
+        ..Load::new(Workload::TcpStream)
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
-use wirecost_agent::protocol::{LoadOptions, Measured};
+use wirecost_agent::protocol::Measured;
 use wirecost_model::usage::HostUsage;
 use wirecost_run::{Counting, FOREIGN_CORES_THRESHOLD, Lab, Placement, STEAL_THRESHOLD};
 
@@ -103,22 +103,16 @@ impl Bench<'_> {
     /// As `wirecost run` does it: open both ends, begin, count, close.
     fn ours(&mut self, secret: [u8; 16]) -> Result<Sample, BenchError> {
         let lab = BenchError::lab("the built-in load");
-        let options = LoadOptions {
-            stream: stream(),
-            secret,
-        };
         let ours = self.ours_and(&[]);
         let measured = self
             .lab
-            .load(options, self.counting(&ours), self.interrupt)
+            .load(&[stream()], secret, self.counting(&ours), self.interrupt)
             .map_err(lab)?;
         let [_, received] = &measured;
-        let bytes: u64 = received.flows.iter().map(|(bytes, _)| bytes).sum();
-        Sample::new(
-            Tool::Ours,
-            bytes as f64 * 8.0 / received.seconds / 1e9,
-            &measured,
-        )
+        let own_gbps = received.loads.first().map_or(0.0, |sink| {
+            sink.window.sum(|counts| counts.read_bytes) as f64 * 8.0 / sink.window.seconds / 1e9
+        });
+        Sample::new(Tool::Ours, own_gbps, &measured)
     }
 
     /// The agents open no load and only count.

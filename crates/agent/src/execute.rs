@@ -1,7 +1,7 @@
 //! Requests to deeds.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::plan::Encapsulation;
@@ -12,7 +12,7 @@ use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 use wirecost_wire::frame::{VxlanId, innermost_udp};
 
-use crate::load::{self, Load};
+use crate::load::{self, Loads};
 use crate::probe;
 use crate::protocol::{Reply, Request, Token, VERSION};
 use crate::respond::{self, Header, Kind};
@@ -26,7 +26,7 @@ pub(crate) struct Agent {
     host: Option<LabHost>,
     meter: Option<Meter>,
     watch: Option<(PacketCapture, Token)>,
-    load: Option<Load>,
+    loads: Loads,
 }
 
 /// The error is in words, for the user.
@@ -69,36 +69,30 @@ impl Agent {
                 let host = self.host()?;
                 probe::prove_all(guests(host), &targets, size, token).map(Reply::Proof)
             }
-            Request::OpenSink(options) => {
-                let host = self.host()?;
-                let (guest, address) = first_guest(host)?;
-                let bind = SocketAddr::new(address, 0);
-                let (sink, address) = Load::sink(guest, bind, &options)?;
-                self.load = Some(sink);
-                Ok(Reply::Listening(address))
+            Request::OpenServers(ends) => {
+                self.loads = Loads::default();
+                let addresses = self.loads.serve(ends, self.host.as_ref())?;
+                Ok(Reply::Listening(addresses))
             }
-            Request::OpenSource { target, options } => {
-                let (guest, _) = first_guest(self.host()?)?;
-                self.load = Some(Load::source(guest, target, &options)?);
+            Request::OpenClients(ends) => {
+                self.loads.connect(ends, self.host.as_ref())?;
                 Ok(Reply::Done)
             }
             Request::Start => {
-                self.load
-                    .as_ref()
-                    .ok_or("there is no load to start")?
-                    .start()?;
+                self.loads.start()?;
                 Ok(Reply::Done)
             }
             Request::Measure(window) => {
                 let meter = self.meter.as_mut().ok_or("the host is not built yet")?;
-                let measured = load::measure(meter, self.load.as_ref(), &window)?;
+                let measured = load::measure(meter, &self.loads, &window)?;
                 Ok(Reply::Measured(Box::new(measured)))
             }
-            Request::CloseLoad => {
-                self.load
-                    .take()
-                    .ok_or("there is no load to close")?
-                    .close()?;
+            Request::StopClients => {
+                self.loads.stop_clients()?;
+                Ok(Reply::Done)
+            }
+            Request::StopServers => {
+                self.loads.stop_servers()?;
                 Ok(Reply::Done)
             }
             Request::Describe => self.describe(),

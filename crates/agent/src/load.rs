@@ -1,110 +1,222 @@
-//! One side of a TCP stream load in the guest, and the window over which it is counted.
+//! The ends of loads on this host, and the window over which they are counted.
 
 use std::net::SocketAddr;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use wirecost_meter::{ForeignSnapshot, Meter};
+use wirecost_model::end_window::End;
 use wirecost_model::sample::Interval;
-use wirecost_sys::namespace::Netns;
-use wirecost_traffic::{Client, Options, Server, Snapshot, Workload, flow_deltas};
+use wirecost_netbuild::LabHost;
+use wirecost_traffic::{
+    Client, Options, Server, Snapshot, TrafficError, Window as Counted, preflight,
+};
 
-use crate::protocol::{LoadOptions, Measured, Window};
+use crate::protocol::{LoadEnd, Measured, MeasuredEnd, Place, Window};
 
-/// How long connections may take to open, or to end.
+/// How long flows may take to open, or to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long before the window the processes are looked through.
 const SCAN_LEAD: Duration = Duration::from_millis(25);
 
-/// The side of a load that this host has.
+/// One end of a load, open.
 #[derive(Debug)]
-pub(crate) enum Load {
-    Sink(Server),
-    Source(Client),
+struct Open<T> {
+    name: String,
+    place: Place,
+    engine: T,
 }
 
-fn options(load: &LoadOptions) -> Options {
-    Options {
-        streams: load.stream.streams,
-        request: load.stream.message,
-        congestion: Some(load.stream.congestion.clone()),
-        socket_buffer: load.stream.socket_buffer,
-        ..Options::new(Workload::TcpStream, load.secret)
-    }
+/// Every end of a load on this host.
+#[derive(Debug, Default)]
+pub(crate) struct Loads {
+    servers: Vec<Open<Server>>,
+    clients: Vec<Open<Client>>,
 }
 
-impl Load {
-    pub(crate) fn sink(
-        guest: &Netns,
-        bind: SocketAddr,
-        load: &LoadOptions,
-    ) -> Result<(Self, SocketAddr), String> {
-        let sink = guest
-            .within(|| Server::listen(bind, &options(load)))
-            .map_err(|error| format!("entering the guest's namespace: {error}"))?
-            .map_err(|error| error.to_string())?;
-        let address = sink.address();
-        Ok((Self::Sink(sink), address))
+impl Loads {
+    /// Opens servers and tells where each listens.
+    pub(crate) fn serve(
+        &mut self,
+        ends: Vec<LoadEnd>,
+        host: Option<&LabHost>,
+    ) -> Result<Vec<SocketAddr>, String> {
+        for end in ends {
+            let opened = open(end, host, |address, options| {
+                Server::listen(address, options)
+            })?;
+            self.servers.push(opened);
+        }
+        let address = |server: &Open<Server>| server.engine.address();
+        Ok(self.servers.iter().map(address).collect())
     }
 
-    pub(crate) fn source(
-        guest: &Netns,
-        target: SocketAddr,
-        load: &LoadOptions,
-    ) -> Result<Self, String> {
-        guest
-            .within(|| Client::connect(target, &options(load), PATIENCE))
-            .map_err(|error| format!("entering the guest's namespace: {error}"))?
-            .map(Self::Source)
-            .map_err(|error| error.to_string())
+    /// Opens clients, each with all of its flows.
+    pub(crate) fn connect(
+        &mut self,
+        ends: Vec<LoadEnd>,
+        host: Option<&LabHost>,
+    ) -> Result<(), String> {
+        for end in ends {
+            let opened = open(end, host, |address, options| {
+                Client::connect(address, options, PATIENCE)
+            })?;
+            self.clients.push(opened);
+        }
+        Ok(())
     }
 
+    /// Has all clients begin together.
     pub(crate) fn start(&self) -> Result<(), String> {
-        match self {
-            Self::Source(source) => source.start().map(drop).map_err(|error| error.to_string()),
-            Self::Sink(_) => Err("a sink cannot be started: it listens already".into()),
+        for client in &self.clients {
+            client
+                .engine
+                .start()
+                .map_err(|error| client.blame(&error))?;
         }
+        Ok(())
     }
 
-    pub(crate) fn close(self) -> Result<(), String> {
-        match self {
-            Self::Sink(sink) => sink
-                .finish(PATIENCE)
-                .map(drop)
-                .map_err(|error| error.to_string()),
-            Self::Source(source) => source
-                .stop(PATIENCE)
-                .map(drop)
-                .map_err(|error| error.to_string()),
-        }
+    /// Ends all clients together; the first error, with every client ended all the same.
+    pub(crate) fn stop_clients(&mut self) -> Result<(), String> {
+        end_all(&mut self.clients, |client| client.stop(PATIENCE).map(drop))
     }
 
-    fn snapshot(&self) -> Result<Snapshot, String> {
-        match self {
-            Self::Sink(sink) => sink.snapshot(),
-            Self::Source(source) => source.snapshot(),
-        }
-        .map_err(|error| error.to_string())
+    /// Ends all servers; the first error, with every server ended all the same.
+    pub(crate) fn stop_servers(&mut self) -> Result<(), String> {
+        end_all(&mut self.servers, |server| {
+            server.finish(PATIENCE).map(drop)
+        })
     }
 
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Sink(sink) => sink.bytes(),
-            Self::Source(source) => source.bytes(),
-        }
+    /// The state of every end, servers first.
+    fn snapshots(&self) -> Result<Vec<Snapshot>, String> {
+        let servers = self.servers.iter().map(|server| {
+            let taken = server.engine.snapshot();
+            taken.map_err(|error| server.blame(&error))
+        });
+        let clients = self.clients.iter().map(|client| {
+            let taken = client.engine.snapshot();
+            taken.map_err(|error| client.blame(&error))
+        });
+        servers.chain(clients).collect()
     }
+
+    /// Bytes read and messages received by every end, in the same order.
+    fn received(&self) -> Vec<(u64, u64)> {
+        let servers = self.servers.iter().map(|server| server.engine.received());
+        let clients = self.clients.iter().map(|client| client.engine.received());
+        servers.chain(clients).collect()
+    }
+
+    /// What each end counted, in the same order.
+    fn measured(
+        &self,
+        before: &[Snapshot],
+        after: &[Snapshot],
+        intervals: Vec<Vec<Interval>>,
+    ) -> Result<Vec<MeasuredEnd>, String> {
+        let servers = self
+            .servers
+            .iter()
+            .map(|end| (&end.name, end.place, End::Server));
+        let clients = self
+            .clients
+            .iter()
+            .map(|end| (&end.name, end.place, End::Client));
+        servers
+            .chain(clients)
+            .zip(before.iter().zip(after))
+            .zip(intervals)
+            .map(|(((name, place, end), (before, after)), intervals)| {
+                let window =
+                    Counted::between(before, after).map_err(|error| blame(name, &error))?;
+                Ok(MeasuredEnd {
+                    name: name.clone(),
+                    place,
+                    end,
+                    window: window.record(intervals),
+                })
+            })
+            .collect()
+    }
+}
+
+impl<T> Open<T> {
+    fn blame(&self, error: &TrafficError) -> String {
+        blame(&self.name, error)
+    }
+}
+
+/// An error with the load that it is about.
+fn blame(name: &str, error: &impl std::fmt::Display) -> String {
+    format!("load {name}: {error}")
+}
+
+/// Looks what stands in an end's way at its place, and opens it there.
+fn open<T: Send>(
+    end: LoadEnd,
+    host: Option<&LabHost>,
+    start: impl FnOnce(SocketAddr, &Options) -> Result<T, TrafficError> + Send,
+) -> Result<Open<T>, String> {
+    let options = Options::of(&end.load, end.secret);
+    let opening = || {
+        let findings = preflight(&options);
+        if findings.is_empty() {
+            return start(end.address, &options).map_err(|error| blame(&end.name, &error));
+        }
+        let words: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        Err(blame(&end.name, &words.join("; ")))
+    };
+    let engine = match end.place {
+        Place::Host => opening()?,
+        Place::Guest(number) => {
+            let host = host.ok_or("the host is not prepared yet")?;
+            let guest = host.guests().nth(number as usize);
+            let guest = guest.ok_or_else(|| format!("there is no guest {number} on this host"))?;
+            let entered = guest.within(opening);
+            entered.map_err(|error| format!("entering the guest's namespace: {error}"))??
+        }
+    };
+    Ok(Open {
+        name: end.name,
+        place: end.place,
+        engine,
+    })
+}
+
+/// Ends every one at the same time.
+fn end_all<T: Send>(
+    ends: &mut Vec<Open<T>>,
+    end: impl Fn(T) -> Result<(), TrafficError> + Copy + Send,
+) -> Result<(), String> {
+    thread::scope(|scope| {
+        let ending: Vec<_> = ends
+            .drain(..)
+            .map(|open| {
+                let Open { name, engine, .. } = open;
+                scope.spawn(move || end(engine).map_err(|error| blame(&name, &error)))
+            })
+            .collect();
+        let ended = ending.into_iter().map(|thread| {
+            let panicked = |_| Err("a thread that ended a load broke down".to_owned());
+            thread.join().unwrap_or_else(panicked)
+        });
+        // Every thread is joined, whatever the first of them says.
+        let ended: Vec<Result<(), String>> = ended.collect();
+        ended.into_iter().collect()
+    })
 }
 
 /// Counts over one window that begins `warmup_s` from now. Without a load the host alone is counted.
 pub(crate) fn measure(
     meter: &mut Meter,
-    load: Option<&Load>,
+    loads: &Loads,
     window: &Window,
 ) -> Result<Measured, String> {
     let warmup = Duration::from_secs_f64(window.warmup_s);
     let scan_at = Instant::now() + warmup.saturating_sub(SCAN_LEAD);
     let begin_at = scan_at + warmup.min(SCAN_LEAD);
-    let length = Duration::from_secs_f64(window.seconds);
     let words = |error: wirecost_meter::MeterError| error.to_string();
     // Looking through all processes takes milliseconds: before and after the window, never within.
     // A kernel that keeps no run times leaves the figure out.
@@ -114,27 +226,10 @@ pub(crate) fn measure(
     sleep_until(scan_at);
     let foreign_before = scan();
     sleep_until(begin_at);
-    let load_before = load.map(Load::snapshot).transpose()?;
+    let loads_before = loads.snapshots()?;
     let before = meter.snapshot().map_err(words)?;
-    let began = Instant::now();
-
-    let mut intervals = Vec::new();
-    let mut last = load.map_or(0, Load::bytes);
-    let interval = window.interval_s.max(1e-3);
-    let count = (window.seconds / interval).round().max(1.0) as u32;
-    for index in 1..=count {
-        sleep_until(began + length * index / count);
-        if let Some(load) = load {
-            let bytes = load.bytes();
-            let end_s = began.elapsed().as_secs_f64();
-            intervals.push(Interval {
-                end_s,
-                bytes: bytes - last,
-            });
-            last = bytes;
-        }
-    }
-    let load_after = load.map(Load::snapshot).transpose()?;
+    let intervals = intervals(loads, window);
+    let loads_after = loads.snapshots()?;
     let after = meter.snapshot().map_err(words)?;
     let foreign_after = scan();
 
@@ -142,19 +237,34 @@ pub(crate) fn measure(
     usage.foreign_cores = foreign_before
         .zip(foreign_after)
         .map(|(before, after)| wirecost_meter::foreign_cores(&before, &after));
-    let (flows, seconds) = match (load_before, load_after) {
-        (Some(before), Some(after)) => {
-            let flows = flow_deltas(&before, &after).map_err(|error| error.to_string())?;
-            (flows, after.since(&before).as_secs_f64())
-        }
-        _ => (Vec::new(), usage.window_s),
-    };
     Ok(Measured {
         usage,
-        flows,
-        seconds,
-        intervals,
+        loads: loads.measured(&loads_before, &loads_after, intervals)?,
     })
+}
+
+/// Waits for the window's end, and looks at what every end received in each part of it.
+fn intervals(loads: &Loads, window: &Window) -> Vec<Vec<Interval>> {
+    let began = Instant::now();
+    let length = Duration::from_secs_f64(window.seconds);
+    let mut last = loads.received();
+    let mut intervals = vec![Vec::new(); last.len()];
+    let parts = window.seconds / window.interval_s.max(1e-3);
+    let count = parts.round().max(1.0) as u32;
+    for index in 1..=count {
+        sleep_until(began + length * index / count);
+        let now = loads.received();
+        let end_s = began.elapsed().as_secs_f64();
+        for (end, (now, last)) in intervals.iter_mut().zip(now.iter().zip(&last)) {
+            end.push(Interval {
+                end_s,
+                bytes: now.0 - last.0,
+                messages: now.1 - last.1,
+            });
+        }
+        last = now;
+    }
+    intervals
 }
 
 fn sleep_until(moment: Instant) {

@@ -3,15 +3,17 @@
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use wirecost_model::end_window::{End, EndWindow};
+use wirecost_model::load::Load;
 use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
-use wirecost_model::sample::{DeviceState, Interval, SeenFrame, Socket};
+use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_model::usage::HostUsage;
 pub use wirecost_netbuild::{HostSpec, Side};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Marks the datagrams of one proof.
 pub type Token = [u8; 16];
@@ -56,21 +58,20 @@ pub enum Request {
         /// Marks the datagrams.
         token: Token,
     },
-    /// Opens the receiving side of a load in the guest.
-    OpenSink(LoadOptions),
-    /// Opens the sending side of a load in the guest and connects it, still silent.
-    OpenSource {
-        /// The sink's address.
-        target: SocketAddr,
-        /// The same as the sink's.
-        options: LoadOptions,
-    },
-    /// The sending side begins.
+    /// Opens the serving ends of loads on this host, and gives up every load that was there before; answered with
+    /// their addresses. Each is bound to its [`LoadEnd::address`].
+    OpenServers(Vec<LoadEnd>),
+    /// Opens the asking or sending ends of loads on this host and connects each to its [`LoadEnd::address`], still
+    /// silent.
+    OpenClients(Vec<LoadEnd>),
+    /// All clients on this host begin together; none is fine.
     Start,
-    /// Counts over one window; answered after it.
+    /// Counts over one window, the host and every end on it; answered after it.
     Measure(Window),
-    /// Ends the load.
-    CloseLoad,
+    /// Ends all clients on this host together. What is under way is read to its end.
+    StopClients,
+    /// Ends all servers on this host, after the clients of them ended.
+    StopServers,
     /// Describes the host.
     Describe,
 }
@@ -87,22 +88,38 @@ impl Request {
             Self::Watch(_) => "beginning to watch the underlay",
             Self::Watched { .. } => "looking at what the underlay showed",
             Self::Prove { .. } => "proving the path",
-            Self::OpenSink(_) => "opening the receiving side of the load",
-            Self::OpenSource { .. } => "connecting the sending side of the load",
+            Self::OpenServers(_) => "opening the receiving side of the load",
+            Self::OpenClients(_) => "connecting the sending side of the load",
             Self::Start => "starting the load",
             Self::Measure(_) => "measuring",
-            Self::CloseLoad => "ending the load",
+            Self::StopClients => "ending the load",
+            Self::StopServers => "ending the receiving side of the load",
             Self::Describe => "describing the machine",
         }
     }
 }
 
-/// A TCP stream load.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoadOptions {
-    /// What is sent.
-    pub stream: wirecost_model::cell::TcpStream,
-    /// Opens the connections of this sample and no others.
+/// Where on a host something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Place {
+    /// In the network namespace of the agent's own process.
+    Host,
+    /// In the guest of that number, from 0.
+    Guest(u32),
+}
+
+/// One end of a load: both ends are given the same but for the address and the place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadEnd {
+    /// What figures and errors call the load; no two on a host at the same place and end have the same.
+    pub name: String,
+    /// Where it runs.
+    pub place: Place,
+    /// Of a server the address to bind, port 0 for any; of a client the server's.
+    pub address: SocketAddr,
+    /// What is run.
+    pub load: Load,
+    /// Opens the flows of this load in this sample and no others.
     pub secret: [u8; 16],
 }
 
@@ -145,8 +162,8 @@ pub enum Reply {
     Seen(Option<SeenFrame>),
     /// To [`Request::Prove`].
     Proof(ProofResult),
-    /// To [`Request::OpenSink`].
-    Listening(SocketAddr),
+    /// To [`Request::OpenServers`]: in the order of the request.
+    Listening(Vec<SocketAddr>),
     /// To [`Request::Measure`].
     Measured(Box<Measured>),
     /// To [`Request::Describe`].
@@ -176,10 +193,19 @@ pub struct ProofResult {
 pub struct Measured {
     /// Processors, links, protocols.
     pub usage: HostUsage,
-    /// Each connection's bytes within the window and its socket, in the order of the flows.
-    pub flows: Vec<(u64, Socket)>,
-    /// Seconds between the load's two readings.
-    pub seconds: f64,
-    /// Figures within the window.
-    pub intervals: Vec<Interval>,
+    /// Each end of a load on this host.
+    pub loads: Vec<MeasuredEnd>,
+}
+
+/// One end of a load over one window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredEnd {
+    /// [`LoadEnd::name`].
+    pub name: String,
+    /// [`LoadEnd::place`].
+    pub place: Place,
+    /// Which end it is.
+    pub end: End,
+    /// What it counted.
+    pub window: EndWindow,
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ip::IpVersion;
+use crate::load::NamedLoad;
 use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
 use crate::transit::Transit;
@@ -39,16 +40,32 @@ impl Experiment {
     pub fn varied(&self) -> impl Iterator<Item = &Factor> {
         self.factors.iter().filter(|factor| factor.levels.len() > 1)
     }
+
+    /// Of these, the ones whose levels are compared with each other.
+    pub fn compared(&self) -> impl Iterator<Item = &Factor> {
+        self.varied().filter(|factor| factor.is_compared())
+    }
 }
 
 /// One thing that is varied, or could have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `offload`, `underlay.mtu`,
-    /// `underlay.rate`, `underlay.ip`, `streams`, `message`, `congestion`, `socket_buffer`.
+    /// `underlay.rate`, `underlay.ip`, [`LOAD`], and the options of loads: `streams`, `message` where there is
+    /// one load, `NAME.streams` where there are several.
     pub key: String,
     /// The labels of its levels in the plan's order; the first is the reference.
     pub levels: Vec<String>,
+}
+
+/// The factor whose levels are different loads.
+pub const LOAD: &str = "load";
+
+impl Factor {
+    /// Whether its levels are compared with each other: figures of different loads are not.
+    pub fn is_compared(&self) -> bool {
+        self.key != LOAD
+    }
 }
 
 /// One combination of levels.
@@ -65,8 +82,20 @@ pub struct Cell {
     pub guest_mtu: u32,
     /// The offloads on every device of the path.
     pub offload: Offload,
-    /// What is sent.
-    pub load: TcpStream,
+    /// What is run, all of it at once: one load, or the parts of a mix. (A record of version 1 or 2 has one TCP
+    /// stream, under `load`.)
+    #[serde(
+        alias = "load",
+        deserialize_with = "crate::load::older::of_any_version"
+    )]
+    pub loads: Vec<NamedLoad>,
+}
+
+impl Cell {
+    /// The load of that name, where this cell runs it.
+    pub fn load(&self, name: &str) -> Option<&NamedLoad> {
+        self.loads.iter().find(|load| load.name == name)
+    }
 }
 
 /// What has to be built anew when it changes: cells with the same network share a lab.
@@ -137,19 +166,6 @@ impl fmt::Display for Network {
             (guests, IpVersion::Ipv6) => write!(f, ", {guests} IPv6 guests a host"),
         }
     }
-}
-
-/// One bulk TCP load, every option resolved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcpStream {
-    /// Connections at once.
-    pub streams: u32,
-    /// Bytes per write.
-    pub message: u32,
-    /// Congestion control by the kernel's name.
-    pub congestion: String,
-    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes; `None` is the kernel's autotuning.
-    pub socket_buffer: Option<u32>,
 }
 
 #[cfg(test)]

@@ -5,9 +5,13 @@
 
 pub mod cell;
 pub mod effect;
+pub mod end_window;
 pub mod ip;
+pub mod latency;
+pub mod load;
 pub mod metric;
 pub mod offload;
+mod older;
 pub mod plan;
 pub mod record;
 pub mod sample;

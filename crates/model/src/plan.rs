@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ip::IpVersion;
+use crate::load::LoadLevel;
 use crate::metric::Metric;
 use crate::offload::Offload;
 use crate::transit::Transit;
@@ -36,8 +37,13 @@ pub struct Plan {
     pub encapsulation: Vec<Encapsulation>,
     /// Offload profiles, levels of one factor.
     pub offload: Vec<Offload>,
-    /// What is sent.
-    pub load: TcpStreamPlan,
+    /// What is run, levels of one factor whose levels are never compared. (A record of version 1 or 2 has one TCP
+    /// stream, under `load`.)
+    #[serde(
+        alias = "load",
+        deserialize_with = "crate::load::levels_of_any_version"
+    )]
+    pub loads: Vec<LoadLevel>,
     /// How often and how long.
     pub repeat: Repeat,
     /// Whether the first cell is measured twice in every round, to see what the run shows where nothing
@@ -228,19 +234,6 @@ impl fmt::Display for GuestMtu {
     }
 }
 
-/// `tcp-stream`: bulk TCP from host a's guest to host b's. Lists are factors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TcpStreamPlan {
-    /// Connections at once, 1 to 64 each.
-    pub streams: Vec<u32>,
-    /// Bytes handed over per write, 1 to 1 MiB.
-    pub message: Vec<u32>,
-    /// Congestion control by the kernel's name.
-    pub congestion: Vec<String>,
-    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes on both ends; `None` leaves the kernel's autotuning.
-    pub socket_buffer: Vec<Option<u32>>,
-}
-
 /// How often and how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
@@ -280,9 +273,11 @@ pub enum Ask {
     /// Those of every metric.
     #[default]
     All,
-    /// Those on throughput.
+    /// Those on what gets through: throughput, transactions or datagrams per second, the share delivered.
     Throughput,
-    /// Those on CPU per Gbit/s, of each host or of the machine.
+    /// Those on latencies.
+    Latency,
+    /// Those on CPU per Gbit/s or transaction, of each host or of the machine.
     Cpu,
 }
 
@@ -291,8 +286,9 @@ impl Ask {
     pub const fn asks(self, metric: Metric) -> bool {
         match self {
             Self::All => true,
-            Self::Throughput => matches!(metric, Metric::Throughput),
-            Self::Cpu => !matches!(metric, Metric::Throughput),
+            Self::Throughput => !metric.is_cpu() && !metric.is_latency(),
+            Self::Latency => metric.is_latency(),
+            Self::Cpu => metric.is_cpu(),
         }
     }
 }

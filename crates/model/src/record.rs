@@ -13,8 +13,9 @@ use crate::cell::Experiment;
 ///
 /// 1: IPv4 only. 2: the plan's `underlay.ip` and `guest_ip`, and with them the networks of the cells,
 /// whose absence means IPv4; `repeat.until` of the plan and `until` of the end, whose absence means a fixed
-/// number of rounds; the experiment's `twin`.
-pub const VERSION: u32 = 2;
+/// number of rounds; the experiment's `twin`. 3: any load and several at once: `loads` of plan, cells and samples,
+/// which had one TCP stream in `load` and `stream` before.
+pub const VERSION: u32 = 3;
 
 /// File names within a run directory.
 pub mod file {

@@ -12,6 +12,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         "ipv6-or-not",
         include_str!("../../../plans/ipv6-or-not.yaml"),
     ),
+    (
+        "many-small-sessions",
+        include_str!("../../../plans/many-small-sessions.yaml"),
+    ),
 ];
 
 /// The built-in plan that `name`, which may be a file's, was most likely meant to be.

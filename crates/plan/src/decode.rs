@@ -1,12 +1,12 @@
 //! The tree of a plan's text to a plan: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::plan::{
-    Cores, Hosts, Levels, Plan, Published, PublishedFigure, TcpStreamPlan, Underlay,
-};
+use wirecost_model::load::{LoadLevel, LoadPart, Workload};
+use wirecost_model::plan::{Cores, Hosts, Levels, Plan, Published, PublishedFigure, Underlay};
 
 use crate::expand;
-use crate::factors::{self, Axis, Factors};
+use crate::factors::{self, Axis};
+use crate::guests;
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::repeat;
@@ -35,6 +35,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let underlay = fields(reader, underlay.as_ref());
     let load = fields(reader, load.as_ref());
     let factors = factors::read(reader, &root, &underlay, &load);
+    guests::check(reader, &factors);
     let between = transit::read(reader, &underlay);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
@@ -81,7 +82,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         guests: factors.guests.values(),
         encapsulation: factors.encapsulation.values(),
         offload: factors.offload.values(),
-        load: tcp_stream(&factors),
+        loads: vec![tcp_stream(&axes)],
         repeat: repeat?,
         self_test: self_test?,
         exclude: exclusions
@@ -165,12 +166,20 @@ fn load<'a>(reader: &mut Reader, root: &Fields<'a>) -> Option<Entry<'a>> {
         .map(Entry::into_owned)
 }
 
-fn tcp_stream(factors: &Factors) -> TcpStreamPlan {
-    TcpStreamPlan {
-        streams: factors.streams.values(),
-        message: factors.message.values(),
-        congestion: factors.congestion.values(),
-        socket_buffer: factors.socket_buffer.values(),
+fn tcp_stream(axes: &[Axis]) -> LoadLevel {
+    let name = Workload::TcpStream.name();
+    let options = axes
+        .iter()
+        .filter(|axis| axis.key.parent() == keys::TCP_STREAM.path);
+    LoadLevel {
+        label: name.to_owned(),
+        parts: vec![LoadPart {
+            name: name.to_owned(),
+            workload: Workload::TcpStream,
+            options: options
+                .map(|axis| (axis.name.to_owned(), axis.labels.clone()))
+                .collect(),
+        }],
     }
 }
 

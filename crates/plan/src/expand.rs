@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use wirecost_model::cell::{Cell, Network, TcpStream};
+use wirecost_model::cell::{Cell, Network};
 use wirecost_model::ip::IpVersion;
+use wirecost_model::load::{Load, NamedLoad, Workload};
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
 
 use crate::factors::{Axis, COUNT, Factors};
 use crate::fit::{Fit, Room};
+use crate::guests::{self, Division};
 use crate::keys;
 use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
@@ -76,14 +78,23 @@ pub(crate) fn cells(
     if !kept.iter().any(|choice| tunnels(factors, choice)) {
         nothing_to_carry(reader, factors);
     }
-    let mut fit = Fit::default();
+    let (mut fit, mut division) = (Fit::default(), Division::default());
     let cells = kept
         .iter()
-        .filter_map(|choice| cell(factors, axes, choice, (cores, between), &mut fit))
+        .filter_map(|choice| {
+            cell(
+                factors,
+                axes,
+                choice,
+                (cores, between),
+                (&mut fit, &mut division),
+            )
+        })
         .zip(0..)
         .map(|(cell, index)| Cell { index, ..cell })
         .collect();
     fit.report(reader, factors, between);
+    division.report(reader, factors);
     cells
 }
 
@@ -134,7 +145,7 @@ fn cell(
     axes: &[Axis; COUNT],
     choice: &[usize; COUNT],
     (cores, between): (Cores, &Written),
-    fit: &mut Fit,
+    (fit, division): (&mut Fit, &mut Division),
 ) -> Option<Cell> {
     let [
         mtu,
@@ -146,6 +157,7 @@ fn cell(
         guests,
         offload,
         streams,
+        per_guest,
         message,
         congestion,
         buffer,
@@ -179,6 +191,7 @@ fn cell(
     if !fit.takes_guest(guest, guest_mtu, room, between) {
         return None;
     }
+    let streams = division.streams(factors, network.guests, streams, per_guest)?;
     let mut resolved = *choice;
     resolved[GUEST_MTU] = guest_mtu as usize;
     fit.note_cell(resolved, guest, room, guest_mtu);
@@ -186,6 +199,7 @@ fn cell(
         .iter()
         .zip(choice)
         .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
+        .filter(|(axis, _)| !guests::is_unused(factors, axis.key.path))
         .filter_map(|(axis, level)| Some((axis.name.to_owned(), axis.labels.get(*level)?.clone())))
         .collect();
     Some(Cell {
@@ -194,12 +208,13 @@ fn cell(
         network,
         guest_mtu,
         offload: factors.offload.get(offload)?.value.clone(),
-        load: TcpStream {
-            streams: factors.streams.get(streams)?.value,
-            message: factors.message.get(message)?.value,
-            congestion: factors.congestion.get(congestion)?.value.clone(),
+        loads: vec![NamedLoad::alone(Load {
+            streams,
+            request: factors.message.get(message)?.value,
+            congestion: Some(factors.congestion.get(congestion)?.value.clone()),
             socket_buffer: factors.socket_buffer.get(buffer)?.value,
-        },
+            ..Load::new(Workload::TcpStream)
+        })],
     })
 }
 

@@ -1,4 +1,4 @@
-//! The twelve factors of an experiment: how a level of each is read and labelled.
+//! The thirteen factors of an experiment: how a level of each is read and labelled.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,7 @@ pub(crate) struct Factors {
     pub(crate) guests: Levels<u32>,
     pub(crate) offload: Levels<Offload>,
     pub(crate) streams: Levels<u32>,
+    pub(crate) streams_per_guest: Levels<u32>,
     pub(crate) message: Levels<u32>,
     pub(crate) congestion: Levels<String>,
     pub(crate) socket_buffer: Levels<Option<u32>>,
@@ -49,9 +50,16 @@ type Limit = Option<u64>;
 type Buffer = Option<u32>;
 
 /// Number of factors.
-pub(crate) const COUNT: usize = 12;
+pub(crate) const COUNT: usize = 13;
 
 impl Factors {
+    /// Whether connections are counted for each pair of guests, and not in all.
+    pub(crate) fn counts_per_guest(&self) -> bool {
+        let written = |levels: &Levels<u32>| levels.levels.iter().any(|level| level.written);
+        let several = self.guests.levels.iter().any(|level| level.value > 1);
+        written(&self.streams_per_guest) || (several && !written(&self.streams))
+    }
+
     /// The factors in the order of the cross product: the last varies fastest.
     pub(crate) fn axes(&self) -> [Axis; COUNT] {
         [
@@ -80,6 +88,9 @@ impl Factors {
                 offload(r, e).map(|level| level.to_string())
             }),
             axis(&keys::STREAMS, &self.streams, |r, e| {
+                whole32(r, e).map(|streams| streams.to_string())
+            }),
+            axis(&keys::STREAMS_PER_GUEST, &self.streams_per_guest, |r, e| {
                 whole32(r, e).map(|streams| streams.to_string())
             }),
             axis(&keys::MESSAGE, &self.message, |r, e| {
@@ -148,6 +159,9 @@ pub(crate) fn read(
         }),
         offload: offload_levels(reader, root),
         streams: levels(reader, load, &keys::STREAMS, whole32, |streams| {
+            streams.to_string()
+        }),
+        streams_per_guest: levels(reader, load, &keys::STREAMS_PER_GUEST, whole32, |streams| {
             streams.to_string()
         }),
         message: levels(reader, load, &keys::MESSAGE, size, |bytes| {
@@ -350,8 +364,8 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "max", "ipv4", "1", "tunnel", "1", "128KiB", "cubic",
-            "auto",
+            "1500", "none", "ipv4", "none", "max", "ipv4", "1", "tunnel", "1", "1", "128KiB",
+            "cubic", "auto",
         ];
         assert_eq!(labels, expected);
         let names: Vec<&str> = factors.axes().iter().map(|axis| axis.name).collect();

@@ -343,9 +343,14 @@ keys! {
     TCP_STREAM "load.tcp-stream" Map { example: "{ streams: 4 }" }
         "Bulk TCP from host a's guest to host b's.";
     STREAMS "load.tcp-stream.streams" Whole {
-        range: from_to(1.0, 64.0), presence: Default("1"), factor: true, example: "4",
+        range: from_to(1.0, 1024.0), presence: Default("1"), factor: true, example: "4",
     }
-        "Connections at once, each with a thread on either host.";
+        "Connections at once, divided evenly among the guests.";
+    STREAMS_PER_GUEST "load.tcp-stream.streams_per_guest" Whole {
+        range: from_to(1.0, 1024.0), presence: Default("1"), factor: true, example: "5",
+    }
+        "Connections at once between each pair of guests: instead of `streams`, which are divided among the guests. It is \
+         what holds where there are several guests and neither key is written.";
     MESSAGE "load.tcp-stream.message" Size {
         range: from_to(1.0, 1_048_576.0), presence: Default("128KiB"), factor: true, example: "128KiB",
     }
@@ -372,7 +377,7 @@ keys! {
         "Until it is known: rounds below which the run does not stop.";
     MAX_ROUNDS "repeat.max_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("60"), example: "60" }
         "Until it is known: rounds at which the run stops, whatever is known.";
-    ASK "repeat.ask" Word { words: &["all", "throughput", "cpu"], presence: Until("all"), example: "throughput" }
+    ASK "repeat.ask" Word { words: &["all", "throughput", "latency", "cpu"], presence: Until("all"), example: "throughput" }
         "Until it is known: which effects the run waits for, by what they are on. One without a single valid pair of \
          samples is not waited for.";
     SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }

@@ -24,6 +24,7 @@ mod error;
 mod expand;
 mod factors;
 mod fit;
+mod guests;
 mod keys;
 mod read;
 mod repeat;

@@ -52,6 +52,7 @@ fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, Until)> {
     let max_rounds = value(reader, fields, &keys::MAX_ROUNDS, whole32);
     let ask = value(reader, fields, &keys::ASK, word).map(|word| match word {
         "throughput" => Ask::Throughput,
+        "latency" => Ask::Latency,
         "cpu" => Ask::Cpu,
         _ => Ask::All,
     });

@@ -20,7 +20,7 @@ use crate::yaml;
 /// What a schema does not see, and the program refuses all the same.
 pub const BEYOND_SCHEMA: &[&str] = &[
     "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
-     a router where nothing tunnels, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
+     a router where nothing tunnels, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
      `rounds` beside a key of a run until it is known, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` that the factor does not have",
     "how many hops and paths a list may hold",
     "one level written in two ways, such as `10gbit` and `10000mbit`",

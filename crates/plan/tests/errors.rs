@@ -881,9 +881,9 @@ fn a_fixed_number_of_rounds_and_rounds_until_it_is_known_exclude_each_other() {
     insta::assert_snapshot!(brief("name: x\nrepeat: { rounds: 8, seconds: 1, precision: 2%, budget: 5min }\n"), @"2:19 `repeat.rounds` cannot stand beside `repeat.precision` | two ways to say how often | `rounds` is a fixed number of rounds, `precision` belongs to a run until it is known: leave one of them out (`max_rounds` is the most rounds of such a run)");
     insta::assert_snapshot!(brief("name: x\nrepeat: { max_rounds: 8, min_rounds: 9 }\n"), @"2:38 `repeat.min_rounds`, 9, is above `repeat.max_rounds`, 8 | above 8 | write 8 or less, or a larger `max_rounds`");
     insta::assert_snapshot!(brief("name: x\nrepeat: { max_rounds: 5 }\n"), @"2:23 `repeat.min_rounds`, 6 by default, is above `repeat.max_rounds`, 5 | below 6 | write 6 or more, or a smaller `min_rounds`");
-    insta::assert_snapshot!(brief("name: x\nrepeat: { min_rounds: 3, precision: 0, ask: latency }\n"), @"
+    insta::assert_snapshot!(brief("name: x\nrepeat: { min_rounds: 3, precision: 0, ask: speed }\n"), @"
     2:23 `repeat.min_rounds` cannot be `3` | below 4 | write a whole number from 4 to 1000, such as `6`
     2:37 `repeat.precision` cannot be `0` | not above 0% | write a share above 0% and at most 100%, such as `2%`
-    2:45 `repeat.ask` cannot be `latency` | unknown word | write `all`, `throughput` or `cpu`
+    2:45 `repeat.ask` cannot be `speed` | unknown word | write `all`, `throughput`, `latency` or `cpu`
     ");
 }

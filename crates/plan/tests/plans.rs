@@ -62,19 +62,24 @@ fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
     assert_eq!(cell.network.encapsulation, Encapsulation::None);
     assert_eq!(cell.network.cores, Cores::Split);
     assert_eq!(cell.offload, Offload::profile(Profile::Tunnel));
-    assert_eq!((cell.load.streams, cell.load.message), (1, 131_072));
+    let [stream] = &cell.loads[..] else {
+        panic!("{:?}", cell.loads)
+    };
+    assert_eq!(stream.name, "tcp-stream");
+    let load = &stream.load;
+    assert_eq!((load.streams, load.request), (1, 131_072));
     assert_eq!(
-        (&*cell.load.congestion, cell.load.socket_buffer),
-        ("cubic", None)
+        (load.congestion.as_deref(), load.socket_buffer),
+        (Some("cubic"), None)
     );
     let repeat = &plan.plan.repeat;
     assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
     assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
-    assert_eq!(plan.factors.len(), 12);
+    assert_eq!(plan.factors.len(), 13);
     assert_eq!(
         cell.levels.len(),
         11,
-        "nothing tunnels: no level of `underlay.ip`"
+        "no level of `underlay.ip` without a tunnel, and streams are counted in one way"
     );
 }
 
@@ -269,7 +274,7 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
 #[test]
 fn the_load_may_be_named_alone() {
     let plan = experiment("name: x\nload: tcp-stream\n");
-    assert_eq!(plan.plan.load.streams, [1]);
+    assert_eq!(plan.plan.loads[0].parts[0].options["streams"], ["1"]);
 }
 
 #[test]

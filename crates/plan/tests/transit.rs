@@ -89,3 +89,42 @@ fn there_are_1_to_64_guests() {
     2:17 `guests[2]` cannot be `many` | not a whole number | write a whole number from 1 to 64, such as `16`
     ");
 }
+
+#[test]
+fn streams_are_counted_in_all_or_for_each_pair_of_guests_and_divide_evenly() {
+    let stream = |guests: &str, options: &str| {
+        format!("name: x\nguests: {guests}\nload: {{ tcp-stream: {{ {options} }} }}\n")
+    };
+    insta::assert_snapshot!(brief(&stream("[1, 16]", "streams: [16, 24]")), @"");
+    insta::assert_snapshot!(brief(&stream("16", "streams: 16, streams_per_guest: 1")), @"");
+    insta::assert_snapshot!(brief(&stream("64", "streams_per_guest: 17")), @"");
+    let streams = |text: String| -> Vec<(u32, Option<String>)> {
+        let plan = load("plan.yaml", &text).expect("a plan");
+        let cells = plan.cells.iter();
+        cells
+            .map(|cell| {
+                let label = cell.levels.get("streams_per_guest").cloned();
+                (cell.loads[0].load.streams, label)
+            })
+            .collect()
+    };
+    let label = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        streams(stream("[1, 16]", "streams: 16")),
+        [(16, None), (16, None)]
+    );
+    assert_eq!(
+        streams(stream("[1, 16]", "streams_per_guest: [1, 5]")),
+        [
+            (1, label("1")),
+            (5, label("5")),
+            (16, label("1")),
+            (80, label("5"))
+        ]
+    );
+    assert_eq!(
+        streams(stream("[1, 16]", "")),
+        [(1, label("1")), (16, label("1"))]
+    );
+    assert_eq!(streams(stream("1", "")), [(1, None)]);
+}

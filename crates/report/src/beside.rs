@@ -6,7 +6,6 @@ use std::ops::Deref;
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
 use wirecost_model::effect::{Effect, Verdict};
-use wirecost_model::metric::Metric;
 use wirecost_model::sample::Sample;
 use wirecost_stats::{
     Contrast, Corrected, Factorial, Method, Opinion, Says, View, correct, factorial,
@@ -91,12 +90,13 @@ pub(crate) fn factorials(
     let Basis::Ended(stopping) = basis else {
         return Vec::new();
     };
-    if experiment.varied().nth(1).is_none() {
+    if experiment.compared().nth(1).is_none() {
         return Vec::new();
     }
-    Metric::of(experiment.plan.cores)
+    let figures = experiment.figures();
+    figures
         .iter()
-        .map(|&metric| factorial(experiment, samples, metric, stopping))
+        .map(|figure| factorial(experiment, samples, figure, stopping))
         .collect()
 }
 
@@ -164,7 +164,12 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
                 let says = view.says.as_ref();
                 let says = says.filter(|says| all || !matches!(says, Says::MoreWith { .. }));
                 if let Some(says) = says {
-                    let text = dependence(factorial.metric, view, says, interaction.combinations);
+                    let text = dependence(
+                        &words::measured(doc, &factorial.load, factorial.metric),
+                        view,
+                        says,
+                        interaction.combinations,
+                    );
                     found.push((size, text));
                 }
             }
@@ -174,7 +179,7 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-fn dependence(metric: Metric, view: &View, says: &Says, combinations: u32) -> String {
+fn dependence(measured: &str, view: &View, says: &Says, combinations: u32) -> String {
     let what = words::contrast(&view.factor, &view.from, &view.to);
     let with = |level: &str| words::level(&view.other, level);
     let (verb, level) = match says {
@@ -206,7 +211,7 @@ fn dependence(metric: Metric, view: &View, says: &Says, combinations: u32) -> St
     };
     format!(
         "{}: {what} {verb} {}{costs} ({}; with {} {}{mean})",
-        metric.words(),
+        measured,
         with(level),
         ratio(here),
         with(other),

@@ -126,8 +126,10 @@ pub struct Side {
 }
 
 /// How all cells together moved: the machine, as far as what is asked about is not in every cell.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shift {
+    /// Whose figure.
+    pub load: String,
     /// Of which figure.
     pub metric: Metric,
     /// Cells that were compared.
@@ -158,6 +160,8 @@ pub struct ComparedCell {
 /// One figure of one cell in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
+    /// Whose.
+    pub load: String,
     /// Which.
     pub metric: Metric,
     /// The unit of `before` and `after`.

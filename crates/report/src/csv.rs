@@ -3,7 +3,7 @@
 use csv::{Terminator, WriterBuilder};
 use wirecost_model::cell::Cell;
 use wirecost_model::metric::{
-    Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+    Metric, retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
 };
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
@@ -19,11 +19,9 @@ pub struct CsvError(#[from] csv::Error);
 type Figure = (&'static str, fn(&Sample) -> Option<f64>);
 
 const ALWAYS: [Figure; 13] = [
-    ("throughput_gbps", |s| {
-        Some(Metric::Throughput.value(s)? / 1e9)
-    }),
-    ("bytes", |s| Some(s.stream.as_ref()?.bytes as f64)),
-    ("seconds", |s| Some(s.stream.as_ref()?.seconds)),
+    ("throughput_gbps", |s| Some(s.throughput()? / 1e9)),
+    ("bytes", |s| Some(s.stream()?.stream.as_ref()?.bytes as f64)),
+    ("seconds", |s| Some(s.loads.first()?.seconds)),
     ("sender_busy_cores", |s| {
         Some(s.sender.as_ref()?.busy_cores())
     }),
@@ -43,27 +41,21 @@ const ALWAYS: [Figure; 13] = [
     ("wire_frames_per_s", wire_frames_per_second),
     ("stack_packets_per_s", stack_packets_per_second),
     ("segments_per_packet", segments_per_packet),
-    ("retransmits", |s| {
-        let flows = &s.stream.as_ref()?.flows;
-        Some(
-            flows
-                .iter()
-                .map(|flow| flow.sender.retransmits)
-                .sum::<u64>() as f64,
-        )
-    }),
+    ("retransmits", |s| Some(retransmits(s)? as f64)),
 ];
 
 const SPLIT: [Figure; 2] = [
     ("sender_cpu_percent_per_gbps", |s| {
-        Metric::SenderCpu.value(s)
+        Metric::SenderCpu.value(s, &s.stream()?.name)
     }),
     ("receiver_cpu_percent_per_gbps", |s| {
-        Metric::ReceiverCpu.value(s)
+        Metric::ReceiverCpu.value(s, &s.stream()?.name)
     }),
 ];
 
-const SHARED: [Figure; 1] = [("cpu_percent_per_gbps", |s| Metric::Cpu.value(s))];
+const SHARED: [Figure; 1] = [("cpu_percent_per_gbps", |s| {
+    Metric::Cpu.value(s, &s.stream()?.name)
+})];
 
 /// The sum over the hosts that have the figure.
 fn both(sample: &Sample, figure: fn(&HostUsage) -> Option<f64>) -> Option<f64> {
@@ -116,7 +108,7 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
                 .map_or("", Invalid::reason)
                 .to_owned(),
         );
-        let marks: Vec<&str> = sample.marks.iter().map(mark).collect();
+        let marks: Vec<&str> = sample.marks.iter().map(Mark::kind).collect();
         row.push(marks.join(" "));
         row.extend(
             figures.iter().map(|(_, figure)| {
@@ -142,13 +134,5 @@ const fn kind(invalid: &Invalid) -> &'static str {
         Invalid::Build(_) => "build",
         Invalid::Load(_) => "load",
         Invalid::Agent(_) => "agent",
-    }
-}
-
-const fn mark(mark: &Mark) -> &'static str {
-    match mark {
-        Mark::ForeignLoad { .. } => "foreign-load",
-        Mark::Steal { .. } => "steal",
-        Mark::BacklogDrops { .. } => "backlog-drops",
     }
 }

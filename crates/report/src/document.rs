@@ -6,8 +6,10 @@ use std::path::Path;
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{
-    Metric, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+    Figure, Metric, retransmits, segments_per_packet, stack_packets_per_second,
+    wire_frames_per_second,
 };
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::{Environment, Outcome, Run, RunHead};
@@ -62,7 +64,9 @@ pub struct Document {
     pub factors: Vec<Factor>,
     /// The cells in the experiment's order.
     pub cells: Vec<CellResult>,
-    /// Every effect, for every metric.
+    /// The loads' figures that effects are on, in the order of tables.
+    pub figures: Vec<Figure>,
+    /// Every effect, for every figure.
     pub effects: Vec<EffectResult>,
     /// Main effects and interactions by metric; empty below two varied factors, and in a run until it
     /// is known that its rule did not stop.
@@ -90,6 +94,13 @@ pub struct Document {
 }
 
 impl Document {
+    /// Whether figures have to say whose they are.
+    pub(crate) fn several_loads(&self) -> bool {
+        self.figures
+            .windows(2)
+            .any(|two| two[0].load != two[1].load)
+    }
+
     /// The cells, and the twin.
     pub(crate) fn measured(&self) -> impl Iterator<Item = &CellResult> {
         let twin = self.self_test.as_ref().map(|test| &test.twin);
@@ -125,7 +136,7 @@ pub struct InvalidSample {
 /// How often a mark was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MarkCount {
-    /// `foreign-load`, `steal`, `backlog-drops`.
+    /// `foreign-load`, `steal`, `backlog-drops`, `generator-bound`.
     pub kind: String,
     /// Samples that carry it.
     pub samples: u32,
@@ -276,6 +287,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         invalid: run.samples.iter().filter_map(invalid).collect(),
         marks: marks(&run.samples),
         factors: experiment.varied().cloned().collect(),
+        figures: experiment.figures(),
         cells,
         published: plan.published.as_ref().map(|published| PublishedResult {
             source: published.source.clone(),
@@ -315,6 +327,13 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     }
 }
 
+/// Whether the first stream of a cell is TCP in one direction, to which the line's limit in one applies.
+fn one_way(cell: &Cell) -> bool {
+    let mut streams = cell.loads.iter().map(|named| named.load.workload);
+    let first = streams.find(|workload| !workload.is_request_response());
+    first == Some(Workload::TcpStream)
+}
+
 fn rounds_done(run: &Run) -> u32 {
     let mut cells_in: BTreeMap<u32, usize> = BTreeMap::new();
     for sample in &run.samples {
@@ -333,15 +352,10 @@ fn invalid(sample: &Sample) -> Option<InvalidSample> {
 }
 
 fn marks(samples: &[Sample]) -> Vec<MarkCount> {
-    let kind = |mark: &Mark| match mark {
-        Mark::ForeignLoad { .. } => "foreign-load",
-        Mark::Steal { .. } => "steal",
-        Mark::BacklogDrops { .. } => "backlog-drops",
-    };
-    ["foreign-load", "steal", "backlog-drops"]
+    Mark::KINDS
         .into_iter()
         .filter_map(|wanted| {
-            let carries = |sample: &&Sample| sample.marks.iter().any(|mark| kind(mark) == wanted);
+            let carries = |sample: &&Sample| sample.marks.iter().any(|mark| mark.kind() == wanted);
             let samples = samples.iter().filter(carries).count() as u32;
             (samples > 0).then(|| MarkCount {
                 kind: wanted.into(),
@@ -361,11 +375,11 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> Cell
     let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         summary(valid.iter().filter_map(|sample| figure(sample)))
     };
-    let metrics = Metric::of(experiment.plan.cores);
+    let metrics = Metric::of(Workload::TcpStream, experiment.plan.cores);
     let cpu = |metric: Metric| {
         metrics
             .contains(&metric)
-            .then(|| over(&|sample| metric.value(sample)))
+            .then(|| over(&|sample| metric.value(sample, &sample.stream()?.name)))
             .flatten()
     };
     let varied = |(key, _): &(&String, &String)| experiment.varied().any(|f| f.key == **key);
@@ -383,24 +397,18 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &[Sample]) -> Cell
         samples: mine.len() as u32,
         valid: valid.len() as u32,
         marked: mine.iter().filter(|s| !s.marks.is_empty()).count() as u32,
-        throughput_gbps: over(&|sample| Some(Metric::Throughput.value(sample)? / 1e9)),
+        throughput_gbps: over(&|sample| Some(sample.throughput()? / 1e9)),
         sender_cpu_percent_per_gbps: cpu(Metric::SenderCpu),
         receiver_cpu_percent_per_gbps: cpu(Metric::ReceiverCpu),
         cpu_percent_per_gbps: cpu(Metric::Cpu),
         wire_frames_per_s: over(&wire_frames_per_second),
         stack_packets_per_s: over(&stack_packets_per_second),
         segments_per_packet: over(&segments_per_packet),
-        retransmits: over(&retransmits),
-        line_limit_gbps: network.rate.map(|rate| {
+        retransmits: over(&|sample| Some(retransmits(sample)? as f64)),
+        line_limit_gbps: network.rate.filter(|_| one_way(cell)).map(|rate| {
             let overhead = network.overhead_bytes();
             tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
     }
-}
-
-fn retransmits(sample: &Sample) -> Option<f64> {
-    let flows = &sample.stream.as_ref()?.flows;
-    let segments: u64 = flows.iter().map(|flow| flow.sender.retransmits).sum();
-    Some(segments as f64)
 }

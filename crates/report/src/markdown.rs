@@ -5,7 +5,6 @@ mod compare;
 
 use std::fmt::Write as _;
 
-use wirecost_model::metric::Metric;
 use wirecost_stats::{Margin, Summary};
 
 use crate::beside::{self, EffectResult};
@@ -141,9 +140,10 @@ fn verdicts(doc: &Document, page: &mut Page) {
         return;
     }
     page.heading("What each change does, other things equal");
-    let metrics = Metric::of(doc.cores);
     let heads = ["change", "where"].into_iter().map(str::to_owned);
-    let heads = heads.chain(metrics.iter().map(|metric| metric.words().to_owned()));
+    let figures = doc.figures.iter();
+    let heads =
+        heads.chain(figures.map(|figure| text(&words::measured(doc, &figure.load, figure.metric))));
     let same = |a: &EffectResult, b: &EffectResult| {
         (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
     };
@@ -153,8 +153,11 @@ fn verdicts(doc: &Document, page: &mut Page) {
             text(&words::contrast(&first.factor, &first.from, &first.to)),
             text(&words::levels(&doc.factors, &first.where_)),
         ];
-        row.extend(metrics.iter().map(|metric| {
-            let effect = pair.iter().find(|effect| effect.metric == *metric);
+        row.extend(doc.figures.iter().map(|figure| {
+            let is_it = |effect: &&EffectResult| {
+                effect.metric == figure.metric && effect.load == figure.load
+            };
+            let effect = pair.iter().find(is_it);
             effect.map_or_else(|| "–".into(), |effect| verdict(doc, effect))
         }));
         row

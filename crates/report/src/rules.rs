@@ -52,7 +52,7 @@ pub(crate) fn apply(cells: &[Cell], samples: &[Sample]) -> OtherRules {
         let mine: Vec<&Sample> = samples.iter().filter(|s| s.cell == cell.index).collect();
         let valid = mine.iter().filter(|sample| sample.invalid.is_none());
         let gbps: Vec<f64> = valid
-            .filter_map(|sample| Some(Metric::Throughput.value(sample)? / 1e9))
+            .filter_map(|sample| Some(sample.throughput()? / 1e9))
             .collect();
         let took_s: f64 = mine.iter().map(|sample| sample.took_s).sum();
         let by_pbench = pbench(&gbps, with_pbench);

@@ -1,7 +1,7 @@
 //! What a run shows where nothing differs: its first cell against itself.
 
 use serde::Serialize;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::record::Run;
 use wirecost_stats::validity::{SelfTest, self_test};
 use wirecost_stats::{Stopping, self_test_logs};
@@ -22,8 +22,10 @@ pub struct SelfTestResult {
 }
 
 /// A metric's self-test.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricSelfTest {
+    /// Whose figure.
+    pub load: String,
     /// Which figure.
     pub metric: Metric,
     /// The twin over the cell, and what follows.
@@ -38,18 +40,31 @@ pub(crate) fn judge(run: &Run, twin: CellResult, basis: Basis) -> SelfTestResult
         // It warns: too early is better than not at all.
         Basis::Looking { .. } => Stopping::Sequential,
     };
-    let test = |&metric: &Metric| MetricSelfTest {
-        metric,
+    let first = experiment.cells.first();
+    let measured = |figure: &Figure| {
+        first.is_some_and(|cell| {
+            let shares = cell.loads.len() > 1 && figure.metric.is_cpu();
+            !shares && cell.load(&figure.load).is_some()
+        })
+    };
+    let test = |figure: Figure| MetricSelfTest {
         test: self_test(
-            &self_test_logs(experiment, &run.samples, metric),
+            &self_test_logs(experiment, &run.samples, &figure),
             experiment.plan.repeat.worth,
             stopping,
         ),
+        load: figure.load,
+        metric: figure.metric,
     };
     SelfTestResult {
         cell: 0,
         twin,
-        metrics: Metric::of(experiment.plan.cores).iter().map(test).collect(),
+        metrics: experiment
+            .figures()
+            .into_iter()
+            .filter(measured)
+            .map(test)
+            .collect(),
     }
 }
 
@@ -61,7 +76,7 @@ pub(crate) fn alarm(doc: &Document, times: char) -> Option<String> {
             .metrics
             .iter()
             .filter(move |one| one.test.shows_effect && (one.test.beyond_worth || !beyond));
-        of.map(|one| figure(one, times)).collect::<Vec<_>>()
+        of.map(|one| figure(doc, one, times)).collect::<Vec<_>>()
     };
     let (beyond, any) = (shown(true), shown(false));
     if !beyond.is_empty() {
@@ -89,7 +104,7 @@ pub(crate) fn passed(doc: &Document, times: char) -> Option<String> {
     let figures: Vec<String> = result
         .metrics
         .iter()
-        .map(|one| figure(one, times))
+        .map(|one| figure(doc, one, times))
         .collect();
     Some(format!(
         "Self-test: the first cell against itself shows no effect: {}.",
@@ -98,10 +113,10 @@ pub(crate) fn passed(doc: &Document, times: char) -> Option<String> {
 }
 
 /// `throughput x1.01 [0.98, 1.04]`.
-fn figure(one: &MetricSelfTest, times: char) -> String {
+fn figure(doc: &Document, one: &MetricSelfTest, times: char) -> String {
     let ratio = one.test.ratio;
     let ratio = words::ratio_and_interval(ratio.ratio, ratio.low, ratio.high);
     let ratio = ratio.unwrap_or_else(|| "without a valid pair".into());
     let ratio = ratio.replacen('x', &times.to_string(), 1);
-    format!("{} {ratio}", one.metric.words())
+    format!("{} {ratio}", words::measured(doc, &one.load, one.metric))
 }

@@ -31,7 +31,7 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
             let others = factor.levels.iter().skip(1);
             others.map(|to| Change::of(doc, &factor.key, to))
         })
-        .filter(|change| !change.throughput.is_empty())
+        .filter(|change| !change.aspects.is_empty())
         .collect();
     let others = changes.len().saturating_sub(CHANGES);
     while changes.len() > CHANGES {
@@ -52,39 +52,60 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
 
 /// One level of one factor against the reference, wherever it was measured.
 struct Change<'a> {
-    throughput: Vec<&'a EffectResult>,
-    cpu: Vec<&'a EffectResult>,
+    /// What of it: throughput, then latencies, then processors, load by load.
+    aspects: Vec<(String, Vec<&'a EffectResult>)>,
 }
 
 impl<'a> Change<'a> {
     fn of(doc: &'a Document, factor: &str, to: &str) -> Self {
-        let (throughput, cpu) = doc
-            .effects
-            .iter()
-            .filter(|effect| effect.factor == factor && effect.to == to)
-            .partition(|effect| effect.metric == Metric::Throughput);
-        Self { throughput, cpu }
+        let mut aspects: Vec<(String, Vec<&EffectResult>)> = Vec::new();
+        let effects = doc.effects.iter();
+        for effect in effects.filter(|effect| effect.factor == factor && effect.to == to) {
+            let Some(aspect) = aspect(doc, effect) else {
+                continue;
+            };
+            match aspects.iter_mut().find(|(known, _)| *known == aspect) {
+                Some((_, effects)) => effects.push(effect),
+                None => aspects.push((aspect, vec![effect])),
+            }
+        }
+        Self { aspects }
     }
 
     /// The largest effect of all, on the log scale.
     fn size(&self) -> f64 {
-        let effects = self.throughput.iter().chain(&self.cpu);
+        let effects = self.aspects.iter().flat_map(|(_, effects)| effects);
         effects.map(|effect| size(effect)).fold(0.0, f64::max)
     }
 
     fn sentence(&self, doc: &Document, times: char) -> String {
-        let effect = self.throughput[0];
+        let effect = self.aspects[0].1[0];
         let mut text = words::contrast(&effect.factor, &effect.from, &effect.to);
-        text.push_str(": in throughput it ");
-        text.push_str(&tally(doc, &self.throughput, times));
-        if !self.cpu.is_empty() {
-            text.push_str("; in CPU per Gbit/s it ");
-            text.push_str(&tally(doc, &self.cpu, times));
-        }
+        let said = |(aspect, effects): &(String, Vec<&EffectResult>)| {
+            format!("in {aspect} it {}", tally(doc, effects, times))
+        };
+        let said: Vec<String> = self.aspects.iter().map(said).collect();
+        text.push_str(": ");
+        text.push_str(&said.join("; "));
         text.push('.');
         let first = text[..1].to_uppercase();
         first + &text[1..]
     }
+}
+
+/// What an effect is on, the hosts taken together; what is as good as told by another is left out.
+fn aspect(doc: &Document, effect: &EffectResult) -> Option<String> {
+    let name = match effect.metric {
+        Metric::SenderCpu | Metric::ReceiverCpu | Metric::Cpu => "CPU per Gbit/s",
+        Metric::ClientCpu | Metric::ServerCpu | Metric::TransactionCpu => "CPU per transaction",
+        Metric::Datagrams | Metric::LatencyP999 => return None,
+        metric => metric.words(),
+    };
+    Some(if doc.several_loads() {
+        format!("{} {name}", effect.load)
+    } else {
+        name.to_owned()
+    })
 }
 
 fn size(effect: &EffectResult) -> f64 {
@@ -150,7 +171,9 @@ fn example(doc: &Document, effect: &EffectResult, ratio: f64, of: usize, times: 
     let side = match effect.metric {
         Metric::SenderCpu => "sender",
         Metric::ReceiverCpu => "receiver",
-        Metric::Throughput | Metric::Cpu => "",
+        Metric::ClientCpu => "client",
+        Metric::ServerCpu => "server",
+        _ => "",
     };
     let place: Vec<&str> = [side, &place]
         .into_iter()

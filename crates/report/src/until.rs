@@ -102,6 +102,7 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
     let on = match until.ask {
         Ask::All => "",
         Ask::Throughput => " on throughput",
+        Ask::Latency => " on latency",
         Ask::Cpu => " on CPU",
     };
     let known = format!(

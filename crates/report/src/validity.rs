@@ -34,28 +34,31 @@ pub(crate) fn missing(doc: &Document) -> Option<String> {
 fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
     match finding {
         Finding::Drift {
+            load,
             metric,
             change,
             trend,
         } => Some(format!(
             "Drift: {} {} over the rounds, {} from the first to the last ({}); comparisons within rounds do not mind it.",
-            metric.words(),
+            words::measured(doc, load, *metric),
             if *change > 1.0 { "rose" } else { "fell" },
             words::ratio(*change),
             p(trend)
         )),
         Finding::ForeignLoad {
+            load,
             metric,
             per_core,
             trend,
         } => Some(format!(
             "Foreign load: {} went with what others used of this machine, {} for a core of theirs ({}); measure on a \
              quieter machine.",
-            metric.words(),
+            words::measured(doc, load, *metric),
             words::ratio(*per_core),
             p(trend)
         )),
         Finding::TwoModes {
+            load,
             metric,
             cell,
             ratio,
@@ -63,7 +66,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
         } => Some(format!(
             "Two modes: {} of {} has good and bad runs {} apart, {:.0}% of {} in the lower mode; its mean depends on how \
              many of each there were.",
-            metric.words(),
+            words::measured(doc, load, *metric),
             name(doc, *cell),
             words::ratio(*ratio),
             modes.low_share * 100.0,
@@ -85,6 +88,7 @@ fn outliers(doc: &Document) -> Option<String> {
     let mut named: Vec<(f64, String)> = Vec::new();
     for finding in &doc.findings {
         let Finding::Outliers {
+            load,
             metric,
             cell,
             samples,
@@ -96,7 +100,7 @@ fn outliers(doc: &Document) -> Option<String> {
             let (round, ratio) = (far.round + 1, words::ratio(far.of_median));
             let text = format!(
                 "{}, {}, round {round} {ratio}",
-                metric.words(),
+                words::measured(doc, load, *metric),
                 name(doc, *cell)
             );
             (far.of_median.ln().abs(), text)

@@ -1,6 +1,7 @@
 //! Factors, levels and ratios in words.
 
 use wirecost_model::cell::Factor;
+use wirecost_model::metric::Metric;
 use wirecost_model::plan::Levels;
 
 use crate::document::{CellResult, Document};
@@ -84,6 +85,20 @@ pub(crate) fn cell_numbered(doc: &Document, number: u32) -> String {
         _ if twin != Some(number) => levels,
         "" => "self-test".into(),
         levels => format!("{levels} (self-test)"),
+    }
+}
+
+/// What is measured, in words; where there are several loads, whose it is: `ping p99 latency`.
+pub(crate) fn measured(doc: &Document, load: &str, metric: Metric) -> String {
+    figure_of(doc.several_loads(), load, metric)
+}
+
+/// The same, where it is known whether there are several loads.
+pub(crate) fn figure_of(several: bool, load: &str, metric: Metric) -> String {
+    if several {
+        format!("{load} {}", metric.words())
+    } else {
+        metric.words().to_owned()
     }
 }
 

@@ -39,7 +39,7 @@ fn all_say(run: &Run, words: &str) {
 /// Multiplies the throughput of one cell's samples, by round.
 fn scale(run: &mut Run, cell: u32, by: impl Fn(u32) -> f64) {
     for sample in run.samples.iter_mut().filter(|sample| sample.cell == cell) {
-        let stream = sample.stream.as_mut().expect("a stream");
+        let stream = sample.loads[0].stream.as_mut().expect("a stream");
         stream.bytes = (stream.bytes as f64 * by(sample.round)) as u64;
     }
 }

@@ -42,7 +42,7 @@ fn later(rounds: u32) -> Run {
     later.head.seed = 43;
     for sample in &mut later.samples {
         // Not the same noise again.
-        let stream = sample.stream.as_mut().expect("a load");
+        let stream = sample.loads[0].stream.as_mut().expect("a stream");
         let wobble = f64::from((sample.round * 5 + sample.cell) % 3) * 0.004 - 0.004;
         stream.bytes = (stream.bytes as f64 * (1.0 + wobble)) as u64;
     }
@@ -52,7 +52,7 @@ fn later(rounds: u32) -> Run {
 /// Throughput of one cell, times this.
 fn slower(run: &mut Run, cell: u32, times: f64) {
     for sample in run.samples.iter_mut().filter(|s| s.cell == cell) {
-        let stream = sample.stream.as_mut().expect("a load");
+        let stream = sample.loads[0].stream.as_mut().expect("a stream");
         stream.bytes = (stream.bytes as f64 * times) as u64;
     }
 }
@@ -239,7 +239,7 @@ fn another_line_is_not_compared_and_the_rates_are_named() {
 #[test]
 fn the_same_names_of_different_settings_are_not_compared() {
     let (before, mut after) = (run(4, Cores::Split), later(4));
-    after.head.experiment.cells[0].load.message = 65536;
+    after.head.experiment.cells[0].loads[0].load.request = 65536;
     after.head.experiment.cells[1].guest_mtu = 1450;
     let comparison = compared(&before, &after, DEFAULT);
     let whys: Vec<Why> = comparison.not_comparable.iter().map(|c| c.why).collect();
@@ -373,7 +373,7 @@ fn what_all_cells_share_is_told_as_the_machine_s() {
         slower(&mut after, cell, 0.5);
     }
     let comparison = compared(&before, &after, DEFAULT);
-    let shift = comparison.shifts[0];
+    let shift = &comparison.shifts[0];
     assert_eq!((shift.metric, shift.cells), (Metric::Throughput, 8));
     assert!((shift.median - 0.5).abs() < 0.01 && shift.min <= shift.median);
     let text = print(&comparison, 200);

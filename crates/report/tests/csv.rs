@@ -13,7 +13,7 @@ fn a_row_per_sample_with_these_columns() {
     run.samples[1].invalid = Some(Invalid::Build(
         "a \"reason\", with a comma\nand a line".into(),
     ));
-    run.samples[1].stream = None;
+    run.samples[1].loads.clear();
     run.samples[2].marks = vec![
         Mark::ForeignLoad {
             cores: 0.4,
@@ -51,7 +51,7 @@ fn another_program_reads_back_what_was_written() {
         let cell = &run.head.experiment.cells[sample.cell as usize];
         assert_eq!(row[column("guest_mtu")], cell.levels["guest_mtu"]);
         let gbps: f64 = row[column("throughput_gbps")].parse().expect("a figure");
-        let bytes = sample.stream.as_ref().expect("a stream").bytes as f64;
+        let bytes = sample.loads[0].stream.as_ref().expect("a stream").bytes as f64;
         assert!((gbps - bytes * 8.0 / 1e9).abs() < 1e-12);
         let cpu: f64 = row[column("cpu_percent_per_gbps")]
             .parse()

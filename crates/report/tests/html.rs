@@ -48,7 +48,7 @@ fn disturbed() -> Run {
     let mut run = run(4, Cores::Split);
     run.samples[3].invalid = Some(Invalid::Proof("1500 bytes were not acknowledged".into()));
     run.samples[9].invalid = Some(Invalid::Build("no vxlan in this kernel".into()));
-    run.samples[9].stream = None;
+    run.samples[9].loads.clear();
     run.samples[5].marks = vec![Mark::ForeignLoad {
         cores: 0.4,
         threshold: 0.1,
@@ -160,7 +160,7 @@ fn a_changed_sample_changes_its_mark_its_row_its_cell_and_its_effects() {
             .lines()
             .map(|line| serde_json::from_str(line).expect("JSON"))
             .collect();
-        let bytes = &mut samples[7]["stream"]["bytes"];
+        let bytes = &mut samples[7]["loads"][0]["stream"]["bytes"];
         *bytes = (bytes.as_u64().expect("bytes") / 2).into();
         samples
             .iter()
@@ -349,7 +349,7 @@ fn runs_without_figures_still_have_a_page() {
     let mut invalid = run(3, Cores::Split);
     for sample in &mut invalid.samples {
         sample.invalid = Some(Invalid::Agent("gone".into()));
-        sample.stream = None;
+        sample.loads.clear();
         sample.sender = None;
         sample.receiver = None;
     }

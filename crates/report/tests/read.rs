@@ -30,7 +30,7 @@ fn a_record_of_a_newer_version_is_refused_even_if_its_shape_is_unknown() {
     let dir = write(&run(1, Cores::Split));
     let newer = r#"{"record_version": 7, "program_version": "3.1.0", "all": "else is new"}"#;
     fs::write(dir.path().join(file::RUN), newer).expect("written");
-    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 2: use the program that made the run (it says 3.1.0) or a newer one");
+    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 3: use the program that made the run (it says 3.1.0) or a newer one");
 }
 
 /// A run that a program before version 2 wrote, as it wrote it.
@@ -66,6 +66,61 @@ fn a_record_of_version_1_reads_as_the_ipv4_that_it_was() {
         assert!((limit - expected).abs() < 1e-9, "{limit}: {expected}");
     }
     assert_eq!(limits.len(), 2);
+}
+
+/// A run that a program before version 3 wrote: its one TCP stream is the first of the loads.
+#[test]
+fn a_record_of_version_2_reads_with_its_stream_as_the_only_load() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records/v2");
+    let reading = read(&dir).expect("a run");
+    assert_eq!(reading.warnings, Vec::<String>::new());
+    let experiment = &reading.run.head.experiment;
+    assert_eq!(reading.run.head.record_version, 2);
+    let options = &experiment.plan.loads[0].parts[0].options;
+    assert_eq!(options["streams"], ["2"]);
+    assert_eq!(options["message"], ["128KiB"]);
+    assert_eq!(options["socket_buffer"], ["auto"]);
+    for cell in experiment.measured() {
+        assert_eq!(cell.loads.len(), 1);
+        assert_eq!(
+            (cell.loads[0].name.as_str(), cell.loads[0].load.streams),
+            ("tcp-stream", 2)
+        );
+    }
+    for sample in &reading.run.samples {
+        let [load] = &sample.loads[..] else {
+            panic!("{:?}", sample.loads)
+        };
+        assert_eq!((load.name.as_str(), load.flows.len()), ("tcp-stream", 2));
+        let bytes: u64 = load.flows.iter().map(|flow| flow.bytes).sum();
+        assert_eq!(load.stream.as_ref().expect("a stream").bytes, bytes);
+    }
+    // What `wirecost report` of the program that made it said.
+    let doc = document(&reading.run, &dir, reading.warnings);
+    let said: Vec<(f64, f64)> = doc
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            let cpu = cell.sender_cpu_percent_per_gbps?;
+            Some((cell.throughput_gbps?.median, cpu.median))
+        })
+        .collect();
+    let expected = [
+        (1.272_779_265_605_812_8, 78.627_317_831_185_45),
+        (2.813_556_576_205_976_5, 36.665_423_631_755_836),
+    ];
+    let close = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-12;
+    for (said, expected) in said.iter().zip(expected) {
+        assert!(
+            close(said.0, expected.0) && close(said.1, expected.1),
+            "{said:?}"
+        );
+    }
+    assert_eq!(said.len(), 2);
+    assert_eq!(
+        (doc.effects.len(), doc.effects[0].load.as_str()),
+        (3, "tcp-stream")
+    );
 }
 
 #[test]
@@ -163,7 +218,7 @@ fn a_record_of_no_version_there_ever_was_is_refused() {
     let dir = write(&run(1, Cores::Split));
     let path = dir.path().join(file::RUN);
     let text = fs::read_to_string(&path).expect("run.json");
-    let none = text.replacen("\"record_version\": 2", "\"record_version\": 0", 1);
+    let none = text.replacen("\"record_version\": 3", "\"record_version\": 0", 1);
     assert_ne!(none, text);
     fs::write(&path, none).expect("written");
     insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 0, which no program has written: the record was changed or damaged after it was written");
@@ -180,10 +235,11 @@ fn the_documents_example_is_a_sample() {
     let sample: Sample = serde_json::from_str(example.expect("an example")).expect("a sample");
     assert_eq!(sample.invalid, None);
     // What the text beneath it says of it.
-    let stream = sample.stream.expect("a stream");
-    let gbps = stream.bytes as f64 * 8.0 / stream.seconds / 1e9;
+    let seconds = sample.loads[0].seconds;
+    let stream = sample.loads[0].stream.as_ref().expect("a stream");
+    let gbps = stream.bytes as f64 * 8.0 / seconds / 1e9;
     assert!(text.contains(&format!(
         "{} x 8 / {} = {gbps:.2} Gbit/s",
-        stream.bytes, stream.seconds
+        stream.bytes, seconds
     )));
 }

@@ -19,7 +19,7 @@ fn doc(run: &Run) -> Document {
 fn wild() -> Run {
     let mut run = run(36, Cores::Split);
     for sample in &mut run.samples {
-        let stream = sample.stream.as_mut().expect("a stream");
+        let stream = sample.loads[0].stream.as_mut().expect("a stream");
         match sample.cell {
             2 if sample.round % 2 == 0 => stream.bytes /= 2,
             3 if sample.round > 1 => sample.invalid = Some(Invalid::Load("it broke".into())),

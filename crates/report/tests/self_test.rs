@@ -29,7 +29,7 @@ fn with_twin(factor: f64) -> Run {
             cell: 8,
             ..fixture::sample(&first, round + 1)
         };
-        let stream = sample.stream.as_mut().expect("a stream");
+        let stream = sample.loads[0].stream.as_mut().expect("a stream");
         stream.bytes = (stream.bytes as f64 * factor) as u64;
         run.samples.push(sample);
     }

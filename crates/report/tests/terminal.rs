@@ -129,7 +129,7 @@ fn colour_changes_nothing_but_colour() {
 #[test]
 fn another_sample_is_another_output() {
     let (before, mut after) = (run(3, Cores::Split), run(3, Cores::Split));
-    let stream = after.samples[7].stream.as_mut().expect("a stream");
+    let stream = after.samples[7].loads[0].stream.as_mut().expect("a stream");
     stream.bytes = stream.bytes / 10 * 9;
     assert_ne!(print(&before, 120), print(&after, 120));
 }
@@ -139,7 +139,7 @@ fn a_cell_without_a_valid_sample_has_no_figures_and_its_effects_cannot_be_told()
     let mut run = run(3, Cores::Split);
     for sample in run.samples.iter_mut().filter(|sample| sample.cell == 0) {
         sample.invalid = Some(Invalid::Build("no vxlan in this kernel".into()));
-        sample.stream = None;
+        sample.loads.clear();
     }
     let doc = doc(&run);
     assert_eq!((doc.cells[0].valid, doc.cells[0].samples), (0, 3));
@@ -263,8 +263,8 @@ fn more_than_the_line_can_carry_is_no_result() {
         (cell.index, *rate)
     };
     for sample in run.samples.iter_mut().filter(|sample| sample.cell == cell) {
-        let stream = sample.stream.as_mut().expect("a stream");
-        stream.bytes = (rate as f64 / 8.0 * stream.seconds) as u64;
+        let stream = sample.loads[0].stream.as_mut().expect("a stream");
+        stream.bytes = (rate as f64 / 8.0) as u64;
     }
     let warnings = doc(&run).warnings;
     let beyond = warnings

@@ -132,7 +132,8 @@ fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
 }
 
 fn around_s(cell: &Cell) -> f64 {
-    AROUND_S + AROUND_CONNECTION_S * f64::from(cell.load.streams)
+    let streams: u32 = cell.loads.iter().map(|named| named.load.streams).sum();
+    AROUND_S + AROUND_CONNECTION_S * f64::from(streams)
 }
 
 fn sample_s(repeat: &Repeat, cell: &Cell) -> f64 {

@@ -236,7 +236,17 @@ impl Lab {
         b: &Request,
         interrupt: &AtomicBool,
     ) -> Result<(), LinkError> {
-        match self.both(a, b, PROMPT, interrupt)? {
+        self.both_done_within([a.clone(), b.clone()], PROMPT, interrupt)
+    }
+
+    /// Has host a and host b do something at the same time.
+    pub(crate) fn both_done_within(
+        &mut self,
+        [a, b]: [Request; 2],
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<(), LinkError> {
+        match self.both(&a, &b, within, interrupt)? {
             [Reply::Done, Reply::Done] => Ok(()),
             _ => Err(self.a.confused("a step")),
         }

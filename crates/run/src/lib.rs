@@ -19,7 +19,7 @@ mod until;
 pub use directory::DirectoryError;
 pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
 pub use lab::{Lab, LabContext};
-pub use load::Counting;
+pub use load::{Counting, results};
 pub use placement::{Placement, place};
 pub use preview::{Preview, SeedSource, preview};
 pub use progress::Progress;

@@ -9,7 +9,6 @@ use std::time::Instant;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
 use wirecost_model::sample::Sample;
@@ -275,7 +274,7 @@ impl Rounds<'_> {
                 }
                 progress(Progress::Taken {
                     done,
-                    gbps: Metric::Throughput.value(&sample).map(|bps| bps / 1e9),
+                    gbps: sample.throughput().map(|bps| bps / 1e9),
                     invalid: sample
                         .invalid
                         .as_ref()
@@ -332,7 +331,7 @@ impl Rounds<'_> {
         if let Some(watch) = &mut self.watch {
             watch.taken(sample);
         }
-        self.measured_s += sample.stream.as_ref().map_or(0.0, |stream| stream.seconds);
+        self.measured_s += sample.loads.first().map_or(0.0, |load| load.seconds);
         Ok(taken
             .err()
             .map(|error| (Outcome::Failed, error.to_string())))
@@ -360,7 +359,7 @@ fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
         marks: Vec::new(),
         proofs: Vec::new(),
         devices: Vec::new(),
-        stream: None,
+        loads: Vec::new(),
         sender: None,
         receiver: None,
     }

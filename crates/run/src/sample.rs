@@ -3,14 +3,13 @@
 use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{LoadOptions, Measured};
 use wirecost_model::cell::Cell;
 use wirecost_model::plan::{Cores, Repeat};
-use wirecost_model::sample::{Flow, Invalid, Mark, Proof, ProofTime, Sample, StreamResult};
+use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample};
 use wirecost_model::usage::HostUsage;
 
 use crate::lab::Lab;
-use crate::load::Counting;
+use crate::load::{self, Counting};
 
 /// Cores that tasks of others may use before a sample is marked.
 pub const FOREIGN_CORES_THRESHOLD: f64 = 0.05;
@@ -51,52 +50,64 @@ pub(crate) fn take(
         return Ok(());
     }
 
-    let options = LoadOptions {
-        stream: cell.load.clone(),
-        secret: taking.secret,
-    };
     let counting = Counting {
         warmup_s: taking.repeat.warmup,
         seconds: taking.repeat.seconds,
         interval_s: INTERVAL_S,
         ours: taking.ours,
     };
-    let [sent, received] = lab.load(options, counting, interrupt)?;
+    let measured = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
     let after = lab.prove(ProofTime::After, cell.guest_mtu, taking.secret, interrupt)?;
     sample.proofs.extend(after);
 
-    sample.invalid = failed_proof(&sample.proofs).map(Invalid::Proof);
-    let stream = join(&sent, &received);
-    if sample.invalid.is_none() && stream.bytes == 0 {
-        let reason = "nothing arrived within the window".to_owned();
-        sample.invalid = Some(Invalid::Load(reason));
-    }
-    sample.marks = marks(&sent.usage, &received.usage, taking.cores);
-    sample.stream = Some(stream);
-    sample.sender = Some(sent.usage);
-    sample.receiver = Some(received.usage);
+    let Some(loads) = load::results(&cell.loads, &measured) else {
+        return Err(lab.a.confused("Measure"));
+    };
+    sample.loads = loads;
+    sample.invalid = failed_proof(&sample.proofs)
+        .map(Invalid::Proof)
+        .or_else(|| nothing_arrived(&sample.loads).map(Invalid::Load));
+    let [a, b] = measured.map(|host| host.usage);
+    sample.marks = marks(&a, &b, taking.cores);
+    sample.marks.extend(generator_bound(&sample.loads));
+    sample.sender = Some(a);
+    sample.receiver = Some(b);
     Ok(())
 }
 
-/// The receiver's bytes and window, each connection's two sockets side by side.
-fn join(sent: &Measured, received: &Measured) -> StreamResult {
-    let flows: Vec<Flow> = sent
-        .flows
+/// The loads of which nothing came through within the window, in words.
+fn nothing_arrived(loads: &[LoadResult]) -> Option<String> {
+    let silent = |load: &&LoadResult| {
+        let stream = load.stream.as_ref();
+        let bytes = stream.map(|stream| stream.bytes + stream.back_bytes);
+        let transactions = load.requests.as_ref().map(|requests| requests.transactions);
+        bytes.or(transactions).unwrap_or_default() == 0
+    };
+    let names: Vec<&str> = loads
         .iter()
-        .zip(&received.flows)
-        .map(|((_, sender), (bytes, receiver))| Flow {
-            bytes: *bytes,
-            sender: sender.clone(),
-            receiver: receiver.clone(),
-        })
+        .filter(silent)
+        .map(|load| load.name.as_str())
         .collect();
-    StreamResult {
-        bytes: received.flows.iter().map(|(bytes, _)| bytes).sum(),
-        seconds: received.seconds,
-        sender_seconds: sent.seconds,
-        intervals: received.intervals.clone(),
-        flows,
+    match &names[..] {
+        [] => None,
+        _ if loads.len() == 1 => Some("nothing arrived within the window".to_owned()),
+        names => Some(format!(
+            "nothing arrived within the window of {}",
+            names.join(" and ")
+        )),
     }
+}
+
+/// A mark for each end whose own threads were the limit.
+fn generator_bound(loads: &[LoadResult]) -> impl Iterator<Item = Mark> {
+    loads.iter().flat_map(|load| {
+        let bound = load.generator.iter().filter(|end| end.bound);
+        bound.map(|end| Mark::GeneratorBound {
+            load: load.name.clone(),
+            host: end.host.clone(),
+            end: end.end,
+        })
+    })
 }
 
 fn failed_proof(proofs: &[Proof]) -> Option<String> {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Effect;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::{Ask, Levels};
 use wirecost_model::sample::Sample;
 
 use crate::ratio::{PairedRatio, has_log};
 use crate::sequential::{Aim, Stopping, look};
-use crate::{TCP_STREAM, verdict};
+use crate::verdict;
 
 /// Compares every level of every varied factor with the factor's first, the other factors equal,
 /// as a run with a fixed number of rounds does ([`Contrast::effect`] tells more).
@@ -23,7 +23,9 @@ use crate::{TCP_STREAM, verdict};
 /// A cell without a level of some factor is one to which that factor means nothing, as the IP of the
 /// underlay does where nothing tunnels: it is compared with the cells of every level.
 ///
-/// Ordered by factor (as in the plan), then by where (as the cells are), level, and metric.
+/// Cells with different loads are not compared: the factor `load` has no effects, it is where others have theirs.
+///
+/// Ordered by factor (as in the plan), then by where (as the cells are), level, load and metric.
 pub fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
     contrasts(experiment, samples)
         .iter()
@@ -42,6 +44,8 @@ pub struct Contrast {
     pub to: String,
     /// The levels of the other varied factors.
     pub where_: Levels,
+    /// The load whose figure is compared.
+    pub load: String,
     /// What is compared.
     pub metric: Metric,
     /// Logarithms of `to / from`, one per round in which both are valid, in the order of rounds.
@@ -75,7 +79,7 @@ impl Contrast {
             from: self.from.clone(),
             to: self.to.clone(),
             where_: self.where_.clone(),
-            load: TCP_STREAM.into(),
+            load: self.load.clone(),
             metric: self.metric,
             ratio: ratio.ratio,
             low: ratio.low,
@@ -89,15 +93,16 @@ impl Contrast {
 /// Every contrast of an experiment: what [`effects`] judges and [`crate::sequential::standing`]
 /// looks at, in the same order.
 pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
-    let metrics = Metric::of(experiment.plan.cores);
-    let figures: Vec<Figures> = metrics
-        .iter()
-        .map(|&metric| Figures::of(metric, samples))
+    let figures: Vec<Figures> = experiment
+        .figures()
+        .into_iter()
+        .map(|figure| Figures::of(figure, samples))
         .collect();
     let mut contrasts = Vec::new();
-    for factor in experiment.varied() {
+    for factor in experiment.compared() {
         for (from, to) in pairs(experiment, factor) {
-            contrasts.extend(figures.iter().map(|figures| {
+            let shared = |figures: &&Figures| figures.is_of(from) && figures.is_of(to);
+            contrasts.extend(figures.iter().filter(shared).map(|figures| {
                 Contrast {
                     factor: factor.key.clone(),
                     from: from.levels[&factor.key].clone(),
@@ -110,7 +115,8 @@ pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
                             Some((other.key.clone(), of(from).or_else(|| of(to))?))
                         })
                         .collect(),
-                    metric: figures.metric,
+                    load: figures.figure.load.clone(),
+                    metric: figures.figure.metric,
                     logs: figures.each_round(|log| Some(log(to)? - log(from)?)),
                 }
             }));
@@ -129,11 +135,11 @@ pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast
 
 /// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which
 /// both are valid, for [`crate::validity::self_test`]; empty where the run has no twin.
-pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], metric: Metric) -> Vec<f64> {
+pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], figure: &Figure) -> Vec<f64> {
     let Some((first, twin)) = experiment.cells.first().zip(experiment.twin.as_ref()) else {
         return Vec::new();
     };
-    Figures::of(metric, samples).each_round(|log| Some(log(twin)? - log(first)?))
+    Figures::of(figure.clone(), samples).each_round(|log| Some(log(twin)? - log(first)?))
 }
 
 /// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.
@@ -169,22 +175,29 @@ fn agree(one: &Cell, other: &Cell, except: &str) -> bool {
         .all(|(key, level)| other.levels.get(key).is_none_or(|its| its == level))
 }
 
-/// The logarithms of one metric by round and cell, of valid samples with a positive figure.
+/// The logarithms of one figure by round and cell, of valid samples with a positive figure.
 pub(crate) struct Figures {
-    metric: Metric,
+    figure: Figure,
     rounds: BTreeMap<u32, BTreeMap<u32, f64>>,
 }
 
 impl Figures {
-    pub(crate) fn of(metric: Metric, samples: &[Sample]) -> Self {
+    pub(crate) fn of(figure: Figure, samples: &[Sample]) -> Self {
         let mut rounds: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
         for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
-            if let Some(value) = metric.value(sample).filter(|&value| has_log(value)) {
+            if let Some(value) = figure.value(sample).filter(|&value| has_log(value)) {
                 let round = rounds.entry(sample.round).or_default();
                 round.insert(sample.cell, value.ln());
             }
         }
-        Self { metric, rounds }
+        Self { figure, rounds }
+    }
+
+    /// Whether a cell can have the figure: it runs the load, and runs it alone where the figure is what the load
+    /// takes of a host.
+    fn is_of(&self, cell: &Cell) -> bool {
+        let shares = cell.loads.len() > 1 && self.figure.metric.is_cpu();
+        !shares && cell.load(&self.figure.load).is_some()
     }
 
     /// What `combine` makes of each round's logarithms; rounds of which it makes nothing are left out.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Verdict;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::sample::Sample;
 
 use crate::effects::{Figures, pairs};
@@ -11,10 +11,12 @@ use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
-/// Main effects and two-factor interactions of one metric. Empty below two varied factors: with
-/// one, its effects are all there is.
+/// Main effects and two-factor interactions of one metric of one load. Empty below two factors that are varied
+/// among the cells with that load: with one, its effects are all there is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Factorial {
+    /// The load's name.
+    pub load: String,
     /// What was compared.
     pub metric: Metric,
     /// Per factor and level.
@@ -112,17 +114,20 @@ pub enum Says {
 pub fn factorial(
     experiment: &Experiment,
     samples: &[Sample],
-    metric: Metric,
+    figure: &Figure,
     stopping: Stopping,
 ) -> Factorial {
+    let experiment = &running(experiment, figure);
+    let metric = figure.metric;
     let judge = Judge {
-        figures: Figures::of(metric, samples),
+        figures: Figures::of(figure.clone(), samples),
         metric,
         worth: experiment.plan.repeat.worth,
         stopping,
     };
-    let varied: Vec<&Factor> = experiment.varied().collect();
+    let varied: Vec<&Factor> = experiment.compared().collect();
     let mut result = Factorial {
+        load: figure.load.clone(),
         metric,
         main: Vec::new(),
         interactions: Vec::new(),
@@ -142,6 +147,22 @@ pub fn factorial(
         }
     }
     result
+}
+
+/// The experiment with the cells that can have the figure, and the levels that these have.
+fn running(experiment: &Experiment, figure: &Figure) -> Experiment {
+    let alone = |cell: &Cell| cell.loads.len() == 1 || !figure.metric.is_cpu();
+    let mut part = experiment.clone();
+    part.cells
+        .retain(|cell| cell.load(&figure.load).is_some() && alone(cell));
+    let cells = &part.cells;
+    for factor in &mut part.factors {
+        let key = &factor.key;
+        factor
+            .levels
+            .retain(|level| cells.iter().any(|cell| cell.levels.get(key) == Some(level)));
+    }
+    part
 }
 
 fn main(experiment: &Experiment, judge: &Judge, factor: &Factor, to: &String) -> Option<Main> {

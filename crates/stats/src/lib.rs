@@ -56,6 +56,3 @@ pub use ratio::{PairedRatio, RatioError, paired_ratio};
 pub use sequential::Stopping;
 pub use summary::{Summary, summary};
 pub use verdict::{Margin, verdict};
-
-/// The name of the one load there is, as it stands in [`wirecost_model::effect::Effect::load`].
-pub const TCP_STREAM: &str = "tcp-stream";

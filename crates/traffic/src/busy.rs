@@ -1,5 +1,7 @@
 //! How busy a load's own threads were, and whether they and not the path were the limit.
 
+use wirecost_model::end_window::ThreadWindow;
+
 use crate::snapshot::ThreadSnapshot;
 
 /// A thread that slept for less than this share of a window never waited for its sockets: a wake-up and the look
@@ -8,58 +10,40 @@ const NEVER_WAITED: f64 = 0.05;
 /// Likewise for a thread that spins: the share of its looks that found nothing to do.
 const NEVER_IDLE: f64 = 0.01;
 
-/// One thread over a window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ThreadWindow {
-    /// Share of the window on a core, 0 to 1, in user and kernel mode.
-    pub busy: f64,
-    /// Share of the window in which it could have run and waited for a core.
-    pub runnable: f64,
-    /// Share of its looks at its sockets that found nothing to do, where it spins.
-    pub idle_looks: Option<f64>,
+/// One thread over a window of so many seconds. One that was not there at both ends counts as one that slept.
+pub(crate) fn between(
+    before: &ThreadSnapshot,
+    after: &ThreadSnapshot,
+    seconds: f64,
+) -> ThreadWindow {
+    let (busy, runnable) = match (before.times, after.times) {
+        (Some(before), Some(after)) if seconds > 0.0 => (
+            after.on_core.saturating_sub(before.on_core).as_secs_f64() / seconds,
+            after.runnable.saturating_sub(before.runnable).as_secs_f64() / seconds,
+        ),
+        _ => (0.0, 0.0),
+    };
+    let looks = after.looks.saturating_sub(before.looks);
+    let idle = after.idle.saturating_sub(before.idle);
+    ThreadWindow {
+        busy,
+        runnable,
+        idle_looks: (looks > 0).then(|| idle as f64 / looks as f64),
+    }
 }
 
-impl ThreadWindow {
-    /// Of a window of so many seconds. A thread that was not there at both ends counts as one that slept.
-    pub(crate) fn between(before: &ThreadSnapshot, after: &ThreadSnapshot, seconds: f64) -> Self {
-        let (busy, runnable) = match (before.times, after.times) {
-            (Some(before), Some(after)) if seconds > 0.0 => (
-                after.on_core.saturating_sub(before.on_core).as_secs_f64() / seconds,
-                after.runnable.saturating_sub(before.runnable).as_secs_f64() / seconds,
-            ),
-            _ => (0.0, 0.0),
-        };
-        let looks = after.looks.saturating_sub(before.looks);
-        let idle = after.idle.saturating_sub(before.idle);
-        Self {
-            busy,
-            runnable,
-            idle_looks: (looks > 0).then(|| idle as f64 / looks as f64),
-        }
-    }
-
-    /// Share of the window in which it slept: it waited for its sockets, or for the time of its next message.
-    pub fn slept(&self) -> f64 {
-        (1.0 - self.busy - self.runnable).max(0.0)
-    }
-
-    /// Whether it had something to do all the time.
-    pub fn never_waited(&self) -> bool {
-        match self.idle_looks {
-            Some(idle) => idle < NEVER_IDLE,
-            None => self.slept() < NEVER_WAITED,
-        }
+/// Whether a thread had something to do all the time.
+fn never_waited(thread: &ThreadWindow) -> bool {
+    match thread.idle_looks {
+        Some(idle) => idle < NEVER_IDLE,
+        None => thread.slept() < NEVER_WAITED,
     }
 }
 
 /// Whether each of them had something to do all the time.
 pub(crate) fn generator_bound(threads: &[ThreadWindow]) -> bool {
-    !threads.is_empty() && threads.iter().all(ThreadWindow::never_waited)
+    !threads.is_empty() && threads.iter().all(never_waited)
 }
-
-/// What to do about it, in words.
-pub const GENERATOR_BOUND_ADVICE: &str = "the load's own threads never waited for the path, so they were the limit: \
-     give them more processors or threads, use larger messages, more streams or segmentation offload";
 
 #[cfg(test)]
 mod tests {
@@ -81,20 +65,20 @@ mod tests {
     }
 
     fn over_a_second(after: ThreadSnapshot) -> ThreadWindow {
-        ThreadWindow::between(&at(0, 0, 0, 0), &after, 1.0)
+        between(&at(0, 0, 0, 0), &after, 1.0)
     }
 
     #[test]
     fn a_thread_that_never_slept_was_the_limit_though_it_had_to_share_its_core() {
-        assert!(over_a_second(at(970, 10, 0, 0)).never_waited());
-        assert!(over_a_second(at(500, 480, 0, 0)).never_waited());
-        assert!(!over_a_second(at(900, 40, 0, 0)).never_waited());
+        assert!(never_waited(&over_a_second(at(970, 10, 0, 0))));
+        assert!(never_waited(&over_a_second(at(500, 480, 0, 0))));
+        assert!(!never_waited(&over_a_second(at(900, 40, 0, 0))));
     }
 
     #[test]
     fn a_thread_that_spins_is_judged_by_what_it_found() {
-        assert!(over_a_second(at(1_000, 0, 1_000, 5)).never_waited());
-        assert!(!over_a_second(at(1_000, 0, 1_000, 900)).never_waited());
+        assert!(never_waited(&over_a_second(at(1_000, 0, 1_000, 5))));
+        assert!(!never_waited(&over_a_second(at(1_000, 0, 1_000, 900))));
     }
 
     #[test]
@@ -115,6 +99,6 @@ mod tests {
             looks: 0,
             idle: 0,
         };
-        assert!(!ThreadWindow::between(&at(0, 0, 0, 0), &gone, 1.0).never_waited());
+        assert!(!never_waited(&between(&at(0, 0, 0, 0), &gone, 1.0)));
     }
 }

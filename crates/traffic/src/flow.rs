@@ -185,6 +185,17 @@ impl Flows {
         self.all.iter().map(Flow::bytes).sum()
     }
 
+    /// Bytes read and messages received, all flows.
+    pub(crate) fn received(&self) -> (u64, u64) {
+        self.all.iter().fold((0, 0), |(bytes, messages), flow| {
+            let incoming = &flow.incoming;
+            (
+                bytes + incoming.bytes.get(),
+                messages + incoming.messages.get(),
+            )
+        })
+    }
+
     /// Whether sending has begun.
     pub(crate) fn started(&self) -> bool {
         self.started.load(Relaxed)

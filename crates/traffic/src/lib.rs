@@ -37,19 +37,17 @@ mod window;
 mod worker;
 mod workload;
 
-pub use busy::{GENERATOR_BOUND_ADVICE, ThreadWindow};
 pub use client::Client;
 pub use error::{Refusal, TrafficError};
 pub use flow::{Finished, FlowEnd};
-pub use latency::Latency;
 pub use options::{
     Limit, MAX_DEPTH, MAX_MESSAGE, MAX_STREAMS, Options, Rate, Receiving, Segmentation, Sending,
     Waiting, Workload,
 };
 pub use preflight::{Finding, preflight};
 pub use server::Server;
-pub use snapshot::{Counts, FlowSnapshot, Snapshot, TcpState, ThreadSnapshot};
-pub use window::{FlowWindow, Window, flow_deltas};
+pub use snapshot::{FlowSnapshot, Snapshot, TcpState, ThreadSnapshot};
+pub use window::{Window, flow_deltas};
 
 #[cfg(test)]
 mod tests;

@@ -2,131 +2,13 @@
 
 use std::time::Duration;
 
-mod validate;
+use wirecost_model::load::{Direction, Load};
+pub use wirecost_model::load::{
+    Limit, MAX_DEPTH, MAX_MESSAGE, MAX_STREAMS, Rate, Receiving, Segmentation, Sending, Waiting,
+    Workload,
+};
 
-/// Most connections or flows of one load.
-pub const MAX_STREAMS: u32 = 1024;
-/// Largest message, request or response in bytes.
-pub const MAX_MESSAGE: u32 = 1 << 20;
-/// Most requests outstanding on one connection.
-pub const MAX_DEPTH: u32 = 1024;
-
-/// What is run between client and server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Workload {
-    /// The client writes, the server reads, as fast as it goes.
-    TcpStream = 1,
-    /// Both write and read at once, on each connection.
-    TcpBidirectional = 2,
-    /// Requests and responses on connections that stay.
-    TcpRr = 3,
-    /// A connection for each request and response.
-    TcpCrr = 4,
-    /// Datagrams from client to server, as fast as it goes or at a rate.
-    UdpStream = 5,
-    /// Requests and responses in datagrams, either of which may be lost.
-    UdpRr = 6,
-}
-
-impl Workload {
-    /// Every workload.
-    pub const ALL: [Self; 6] = [
-        Self::TcpStream,
-        Self::TcpBidirectional,
-        Self::TcpRr,
-        Self::TcpCrr,
-        Self::UdpStream,
-        Self::UdpRr,
-    ];
-
-    /// As plans and commands write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TcpStream => "tcp-stream",
-            Self::TcpBidirectional => "tcp-bidirectional",
-            Self::TcpRr => "tcp-rr",
-            Self::TcpCrr => "tcp-crr",
-            Self::UdpStream => "udp-stream",
-            Self::UdpRr => "udp-rr",
-        }
-    }
-
-    /// By its name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|workload| workload.name() == name)
-    }
-
-    /// Whether it goes over UDP.
-    pub const fn is_udp(self) -> bool {
-        matches!(self, Self::UdpStream | Self::UdpRr)
-    }
-
-    /// Whether it is made of requests and responses, and so has latencies.
-    pub const fn is_request_response(self) -> bool {
-        matches!(self, Self::TcpRr | Self::TcpCrr | Self::UdpRr)
-    }
-}
-
-/// How fast a load goes where it is not as fast as possible.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rate {
-    /// Streams: bits of messages per second and flow. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
-    /// their sending thread; what a delay of more than 10 ms kept back is not made up for.
-    BitsPerSecond(u64),
-    /// Request/response: requests per second and flow, by a schedule. A latency counts from when its request was due,
-    /// not from when it could be sent, so that a path that stalls is not spared the requests it held up.
-    RequestsPerSecond(f64),
-}
-
-/// What ends a load by itself; without one it runs until it is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// So long after the start.
-    Time(Duration),
-    /// Streams: so many bytes, all flows together.
-    Bytes(u64),
-    /// So many transactions, or datagrams of a stream, all flows together.
-    Transactions(u64),
-}
-
-/// How the sending side hands data to the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sending {
-    /// The kernel copies it.
-    Copy,
-    /// The kernel sends from our pages (`MSG_ZEROCOPY`) where it can.
-    ZeroCopy,
-}
-
-/// What the receiving side does with data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Receiving {
-    /// Has it copied, as an application would.
-    Copy,
-    /// Has the kernel throw it away uncopied (`MSG_TRUNC`); of datagrams the first bytes are looked at.
-    Discard,
-}
-
-/// How threads wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
-    /// They sleep until the kernel wakes them.
-    Sleep,
-    /// They ask again and again, and the device is polled where it can be (`SO_BUSY_POLL`): a core for each thread.
-    Spin,
-}
-
-/// UDP segmentation offload, each end apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Segmentation {
-    /// The sender hands over many datagrams as one (`UDP_SEGMENT`).
-    pub send: bool,
-    /// The receiver takes many datagrams as one (`UDP_GRO`).
-    pub receive: bool,
-}
+use crate::error::TrafficError;
 
 /// A load. [`Options::new`] gives each workload's defaults.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,32 +57,71 @@ pub struct Options {
 impl Options {
     /// A workload as it is usually run: one flow, as fast as possible.
     pub fn new(workload: Workload, secret: [u8; 16]) -> Self {
-        let (request, response) = match workload {
-            Workload::TcpStream | Workload::TcpBidirectional => (128 << 10, 0),
-            Workload::UdpStream => (1_400, 0),
-            Workload::TcpRr | Workload::TcpCrr => (1, 1),
-            Workload::UdpRr => (16, 16),
-        };
+        Self::of(&Load::new(workload), secret)
+    }
+
+    /// A load of a plan or a command; who is client and who is server is its caller's to know.
+    pub fn of(load: &Load, secret: [u8; 16]) -> Self {
         Self {
-            workload,
-            streams: 1,
-            request,
-            response,
-            threads: None,
-            socket_buffer: None,
-            nodelay: workload.is_request_response(),
-            congestion: None,
-            rate: None,
-            depth: 1,
-            sending: Sending::Copy,
-            receiving: Receiving::Copy,
-            segmentation: Segmentation::default(),
-            waiting: Waiting::Sleep,
-            dscp: None,
-            think_time: Duration::ZERO,
-            reply_timeout: Duration::from_millis(200),
-            limit: None,
+            workload: load.workload,
+            streams: load.streams,
+            request: load.request,
+            response: load.response,
+            threads: load.threads,
+            socket_buffer: load.socket_buffer,
+            nodelay: load.nodelay,
+            congestion: load.congestion.clone(),
+            rate: load.rate,
+            depth: load.depth,
+            sending: load.sending,
+            receiving: load.receiving,
+            segmentation: load.segmentation,
+            waiting: load.waiting,
+            dscp: load.dscp,
+            think_time: load.think_time,
+            reply_timeout: load.reply_timeout,
+            limit: load.limit,
             secret,
+        }
+    }
+
+    /// The same without the secret.
+    fn load(&self) -> Load {
+        Load {
+            workload: self.workload,
+            direction: Direction::default(),
+            streams: self.streams,
+            request: self.request,
+            response: self.response,
+            threads: self.threads,
+            socket_buffer: self.socket_buffer,
+            nodelay: self.nodelay,
+            congestion: self.congestion.clone(),
+            rate: self.rate,
+            depth: self.depth,
+            sending: self.sending,
+            receiving: self.receiving,
+            segmentation: self.segmentation,
+            waiting: self.waiting,
+            dscp: self.dscp,
+            think_time: self.think_time,
+            reply_timeout: self.reply_timeout,
+            limit: self.limit,
+        }
+    }
+
+    /// Refuses what no load can have ([`Load::faults`]); where there are several such things, all of them.
+    pub fn validate(&self) -> Result<(), TrafficError> {
+        let wrong: Vec<String> = self
+            .load()
+            .faults()
+            .into_iter()
+            .map(|fault| fault.message)
+            .collect();
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(TrafficError::Options(wrong.join("; ")))
         }
     }
 
@@ -230,3 +151,29 @@ const MANY_STREAMS: u32 = 64;
 const FLOWS_EACH: u32 = 8;
 /// and so many at most.
 const SOME: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagram::DATAGRAM_BYTES;
+    use wirecost_model::load::DATAGRAM_HEADER;
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let mut options = Options::new(Workload::TcpCrr, [0; 16]);
+        options.streams = 0;
+        options.depth = 2;
+        options.dscp = Some(64);
+        let text = options.validate().unwrap_err().to_string();
+        insta::assert_snapshot!(text, @"the load's options: streams is 0: 1 to 1024; depth is 2, but tcp-crr has at most one request outstanding on a connection; dscp: 0 to 63");
+    }
+
+    #[test]
+    fn every_option_of_a_load_is_one_of_the_engine() {
+        let mut load = Load::new(Workload::UdpRr);
+        load.depth = 7;
+        load.reply_timeout = Duration::from_millis(3);
+        assert_eq!(Options::of(&load, [0; 16]).load(), load);
+        assert_eq!(DATAGRAM_BYTES as u32, DATAGRAM_HEADER);
+    }
+}

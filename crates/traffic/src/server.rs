@@ -162,6 +162,12 @@ impl Server {
         Snapshot::take(&self.load)
     }
 
+    /// Bytes of messages read, and messages received, so far, all flows (`read_bytes` and `received` of
+    /// [`wirecost_model::end_window::Counts`]).
+    pub fn received(&self) -> (u64, u64) {
+        self.load.flows.received()
+    }
+
     /// Bytes of messages read or handed to the kernel so far, all flows.
     pub fn bytes(&self) -> u64 {
         self.load.flows.bytes()

@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use socket2::Socket as RawSocket;
+use wirecost_model::end_window::Counts;
+use wirecost_model::latency::Latency;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
 use wirecost_sys::thread::{ThreadTimes, times};
 
 use crate::error::TrafficError;
 use crate::flow::Flow;
-use crate::latency::Latency;
 use crate::load::{Load, Seat};
 
 /// One end of a load at an instant. What happened between two of them is a [`crate::Window`].
@@ -25,43 +26,6 @@ pub struct Snapshot {
     pub threads: Vec<ThreadSnapshot>,
     /// Connections and datagrams that were none of this load's, and were dropped.
     pub strays: u32,
-}
-
-/// What one flow counted since the start. All of it is of messages; headers of packets are not in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Bytes handed to the kernel.
-    pub sent_bytes: u64,
-    /// Bytes that the application read.
-    pub read_bytes: u64,
-    /// Datagrams, requests or responses handed to the kernel. A TCP stream has none.
-    pub sent: u64,
-    /// Datagrams, requests or responses read, each counted once; at a client those that came in time: its
-    /// transactions.
-    pub received: u64,
-    /// Datagrams that must have been sent, by the highest number read; at the end by what the sender says.
-    pub expected: u64,
-    /// Datagrams read that had been read before.
-    pub duplicated: u64,
-    /// Of those received, the ones that came after a higher number (RFC 4737).
-    pub reordered: u64,
-    /// So late that it is not known any more whether they are duplicates: neither received nor duplicated.
-    pub too_old: u64,
-    /// Interarrival jitter at this moment, nanoseconds (RFC 3550). Arrival is when the application read it: one
-    /// reading of the clock for each batch.
-    pub jitter_ns: u64,
-    /// Requests given up.
-    pub timeouts: u64,
-    /// Responses to requests that had been answered or given up: never a latency.
-    pub late: u64,
-    /// Sends from the load's own pages.
-    pub zero_copy: u64,
-    /// Of these, the ones that the kernel is done with.
-    pub zero_copy_completed: u64,
-    /// Of these, the ones that it copied after all.
-    pub zero_copy_copied: u64,
-    /// Sends with a copy since the kernel took no more from our pages.
-    pub zero_copy_fallbacks: u64,
 }
 
 /// One flow at an instant.

@@ -1,11 +1,12 @@
 //! What one end did between two snapshots: the figures.
 
-use wirecost_model::sample::Socket;
+use wirecost_model::end_window::{Counts, EndWindow, FlowWindow, ThreadWindow};
+use wirecost_model::latency::Latency;
+use wirecost_model::sample::{Interval, Socket};
 
-use crate::busy::{ThreadWindow, generator_bound};
+use crate::busy::{between, generator_bound};
 use crate::error::TrafficError;
-use crate::latency::Latency;
-use crate::snapshot::{Counts, FlowSnapshot, Snapshot, TcpState};
+use crate::snapshot::{FlowSnapshot, Snapshot, TcpState};
 
 /// What one end did between two snapshots.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,18 +21,6 @@ pub struct Window {
     pub threads: Vec<ThreadWindow>,
     /// What was dropped in it since it was none of this load's.
     pub strays: u32,
-}
-
-/// What one flow did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FlowWindow {
-    /// What it counted; of [`Counts::jitter_ns`] the value at the end.
-    pub counts: Counts,
-    /// Datagrams lost: those that must have been sent less those that came. Negative where some came that an earlier
-    /// window had counted as lost.
-    pub lost: i64,
-    /// Of a flow that is one TCP connection: what its counters gained, with its state at the end.
-    pub tcp: Option<Socket>,
 }
 
 impl Window {
@@ -62,7 +51,7 @@ impl Window {
             });
         }
         let seconds = after.since(before).as_secs_f64();
-        let thread = |(before, after)| ThreadWindow::between(before, after, seconds);
+        let thread = |(before, after)| between(before, after, seconds);
         Ok(Self {
             seconds,
             flows: before.flows.iter().zip(&after.flows).map(flow).collect(),
@@ -97,6 +86,19 @@ impl Window {
     /// Whether the load's own threads were the limit: none of them ever waited for its sockets.
     pub fn generator_bound(&self) -> bool {
         generator_bound(&self.threads)
+    }
+
+    /// As it travels and is recorded, with figures in parts of it.
+    pub fn record(self, intervals: Vec<Interval>) -> EndWindow {
+        EndWindow {
+            generator_bound: self.generator_bound(),
+            seconds: self.seconds,
+            flows: self.flows,
+            latency: self.latency,
+            threads: self.threads,
+            strays: self.strays,
+            intervals,
+        }
     }
 }
 
@@ -134,21 +136,16 @@ pub fn flow_deltas(
 fn flow((before, after): (&FlowSnapshot, &FlowSnapshot)) -> FlowWindow {
     let counts = gained(&before.counts, &after.counts);
     let tcp = before.tcp.as_ref().zip(after.tcp.as_ref());
+    // Only who counts datagrams can miss any.
+    let lost = if after.counts.expected > 0 {
+        counts.expected.cast_signed() - counts.received.cast_signed()
+    } else {
+        0
+    };
     FlowWindow {
         counts,
-        lost: counts.expected.cast_signed() - counts.received.cast_signed(),
+        lost,
         tcp: tcp.map(|(before, after)| socket_gained(before, after)),
-    }
-    .without_loss_where_nothing_is_expected(after.counts.expected > 0)
-}
-
-impl FlowWindow {
-    /// Only who counts datagrams can miss any.
-    fn without_loss_where_nothing_is_expected(mut self, expects: bool) -> Self {
-        if !expects {
-            self.lost = 0;
-        }
-        self
     }
 }
 

@@ -8,10 +8,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wirecost_model::end_window::Counts;
 use wirecost_sys::namespace::{HeldNetns, Netns};
-use wirecost_traffic::{
-    Client, Counts, Limit, Options, Rate, Server, TrafficError, Window, Workload,
-};
+use wirecost_traffic::{Client, Limit, Options, Rate, Server, TrafficError, Window, Workload};
 
 const LONG: Duration = Duration::from_secs(30);
 /// Bytes of a datagram with its UDP header: what the rules know the load's own by.

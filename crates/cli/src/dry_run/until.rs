@@ -58,6 +58,7 @@ pub(super) fn text(line: &Line) -> String {
     let asked = match line.ask {
         Ask::All => "every effect",
         Ask::Throughput => "every effect on throughput",
+        Ask::Latency => "every effect on latency",
         Ask::Cpu => "every effect on CPU",
     };
     let rounds = line.rounds_by_sd.iter().map(|by| {

@@ -69,6 +69,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is too small for",
         "cannot run over",
         "cannot cross a router",
+        "cannot be divided evenly",
         "changes nothing",
         "are both",
         "which is more than 4096",

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use wirecost_model::cell::Experiment;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
-use wirecost_model::metric::Metric;
-use wirecost_model::plan::{Cores, Levels};
+use wirecost_model::metric::{Figure as Measured, Metric};
+use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
 use wirecost_stats::{Sides, judge, summary};
 
@@ -20,15 +21,12 @@ pub(super) fn cells(
     factors: &[Factor],
     strictness: Strictness,
 ) -> (Vec<ComparedCell>, Vec<NotComparable>) {
-    let metrics = metrics(
-        before.head.experiment.plan.cores,
-        after.head.experiment.plan.cores,
-    );
+    let shared = shared(&before.head.experiment, &after.head.experiment);
     let (mut cells, mut not_comparable, mut sides) = (Vec::new(), Vec::new(), Vec::new());
     for pair in &matching.pairs {
         let why = pair
             .not_comparable()
-            .or_else(|| not_measured(before, after, pair));
+            .or_else(|| not_measured(before, after, pair, &shared));
         if let Some((why, reason)) = why {
             not_comparable.push(NotComparable {
                 levels: shown(&pair.levels, factors),
@@ -39,34 +37,36 @@ pub(super) fn cells(
             });
             continue;
         }
-        cells.push(pair);
-        sides.extend(metrics.iter().map(|metric| Sides {
-            from: values(before, pair.before.index, *metric),
-            to: values(after, pair.after.index, *metric),
-            better: metric.better(),
+        let figures = of(pair, &shared);
+        sides.extend(figures.iter().map(|figure| Sides {
+            from: values(before, pair.before.index, figure),
+            to: values(after, pair.after.index, figure),
+            better: figure.metric.better(),
         }));
+        cells.push((pair, figures));
     }
     let worth = after.head.experiment.plan.repeat.worth;
     let mut judged = judge(&sides, worth).into_iter().zip(sides);
     let cells = cells
         .into_iter()
-        .map(|pair| ComparedCell {
+        .map(|(pair, figures)| ComparedCell {
             before_cell: pair.before.index,
             after_cell: pair.after.index,
             levels: shown(&pair.levels, factors),
             all_levels: pair.levels.clone(),
-            figures: metrics
-                .iter()
+            figures: figures
+                .into_iter()
                 .zip(judged.by_ref())
-                .map(|(&metric, (judged, sides))| {
+                .map(|(Measured { load, metric }, (judged, sides))| {
                     let verdict = if strictness.corrected {
                         judged.corrected.verdict
                     } else {
                         judged.verdict
                     };
                     Figure {
-                        metric,
-                        unit: unit(metric),
+                        load: load.clone(),
+                        metric: *metric,
+                        unit: metric.unit().0,
                         better: metric.better(),
                         before: summary(sides.from),
                         after: summary(sides.to),
@@ -82,10 +82,21 @@ pub(super) fn cells(
 
 /// What both runs have: where one shares its cores, CPU is the machine's in one and a host's in the
 /// other.
-fn metrics(before: Cores, after: Cores) -> Vec<Metric> {
-    let after = Metric::of(after);
-    let both = Metric::of(before).iter().filter(|m| after.contains(m));
-    both.copied().collect()
+fn shared(before: &Experiment, after: &Experiment) -> Vec<Measured> {
+    let after = after.figures();
+    let mut both = before.figures();
+    both.retain(|figure| after.contains(figure));
+    both
+}
+
+/// Those that a cell has: of its loads, and CPU only of one that runs alone.
+fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
+    let cell = pair.after;
+    let has = |figure: &&Measured| {
+        let shares = cell.loads.len() > 1 && figure.metric.is_cpu();
+        !shares && cell.load(&figure.load).is_some()
+    };
+    shared.iter().filter(has).collect()
 }
 
 fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
@@ -99,9 +110,18 @@ fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
 }
 
 /// A cell of which a run has no valid sample with a figure.
-fn not_measured(before: &Run, after: &Run, pair: &Pair<'_>) -> Option<(Why, String)> {
+fn not_measured(
+    before: &Run,
+    after: &Run,
+    pair: &Pair<'_>,
+    shared: &[Measured],
+) -> Option<(Why, String)> {
     let (was, is) = (pair.before.index, pair.after.index);
-    let measured = |run: &Run, cell| !values(run, cell, Metric::Throughput).is_empty();
+    let figures = of(pair, shared);
+    let measured = |run: &Run, cell| {
+        let mut figures = figures.iter().filter(|figure| figure.metric.is_speed());
+        figures.any(|figure| !values(run, cell, figure).is_empty())
+    };
     let why = match (measured(before, was), measured(after, is)) {
         (true, true) => return None,
         (true, false) => {
@@ -121,26 +141,15 @@ fn not_measured(before: &Run, after: &Run, pair: &Pair<'_>) -> Option<(Why, Stri
     Some((Why::NotMeasured, why.into()))
 }
 
-fn values(run: &Run, cell: u32, metric: Metric) -> Vec<f64> {
+fn values(run: &Run, cell: u32, figure: &Measured) -> Vec<f64> {
     let valid =
         |sample: &&wirecost_model::sample::Sample| sample.cell == cell && sample.invalid.is_none();
     let figures = run.samples.iter().filter(valid);
-    // Bits per second are for people too long a number.
-    let scale = if metric == Metric::Throughput {
-        1e-9
-    } else {
-        1.0
-    };
+    // As people read it: bits per second are too long a number.
+    let (_, scale) = figure.metric.unit();
     figures
-        .filter_map(|sample| Some(metric.value(sample)? * scale))
+        .filter_map(|sample| Some(figure.value(sample)? * scale))
         .collect()
-}
-
-const fn unit(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Throughput => "Gbit/s",
-        Metric::SenderCpu | Metric::ReceiverCpu | Metric::Cpu => "% of a core per Gbit/s",
-    }
 }
 
 fn shown(levels: &Levels, factors: &[Factor]) -> Levels {
@@ -153,19 +162,21 @@ fn shown(levels: &Levels, factors: &[Factor]) -> Levels {
 
 /// The median of the ratios of all cells, for each metric that two cells or more have.
 pub(super) fn shifts(cells: &[ComparedCell]) -> Vec<Shift> {
-    let mut ratios: BTreeMap<Metric, Vec<f64>> = BTreeMap::new();
+    let mut ratios: BTreeMap<(&str, Metric), Vec<f64>> = BTreeMap::new();
     for figure in cells.iter().flat_map(|cell| &cell.figures) {
         if let Some(ratio) = figure.judged.unpaired.ratio {
-            ratios.entry(figure.metric).or_default().push(ratio);
+            let of = (figure.load.as_str(), figure.metric);
+            ratios.entry(of).or_default().push(ratio);
         }
     }
     ratios
         .into_iter()
         .filter(|(_, ratios)| ratios.len() > 1)
-        .map(|(metric, mut ratios)| {
+        .map(|((load, metric), mut ratios)| {
             ratios.sort_by(f64::total_cmp);
             let n = ratios.len();
             Shift {
+                load: load.to_owned(),
                 metric,
                 cells: n as u32,
                 // Half way on the log scale, as all ratios are.

@@ -7,6 +7,7 @@ use wirecost_model::effect::Verdict;
 use super::said;
 use super::{Comparison, Conclusion, FailOn, Figure};
 use crate::visible::visible;
+use crate::words;
 
 /// The document could not be written.
 #[derive(Debug, Error)]
@@ -39,10 +40,14 @@ pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
         case.set_classname(class.as_str());
         case
     };
+    let several = said::several_loads(comparison);
     for cell in &comparison.cells {
         let levels = said::cell(comparison, &cell.all_levels);
         for figure in &cell.figures {
-            let name = format!("{levels}: {}", figure.metric.words());
+            let name = format!(
+                "{levels}: {}",
+                words::figure_of(several, &figure.load, figure.metric)
+            );
             let text = plain(&said::figure(figure));
             let mut case = case(name, status(figure, comparison, &text));
             case.set_system_out(text);

@@ -107,6 +107,7 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
     match key {
         "guest_ip" => Some(Built::Level(network.guest_ip.key().into())),
         "guests" => Some(Built::Level(network.guests.to_string())),
+        "streams_per_guest" => Some(Built::Meaningless),
         "underlay.ip" => {
             let level = Built::Level(network.underlay_ip.key().into());
             let tunnel = network.encapsulation.is_tunnel();
@@ -247,7 +248,7 @@ impl Pair<'_> {
         };
         let same = network(before) == network(after)
             && before.offload == after.offload
-            && before.load == after.load;
+            && before.loads == after.loads;
         (!same).then(|| {
             (
                 Why::BuiltDifferently,

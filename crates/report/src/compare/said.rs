@@ -308,16 +308,24 @@ const fn short(verdict: Verdict) -> &'static str {
     }
 }
 
+/// Whether figures have to say whose they are.
+pub(crate) fn several_loads(comparison: &Comparison) -> bool {
+    let mut loads = figures(comparison).map(|figure| &figure.load);
+    let first = loads.next();
+    loads.any(|load| Some(load) != first)
+}
+
 /// How all cells moved together.
 pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
-    let cells = comparison.shifts.first()?.cells;
+    let cells = comparison.shifts.iter().map(|shift| shift.cells).max()?;
+    let several = several_loads(comparison);
     let each: Vec<String> = comparison
         .shifts
         .iter()
         .map(|shift| {
             format!(
                 "{} {} ({} to {})",
-                shift.metric.words(),
+                words::figure_of(several, &shift.load, shift.metric),
                 words::ratio(shift.median),
                 words::figure(shift.min),
                 words::figure(shift.max)

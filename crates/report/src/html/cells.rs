@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use wirecost_model::metric::Metric;
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Mark, Sample};
 
@@ -49,7 +48,7 @@ pub(super) fn of<'a>(doc: &'a Document, run: &'a Run) -> Vec<CellView<'a>> {
 
 /// Gbit/s; also of a sample that does not count.
 pub(super) fn gbps(sample: &Sample) -> Option<f64> {
-    Some(Metric::Throughput.value(sample)? / 1e9)
+    Some(sample.throughput()? / 1e9)
 }
 
 impl State {
@@ -82,6 +81,12 @@ fn mark(mark: &Mark) -> String {
         }
         Mark::BacklogDrops { host, packets } => {
             format!("{packets} packets dropped from host {host}'s backlog")
+        }
+        Mark::GeneratorBound { load, host, end } => {
+            format!(
+                "generator-bound: the threads of {load}'s {} on host {host} never waited",
+                end.words()
+            )
         }
     }
 }

@@ -11,7 +11,7 @@ pub(super) const ROWS: usize = 1000;
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
     /// Unique on the page.
-    pub(super) id: &'static str,
+    pub(super) id: String,
     /// What is asked.
     pub(super) title: String,
     /// How to read it.

@@ -45,7 +45,7 @@ pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
     let bars: Vec<Vec<Bar>> = cells.iter().map(|cell| bars(doc.cores, cell)).collect();
     let shown = cells.len().min(DRAWN);
     Chart {
-        id: "cpu",
+        id: "cpu".into(),
         title: "What does a Gbit/s cost in CPU, and where does it go?".into(),
         caption: "A bar is the median of the valid samples in percent of one core per Gbit/s: everything that was not idle, \
                   the line beneath it the 95 % interval of the mean. The length is measured; the colours are only shares of it, from \
@@ -100,7 +100,10 @@ fn bars(cores: Cores, cell: &CellView) -> Vec<Bar> {
                 .samples
                 .iter()
                 .filter(|sample| sample.invalid.is_none());
-            let counted = valid.filter(|sample| metric.value(sample).is_some());
+            let counted = valid.filter(|sample| {
+                let load = sample.stream().map(|load| &load.name);
+                load.is_some_and(|load| metric.value(sample, load).is_some())
+            });
             Some(Bar {
                 host,
                 cpu: summary(cell.result)?,

@@ -33,7 +33,7 @@ pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
         ("round", "% of the cell's median"),
     );
     Chart {
-        id: "drift",
+        id: "drift".into(),
         title: "Did anything drift while it was measured?".into(),
         caption: "Throughput of every sample in percent of its cell's median, by round; all panels share their axes. What \
                   comes and goes in all cells at once is the machine, not the network: comparisons are paired within \

@@ -1,7 +1,7 @@
 //! What each change does: every effect's ratio and interval beside the band that is not worth it.
 
 use minijinja::Value;
-use wirecost_model::metric::{Direction, Metric};
+use wirecost_model::metric::{Direction, Figure};
 use wirecost_stats::{Margin, Method};
 
 use super::chart::{Chart, Panel, Table};
@@ -27,31 +27,40 @@ const BEYOND: f64 = 3.0;
 
 /// A chart for every metric that there are effects on.
 pub(super) fn charts(doc: &Document) -> Vec<Chart> {
-    Metric::of(doc.cores)
+    doc.figures
         .iter()
-        .filter_map(|&metric| {
+        .filter_map(|figure| {
             let effects: Vec<&EffectResult> = doc
                 .effects
                 .iter()
-                .filter(|effect| effect.metric == metric)
+                .filter(|effect| effect.metric == figure.metric && effect.load == figure.load)
                 .collect();
-            (!effects.is_empty()).then(|| chart(doc, metric, &effects))
+            (!effects.is_empty()).then(|| chart(doc, figure, &effects))
         })
         .collect()
 }
 
-fn chart(doc: &Document, metric: Metric, effects: &[&EffectResult]) -> Chart {
-    let (id, label) = match metric {
-        Metric::Throughput => ("effects-throughput", "effects-throughput-title"),
-        Metric::SenderCpu => ("effects-sender-cpu", "effects-sender-cpu-title"),
-        Metric::ReceiverCpu => ("effects-receiver-cpu", "effects-receiver-cpu-title"),
-        Metric::Cpu => ("effects-cpu", "effects-cpu-title"),
-    };
+/// The page's name of a figure's chart: `effects-sender-cpu`, `effects-ping-latency-p99`.
+fn id(doc: &Document, figure: &Figure) -> String {
+    let metric = serde_json::to_value(figure.metric).ok();
+    let metric = metric.as_ref().and_then(|metric| metric.as_str());
+    let metric = metric.unwrap_or_default().replace('_', "-");
+    if doc.several_loads() {
+        format!("effects-{}-{metric}", figure.load)
+    } else {
+        format!("effects-{metric}")
+    }
+}
+
+fn chart(doc: &Document, figure: &Figure, effects: &[&EffectResult]) -> Chart {
+    let id = id(doc, figure);
+    let label = format!("{id}-title");
+    let measured = words::measured(doc, &figure.load, figure.metric);
     let shown = shown(effects, DRAWN);
     let margin = Margin::of(doc.repeat.worth);
     Chart {
         id,
-        title: format!("What does each change do to {}?", metric.words()),
+        title: format!("What does each change do to {}?", measured),
         caption: format!(
             "A point is the ratio paired within rounds, its line the 95 % interval; an interval that goes on beyond the \
              axis ends in an arrow. The band from {:.2} to {:.2} is what is not worth a change.",
@@ -65,13 +74,13 @@ fn chart(doc: &Document, metric: Metric, effects: &[&EffectResult]) -> Chart {
             )
         }),
         panels: vec![Panel {
-            id: label.into(),
+            id: label.clone(),
             label: String::new(),
             cell: None,
-            svg: Value::from_safe_string(draw(doc, metric, &shown, label)),
+            svg: Value::from_safe_string(draw(doc, figure, &shown, &label)),
         }],
         small: false,
-        table: table(doc, metric, effects),
+        table: table(doc, &measured, effects),
     }
 }
 
@@ -101,7 +110,8 @@ fn ends(effects: &[&EffectResult], margin: Margin) -> (f64, f64) {
     )
 }
 
-fn draw(doc: &Document, metric: Metric, effects: &[&EffectResult], label: &str) -> String {
+fn draw(doc: &Document, figure: &Figure, effects: &[&EffectResult], label: &str) -> String {
+    let metric = figure.metric;
     let margin = Margin::of(doc.repeat.worth);
     let (low, high) = ends(effects, margin);
     let (scale, ticks) = Scale::ratios(low, high, (LABEL, RIGHT - 16.0), 34.0);
@@ -140,7 +150,8 @@ fn draw(doc: &Document, metric: Metric, effects: &[&EffectResult], label: &str) 
         Direction::Higher => ("end", RIGHT - 16.0, "more is better →"),
         Direction::Lower => ("start", LABEL, "← less is better"),
     };
-    let unit = format!("ratio of {}, logarithmic", metric.words());
+    let measured = words::measured(doc, &figure.load, metric);
+    let unit = format!("ratio of {measured}, logarithmic");
     let other = match metric.better() {
         Direction::Higher => ("start", LABEL),
         Direction::Lower => ("end", RIGHT - 16.0),
@@ -199,7 +210,7 @@ fn row(svg: &mut Svg, doc: &Document, effect: &EffectResult, scale: &Scale, y: f
     svg.close();
 }
 
-fn table(doc: &Document, metric: Metric, effects: &[&EffectResult]) -> Table {
+fn table(doc: &Document, measured: &str, effects: &[&EffectResult]) -> Table {
     let heads = [
         "change",
         "other factors",
@@ -214,7 +225,7 @@ fn table(doc: &Document, metric: Metric, effects: &[&EffectResult]) -> Table {
         "signed rank",
         "bootstrap",
     ];
-    let mut table = Table::new(&format!("Effects on {}", metric.words()), heads);
+    let mut table = Table::new(&format!("Effects on {measured}"), heads);
     let end = |end: Option<f64>| end.map_or_else(|| "–".into(), |end| format!("{end:.3}"));
     for effect in effects {
         let fields = vec![

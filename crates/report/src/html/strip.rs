@@ -24,7 +24,7 @@ const ID: &str = "samples-title";
 pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
     let shown = &cells[..cells.len().min(DRAWN)];
     Chart {
-        id: "samples",
+        id: "samples".into(),
         title: "How fast is each cell, and how much do its samples differ?".into(),
         caption: "Every sample is a point: within a row the first round is on top, the last at the bottom, so that drift \
                   shows as a slant. The axis need not start at 0. The figure at the right is the median of the valid samples."
@@ -170,9 +170,22 @@ fn draw_cell(svg: &mut Svg, cell: &CellView, scale: &Scale, (y, height): (f64, f
 }
 
 fn table(doc: &Document, cells: &[CellView]) -> Table {
-    let metrics = Metric::of(doc.cores);
-    let cpu: Vec<Metric> = metrics[1..].to_vec();
-    let cpu_heads: Vec<String> = cpu.iter().map(|m| format!("{}, %#", m.words())).collect();
+    // Throughput has its own column.
+    let others = doc.figures.iter();
+    let others: Vec<_> = others
+        .filter(|figure| doc.several_loads() || figure.metric != Metric::Throughput)
+        .collect();
+    let cpu_heads: Vec<String> = others
+        .iter()
+        .map(|figure| {
+            let unit = match figure.metric.unit().0 {
+                cpu if cpu.starts_with("% of a core") => "%",
+                unit => unit,
+            };
+            let name = words::measured(doc, &figure.load, figure.metric);
+            format!("{name}, {unit}#")
+        })
+        .collect();
     let heads = ["cell", "round#", "Gbit/s#"].into_iter();
     let heads = heads.chain(cpu_heads.iter().map(String::as_str));
     let mut table = Table::new("Every sample", heads.chain(["remarks"]));
@@ -183,7 +196,10 @@ fn table(doc: &Document, cells: &[CellView]) -> Table {
                 (sample.round + 1).to_string(),
                 figure(gbps(sample), 3),
             ];
-            fields.extend(cpu.iter().map(|metric| figure(metric.value(sample), 2)));
+            fields.extend(others.iter().map(|of| {
+                let value = of.value(sample).map(|value| value * of.metric.unit().1);
+                figure(value, 2)
+            }));
             fields.push(remarks(sample));
             table.row(Some(cell.result.cell), fields);
         }

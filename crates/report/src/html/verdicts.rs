@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use wirecost_model::effect::Verdict;
-use wirecost_model::metric::Metric;
 
 use super::chart::ROWS;
 use crate::beside::{self, EffectResult};
@@ -55,7 +54,7 @@ pub(super) fn ratio(effect: &EffectResult) -> String {
 #[derive(Debug, Serialize)]
 pub(super) struct Verdicts {
     /// The metrics' words.
-    metrics: Vec<&'static str>,
+    metrics: Vec<String>,
     /// One for every change.
     groups: Vec<Group>,
     /// What is not in it, and where it is.
@@ -102,7 +101,6 @@ pub(super) const fn word(verdict: Verdict) -> &'static str {
 }
 
 pub(super) fn table(doc: &Document) -> Verdicts {
-    let metrics = Metric::of(doc.cores);
     let mut groups: Vec<Group> = Vec::new();
     // The effects of one pair of cells follow each other, a metric each.
     let same = |a: &EffectResult, b: &EffectResult| {
@@ -113,10 +111,14 @@ pub(super) fn table(doc: &Document) -> Verdicts {
         let contrast = words::contrast(&pair[0].factor, &pair[0].from, &pair[0].to);
         let line = Line {
             place: words::levels(&doc.factors, &pair[0].where_),
-            verdicts: metrics
+            verdicts: doc
+                .figures
                 .iter()
-                .map(|metric| {
-                    let effect = pair.iter().find(|effect| effect.metric == *metric)?;
+                .map(|figure| {
+                    let is_it = |effect: &&EffectResult| {
+                        effect.metric == figure.metric && effect.load == figure.load
+                    };
+                    let effect = pair.iter().find(is_it)?;
                     Some(field(doc, effect))
                 })
                 .collect(),
@@ -130,7 +132,11 @@ pub(super) fn table(doc: &Document) -> Verdicts {
         }
     }
     Verdicts {
-        metrics: metrics.iter().map(|metric| metric.words()).collect(),
+        metrics: doc
+            .figures
+            .iter()
+            .map(|figure| words::measured(doc, &figure.load, figure.metric))
+            .collect(),
         groups,
         left_out: (pairs.len() > ROWS).then(|| {
             format!(

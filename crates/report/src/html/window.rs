@@ -40,7 +40,7 @@ pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Option<Chart> {
         ("seconds in the window", "Gbit/s"),
     );
     Some(Chart {
-        id: "windows",
+        id: "windows".into(),
         title: "Was the load steady within the windows?".into(),
         caption: "Throughput over each sample's measured window, a thin line for every sample, a step for every recorded \
                   interval; dashed is the line's limit. Intervals are never used as replication: a verdict rests on rounds \
@@ -54,10 +54,8 @@ pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Option<Chart> {
 }
 
 fn parts(sample: &Sample) -> Vec<Part> {
-    let intervals = sample
-        .stream
-        .as_ref()
-        .map_or(&[][..], |stream| &stream.intervals);
+    let stream = sample.stream().and_then(|load| load.stream.as_ref());
+    let intervals = stream.map_or(&[][..], |stream| &stream.intervals);
     let mut from = 0.0;
     let mut parts = Vec::with_capacity(intervals.len());
     for interval in intervals {

@@ -8,6 +8,7 @@ use super::Terminal;
 use super::page::{Page, Style, glue};
 use crate::compare::{Comparison, Conclusion, Figure, said};
 use crate::visible::visible;
+use crate::words;
 
 /// Prints a comparison: what differs between the runs first, then what follows, then every figure.
 /// Every line fits the width, save for what has no space to break at (a path).
@@ -38,10 +39,11 @@ pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String
         page.paragraph(said::DRIFT);
         page.heading("Cell by cell");
     }
+    let several = said::several_loads(comparison);
     for cell in said::by_weight(comparison) {
         page.paragraph(&plain(&said::cell(comparison, &cell.all_levels)));
         for figure in &cell.figures {
-            let line = line(figure, &page);
+            let line = line(figure, several, &page);
             page.paragraph(&line);
         }
     }
@@ -88,17 +90,19 @@ fn differences(comparison: &Comparison, page: &mut Page) {
 }
 
 /// `- throughput 4.90 -> 4.41 Gbit/s, x0.90 [0.89, 0.91] - costs`.
-fn line(figure: &Figure, page: &Page) -> String {
-    let name = figure.metric.words().trim_end_matches(" per Gbit/s");
+fn line(figure: &Figure, several: bool, page: &Page) -> String {
+    let name = words::figure_of(several, &figure.load, figure.metric);
+    let name = name
+        .trim_end_matches(" per Gbit/s")
+        .trim_end_matches(" per transaction");
     let mut line = format!("- {name}");
     if let Some(medians) = said::medians(figure, "->") {
-        let unit = if figure.unit == "Gbit/s" {
-            " Gbit/s,"
-        } else {
-            "% per Gbit/s,"
+        let unit = match figure.unit.strip_prefix("% of a core") {
+            Some(rest) => format!("%{rest},"),
+            None => format!(" {},", figure.unit),
         };
         line.push(' ');
-        line.push_str(&glue(&(medians + unit)));
+        line.push_str(&glue(&(medians + &unit)));
     }
     if let Some(ratio) = said::ratio(figure) {
         line.push(' ');

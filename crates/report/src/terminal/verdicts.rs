@@ -1,8 +1,6 @@
 //! One line per effect.
 
-use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
-use wirecost_model::metric::Metric;
 use wirecost_model::units::format_fraction;
 
 use super::page::{Page, Style, glue};
@@ -24,11 +22,11 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
             .iter()
             .filter(|effect| effect.factor == factor.key)
             .collect();
-        let (throughput, cpu): (Vec<&EffectResult>, Vec<&EffectResult>) = effects
+        let (speeds, others): (Vec<&EffectResult>, Vec<&EffectResult>) = effects
             .into_iter()
-            .partition(|effect| effect.metric == Metric::Throughput);
-        for effect in throughput.iter().chain(&cpu) {
-            let line = sentence(effect, &doc.factors, doc.rounds_done, page);
+            .partition(|effect| effect.metric.is_speed());
+        for effect in speeds.iter().chain(&others) {
+            let line = sentence(doc, effect, page);
             let remarks = beside::remarks(effect, doc.effects.len());
             if remarks.is_empty() {
                 page.paragraph(&line);
@@ -41,13 +39,14 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
 }
 
 /// `guest MTU 8900 instead of 1500, vxlan, offload none: throughput x1.52 [1.45, 1.60] - pays`.
-fn sentence(effect: &EffectResult, factors: &[Factor], rounds_done: u32, page: &Page) -> String {
+fn sentence(doc: &Document, effect: &EffectResult, page: &Page) -> String {
+    let rounds_done = doc.rounds_done;
     let mut what = words::contrast(&effect.factor, &effect.from, &effect.to);
     if !effect.where_.is_empty() {
         what.push_str(", ");
-        what.push_str(&words::levels(factors, &effect.where_));
+        what.push_str(&words::levels(&doc.factors, &effect.where_));
     }
-    let mut figure = effect.metric.words().to_owned();
+    let mut figure = words::measured(doc, &effect.load, effect.metric);
     if let Some(ratio) = words::ratio_and_interval(effect.ratio, effect.low, effect.high) {
         figure.push(' ');
         figure.push_str(&ratio);

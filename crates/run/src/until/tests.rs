@@ -1,4 +1,5 @@
-use wirecost_model::sample::{Invalid, StreamResult};
+use wirecost_model::load::{Direction, Workload};
+use wirecost_model::sample::{Invalid, LoadResult, StreamResult};
 
 use super::*;
 
@@ -18,13 +19,25 @@ fn sample(round: u32, cell: u32, gbps: f64) -> Sample {
         marks: Vec::new(),
         proofs: Vec::new(),
         devices: Vec::new(),
-        stream: Some(StreamResult {
-            bytes: (gbps * 1e9 / 8.0) as u64,
+        loads: vec![LoadResult {
+            name: "tcp-stream".into(),
+            workload: Workload::TcpStream,
+            direction: Direction::AToB,
             seconds: 1.0,
-            sender_seconds: 1.0,
-            intervals: Vec::new(),
+            client_seconds: 1.0,
+            stream: Some(StreamResult {
+                bytes: (gbps * 1e9 / 8.0) as u64,
+                back_bytes: 0,
+                fairness: None,
+                intervals: Vec::new(),
+            }),
+            requests: None,
+            datagrams: None,
+            zero_copy: None,
             flows: Vec::new(),
-        }),
+            strays: 0,
+            generator: Vec::new(),
+        }],
         sender: None,
         receiver: None,
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::sample::Sample;
 
 use super::{Outlier, Trend, TwoModes, outliers, trend, two_modes};
@@ -24,6 +24,8 @@ pub const FINDING_ALPHA: f64 = 0.01;
 pub enum Finding {
     /// A figure rose or fell over the rounds, in all cells together.
     Drift {
+        /// Whose.
+        load: String,
         /// Which figure.
         metric: Metric,
         /// Factor from the first to the last round.
@@ -33,6 +35,8 @@ pub enum Finding {
     },
     /// A figure went with the load that others put on the machine.
     ForeignLoad {
+        /// Whose.
+        load: String,
         /// Which figure.
         metric: Metric,
         /// Factor per core that others used.
@@ -42,6 +46,8 @@ pub enum Finding {
     },
     /// A cell has good and bad runs.
     TwoModes {
+        /// Whose.
+        load: String,
         /// Which figure.
         metric: Metric,
         /// Which cell.
@@ -53,6 +59,8 @@ pub enum Finding {
     },
     /// Samples far from the others of their cell, which count all the same.
     Outliers {
+        /// Whose.
+        load: String,
         /// Which figure.
         metric: Metric,
         /// Which cell.
@@ -115,10 +123,10 @@ pub fn self_test(logs: &[f64], worth: f64, stopping: Stopping) -> SelfTest {
 /// Looks for drift, foreign load, second modes and outliers in every metric's valid samples; the
 /// findings in that order, then by metric and cell.
 pub fn findings(experiment: &Experiment, samples: &[Sample]) -> Vec<Finding> {
-    let metrics = Metric::of(experiment.plan.cores);
-    let tables: Vec<Table> = metrics
-        .iter()
-        .map(|&metric| Table::of(metric, samples))
+    let tables: Vec<Table> = experiment
+        .figures()
+        .into_iter()
+        .map(|figure| Table::of(figure, samples))
         .collect();
     let mut found = significant(&tables, Table::drift);
     found.extend(significant(&tables, Table::foreign));
@@ -157,15 +165,15 @@ struct Entry {
 
 /// One metric's valid samples by cell.
 struct Table {
-    metric: Metric,
+    figure: Figure,
     cells: BTreeMap<u32, Vec<Entry>>,
 }
 
 impl Table {
-    fn of(metric: Metric, samples: &[Sample]) -> Self {
+    fn of(figure: Figure, samples: &[Sample]) -> Self {
         let mut cells: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
         for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
-            let Some(value) = metric.value(sample).filter(|&value| has_log(value)) else {
+            let Some(value) = figure.value(sample).filter(|&value| has_log(value)) else {
                 continue;
             };
             let hosts = [&sample.sender, &sample.receiver];
@@ -189,7 +197,7 @@ impl Table {
                 entry.deviation = entry.log - median;
             }
         }
-        Self { metric, cells }
+        Self { figure, cells }
     }
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -212,7 +220,8 @@ impl Table {
         Some((
             trend,
             Finding::Drift {
-                metric: self.metric,
+                load: self.figure.load.clone(),
+                metric: self.figure.metric,
                 change: (trend.slope * span).exp(),
                 trend,
             },
@@ -228,7 +237,8 @@ impl Table {
         Some((
             trend,
             Finding::ForeignLoad {
-                metric: self.metric,
+                load: self.figure.load.clone(),
+                metric: self.figure.metric,
                 per_core: trend.slope.exp(),
                 trend,
             },
@@ -239,7 +249,8 @@ impl Table {
         self.cells.iter().filter_map(|(&cell, entries)| {
             let modes = two_modes(&entries.iter().map(|entry| entry.log).collect::<Vec<_>>())?;
             Some(Finding::TwoModes {
-                metric: self.metric,
+                load: self.figure.load.clone(),
+                metric: self.figure.metric,
                 cell,
                 ratio: (modes.high - modes.low).exp(),
                 modes,
@@ -259,7 +270,8 @@ impl Table {
                 })
                 .collect();
             (!samples.is_empty()).then_some(Finding::Outliers {
-                metric: self.metric,
+                load: self.figure.load.clone(),
+                metric: self.figure.metric,
                 cell,
                 samples,
             })

@@ -1,7 +1,7 @@
 //! Main effects and interactions of the small experiment.
 
 use wirecost_model::effect::Verdict;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{Invalid, Sample};
 use wirecost_stats::{Factorial, Says, Stopping, factorial};
@@ -21,11 +21,18 @@ fn rounds(gbps: [f64; 4]) -> Vec<Sample> {
         .collect()
 }
 
+fn speed() -> Figure {
+    Figure {
+        load: "tcp-stream".into(),
+        metric: Metric::Throughput,
+    }
+}
+
 fn throughput(samples: &[Sample]) -> Factorial {
     factorial(
         &experiment(Cores::Split),
         samples,
-        Metric::Throughput,
+        &speed(),
         Stopping::Fixed,
     )
 }
@@ -126,7 +133,7 @@ fn a_round_that_lacks_a_cell_counts_in_no_average() {
 fn an_excluded_cell_leaves_no_interaction_and_the_combinations_that_are_whole() {
     let mut experiment = experiment(Cores::Split);
     experiment.cells.remove(1);
-    let result = factorial(&experiment, &samples(), Metric::Throughput, Stopping::Fixed);
+    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed);
     assert!(result.interactions.is_empty());
     assert!(result.main.iter().all(|main| main.combinations == 1));
 }
@@ -135,6 +142,6 @@ fn an_excluded_cell_leaves_no_interaction_and_the_combinations_that_are_whole() 
 fn with_one_factor_there_is_nothing_to_average() {
     let mut experiment = experiment(Cores::Split);
     experiment.factors.remove(1);
-    let result = factorial(&experiment, &samples(), Metric::Throughput, Stopping::Fixed);
+    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed);
     assert!(result.main.is_empty() && result.interactions.is_empty());
 }

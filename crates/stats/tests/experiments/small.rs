@@ -1,14 +1,21 @@
 //! A small experiment: two guest MTUs, two encapsulations, a constant offload.
 
-use wirecost_model::cell::{Cell, Experiment, Factor, Network, TcpStream};
+use wirecost_model::cell::{Cell, Experiment, Factor, Network};
 use wirecost_model::ip::IpVersion;
+use wirecost_model::load::{Direction, Load, NamedLoad, Workload};
 use wirecost_model::offload::{Offload, Profile};
-use wirecost_model::plan::{
-    Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, TcpStreamPlan, Underlay, Vxlan,
-};
-use wirecost_model::sample::{Sample, StreamResult};
+use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, Underlay, Vxlan};
+use wirecost_model::sample::{LoadResult, Sample, StreamResult};
 use wirecost_model::transit::Transit;
 use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
+
+/// The load of every cell.
+fn stream() -> NamedLoad {
+    NamedLoad::alone(Load {
+        congestion: Some("cubic".into()),
+        ..Load::new(Workload::TcpStream)
+    })
+}
 
 pub(crate) fn experiment(cores: Cores) -> Experiment {
     let encapsulations = [Encapsulation::None, Encapsulation::Vxlan(Vxlan::default())];
@@ -36,12 +43,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 },
                 guest_mtu: mtu,
                 offload: offload.clone(),
-                load: TcpStream {
-                    streams: 1,
-                    message: 131_072,
-                    congestion: "cubic".into(),
-                    socket_buffer: None,
-                },
+                loads: vec![stream()],
             });
         }
     }
@@ -60,17 +62,15 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 mtu: vec![9000],
                 rate: vec![None],
                 ip: vec![IpVersion::Ipv4],
+                transit: Transit::wire(),
+                oversize: false,
             },
+            guests: vec![1],
             guest_ip: vec![IpVersion::Ipv4],
             guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
             encapsulation: encapsulations.into(),
             offload: vec![offload],
-            load: TcpStreamPlan {
-                streams: vec![1],
-                message: vec![131_072],
-                congestion: vec!["cubic".into()],
-                socket_buffer: vec![None],
-            },
+            loads: Vec::new(),
             repeat: Repeat {
                 until: None,
                 rounds: 3,
@@ -120,13 +120,25 @@ pub(crate) fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
         marks: Vec::new(),
         proofs: Vec::new(),
         devices: Vec::new(),
-        stream: Some(StreamResult {
-            bytes: (gbps * 1e9 / 8.0) as u64,
+        loads: vec![LoadResult {
+            name: "tcp-stream".into(),
+            workload: Workload::TcpStream,
+            direction: Direction::AToB,
             seconds: 1.0,
-            sender_seconds: 1.0,
-            intervals: Vec::new(),
+            client_seconds: 1.0,
+            stream: Some(StreamResult {
+                bytes: (gbps * 1e9 / 8.0) as u64,
+                back_bytes: 0,
+                fairness: None,
+                intervals: Vec::new(),
+            }),
+            requests: None,
+            datagrams: None,
+            zero_copy: None,
             flows: Vec::new(),
-        }),
+            strays: 0,
+            generator: Vec::new(),
+        }],
         sender: Some(host.clone()),
         receiver: Some(host),
     }

@@ -1,0 +1,121 @@
+//! What one end of a load did over one window: what agents answer with, and what [`LoadResult`]s are made of.
+//!
+//! [`LoadResult`]: crate::sample::LoadResult
+
+use serde::{Deserialize, Serialize};
+
+use crate::latency::Latency;
+use crate::sample::{Interval, Socket};
+
+/// Which end of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The one that opens the flows, and asks or sends.
+    Client,
+    /// The one that listens, and answers or receives.
+    Server,
+}
+
+impl End {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// What one flow counted. All of it is of messages; headers of packets are not in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Bytes handed to the kernel.
+    pub sent_bytes: u64,
+    /// Bytes that the application read.
+    pub read_bytes: u64,
+    /// Datagrams, requests or responses handed to the kernel. A TCP stream has none.
+    pub sent: u64,
+    /// Datagrams, requests or responses read, each counted once; at a client those that came in time: its
+    /// transactions.
+    pub received: u64,
+    /// Datagrams that must have been sent, by the highest number read; at the end by what the sender says.
+    pub expected: u64,
+    /// Datagrams read that had been read before.
+    pub duplicated: u64,
+    /// Of those received, the ones that came after a higher number (RFC 4737).
+    pub reordered: u64,
+    /// So late that it is not known any more whether they are duplicates: neither received nor duplicated.
+    pub too_old: u64,
+    /// Interarrival jitter at this moment, nanoseconds (RFC 3550). Arrival is when the application read it: one
+    /// reading of the clock for each batch.
+    pub jitter_ns: u64,
+    /// Requests given up.
+    pub timeouts: u64,
+    /// Responses to requests that had been answered or given up: never a latency.
+    pub late: u64,
+    /// Sends from the load's own pages.
+    pub zero_copy: u64,
+    /// Of these, the ones that the kernel is done with.
+    pub zero_copy_completed: u64,
+    /// Of these, the ones that it copied after all.
+    pub zero_copy_copied: u64,
+    /// Sends with a copy since the kernel took no more from our pages.
+    pub zero_copy_fallbacks: u64,
+}
+
+/// What one flow did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowWindow {
+    /// What it counted; of [`Counts::jitter_ns`] the value at the end.
+    pub counts: Counts,
+    /// Datagrams lost: those that must have been sent less those that came. Negative where some came that an earlier
+    /// window had counted as lost.
+    pub lost: i64,
+    /// Of a flow that is one TCP connection: what its counters gained, with its state at the end.
+    pub tcp: Option<Socket>,
+}
+
+/// One of a load's threads over a window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ThreadWindow {
+    /// Share of the window on a core, 0 to 1, in user and kernel mode.
+    pub busy: f64,
+    /// Share of the window in which it could have run and waited for a core.
+    pub runnable: f64,
+    /// Share of its looks at its sockets that found nothing to do, where it spins.
+    pub idle_looks: Option<f64>,
+}
+
+impl ThreadWindow {
+    /// Share of the window in which it slept: it waited for its sockets, or for the time of its next message.
+    pub fn slept(&self) -> f64 {
+        (1.0 - self.busy - self.runnable).max(0.0)
+    }
+}
+
+/// What one end of a load did over one window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndWindow {
+    /// Its length in seconds: the time between the two readings of this end's counters.
+    pub seconds: f64,
+    /// By flow index.
+    pub flows: Vec<FlowWindow>,
+    /// Of the transactions that ended in it, at the client.
+    pub latency: Latency,
+    /// The load's own threads.
+    pub threads: Vec<ThreadWindow>,
+    /// Whether they had something to do all the time, so that they and not the path were the limit.
+    pub generator_bound: bool,
+    /// Connections and datagrams dropped in it since they were none of this load's.
+    pub strays: u32,
+    /// Bytes read and messages received at this end, in parts of the window.
+    pub intervals: Vec<Interval>,
+}
+
+impl EndWindow {
+    /// The sum of one figure over all flows.
+    pub fn sum(&self, figure: impl Fn(&Counts) -> u64) -> u64 {
+        self.flows.iter().map(|flow| figure(&flow.counts)).sum()
+    }
+}

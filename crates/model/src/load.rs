@@ -1,0 +1,348 @@
+//! What a load is: one workload with every option resolved. Both of its ends are given the same.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::end_window::End;
+
+mod level;
+pub(crate) mod older;
+mod rules;
+
+pub(crate) use level::of_any_version as levels_of_any_version;
+pub use level::{LoadLevel, LoadPart};
+pub use rules::Fault;
+
+/// Most connections or flows of one load.
+pub const MAX_STREAMS: u32 = 1024;
+/// Largest message, request or response in bytes.
+pub const MAX_MESSAGE: u32 = 1 << 20;
+/// Most requests outstanding on one connection.
+pub const MAX_DEPTH: u32 = 1024;
+/// Bytes at the head of every datagram that tell its run, flow, number and time: the smallest datagram.
+pub const DATAGRAM_HEADER: u32 = 16;
+/// The largest UDP payload over IPv4: 65535 less 20 of IP and 8 of UDP.
+pub const MAX_DATAGRAM: u32 = 65_507;
+
+/// What is run between client and server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Workload {
+    /// The client writes, the server reads, as fast as it goes.
+    TcpStream = 1,
+    /// Both write and read at once, on each connection.
+    TcpBidirectional = 2,
+    /// Requests and responses on connections that stay.
+    TcpRr = 3,
+    /// A connection for each request and response.
+    TcpCrr = 4,
+    /// Datagrams from client to server, as fast as it goes or at a rate.
+    UdpStream = 5,
+    /// Requests and responses in datagrams, either of which may be lost.
+    UdpRr = 6,
+}
+
+impl Workload {
+    /// Every workload.
+    pub const ALL: [Self; 6] = [
+        Self::TcpStream,
+        Self::TcpBidirectional,
+        Self::TcpRr,
+        Self::TcpCrr,
+        Self::UdpStream,
+        Self::UdpRr,
+    ];
+
+    /// As plans, commands and records write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TcpStream => "tcp-stream",
+            Self::TcpBidirectional => "tcp-bidirectional",
+            Self::TcpRr => "tcp-rr",
+            Self::TcpCrr => "tcp-crr",
+            Self::UdpStream => "udp-stream",
+            Self::UdpRr => "udp-rr",
+        }
+    }
+
+    /// By its name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|workload| workload.name() == name)
+    }
+
+    /// Whether it goes over UDP.
+    pub const fn is_udp(self) -> bool {
+        matches!(self, Self::UdpStream | Self::UdpRr)
+    }
+
+    /// Whether it is made of requests and responses, and so has latencies.
+    pub const fn is_request_response(self) -> bool {
+        matches!(self, Self::TcpRr | Self::TcpCrr | Self::UdpRr)
+    }
+
+    /// Whether it is a stream over TCP, one way or both.
+    pub const fn is_tcp_stream(self) -> bool {
+        matches!(self, Self::TcpStream | Self::TcpBidirectional)
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which host has the load's client: who asks, or sends.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Host a asks or sends, host b answers or receives.
+    #[default]
+    AToB,
+    /// The other way round.
+    BToA,
+}
+
+impl Direction {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::AToB, Self::BToA];
+
+    /// As plans and records write it.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::AToB => "a-to-b",
+            Self::BToA => "b-to-a",
+        }
+    }
+
+    /// The host that has the end, `a` or `b`.
+    pub const fn host_of(self, end: End) -> &'static str {
+        match (self, end) {
+            (Self::AToB, End::Client) | (Self::BToA, End::Server) => "a",
+            (Self::AToB, End::Server) | (Self::BToA, End::Client) => "b",
+        }
+    }
+}
+
+/// How fast each flow of a load goes where it is not as fast as possible.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rate {
+    /// Streams: bits of messages per second and flow. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
+    /// their sending thread; what a delay of more than 10 ms kept back is not made up for.
+    BitsPerSecond(u64),
+    /// Request/response: requests per second and flow, by a schedule. A latency counts from when its request was due,
+    /// not from when it could be sent, so that a path that stalls is not spared the requests it held up.
+    RequestsPerSecond(f64),
+}
+
+/// What ends a load by itself; without one it runs until it is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// So long after the start.
+    Time(Duration),
+    /// Streams: so many bytes, all flows together.
+    Bytes(u64),
+    /// So many transactions, or datagrams of a stream, all flows together.
+    Transactions(u64),
+}
+
+/// How the sending side hands data to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sending {
+    /// The kernel copies it.
+    Copy,
+    /// The kernel sends from our pages (`MSG_ZEROCOPY`) where it can.
+    ZeroCopy,
+}
+
+/// What the receiving side does with data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Receiving {
+    /// Has it copied, as an application would.
+    Copy,
+    /// Has the kernel throw it away uncopied (`MSG_TRUNC`); of datagrams the first bytes are looked at.
+    Discard,
+}
+
+/// How threads wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// They sleep until the kernel wakes them.
+    Sleep,
+    /// They ask again and again, and the device is polled where it can be (`SO_BUSY_POLL`): a core for each thread.
+    Spin,
+}
+
+/// UDP segmentation offload, each end apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Segmentation {
+    /// The sender hands over many datagrams as one (`UDP_SEGMENT`).
+    pub send: bool,
+    /// The receiver takes many datagrams as one (`UDP_GRO`).
+    pub receive: bool,
+}
+
+/// A load. [`Load::new`] gives each workload's defaults; [`Load::faults`] says what no load can have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// What is run.
+    pub workload: Workload,
+    /// Which host has the client.
+    pub direction: Direction,
+    /// Connections or flows at once, 1 to [`MAX_STREAMS`].
+    pub streams: u32,
+    /// Bytes of a stream's message, or of a request, 1 to [`MAX_MESSAGE`]. Over UDP 16 to 65507.
+    pub request: u32,
+    /// Bytes of a response, in the same range; 0 for streams, which have none.
+    pub response: u32,
+    /// Threads at each end; `None` is what measured best.
+    pub threads: Option<u32>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes, on both ends; `None` is the kernel's autotuning.
+    pub socket_buffer: Option<u32>,
+    /// Whether a TCP write leaves at once (`TCP_NODELAY`). A stream without it sends full segments only
+    /// (`TCP_CORK`), whatever the size of its messages. Of no meaning over UDP.
+    pub nodelay: bool,
+    /// TCP congestion control by the kernel's name, on both ends; `None` is the kernel's default.
+    pub congestion: Option<String>,
+    /// How fast each flow goes; `None` is as fast as possible.
+    pub rate: Option<Rate>,
+    /// Requests outstanding on each connection, 1 to [`MAX_DEPTH`].
+    pub depth: u32,
+    /// How the sending side of a TCP stream hands over data.
+    pub sending: Sending,
+    /// What the receiving side of a stream does with data.
+    pub receiving: Receiving,
+    /// UDP segmentation offload.
+    pub segmentation: Segmentation,
+    /// How threads wait.
+    pub waiting: Waiting,
+    /// DSCP of every packet, 0 to 63; `None` leaves it alone.
+    pub dscp: Option<u8>,
+    /// Request/response: time between a response and the request that follows it. Seconds in records.
+    #[serde(with = "seconds")]
+    pub think_time: Duration,
+    /// UDP request/response: how long a response may take. What comes later is counted, and is no latency. Seconds
+    /// in records.
+    #[serde(with = "seconds")]
+    pub reply_timeout: Duration,
+    /// What ends the load by itself.
+    pub limit: Option<Limit>,
+}
+
+impl Load {
+    /// A workload as it is usually run: one flow from a to b, as fast as possible.
+    pub const fn new(workload: Workload) -> Self {
+        let (request, response) = match workload {
+            Workload::TcpStream | Workload::TcpBidirectional => (128 << 10, 0),
+            Workload::UdpStream => (1_400, 0),
+            Workload::TcpRr | Workload::TcpCrr => (1, 1),
+            Workload::UdpRr => (DATAGRAM_HEADER, DATAGRAM_HEADER),
+        };
+        Self {
+            workload,
+            direction: Direction::AToB,
+            streams: 1,
+            request,
+            response,
+            threads: None,
+            socket_buffer: None,
+            nodelay: workload.is_request_response(),
+            congestion: None,
+            rate: None,
+            depth: 1,
+            sending: Sending::Copy,
+            receiving: Receiving::Copy,
+            segmentation: Segmentation {
+                send: false,
+                receive: false,
+            },
+            waiting: Waiting::Sleep,
+            dscp: None,
+            think_time: Duration::ZERO,
+            reply_timeout: Duration::from_millis(200),
+            limit: None,
+        }
+    }
+}
+
+/// One of the loads that a cell runs at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NamedLoad {
+    /// What effects and figures call it: the workload's name where it runs alone, in a mix the plan's name for it.
+    pub name: String,
+    /// What is run.
+    pub load: Load,
+}
+
+impl NamedLoad {
+    /// A load that runs alone: it is called what its workload is called.
+    pub fn alone(load: Load) -> Self {
+        Self {
+            name: load.workload.name().to_owned(),
+            load,
+        }
+    }
+}
+
+/// Durations as seconds.
+mod seconds {
+    use super::{Deserialize, Deserializer, Duration, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(time.as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        Duration::try_from_secs_f64(f64::deserialize(from)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_workload_is_possible_as_it_is_usually_run_and_has_its_name() {
+        for workload in Workload::ALL {
+            assert_eq!(Load::new(workload).faults(), []);
+            assert_eq!(Workload::by_name(workload.name()), Some(workload));
+            let json = serde_json::to_value(workload).expect("JSON");
+            assert_eq!(json, workload.name());
+        }
+        for direction in Direction::ALL {
+            let json = serde_json::to_value(direction).expect("JSON");
+            assert_eq!(json, direction.key());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_load_reads_back_as_it_was_written(
+            think_ms in 0u64..100_000, rate in proptest::option::of(1u64..1 << 40), depth in 1u32..1024,
+        ) {
+            let load = Load {
+                think_time: Duration::from_millis(think_ms),
+                rate: rate.map(Rate::BitsPerSecond),
+                depth,
+                limit: Some(Limit::Bytes(7)),
+                ..Load::new(Workload::UdpRr)
+            };
+            let text = serde_json::to_string(&load).expect("JSON");
+            prop_assert_eq!(serde_json::from_str::<Load>(&text).expect("a load"), load);
+        }
+    }
+}
