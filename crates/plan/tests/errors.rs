@@ -147,7 +147,7 @@ exclude:
         ·               ╰── empty
      10 │     message: 2MiB
         ╰────
-      help: write a whole number from 1 to 64, such as `4`, or leave the key out
+      help: write a whole number from 1 to 1024, such as `4`, or leave the key out
 
     Error:
       × `load.tcp-stream.message` cannot be `2MiB`
@@ -592,7 +592,7 @@ repeat: { seconds: 2h, worth: 101% }
     3:21 `offload.profile` cannot be `all` | unknown word | write `none`, `plain` or `tunnel`
     3:31 `offload.gro` cannot be `1` | unknown word | write `on` or `off`
     3:44 `offload.checksum` cannot be `off` | unknown word | write `software` or `hardware`
-    4:32 `load.tcp-stream.streams` cannot be `1025` | above 64 | write a whole number from 1 to 64, such as `4`
+    4:32 `load.tcp-stream.streams` cannot be `1025` | above 1024 | write a whole number from 1 to 1024, such as `4`
     4:47 `load.tcp-stream.message` cannot be `0` | below 1B | write a size from 1B to 1MiB, such as `128KiB`
     4:62 `load.tcp-stream.congestion` cannot be `a b` | not such a name | write the kernel's name of a congestion control, such as `cubic`
     4:84 `load.tcp-stream.socket_buffer` cannot be `1KiB` | below 4KiB | write `auto` or a size from 4KiB to 1GiB, such as `4MiB`
@@ -625,9 +625,9 @@ exclude:
   - vxlan
 ";
     insta::assert_snapshot!(brief(text), @r"
-    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
+    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `streams`, `streams_per_guest`, `message`, `congestion` and `socket_buffer`
     5:25 `guest_mtu` has no level `9000` | not a level | its levels are `1500` and `1400`
-    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `streams`, `message`, `congestion` and `socket_buffer`
+    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `streams`, `streams_per_guest`, `message`, `congestion` and `socket_buffer`
     7:5 `exclude[3]` names no factor | would drop every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     8:5 `exclude[4]` cannot be `vxlan` | not a mapping | write factors and their levels, such as `{ encapsulation: none, offload: plain }`
     ");
@@ -801,7 +801,8 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
             `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`,
-            `streams`, `message`, `congestion` and `socket_buffer`
+            `streams`, `streams_per_guest`, `message`, `congestion` and
+            `socket_buffer`
 
     Error:
       × `ärger` is not a factor
@@ -813,7 +814,8 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
             `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`,
-            `streams`, `message`, `congestion` and `socket_buffer`
+            `streams`, `streams_per_guest`, `message`, `congestion` and
+            `socket_buffer`
     ");
 }
 

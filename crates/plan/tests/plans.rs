@@ -252,6 +252,9 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
             "1",
         ],
         [
+            "1",
+        ],
+        [
             "1000B",
             "64KiB",
         ],

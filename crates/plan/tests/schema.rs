@@ -443,7 +443,12 @@ fn mapping(parent: &'static str, one_only: bool) -> BoxedStrategy<Tree> {
                 // Selections need levels that exist, and guests must fit, which few do here.
                 _ if matches!(
                     key.path,
-                    "exclude" | "published" | "underlay.hops" | "underlay.paths"
+                    "exclude"
+                        | "published"
+                        | "underlay.hops"
+                        | "underlay.paths"
+                        | "guests"
+                        | "load.tcp-stream.streams_per_guest"
                 ) =>
                 {
                     0.1
