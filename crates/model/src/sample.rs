@@ -338,7 +338,8 @@ pub struct Interval {
     /// Bytes received in it.
     pub bytes: u64,
     /// Messages received in it: datagrams, requests, or at a client responses in time. A TCP stream has none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// Never left out: agents send intervals in a format that cannot tell.
+    #[serde(default)]
     pub messages: u64,
 }
 

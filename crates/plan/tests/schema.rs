@@ -453,7 +453,7 @@ fn mapping(parent: &'static str, one_only: bool) -> BoxedStrategy<Tree> {
                 {
                     0.1
                 }
-                _ => 0.4,
+                _ => 0.35,
             };
             (prop::bool::weighted(share), pair(key))
         })
