@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use wirecost_model::cell::Experiment;
+use wirecost_model::metric::Metric;
 use wirecost_run::Progress;
 
 use crate::arguments::Talk;
@@ -30,10 +31,10 @@ pub(crate) struct Display<'a> {
     rounds: u32,
     /// Effects that are known, of those waited for, where the number of rounds is not fixed.
     known: Option<(u32, u32)>,
-    /// Throughput of the last sample that has one, and of which cell.
-    last: Option<(u32, f64)>,
+    /// What got through of the last sample that has such a figure.
+    last: Option<(Metric, f64)>,
     /// The lowest and the highest of this round.
-    range: Option<(f64, f64)>,
+    range: Option<(Metric, f64, f64)>,
     /// When the run is expected to end.
     end: Expected,
 }
@@ -112,10 +113,10 @@ impl<'a> Display<'a> {
             }
             Progress::Taken {
                 done,
-                gbps,
+                speed,
                 invalid,
                 left_s,
-            } => self.taken(done, gbps, invalid.as_deref(), left_s),
+            } => self.taken(done, speed, invalid.as_deref(), left_s),
             Progress::Looked {
                 known,
                 asked,
@@ -160,16 +161,24 @@ impl<'a> Display<'a> {
         }
     }
 
-    fn taken(&mut self, done: u32, gbps: Option<f64>, invalid: Option<&str>, left_s: f64) {
+    fn taken(
+        &mut self,
+        done: u32,
+        speed: Option<(Metric, f64)>,
+        invalid: Option<&str>,
+        left_s: f64,
+    ) {
         let left = Duration::from_secs_f64(left_s.max(0.0));
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + left);
         if let Some(reason) = invalid {
             self.say(&format!("sample {done} does not count: {reason}"));
         }
-        if let Some(gbps) = gbps {
-            self.last = Some((self.cell, gbps));
-            let (low, high) = self.range.unwrap_or((gbps, gbps));
-            self.range = Some((low.min(gbps), high.max(gbps)));
+        if let Some((metric, value)) = speed {
+            self.last = Some((metric, value));
+            // Bits and transactions have no range in common: that of the last kind is told.
+            let known = self.range.filter(|(known, ..)| *known == metric);
+            let (_, low, high) = known.unwrap_or((metric, value, value));
+            self.range = Some((metric, low.min(value), high.max(value)));
         }
         if let Some(bar) = &self.bar {
             bar.set_position(done.into());
@@ -178,7 +187,7 @@ impl<'a> Display<'a> {
         }
         let left = whole_seconds(left);
         if self.talk.verbose > 0 {
-            let figure = gbps.map_or_else(|| "no figure".to_owned(), throughput);
+            let figure = speed.map_or_else(|| "no figure".to_owned(), said);
             self.say(&format!(
                 "sample {done} of {}, round {}, {}: {figure}, {left} left",
                 self.total,
@@ -187,10 +196,14 @@ impl<'a> Display<'a> {
             ));
         } else if done.is_multiple_of(self.experiment.samples_a_round()) {
             let range = match self.range {
-                Some((low, high)) if low < high => {
+                Some((Metric::Throughput, low, high)) if low < high => {
+                    let (low, high) = (low / 1e9, high / 1e9);
                     format!(" at {} to {}", bare(low, high), throughput(high))
                 }
-                Some((only, _)) => format!(" at {}", throughput(only)),
+                Some((metric, low, high)) if low < high => {
+                    format!(" at {low:.0} to {}", said((metric, high)))
+                }
+                Some((metric, only, _)) => format!(" at {}", said((metric, only))),
                 None => String::new(),
             };
             self.say(&format!(
@@ -207,8 +220,8 @@ impl<'a> Display<'a> {
         let Some(bar) = &self.bar else { return };
         // The cell first: a narrow terminal cuts the rest off.
         let mut parts = vec![self.name(self.cell)];
-        if let Some((_, gbps)) = self.last {
-            parts.push(format!("last {}", throughput(gbps)));
+        if let Some(speed) = self.last {
+            parts.push(format!("last {}", said(speed)));
         }
         let (round, rounds, known) = (self.round + 1, self.rounds(), self.known());
         parts.push(format!("round {round} of {rounds}{known}"));
@@ -253,6 +266,14 @@ impl<'a> Display<'a> {
             Some(twin) if twin.index == cell.index => format!("{name} (self-test)"),
             _ => name,
         }
+    }
+}
+
+/// `9.41 Gbit/s`, `12345 transactions/s`.
+fn said((metric, value): (Metric, f64)) -> String {
+    match metric {
+        Metric::Throughput => throughput(value / 1e9),
+        other => format!("{value:.0} {}", other.unit().0),
     }
 }
 

@@ -12,6 +12,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         "ipv6-or-not",
         include_str!("../../../plans/ipv6-or-not.yaml"),
     ),
+    (
+        "latency-or-not",
+        include_str!("../../../plans/latency-or-not.yaml"),
+    ),
 ];
 
 /// The built-in plan that `name`, which may be a file's, was most likely meant to be.

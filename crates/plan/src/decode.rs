@@ -1,14 +1,14 @@
 //! The tree of a plan's text to a plan: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::load::{LoadLevel, LoadPart, Workload};
 use wirecost_model::plan::{
     Cores, Hosts, Levels, Plan, Published, PublishedFigure, SteeringPlan, Underlay,
 };
 
-use crate::expand;
+use crate::expand::{self, Varying};
 use crate::factors::{self, Axis};
 use crate::keys::{self, Key};
+use crate::loads;
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::repeat;
 use crate::select;
@@ -33,17 +33,17 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let self_test = value(reader, &root, &keys::SELF_TEST, switch);
     let underlay = root.section(reader, &keys::UNDERLAY);
     let steering = root.section(reader, &keys::STEERING);
-    let load = load(reader, &root);
+    let loads = loads::read(reader, &root);
     let underlay = fields(reader, underlay.as_ref());
     let steering = fields(reader, steering.as_ref());
-    let load = fields(reader, load.as_ref());
-    let factors = factors::read(reader, &root, &underlay, &steering, &load);
+    let factors = factors::read(reader, &root, &underlay, &steering);
     let varied = vary::read(reader, &root);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
     let repeat = repeat::read(reader, &repeat);
 
     let mut axes: Vec<Axis> = factors.axes().into();
+    axes.extend(loads.axes());
     axes.extend(varied.iter().map(Varied::axis));
     let exclude = root.get(reader, &keys::EXCLUDE);
     let exclusions = exclude
@@ -56,9 +56,12 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let cores = cores.unwrap_or(Cores::Split);
     let cells = expand::cells(
         reader,
-        &factors,
-        &varied,
-        &axes,
+        &Varying {
+            factors: &factors,
+            loads: &loads,
+            varied: &varied,
+            axes: &axes,
+        },
         &exclusions,
         exclude.as_ref(),
         cores,
@@ -86,7 +89,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
             queues: factors.queues.values(),
             rps: factors.rps.values(),
         },
-        loads: vec![tcp_stream(&axes)],
+        loads: loads.levels(),
         repeat: repeat?,
         self_test: self_test?,
         vary: varied.iter().map(Varied::model).collect(),
@@ -153,38 +156,6 @@ fn hosts(reader: &mut Reader, root: &Fields<'_>) {
             "not `lab`",
             help,
         );
-    }
-}
-
-/// The options of the one load, written as `load: tcp-stream` or `load: { tcp-stream: { ... } }`.
-fn load<'a>(reader: &mut Reader, root: &Fields<'a>) -> Option<Entry<'a>> {
-    let entry = root.get(reader, &keys::LOAD)?;
-    let Value::Map(pairs) = &entry.node.value else {
-        word(reader, &entry);
-        return None;
-    };
-    if pairs.is_empty() {
-        reader.wrong(&entry, "names no load");
-    }
-    Fields::open(reader, entry.key.path, &entry.path, &entry.node)?
-        .section(reader, &keys::TCP_STREAM)
-        .map(Entry::into_owned)
-}
-
-fn tcp_stream(axes: &[Axis]) -> LoadLevel {
-    let name = Workload::TcpStream.name();
-    let options = axes
-        .iter()
-        .filter(|axis| axis.key.parent() == keys::TCP_STREAM.path);
-    LoadLevel {
-        label: name.to_owned(),
-        parts: vec![LoadPart {
-            name: name.to_owned(),
-            workload: Workload::TcpStream,
-            options: options
-                .map(|axis| (axis.name.to_string(), axis.labels.clone()))
-                .collect(),
-        }],
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::ip::IpVersion;
-use wirecost_model::load::{Load, NamedLoad, Workload};
 use wirecost_model::offload::Role;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
 use wirecost_model::steering::Steering;
@@ -12,6 +11,7 @@ use wirecost_model::steering::Steering;
 use crate::factors::{Axis, COUNT, Factors};
 use crate::fit::{Fit, Room};
 use crate::keys;
+use crate::loads::{Faults, Loads};
 use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
 use crate::vary::Varied;
@@ -24,43 +24,104 @@ const UNDERLAY_IP: usize = 2;
 const ENCAPSULATION: usize = 3;
 const GUEST_MTU: usize = 4;
 
+/// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
+const NONE: usize = usize::MAX;
+
+/// Everything that is varied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Varying<'a> {
+    pub(crate) factors: &'a Factors,
+    pub(crate) loads: &'a Loads,
+    pub(crate) varied: &'a [Varied],
+    /// Of the network, of the loads, of the plan's own: the order of the cross product.
+    pub(crate) axes: &'a [Axis],
+}
+
+impl Varying<'_> {
+    /// Where the plan's own factors begin.
+    fn own(&self) -> usize {
+        self.axes.len() - self.varied.len()
+    }
+
+    /// The number of a cell's load in the plan's list.
+    fn load(&self, choice: &[usize]) -> usize {
+        let listed = self.loads.count() > 1;
+        if listed { choice[COUNT] } else { 0 }
+    }
+
+    /// Every combination with the load of that number.
+    fn sizes(&self, load: usize) -> Vec<usize> {
+        let size = |(at, axis): (usize, &Axis)| {
+            let other = axis.of_load.is_some_and(|of| of != load);
+            let chosen = at == COUNT && self.loads.count() > 1;
+            // A factor with no level that could be read does not keep the others from being checked.
+            if other || chosen {
+                1
+            } else {
+                axis.labels.len().max(1)
+            }
+        };
+        self.axes.iter().enumerate().map(size).collect()
+    }
+}
+
 /// Expands the factors into cells, in the order of the cross product. What it returns is meant
 /// only where the reader has no faults.
 pub(crate) fn cells(
     reader: &mut Reader,
-    factors: &Factors,
-    varied: &[Varied],
-    axes: &[Axis],
+    varying: &Varying<'_>,
     exclusions: &[Exclusion],
     exclude: Option<&Entry<'_>>,
     cores: Cores,
 ) -> Vec<Cell> {
-    // A factor with no level that could be read does not keep the others from being checked.
-    let sizes: Vec<usize> = axes.iter().map(|axis| axis.labels.len().max(1)).collect();
-    let total = sizes
-        .iter()
-        .fold(1, |total: usize, size| total.saturating_mul(*size));
+    let Varying {
+        factors,
+        varied,
+        axes,
+        ..
+    } = *varying;
+    let sizes: Vec<Vec<usize>> = (0..varying.loads.count())
+        .map(|load| varying.sizes(load))
+        .collect();
+    let product = |sizes: &Vec<usize>| {
+        sizes
+            .iter()
+            .fold(1, |total: usize, size| total.saturating_mul(*size))
+    };
+    let total = sizes.iter().map(product).fold(0, usize::saturating_add);
     if total > MAX_CELLS {
         too_many(reader, axes, total);
         return Vec::new();
     }
     let mut kept = Vec::new();
     let mut known = BTreeSet::new();
-    for number in 0..total {
-        let mut choice = digits(number, &sizes);
-        if exclusions
-            .iter()
-            .any(|exclusion| exclusion.matches(&choice))
-        {
-            continue;
+    for (load, sizes) in sizes.iter().enumerate() {
+        for number in 0..product(sizes) {
+            let mut choice = digits(number, sizes);
+            if varying.loads.count() > 1 {
+                choice[COUNT] = load;
+            }
+            let mut meant = choice.clone();
+            for (level, axis) in meant.iter_mut().zip(axes) {
+                if axis.of_load.is_some_and(|of| of != load) {
+                    *level = NONE;
+                }
+            }
+            if exclusions.iter().any(|exclusion| exclusion.matches(&meant)) {
+                continue;
+            }
+            // Where nothing tunnels, every level of `underlay.ip` is the same cell.
+            if !tunnels(factors, &choice) {
+                choice[UNDERLAY_IP] = 0;
+            }
+            if known.insert(choice.clone()) {
+                kept.push(choice);
+            }
         }
-        // Where nothing tunnels, every level of `underlay.ip` is the same cell.
-        if !tunnels(factors, &choice) {
-            choice[UNDERLAY_IP] = 0;
-        }
-        if known.insert(choice.clone()) {
-            kept.push(choice);
-        }
+    }
+    if varying.loads.count() > 1 {
+        // The loads of one network follow each other.
+        kept.sort_unstable();
     }
     if kept.is_empty() && reader.faults.is_empty() {
         if let Some(entry) = exclude {
@@ -79,15 +140,17 @@ pub(crate) fn cells(
     if !kept.iter().any(|choice| tunnels(factors, choice)) {
         nothing_to_carry(reader, factors);
     }
-    without_tunnel(reader, factors, varied, &kept);
+    without_tunnel(reader, factors, varied, varying.own(), &kept);
     let mut fit = Fit::default();
+    let mut faults = Faults::default();
     let cells = kept
         .iter()
-        .filter_map(|choice| cell(factors, varied, axes, choice, cores, &mut fit))
+        .filter_map(|choice| cell(varying, choice, cores, &mut fit, &mut faults))
         .zip(0..)
         .map(|(cell, index)| Cell { index, ..cell })
         .collect();
     fit.report(reader, factors);
+    faults.report(reader);
     cells
 }
 
@@ -133,8 +196,14 @@ fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
 }
 
 /// Features of a tunnel's device, asked for where there is none.
-fn without_tunnel(reader: &mut Reader, factors: &Factors, varied: &[Varied], kept: &[Vec<usize>]) {
-    for (place, factor) in (COUNT..).zip(varied) {
+fn without_tunnel(
+    reader: &mut Reader,
+    factors: &Factors,
+    varied: &[Varied],
+    first: usize,
+    kept: &[Vec<usize>],
+) {
+    for (place, factor) in (first..).zip(varied) {
         for (number, level) in factor.levels.levels.iter().enumerate() {
             let without = kept
                 .iter()
@@ -160,13 +229,21 @@ fn without_tunnel(reader: &mut Reader, factors: &Factors, varied: &[Varied], kep
 
 /// Builds one cell; notes in `fit` where its network does not work out.
 fn cell(
-    factors: &Factors,
-    varied: &[Varied],
-    axes: &[Axis],
+    varying: &Varying<'_>,
     choice: &[usize],
     cores: Cores,
     fit: &mut Fit,
+    faults: &mut Faults,
 ) -> Option<Cell> {
+    let Varying {
+        factors,
+        loads,
+        varied,
+        axes,
+    } = *varying;
+    let load = varying.load(choice);
+    // Whatever else is wrong, each load says what is wrong with it.
+    let loads = loads.cell(load, &choice[COUNT..varying.own()], faults);
     let [
         mtu,
         rate,
@@ -177,10 +254,6 @@ fn cell(
         offload,
         queues,
         rps,
-        streams,
-        message,
-        congestion,
-        buffer,
     ] = *choice.first_chunk::<COUNT>()?;
     let underlay_level = factors.underlay_mtu.get(mtu)?;
     let guest_level = factors.guest_mtu.get(guest)?;
@@ -224,6 +297,7 @@ fn cell(
         .iter()
         .zip(choice)
         .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
+        .filter(|(axis, _)| axis.of_load.is_none_or(|of| of == load))
         .filter_map(|(axis, level)| {
             Some((
                 axis.name.clone().into_owned(),
@@ -237,16 +311,10 @@ fn cell(
         network,
         guest_mtu,
         offload: factors.offload.get(offload)?.value.clone(),
-        loads: vec![NamedLoad::alone(Load {
-            streams: factors.streams.get(streams)?.value,
-            request: factors.message.get(message)?.value,
-            congestion: Some(factors.congestion.get(congestion)?.value.clone()),
-            socket_buffer: factors.socket_buffer.get(buffer)?.value,
-            ..Load::new(Workload::TcpStream)
-        })],
+        loads,
         settings: varied
             .iter()
-            .zip(&choice[COUNT..])
+            .zip(&choice[varying.own()..])
             .filter_map(|(factor, level)| Some(factor.levels.get(*level)?.value.clone()))
             .filter(|setting| !setting.is_empty())
             .collect(),
@@ -262,7 +330,7 @@ mod tests {
     #[test]
     fn the_places_are_those_of_the_axes() {
         let absent = Fields::absent();
-        let axes = factors::read(&mut Reader::default(), &absent, &absent, &absent, &absent).axes();
+        let axes = factors::read(&mut Reader::default(), &absent, &absent, &absent).axes();
         assert_eq!(axes[UNDERLAY_IP].key.path, keys::UNDERLAY_IP.path);
         assert_eq!(axes[ENCAPSULATION].key.path, keys::ENCAPSULATION.path);
         assert_eq!(axes[GUEST_MTU].key.path, keys::GUEST_MTU.path);

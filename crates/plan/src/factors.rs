@@ -7,11 +7,11 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Feature, Offload, Profile, Role};
 use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf, Vxlan};
 use wirecost_model::steering::Rps;
-use wirecost_model::units::{format_bytes, format_rate};
+use wirecost_model::units::format_rate;
 
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Level, Levels, Reader};
-use crate::values::{as_word, congestion, rate, size, switch, whole, whole32, word};
+use crate::values::{as_word, rate, switch, whole, whole32, word};
 use crate::yaml::Value;
 
 /// The levels of every factor, those that could not be read left out.
@@ -26,10 +26,6 @@ pub(crate) struct Factors {
     pub(crate) offload: Levels<Offload>,
     pub(crate) queues: Levels<u32>,
     pub(crate) rps: Levels<Rps>,
-    pub(crate) streams: Levels<u32>,
-    pub(crate) message: Levels<u32>,
-    pub(crate) congestion: Levels<String>,
-    pub(crate) socket_buffer: Levels<Option<u32>>,
 }
 
 /// A factor without the type of its levels: what selections match by.
@@ -43,16 +39,15 @@ pub(crate) struct Axis {
     pub(crate) sound: bool,
     /// Reads a level and labels it as the factor does.
     pub(crate) read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
+    /// Of an option the number of its load in the plan's list: to other loads it means nothing.
+    pub(crate) of_load: Option<usize>,
 }
 
 /// Bits per second, or no limit.
 type Limit = Option<u64>;
 
-/// Bytes, or the kernel's autotuning.
-type Buffer = Option<u32>;
-
-/// Number of factors, without those that a plan makes.
-pub(crate) const COUNT: usize = 13;
+/// Number of factors of the network.
+pub(crate) const COUNT: usize = 9;
 
 impl Factors {
     /// The factors in the order of the cross product: the last varies fastest.
@@ -85,16 +80,6 @@ impl Factors {
             axis(&keys::STEERING_RPS, &self.rps, |r, e| {
                 rps(r, e).map(|rps| rps.to_string())
             }),
-            axis(&keys::STREAMS, &self.streams, |r, e| {
-                whole32(r, e).map(|streams| streams.to_string())
-            }),
-            axis(&keys::MESSAGE, &self.message, |r, e| {
-                size(r, e).map(bytes_label)
-            }),
-            axis(&keys::CONGESTION, &self.congestion, congestion),
-            axis(&keys::SOCKET_BUFFER, &self.socket_buffer, |r, e| {
-                size_or_auto(r, e).map(buffer_label)
-            }),
         ]
     }
 }
@@ -110,16 +95,16 @@ fn axis<T>(
         labels: levels.levels.iter().map(|l| l.label.clone()).collect(),
         sound: levels.sound,
         read,
+        of_load: None,
     }
 }
 
-/// Reads the factors that stand in the plan itself, in its underlay, its steering and its load.
+/// Reads the factors that stand in the plan itself, in its underlay and its steering.
 pub(crate) fn read(
     reader: &mut Reader,
     root: &Fields<'_>,
     underlay: &Fields<'_>,
     steering: &Fields<'_>,
-    load: &Fields<'_>,
 ) -> Factors {
     Factors {
         underlay_mtu: levels(reader, underlay, &keys::UNDERLAY_MTU, whole32, |mtu| {
@@ -159,16 +144,6 @@ pub(crate) fn read(
             |queues| queues.to_string(),
         ),
         rps: levels(reader, steering, &keys::STEERING_RPS, rps, Rps::to_string),
-        streams: levels(reader, load, &keys::STREAMS, whole32, |streams| {
-            streams.to_string()
-        }),
-        message: levels(reader, load, &keys::MESSAGE, size, |bytes| {
-            bytes_label(*bytes)
-        }),
-        congestion: levels(reader, load, &keys::CONGESTION, congestion, String::clone),
-        socket_buffer: levels(reader, load, &keys::SOCKET_BUFFER, size_or_auto, |bytes| {
-            buffer_label(*bytes)
-        }),
     }
 }
 
@@ -229,25 +204,10 @@ fn rate_label(rate: Option<u64>) -> String {
     rate.map_or_else(|| "none".to_owned(), format_rate)
 }
 
-fn bytes_label(bytes: u32) -> String {
-    format_bytes(u64::from(bytes))
-}
-
-fn buffer_label(bytes: Option<u32>) -> String {
-    bytes.map_or_else(|| "auto".to_owned(), bytes_label)
-}
-
 fn rate_or_none(reader: &mut Reader, entry: &Entry<'_>) -> Option<Limit> {
     match as_word(entry) {
         Some(_) => Some(None),
         None => rate(reader, entry).map(Some),
-    }
-}
-
-fn size_or_auto(reader: &mut Reader, entry: &Entry<'_>) -> Option<Buffer> {
-    match as_word(entry) {
-        Some(_) => Some(None),
-        None => size(reader, entry).map(Some),
     }
 }
 
@@ -372,18 +332,18 @@ mod tests {
     fn every_default_reads_as_its_own_key_does() {
         let mut reader = Reader::default();
         let absent = Fields::absent();
-        let factors = read(&mut reader, &absent, &absent, &absent, &absent);
+        let factors = read(&mut reader, &absent, &absent, &absent);
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "own", "1", "128KiB",
-            "cubic", "auto",
+            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "own",
         ];
         assert_eq!(labels, expected);
         let axes = factors.axes();
         let names: Vec<&str> = axes.iter().map(|axis| &*axis.name).collect();
         let table: Vec<&str> = keys::keys()
             .iter()
+            .filter(|key| !key.path.starts_with(keys::LOAD.path))
             .filter_map(|key| key.factor_name())
             .collect();
         assert_eq!(names, table);

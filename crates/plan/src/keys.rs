@@ -2,11 +2,17 @@
 //! The decoder reads by this table, and a schema or a reference page can be made from it.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
+use std::sync::LazyLock;
 
 use wirecost_model::ip::IpVersion;
+use wirecost_model::load::Workload;
 use wirecost_model::units::{format_bytes, format_fraction, format_rate};
 
 use crate::suggest::joined;
+
+mod options;
+
+pub(crate) use options::{TELLING, options};
 
 /// One key of a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,6 +61,10 @@ pub enum Kind {
     Share,
     /// Gbit/s as a bare number.
     Gbps,
+    /// A number of requests per second.
+    PerSecond,
+    /// A mapping of names to loads.
+    Mix,
     /// A mapping of the keys below it.
     Map,
     /// A mapping of one of the keys below it: which, and its options.
@@ -97,12 +107,23 @@ pub enum Presence {
 pub(crate) const NAME_MAX: usize = 64;
 /// Longest name of a factor and label of a level that a plan makes, in characters.
 pub(crate) const LABEL_MAX: usize = 60;
+/// Longest name of a load of a mix, in characters.
+pub(crate) const LOAD_NAME_MAX: usize = 32;
 /// Longest name of a congestion control: `TCP_CA_NAME_MAX` less the final 0 (include/net/tcp.h).
 pub(crate) const CONGESTION_MAX: usize = 15;
 
 /// Every key of a plan, outer before inner, in the order of the documentation.
 pub fn keys() -> &'static [&'static Key] {
-    KEYS
+    static ALL: LazyLock<Vec<&Key>> = LazyLock::new(|| {
+        let mut all = Vec::new();
+        for key in KEYS {
+            all.push(*key);
+            let workload = key.path.strip_prefix("load.").and_then(Workload::by_name);
+            all.extend(workload.into_iter().flat_map(options));
+        }
+        all
+    });
+    &ALL
 }
 
 impl Key {
@@ -116,10 +137,20 @@ impl Key {
         self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
 
-    /// The name that a factor has in records and selections: `underlay.mtu`, `streams`.
+    /// The name that a factor has in records and selections: `underlay.mtu`, `streams`. Where a plan has several
+    /// loads, the name of an option follows that of its load: `ping.streams`.
     pub fn factor_name(&self) -> Option<&'static str> {
-        let name = self.path.strip_prefix("load.tcp-stream.");
-        self.factor.then(|| name.unwrap_or(self.path))
+        let name = if self.is_option() {
+            self.name()
+        } else {
+            self.path
+        };
+        self.factor.then_some(name)
+    }
+
+    /// Whether it is an option of a load.
+    pub fn is_option(&self) -> bool {
+        self.path.starts_with("load.") && self.path.matches('.').count() == 2
     }
 
     /// What to write, in words: ``a rate from 100mbit to 10000gbit, or `none` ``.
@@ -138,6 +169,8 @@ impl Key {
             Kind::Seconds => Some(format!("a duration{range}")),
             Kind::Share => Some(format!("a share{range}")),
             Kind::Gbps => Some(format!("a number of Gbit/s{range}")),
+            Kind::PerSecond => Some(format!("a number per second{range}")),
+            Kind::Mix => Some("a mapping of names to loads".to_owned()),
             Kind::Map | Kind::Choice => Some("a mapping".to_owned()),
             Kind::Maps | Kind::LevelSets => Some("a list of mappings".to_owned()),
             Kind::Levels => Some("a mapping of factors to levels".to_owned()),
@@ -306,24 +339,27 @@ keys! {
          `shared`), `off` none, `all` every core of the run. Where receive work may leave the host's own cores, sender and \
          receiver CPU are no longer apart, and the result says so.";
 
-    LOAD "load" Choice { words: &["tcp-stream"], presence: Default("tcp-stream"), example: "{ tcp-stream: { streams: 4 } }" }
-        "What is sent.";
+    LOAD "load" Choice {
+        words: &["tcp-stream", "tcp-bidirectional", "tcp-rr", "tcp-crr", "udp-stream", "udp-rr"],
+        presence: Default("tcp-stream"), factor: true, example: "{ tcp-rr: { streams: [1, 64] } }",
+    }
+        "What is run: a workload by its name, one with options, or a mix of several at once. The loads of a list are \
+         measured each by itself, and never compared with each other.";
     TCP_STREAM "load.tcp-stream" Map { example: "{ streams: 4 }" }
         "Bulk TCP from host a's guest to host b's.";
-    STREAMS "load.tcp-stream.streams" Whole {
-        range: from_to(1.0, 64.0), presence: Default("1"), factor: true, example: "4",
-    }
-        "Connections at once, each with a thread on either host.";
-    MESSAGE "load.tcp-stream.message" Size {
-        range: from_to(1.0, 1_048_576.0), presence: Default("128KiB"), factor: true, example: "128KiB",
-    }
-        "Bytes handed over per write.";
-    CONGESTION "load.tcp-stream.congestion" Congestion { presence: Default("cubic"), factor: true, example: "cubic" }
-        "Congestion control, set on each socket.";
-    SOCKET_BUFFER "load.tcp-stream.socket_buffer" Size {
-        words: &["auto"], range: from_to(4096.0, 1_073_741_824.0), presence: Default("auto"), factor: true, example: "4MiB",
-    }
-        "`SO_SNDBUF` and `SO_RCVBUF` on both ends; `auto` leaves the kernel's autotuning.";
+    TCP_BIDIRECTIONAL "load.tcp-bidirectional" Map { example: "{ streams: 4 }" }
+        "Bulk TCP both ways at once on each connection.";
+    TCP_RR "load.tcp-rr" Map { example: "{ streams: [1, 64], request: 128 }" }
+        "Requests and responses over TCP connections that stay.";
+    TCP_CRR "load.tcp-crr" Map { example: "{ streams: 16 }" }
+        "A TCP connection for each request and response.";
+    UDP_STREAM "load.udp-stream" Map { example: "{ rate: 100mbit }" }
+        "Datagrams from host a's guest to host b's; what arrived is what counts.";
+    UDP_RR "load.udp-rr" Map { example: "{ streams: 16 }" }
+        "Requests and responses in datagrams, either of which may be lost.";
+    MIX "load.mix" Mix { example: "{ bulk: tcp-stream, ping: { tcp-rr: { request: 128 } } }" }
+        "Several loads at once, each by a name of one's own; each has its own figures, and what they take of the \
+         processors together is no one's.";
 
     REPEAT "repeat" Map { example: "{ rounds: 8, seconds: 1.0 }" }
         "How often and how long.";
@@ -427,7 +463,7 @@ mod tests {
             assert!(
                 matches!(
                     parent.kind,
-                    Kind::Map | Kind::Choice | Kind::Maps | Kind::Named
+                    Kind::Map | Kind::Choice | Kind::Maps | Kind::Named | Kind::Mix
                 ),
                 "{}",
                 key.path

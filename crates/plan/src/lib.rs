@@ -25,6 +25,7 @@ mod expand;
 mod factors;
 mod fit;
 mod keys;
+mod loads;
 mod read;
 mod repeat;
 mod schema;

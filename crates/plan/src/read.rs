@@ -108,14 +108,6 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// The same without borrowing from the tree.
-    pub(crate) fn into_owned(self) -> Entry<'static> {
-        Entry {
-            node: Cow::Owned(self.node.into_owned()),
-            ..self
-        }
-    }
-
     /// What to write here.
     pub(crate) fn advice(&self) -> String {
         let Key { example, .. } = self.key;

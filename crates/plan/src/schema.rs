@@ -13,7 +13,9 @@ use wirecost_model::units::{DURATION_UNITS, RATE_UNITS, SHARE_UNITS, SIZE_UNITS,
 pub use document::Schema;
 use document::{Additional, Named, Types};
 
-use crate::keys::{CONGESTION_MAX, Key, Kind, LABEL_MAX, NAME_MAX, Presence, keys};
+use crate::keys::{
+    self, CONGESTION_MAX, Key, Kind, LABEL_MAX, LOAD_NAME_MAX, NAME_MAX, Presence, keys,
+};
 use crate::read::Reader;
 use crate::yaml;
 
@@ -27,10 +29,11 @@ pub const BEYOND_SCHEMA: &[&str] = &[
      the same, a thing that two factors set, a tunnel's features in a cell without one, names of sysctls and features \
      that change nothing here, labels that are too long",
     "that a mask of `steering.rps` is written in hexadecimal",
+    "of loads: two of one name, options that exclude each other, a mix within a mix or beside a load",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
     "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
     "how a number is written: `0x10`, `1e3`, `1500.0`, `-0`",
-    "what YAML allows and a plan does not: anchors, aliases, tags, several documents, more than five \
+    "what YAML allows and a plan does not: anchors, aliases, tags, several documents, more than sixteen \
      levels",
 ];
 
@@ -45,6 +48,7 @@ pub fn schema() -> Schema {
     );
     let factors = keys()
         .iter()
+        .filter(|key| !key.is_option())
         .filter_map(|key| Some((key.factor_name()?, level(key))));
     Schema {
         dialect: Some("https://json-schema.org/draft/2020-12/schema"),
@@ -76,11 +80,19 @@ fn mapping(parent: &str) -> Schema {
 fn property(key: &Key) -> Schema {
     let takes = match key.factor_name() {
         Some(name) => {
+            // The options of several loads have one name, and ranges of their own.
+            let one = || {
+                if key.is_option() {
+                    level(key)
+                } else {
+                    Schema::defined(name)
+                }
+            };
             let levels = Schema {
                 unique_items: Some(true),
-                ..Schema::list(Schema::defined(name))
+                ..Schema::list(one())
             };
-            Schema::any(vec![Schema::defined(name), levels])
+            Schema::any(vec![one(), levels])
         }
         None => level(key),
     };
@@ -159,7 +171,7 @@ fn values(key: &Key) -> Vec<Schema> {
         Kind::Rate => vec![rate()],
         Kind::Seconds => vec![number(key, "number"), quantity(DURATION_UNITS)],
         Kind::Share => vec![number(key, "number"), quantity(SHARE_UNITS)],
-        Kind::Gbps => vec![
+        Kind::Gbps | Kind::PerSecond => vec![
             number(key, "number"),
             Schema::text(format!("^[+-]?{DECIMAL}([eE][+-]?[0-9]+)?$")),
         ],
@@ -179,6 +191,16 @@ fn values(key: &Key) -> Vec<Schema> {
             },
             Schema::any(vec![label(), Schema::list(label())]),
         ))],
+        Kind::Mix => vec![Schema {
+            min_properties: Some(2),
+            ..names(
+                Schema {
+                    max_length: Some(LOAD_NAME_MAX),
+                    ..Schema::text("^[A-Za-z0-9][A-Za-z0-9_-]*$")
+                },
+                Schema::defined(keys::LOAD.path),
+            )
+        }],
         Kind::Named => vec![names(label_text(), each_named(key))],
         // Written without quotes, YAML takes a mask for a number.
         Kind::Mask => vec![
@@ -299,7 +321,8 @@ fn rate() -> Schema {
 /// A mapping of factors, at least one; those of the plan's own are as `of_the_plan` says.
 fn selection(of: impl Fn(&Key) -> Schema, of_the_plan: Schema) -> Schema {
     let factor = |key: &&'static Key| {
-        let name = key.factor_name()?;
+        // Those of loads may have the load's name before theirs.
+        let name = key.factor_name().filter(|_| !key.is_option())?;
         let schema = Schema {
             description: Some(format!("Of the levels of `{}`. {}", key.path, key.doc)),
             ..of(key)
@@ -321,7 +344,9 @@ fn selected(factor: &Key) -> Vec<Schema> {
         .map(Schema::defined)
         .into_iter()
         .collect();
-    if matches!(factor.kind, Kind::Map | Kind::Choice) {
+    if factor.path == keys::LOAD.path {
+        alternatives.push(Schema::text("^[A-Za-z0-9_-]+([+][A-Za-z0-9_-]+)+$"));
+    } else if matches!(factor.kind, Kind::Map | Kind::Choice) {
         let words = factor.words.join("|");
         alternatives.push(Schema::text(format!("^({words})( [a-z_]+=[^ ]+)+$")));
     }

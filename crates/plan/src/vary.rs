@@ -27,6 +27,7 @@ impl Varied {
             labels: self.levels.levels.iter().map(|l| l.label.clone()).collect(),
             sound: self.levels.sound,
             read: |_, entry| entry.node.text().map(|label| label.trim().to_owned()),
+            of_load: None,
         }
     }
 

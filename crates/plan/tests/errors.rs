@@ -147,7 +147,7 @@ exclude:
         ·               ╰── empty
      10 │     message: 2MiB
         ╰────
-      help: write a whole number from 1 to 64, such as `4`, or leave the key out
+      help: write a whole number from 1 to 1024, such as `4`, or leave the key out
 
     Error:
       × `load.tcp-stream.message` cannot be `2MiB`
@@ -564,7 +564,7 @@ published: none
     5:11 `underlay` cannot be `9000` | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
     6:12 `guest_mtu` cannot be a mapping | a mapping | write `max` or a whole number from 576 to 65535, such as `8900`
     7:17 `encapsulation[0]` cannot be a list | one value is wanted | write `none`, `vxlan` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
-    8:7 `load` cannot be `udp` | unknown word | write `tcp-stream` or a mapping, such as `{ tcp-stream: { streams: 4 } }`
+    8:7 `load` cannot be `udp` | unknown word | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
     9:19 `repeat.rounds` cannot be `2.5` | not a whole number | write a whole number from 1 to 1000, such as `8`
     9:33 `repeat.seconds` cannot be `0.01` | below 0.05 s | write a duration from 0.05 s to 3600 s, such as `1.5`
     9:47 `repeat.warmup` cannot be `-1s` | below 0 s | write a duration from 0 s to 60 s, such as `200ms`
@@ -592,7 +592,7 @@ repeat: { seconds: 2h, worth: 101% }
     3:21 `offload.profile` cannot be `all` | unknown word | write `none`, `plain` or `tunnel`
     3:31 `offload.gro` cannot be `1` | unknown word | write `on` or `off`
     3:44 `offload.checksum` cannot be `off` | unknown word | write `software` or `hardware`
-    4:32 `load.tcp-stream.streams` cannot be `1025` | above 64 | write a whole number from 1 to 64, such as `4`
+    4:32 `load.tcp-stream.streams` cannot be `1025` | above 1024 | write a whole number from 1 to 1024, such as `4`
     4:47 `load.tcp-stream.message` cannot be `0` | below 1B | write a size from 1B to 1MiB, such as `128KiB`
     4:62 `load.tcp-stream.congestion` cannot be `a b` | not such a name | write the kernel's name of a congestion control, such as `cubic`
     4:84 `load.tcp-stream.socket_buffer` cannot be `1KiB` | below 4KiB | write `auto` or a size from 4KiB to 1GiB, such as `4MiB`
@@ -607,7 +607,7 @@ fn a_section_without_a_value_points_at_its_key() {
     1:1 `name` has no value | no value | write letters, digits, `.`, `_` and `-`, at most 64, such as `jumbo-or-not`
     2:1 `underlay` has no value | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
     3:11 `repeat.rounds` has no value | no value | write a whole number from 1 to 1000, such as `8`
-    4:7 `load` cannot be a mapping | names no load | write `tcp-stream` or a mapping, such as `{ tcp-stream: { streams: 4 } }`
+    4:7 `load` cannot be a mapping | names no load | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
     5:16 `encapsulation` cannot be a mapping | names no encapsulation | write `none`, `vxlan` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
     ");
 }
@@ -1013,4 +1013,40 @@ fn a_mask_of_cores_is_hexadecimal() {
     2:27 `steering.rps[2]` cannot be `none` | not a mask | write `own`, `off`, `all` or a mask of cores in hexadecimal, such as `0x3`
     2:42 `steering.queues` cannot be `0` | below 1 | write a whole number from 1 to 64, such as `2`
     ");
+}
+
+#[test]
+fn what_no_load_can_have_is_said_at_once_each_at_its_place() {
+    insta::assert_snapshot!(brief(
+        "\
+name: x
+load:
+  - tcp-rr: { streams: [1, 4], threads: 2, rate: 100, think_time: 1ms }
+  - udp-stream: { discard_on_receive: on, segmentation_offload: [none, both] }
+  - udp-rr: { rate: 10, total_rate: 20 }
+"
+    ));
+}
+
+#[test]
+fn options_are_those_of_their_workload() {
+    insta::assert_snapshot!(brief(
+        "name: x\nload: { tcp-crr: { depth: 2, message: 7 } }\n"
+    ));
+    insta::assert_snapshot!(brief(
+        "name: x\nload: { udp-rr: { request: 15, nodelay: on } }\n"
+    ));
+}
+
+#[test]
+fn loads_have_names_of_their_own_and_a_mix_has_several() {
+    insta::assert_snapshot!(brief("name: x\nload: [tcp-rr, { tcp-rr: { depth: 2 } }]\n"));
+    insta::assert_snapshot!(brief("name: x\nload: { tcp-rr: {}, udp-rr: {} }\n"));
+    insta::assert_snapshot!(brief("name: x\nload: { mix: { one: tcp-rr } }\n"));
+    insta::assert_snapshot!(brief(
+        "name: x\nload: { mix: { a b: tcp-rr, c: { mix: { d: tcp-rr, e: udp-rr } } }, tcp-rr: {} }\n"
+    ));
+    insta::assert_snapshot!(brief(
+        "name: x\nload: [tcp-rr, tcp-stream]\nexclude: [{ streams: 1 }]\n"
+    ));
 }

@@ -5,6 +5,7 @@ mod agreement;
 use agreement::{Taken, agree};
 use wirecost_model::cell::{Experiment, Network};
 use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
+use wirecost_model::load::{Rate, Waiting};
 use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
 use wirecost_model::vary::Place;
@@ -501,4 +502,71 @@ published:
     assert_eq!(plan.twin.expect("a twin").settings, []);
     let figures = &plan.plan.published.expect("figures").figures;
     assert_eq!(figures[0].levels["tcp metrics"], "kept");
+}
+
+#[test]
+fn the_loads_of_a_list_are_a_factor_and_each_has_its_own_options() {
+    let plan = experiment(
+        "name: x\nguest_mtu: [1400, 1500]\nload:\n  - tcp-rr: { streams: [1, 64], spin: on }\n  - mix:\n      \
+         bulk: { tcp-stream: { total_rate: [none, 1gbit], streams: 4 } }\n      ping: tcp-rr\n",
+    );
+    let names: Vec<Vec<&str>> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.loads.iter().map(|load| load.name.as_str()).collect())
+        .collect();
+    let of_one_mtu = [
+        vec!["tcp-rr"],
+        vec!["tcp-rr"],
+        vec!["bulk", "ping"],
+        vec!["bulk", "ping"],
+    ];
+    assert_eq!(names, [of_one_mtu.clone(), of_one_mtu].concat());
+    let levels = |cell: usize, key: &str| plan.cells[cell].levels.get(key).map(String::as_str);
+    assert_eq!(
+        (levels(1, "load"), levels(1, "tcp-rr.streams")),
+        (Some("tcp-rr"), Some("64"))
+    );
+    // What is another load's means nothing to a cell.
+    assert_eq!(
+        (levels(1, "bulk.streams"), levels(2, "tcp-rr.streams")),
+        (None, None)
+    );
+    assert_eq!(
+        (levels(3, "load"), levels(3, "bulk.total_rate")),
+        (Some("bulk+ping"), Some("1gbit"))
+    );
+    let load = |cell: usize, load: usize| &plan.cells[cell].loads[load].load;
+    assert_eq!(load(1, 0).waiting, Waiting::Spin);
+    // Each of four flows has a quarter.
+    assert_eq!(load(3, 0).rate, Some(Rate::BitsPerSecond(250_000_000)));
+    assert_eq!((load(3, 1).request, load(3, 1).rate), (1, None));
+    // What the plan does not say is no factor, but for what a load is known by.
+    let keys: Vec<&str> = plan
+        .factors
+        .iter()
+        .map(|factor| factor.key.as_str())
+        .collect();
+    assert!(
+        keys.contains(&"ping.request") && !keys.contains(&"ping.depth"),
+        "{keys:?}"
+    );
+    assert_eq!(
+        plan.plan.loads[1].parts[0].options["total_rate"],
+        ["none", "1gbit"]
+    );
+}
+
+#[test]
+fn an_exclusion_by_a_loads_option_concerns_that_load_only() {
+    let plan = experiment(
+        "name: x\nload: [{ tcp-rr: { depth: [1, 8] } }, tcp-stream]\nexclude: [{ tcp-rr.depth: 1 }]\n",
+    );
+    let loads: Vec<&str> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.loads[0].name.as_str())
+        .collect();
+    assert_eq!(loads, ["tcp-rr", "tcp-stream"]);
+    assert_eq!(plan.cells[0].loads[0].load.depth, 8);
 }

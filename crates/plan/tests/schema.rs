@@ -373,6 +373,7 @@ fn scalars(key: &'static Key) -> BoxedStrategy<String> {
     };
     let quoted = move || whole().prop_map(|number| format!("'{number}'"));
     match key.kind {
+        _ if key.name() == "threads" => Just("1".to_owned()).boxed(),
         // Such that the guest fits, mostly.
         _ if key.name() == "guest_mtu" => prop_oneof![
             Just("max".to_owned()),
@@ -390,7 +391,7 @@ fn scalars(key: &'static Key) -> BoxedStrategy<String> {
         Kind::Rate => decimal(1e9, "gbit").boxed(),
         Kind::Seconds => prop_oneof![decimal(1.0, ""), decimal(1.0, "s"), decimal(60.0, "min")].boxed(),
         Kind::Share => prop_oneof![decimal(1.0, ""), decimal(0.01, "%")].boxed(),
-        Kind::Gbps => decimal(1.0, "").boxed(),
+        Kind::Gbps | Kind::PerSecond => decimal(1.0, "").boxed(),
         Kind::Mask => "0x[0-9a-f]{0,3}[1-9a-f]".boxed(),
         Kind::Label => "[a-z][a-z ]{0,8}[a-z]".boxed(),
         Kind::Command => select(vec!["'true'", "ip link", "7"]).prop_map_into().boxed(),
@@ -431,6 +432,14 @@ fn with_words(key: &'static Key) -> BoxedStrategy<Tree> {
         Kind::Features => {
             let names = select(vec!["rx-gro", "tx-tcp-segmentation", "gro", "rx gro"]);
             Some(pair_of(names, select(vec!["on", "off", "true", "1"])))
+        }
+        Kind::Mix => {
+            let load = || select(vec!["tcp-stream", "tcp-rr", "udp-rr"]);
+            let two = (load(), load()).prop_map(|(one, other)| {
+                let load = |name: &str| Tree::Scalar(name.to_owned());
+                Tree::Map(vec![("bulk", load(one)), ("ping", load(other))])
+            });
+            Some(two.boxed())
         }
         Kind::Levels => Some(selection(false)),
         Kind::LevelSets => {

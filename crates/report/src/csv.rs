@@ -2,6 +2,7 @@
 
 use csv::{Terminator, WriterBuilder};
 use wirecost_model::cell::Cell;
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{
     Metric, retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
 };
@@ -82,7 +83,10 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
     let fixed = ["round", "position", "cell", "started_s", "took_s"];
     let keys = experiment.factors.iter().map(|factor| factor.key.as_str());
     let judged = ["valid", "invalid_kind", "invalid_reason", "marks"];
+    // What the columns above do not say: the figures of every load by its name.
+    let loads: Vec<(String, Figured)> = of_loads(run);
     let names = figures.iter().map(|(name, _)| *name);
+    let names = names.chain(loads.iter().map(|(name, _)| name.as_str()));
     writer.write_record(fixed.into_iter().chain(keys).chain(judged).chain(names))?;
     for sample in &run.samples {
         let cell = experiment.measured().find(|cell| cell.index == sample.cell);
@@ -115,12 +119,76 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
                 figure(sample).map_or_else(String::new, |value| value.to_string())
             }),
         );
+        row.extend(
+            loads.iter().map(|(_, figure)| {
+                figure(sample).map_or_else(String::new, |value| value.to_string())
+            }),
+        );
         writer.write_record(&row)?;
     }
     let bytes = writer
         .into_inner()
         .map_err(|error| csv::Error::from(error.into_error()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+type Figured = Box<dyn Fn(&Sample) -> Option<f64>>;
+
+/// Columns `NAME.figure`, in units of people; none where one TCP stream ran alone, which the others tell.
+fn of_loads(run: &Run) -> Vec<(String, Figured)> {
+    let figures = run.head.experiment.figures();
+    let stream = Workload::TcpStream.name();
+    let cells = &run.head.experiment.cells;
+    let plain = |cell: &Cell| matches!(&cell.loads[..], [] | [_]);
+    if cells.iter().all(plain) && figures.iter().all(|figure| figure.load == stream) {
+        return Vec::new();
+    }
+    let mut columns: Vec<(String, Figured)> = Vec::new();
+    for figure in figures {
+        let (metric, scale) = match figure.metric {
+            Metric::Throughput => ("throughput_gbps", 1e-9),
+            Metric::SenderCpu => ("sender_cpu_percent_per_gbps", 1.0),
+            Metric::ReceiverCpu => ("receiver_cpu_percent_per_gbps", 1.0),
+            Metric::Cpu => ("cpu_percent_per_gbps", 1.0),
+            Metric::Transactions => ("transactions_per_s", 1.0),
+            Metric::LatencyMedian => ("latency_p50_us", 1e6),
+            Metric::LatencyP99 => ("latency_p99_us", 1e6),
+            Metric::LatencyP999 => ("latency_p999_us", 1e6),
+            Metric::ClientCpu => ("client_cpu_us_per_transaction", 1.0),
+            Metric::ServerCpu => ("server_cpu_us_per_transaction", 1.0),
+            Metric::TransactionCpu => ("cpu_us_per_transaction", 1.0),
+            Metric::Datagrams => ("datagrams_per_s", 1.0),
+            Metric::Delivered => ("delivered_percent", 100.0),
+        };
+        let (load, main) = (figure.load.clone(), figure.metric);
+        let name = format!("{load}.{metric}");
+        columns.push((
+            name,
+            Box::new(move |sample| Some(figure.value(sample)? * scale)),
+        ));
+        if main == Metric::LatencyMedian {
+            let of = load.clone();
+            columns.push((
+                format!("{load}.latency_max_us"),
+                Box::new(move |sample| {
+                    let latency = &sample.load(&of)?.requests.as_ref()?.latency;
+                    Some(latency.max()?.as_secs_f64() * 1e6)
+                }),
+            ));
+            columns.push((
+                format!("{load}.timeouts"),
+                Box::new(move |sample| {
+                    Some(sample.load(&load)?.requests.as_ref()?.timeouts as f64)
+                }),
+            ));
+        } else if main == Metric::Delivered {
+            columns.push((
+                format!("{load}.jitter_us"),
+                Box::new(move |sample| Some(sample.load(&load)?.datagrams?.jitter_s * 1e6)),
+            ));
+        }
+    }
+    columns
 }
 
 fn level(cell: Option<&Cell>, key: &str) -> String {

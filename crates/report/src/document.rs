@@ -20,6 +20,7 @@ use wirecost_stats::{Factorial, Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
 
 use crate::beside::{self, EffectResult};
+use crate::loads::{self, CellLoad};
 use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
@@ -195,6 +196,10 @@ pub struct CellResult {
     pub line_limit_gbps: Option<f64>,
     /// The published throughput, Gbit/s.
     pub published_gbps: Option<f64>,
+    /// Cores that host a had busy, as a number of cores, and host b: of all loads together.
+    pub busy_cores: [Option<Summary>; 2],
+    /// Each of its loads.
+    pub loads: Vec<CellLoad>,
 }
 
 /// Where br_netfilter is loaded, as container engines do, its hooks cost every bridged frame
@@ -428,5 +433,7 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
             tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
+        busy_cores: ["a", "b"].map(|host| over(&|sample| Some(sample.host(host)?.busy_cores()))),
+        loads: loads::of(experiment, cell, &valid),
     }
 }

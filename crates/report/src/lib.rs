@@ -10,6 +10,7 @@ pub mod compare;
 mod csv;
 mod document;
 mod html;
+mod loads;
 mod markdown;
 mod notes;
 mod published;

@@ -10,7 +10,7 @@ use wirecost_stats::{Margin, Summary};
 use crate::beside::{self, EffectResult};
 use crate::document::{CellResult, Document};
 use crate::visible::visible;
-use crate::{notes, short, until, validity, words};
+use crate::{loads, notes, short, until, validity, words};
 
 pub use compare::comparison_markdown;
 
@@ -236,6 +236,10 @@ fn median(summary: Option<Summary>, digits: usize) -> Option<String> {
 
 fn cells(doc: &Document, page: &mut Page) {
     page.heading("Cells");
+    if !loads::plain(doc) {
+        cells_by_load(doc, page);
+        return;
+    }
     let figures: Vec<Figure> = FIGURES
         .into_iter()
         .filter(|(_, figure)| doc.cells.iter().any(|cell| figure(cell).is_some()))
@@ -260,6 +264,46 @@ fn cells(doc: &Document, page: &mut Page) {
          was not idle; kframes/s: thousand frames a second on the wire, both directions; segs/packet: segments on the wire \
          per packet that the receiver's TCP handled.",
     );
+}
+
+/// A row for each load of each cell.
+fn cells_by_load(doc: &Document, page: &mut Page) {
+    for (name, workload) in loads::named(doc) {
+        let of = |cell: &CellResult| -> Option<usize> {
+            cell.loads.iter().position(|load| load.name == name)
+        };
+        let columns: Vec<&loads::Column> = loads::columns(workload)
+            .iter()
+            .filter(|column| {
+                let mut loads = doc
+                    .cells
+                    .iter()
+                    .filter_map(|cell| cell.loads.get(of(cell)?));
+                loads.any(|load| (column.field)(load).is_some())
+            })
+            .collect();
+        let heads = [format!("{} ({})", text(name), workload.name())].into_iter();
+        let heads = heads.chain(columns.iter().map(|column| format!("{}#", column.head)));
+        let heads: Vec<String> = heads.chain(["valid#".to_owned()]).collect();
+        let rows = doc.cells.iter().filter_map(|cell| {
+            let load = &cell.loads[of(cell)?];
+            let mut row = vec![text(&words::cell(doc, cell))];
+            let fields = columns.iter().map(|column| (column.field)(load));
+            row.extend(fields.map(|field| field.unwrap_or_else(|| "–".into())));
+            row.push(format!("{} of {}", cell.valid, cell.samples));
+            Some(row)
+        });
+        page.table(&heads, rows);
+        let meanings: Vec<&str> = columns
+            .iter()
+            .map(|column| column.meaning)
+            .filter(|meaning| !meaning.is_empty())
+            .collect();
+        page.paragraph(&format!("{}.", meanings.join("; ")));
+    }
+    if let Some(shared) = loads::shared(doc) {
+        page.paragraph(shared);
+    }
 }
 
 fn published(doc: &Document, page: &mut Page) {

@@ -1,5 +1,7 @@
 //! Factors, levels and ratios in words.
 
+use std::borrow::Cow;
+
 use wirecost_model::cell::Factor;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Levels;
@@ -7,8 +9,8 @@ use wirecost_model::plan::Levels;
 use crate::document::{CellResult, Document};
 
 /// A factor's name in a sentence.
-pub(crate) fn factor(key: &str) -> &str {
-    match key {
+pub(crate) fn factor(key: &str) -> Cow<'_, str> {
+    let plain = match key {
         "guest_mtu" => "guest MTU",
         "guest_ip" => "guest IP",
         "underlay.ip" => "underlay IP",
@@ -19,8 +21,20 @@ pub(crate) fn factor(key: &str) -> &str {
         "message" => "write size",
         "congestion" => "congestion control",
         "socket_buffer" => "socket buffer",
+        "total_rate" => "total rate",
+        "think_time" => "think time",
+        "reply_timeout" => "reply time-out",
+        "zero_copy" => "zero copy",
+        "discard_on_receive" => "discard on receive",
+        "segmentation_offload" => "UDP segmentation",
+        // An option of one of several loads.
+        other if !other.starts_with("repeat.") => match other.rsplit_once('.') {
+            Some((load, option)) => return Cow::Owned(format!("{load} {}", factor(option))),
+            None => other,
+        },
         other => other,
-    }
+    };
+    Cow::Borrowed(plain)
 }
 
 /// A factor's name above a column, in two lines where it is long.

@@ -1,5 +1,7 @@
 //! What a run tells while it goes on.
 
+use wirecost_model::metric::Metric;
+
 /// A step of a run, for whoever shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
@@ -30,8 +32,8 @@ pub enum Progress {
     Taken {
         /// How many there are now.
         done: u32,
-        /// Throughput in Gbit/s, where it has one.
-        gbps: Option<f64>,
+        /// What got through of its first load, where it has a figure: of a stream bits per second, else transactions.
+        speed: Option<(Metric, f64)>,
         /// Why it does not count, where it does not.
         invalid: Option<String>,
         /// Expected seconds until the end.

@@ -9,6 +9,7 @@ use std::time::Instant;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
 use wirecost_model::sample::Sample;
@@ -280,7 +281,7 @@ impl Rounds<'_> {
                 }
                 progress(Progress::Taken {
                     done,
-                    gbps: sample.throughput().map(|bps| bps / 1e9),
+                    speed: speed(&sample),
                     invalid: sample
                         .invalid
                         .as_ref()
@@ -352,6 +353,17 @@ fn placed(experiment: &Experiment, cores: Cores) -> Experiment {
         cell.network.cores = cores;
     }
     experiment
+}
+
+/// What got through of the first load.
+fn speed(sample: &Sample) -> Option<(Metric, f64)> {
+    let load = sample.loads.first()?;
+    let metric = if load.workload.is_request_response() {
+        Metric::Transactions
+    } else {
+        Metric::Throughput
+    };
+    Some((metric, metric.value(sample, &load.name)?))
 }
 
 fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {

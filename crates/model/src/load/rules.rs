@@ -106,7 +106,10 @@ fn threads(load: &Load) -> Option<Fault> {
     let most = load.streams.max(1).saturating_mul(halves);
     let fits = |threads: u32| (1..=most).contains(&threads);
     unless(load.threads.is_none_or(fits), "threads", || {
-        format!("threads: at least 1, and no more than there are flows to serve, {most} here")
+        format!(
+            "threads is {}: at least 1, and no more than there are flows to serve, {most} here",
+            load.threads.unwrap_or_default()
+        )
     })
 }
 

@@ -62,9 +62,16 @@ pub(crate) fn agree(text: &str) -> Taken {
 fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
     let says = |parts: &[&str]| parts.iter().any(|part| error.message.contains(part));
     let written = &text[error.span.clone()];
+    // Options of a load that exclude each other.
+    if error.label == "no load can have this" {
+        return true;
+    }
     // Rules of several keys, and levels written in two ways.
     says(&[
         "does not fit",
+        "two loads are called",
+        "is a mix within a mix",
+        "names a load beside its mix",
         "the guest MTU `max` is",
         "is too small for",
         "cannot run over",

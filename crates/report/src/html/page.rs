@@ -96,10 +96,13 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
     let run = &reading.run;
     let cells = cells::of(doc, run);
     let margin = Margin::of(doc.repeat.worth);
+    // Charts of Gbit/s are about streams.
+    let mut loads = doc.cells.iter().flat_map(|cell| &cell.loads);
+    let streams = loads.any(|load| !load.workload.is_request_response());
     let charts = [
-        Some(strip::chart(doc, &cells)),
-        Some(cpu::chart(doc, &cells)),
-        Some(drift::chart(doc, &cells)),
+        streams.then(|| strip::chart(doc, &cells)),
+        streams.then(|| cpu::chart(doc, &cells)),
+        streams.then(|| drift::chart(doc, &cells)),
         window::chart(doc, &cells),
     ];
     Page {

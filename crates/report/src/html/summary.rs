@@ -1,10 +1,12 @@
 //! The table of cells.
 
+use std::collections::BTreeMap;
+
 use wirecost_stats::Summary;
 
 use super::chart::{Table, figure};
 use crate::document::{CellResult, Document};
-use crate::words;
+use crate::{loads, words};
 
 /// A column of figures: its head, and its field where the cell has a figure.
 type Figure = (&'static str, fn(&CellResult) -> Option<String>);
@@ -51,27 +53,57 @@ fn median(summary: Option<Summary>, digits: usize) -> Option<String> {
     Some(figure(Some(summary?.median), digits))
 }
 
+/// The figures of every load, by the number of the cell; none where the other columns say all.
+fn of_loads(doc: &Document) -> Vec<(String, BTreeMap<u32, String>)> {
+    if loads::plain(doc) {
+        return Vec::new();
+    }
+    let mut columns = Vec::new();
+    for (name, workload) in loads::named(doc) {
+        for column in loads::columns(workload) {
+            let fields: BTreeMap<u32, String> = doc
+                .cells
+                .iter()
+                .filter_map(|cell| {
+                    let load = cell.loads.iter().find(|load| load.name == name)?;
+                    Some((cell.cell, (column.field)(load)?))
+                })
+                .collect();
+            if !fields.is_empty() {
+                columns.push((format!("{name} {}#", column.head), fields));
+            }
+        }
+    }
+    columns
+}
+
 pub(super) fn table(doc: &Document) -> Table {
     // What no cell has a figure for is not a column of this run.
     let figures: Vec<Figure> = FIGURES
         .into_iter()
         .filter(|(_, figure)| doc.cells.iter().any(|cell| figure(cell).is_some()))
         .collect();
-    let levels: Vec<&str> = doc
+    let of_loads = of_loads(doc);
+    let levels: Vec<String> = doc
         .factors
         .iter()
-        .map(|factor| words::factor(&factor.key))
+        .map(|factor| words::factor(&factor.key).into_owned())
         .collect();
     let first = if levels.is_empty() {
-        vec!["cell"]
+        vec!["cell".to_owned()]
     } else {
         levels
     };
     let heads = first
         .into_iter()
-        .chain(figures.iter().map(|(head, _)| *head));
-    let heads = heads.chain(["retransmits#", "valid#", "marked#"]);
-    let mut table = Table::new("Every cell: medians of its valid samples", heads);
+        .chain(figures.iter().map(|(head, _)| (*head).to_owned()))
+        .chain(of_loads.iter().map(|(head, _)| head.clone()));
+    let heads = heads.chain(["retransmits#", "valid#", "marked#"].map(str::to_owned));
+    let heads: Vec<String> = heads.collect();
+    let mut table = Table::new(
+        "Every cell: medians of its valid samples",
+        heads.iter().map(String::as_str),
+    );
     for cell in &doc.cells {
         let mut fields: Vec<String> = doc
             .factors
@@ -87,6 +119,10 @@ pub(super) fn table(doc: &Document) -> Table {
                 .iter()
                 .map(|(_, figure)| figure(cell).unwrap_or_else(none)),
         );
+        fields.extend(of_loads.iter().map(|(_, fields)| {
+            let field = fields.get(&cell.cell).cloned();
+            field.unwrap_or_else(none)
+        }));
         fields.push(median(cell.retransmits, 0).unwrap_or_else(none));
         fields.push(format!("{} of {}", cell.valid, cell.samples));
         fields.push(cell.marked.to_string());

@@ -5,6 +5,7 @@ use wirecost_stats::Summary;
 
 use super::page::{Page, visible_width};
 use crate::document::{CellResult, Document};
+use crate::loads;
 use crate::words;
 
 /// Spaces between columns: the padding, and where the line beneath the head has its junction.
@@ -65,6 +66,9 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
         .filter(|meaning| !meaning.is_empty())
         .collect();
     page.paragraph(&format!("{}.", legend.join("; ")));
+    if let Some(shared) = loads::shared(doc) {
+        page.paragraph(shared);
+    }
     if !left_out.is_empty() {
         left_out.reverse();
         page.paragraph(&format!("For a wider terminal: {}.", left_out.join(", ")));
@@ -122,6 +126,11 @@ fn columns(doc: &Document) -> Vec<Column> {
         summary.map(|summary| format!("{:.digits$}", summary.median))
     };
     let mut columns = levels(doc);
+    if !loads::plain(doc) {
+        columns.extend(of_loads(doc));
+        columns.push(valid(doc));
+        return columns;
+    }
     columns.push(number(
         "Gbit/s",
         0,
@@ -173,6 +182,47 @@ fn columns(doc: &Document) -> Vec<Column> {
     // What no cell has a figure for is not a column of this run.
     columns.retain(|column| column.rank == 0 || column.cells.iter().any(|figure| figure != NONE));
     columns.push(valid(doc));
+    columns
+}
+
+/// The figures of every load, those of one beside each other.
+fn of_loads(doc: &Document) -> Vec<Column> {
+    let named = loads::named(doc);
+    let several = named.len() > 1;
+    let mut said: Vec<&str> = Vec::new();
+    let mut columns = Vec::new();
+    for (name, workload) in named {
+        for of in loads::columns(workload) {
+            let field = |cell: &CellResult| {
+                let load = cell.loads.iter().find(|load| load.name == name)?;
+                (of.field)(load)
+            };
+            let cells: Vec<String> = doc
+                .cells
+                .iter()
+                .map(|cell| field(cell).unwrap_or_else(|| NONE.into()))
+                .collect();
+            if of.rank > 0 && cells.iter().all(|figure| figure == NONE) {
+                continue;
+            }
+            let head = of
+                .head
+                .replacen("transactions/s", "trans/s", usize::from(several));
+            let repeated = said.contains(&of.meaning);
+            said.push(of.meaning);
+            columns.push(Column {
+                head: if several {
+                    format!("{name}\n{head}")
+                } else {
+                    head.replace(' ', "\n")
+                },
+                rank: of.rank,
+                meaning: if repeated { "" } else { of.meaning },
+                cells,
+                align: CellAlignment::Right,
+            });
+        }
+    }
     columns
 }
 

@@ -1,0 +1,340 @@
+//! The options of loads: which each workload has, with its own ranges and defaults.
+
+use wirecost_model::load::{
+    DATAGRAM_HEADER, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_STREAMS, Workload,
+};
+
+use super::Presence::Default;
+use super::{BASE, Key, Kind, ON_OFF, from_to};
+
+/// The options of one workload, those that stand for it first.
+pub(crate) fn options(workload: Workload) -> &'static [Key] {
+    match workload {
+        Workload::TcpStream => &TCP_STREAM,
+        Workload::TcpBidirectional => &TCP_BIDIRECTIONAL,
+        Workload::TcpRr => &TCP_RR,
+        Workload::TcpCrr => &TCP_CRR,
+        Workload::UdpStream => &UDP_STREAM,
+        Workload::UdpRr => &UDP_RR,
+    }
+}
+
+/// Options that are factors of a run whether or not the plan says them: what a load is known by.
+pub(crate) const TELLING: [&str; 6] = [
+    "streams",
+    "message",
+    "request",
+    "response",
+    "congestion",
+    "socket_buffer",
+];
+
+/// The path of an option, and what it means there.
+macro_rules! table {
+    ($name:ident $workload:literal: $($option:literal => $make:expr),* $(,)?) => {
+        static $name: [Key; [$($option),*].len()] = [
+            $(Key {
+                path: concat!("load.", $workload, ".", $option),
+                factor: true,
+                ..$make
+            }),*
+        ];
+    };
+}
+
+table! { TCP_STREAM "tcp-stream":
+    "streams" => STREAMS,
+    "message" => TCP_MESSAGE,
+    "congestion" => CONGESTION,
+    "socket_buffer" => SOCKET_BUFFER,
+    "rate" => BIT_RATE,
+    "total_rate" => TOTAL_BIT_RATE,
+    "nodelay" => STREAM_NODELAY,
+    "zero_copy" => ZERO_COPY,
+    "discard_on_receive" => DISCARD,
+    "threads" => THREADS,
+    "spin" => SPIN,
+    "dscp" => DSCP,
+    "direction" => DIRECTION,
+}
+
+table! { TCP_BIDIRECTIONAL "tcp-bidirectional":
+    "streams" => STREAMS,
+    "message" => TCP_MESSAGE,
+    "congestion" => CONGESTION,
+    "socket_buffer" => SOCKET_BUFFER,
+    "rate" => BIT_RATE,
+    "total_rate" => TOTAL_BIT_RATE,
+    "nodelay" => STREAM_NODELAY,
+    "zero_copy" => ZERO_COPY,
+    "discard_on_receive" => DISCARD,
+    "threads" => THREADS,
+    "spin" => SPIN,
+    "dscp" => DSCP,
+    "direction" => DIRECTION,
+}
+
+table! { TCP_RR "tcp-rr":
+    "streams" => STREAMS,
+    "request" => TCP_REQUEST,
+    "response" => TCP_RESPONSE,
+    "congestion" => CONGESTION,
+    "socket_buffer" => SOCKET_BUFFER,
+    "depth" => DEPTH,
+    "rate" => REQUEST_RATE,
+    "total_rate" => TOTAL_REQUEST_RATE,
+    "think_time" => THINK_TIME,
+    "nodelay" => REQUEST_NODELAY,
+    "threads" => THREADS,
+    "spin" => SPIN,
+    "dscp" => DSCP,
+    "direction" => DIRECTION,
+}
+
+table! { TCP_CRR "tcp-crr":
+    "streams" => STREAMS,
+    "request" => TCP_REQUEST,
+    "response" => TCP_RESPONSE,
+    "congestion" => CONGESTION,
+    "socket_buffer" => SOCKET_BUFFER,
+    "rate" => REQUEST_RATE,
+    "total_rate" => TOTAL_REQUEST_RATE,
+    "think_time" => THINK_TIME,
+    "nodelay" => REQUEST_NODELAY,
+    "threads" => THREADS,
+    "spin" => SPIN,
+    "dscp" => DSCP,
+    "direction" => DIRECTION,
+}
+
+table! { UDP_STREAM "udp-stream":
+    "streams" => STREAMS,
+    "message" => UDP_MESSAGE,
+    "socket_buffer" => SOCKET_BUFFER,
+    "rate" => BIT_RATE,
+    "total_rate" => TOTAL_BIT_RATE,
+    "segmentation_offload" => SEGMENTATION,
+    "discard_on_receive" => DISCARD,
+    "threads" => THREADS,
+    "spin" => SPIN,
+    "dscp" => DSCP,
+    "direction" => DIRECTION,
+}
+
+table! { UDP_RR "udp-rr":
+    "streams" => STREAMS,
+    "request" => UDP_REQUEST,
+    "response" => UDP_RESPONSE,
+    "socket_buffer" => SOCKET_BUFFER,
+    "depth" => DEPTH,
+    "rate" => REQUEST_RATE,
+    "total_rate" => TOTAL_REQUEST_RATE,
+    "think_time" => THINK_TIME,
+    "reply_timeout" => REPLY_TIMEOUT,
+    "threads" => THREADS,
+    "spin" => SPIN,
+    "dscp" => DSCP,
+    "direction" => DIRECTION,
+}
+
+const STREAMS: Key = Key {
+    kind: Kind::Whole,
+    range: from_to(1.0, MAX_STREAMS as f64),
+    presence: Default("1"),
+    example: "4",
+    doc: "Connections or flows at once.",
+    ..BASE
+};
+
+const TCP_MESSAGE: Key = Key {
+    kind: Kind::Size,
+    range: from_to(1.0, MAX_MESSAGE as f64),
+    presence: Default("128KiB"),
+    example: "128KiB",
+    doc: "Bytes handed over per write.",
+    ..BASE
+};
+
+const UDP_MESSAGE: Key = Key {
+    range: from_to(DATAGRAM_HEADER as f64, MAX_DATAGRAM as f64),
+    presence: Default("1400"),
+    example: "1400",
+    doc: "Bytes of each datagram's payload, of which 16 tell its run, flow, number and time.",
+    ..TCP_MESSAGE
+};
+
+const TCP_REQUEST: Key = Key {
+    presence: Default("1"),
+    example: "128",
+    doc: "Bytes of a request.",
+    ..TCP_MESSAGE
+};
+
+const TCP_RESPONSE: Key = Key {
+    doc: "Bytes of a response.",
+    ..TCP_REQUEST
+};
+
+const UDP_REQUEST: Key = Key {
+    presence: Default("16"),
+    example: "128",
+    doc: "Bytes of a request, of which 16 tell its run, flow and number.",
+    ..UDP_MESSAGE
+};
+
+const UDP_RESPONSE: Key = Key {
+    doc: "Bytes of a response, of which 16 tell its run, flow and number.",
+    ..UDP_REQUEST
+};
+
+const CONGESTION: Key = Key {
+    kind: Kind::Congestion,
+    presence: Default("cubic"),
+    example: "cubic",
+    doc: "Congestion control, set on each socket.",
+    ..BASE
+};
+
+const SOCKET_BUFFER: Key = Key {
+    kind: Kind::Size,
+    words: &["auto"],
+    range: from_to(4096.0, 1_073_741_824.0),
+    presence: Default("auto"),
+    example: "4MiB",
+    doc: "`SO_SNDBUF` and `SO_RCVBUF` on both ends; `auto` leaves the kernel's autotuning.",
+    ..BASE
+};
+
+const BIT_RATE: Key = Key {
+    kind: Kind::Rate,
+    words: &["none"],
+    range: from_to(1e3, 1e13),
+    presence: Default("none"),
+    example: "100mbit",
+    doc: "How fast each flow goes: TCP is paced by the kernel, datagrams by their sending thread; `none` is as fast as it \
+          goes.",
+    ..BASE
+};
+
+const TOTAL_BIT_RATE: Key = Key {
+    example: "1gbit",
+    doc: "The same for all flows together, each of which has its share; not beside `rate`.",
+    ..BIT_RATE
+};
+
+const REQUEST_RATE: Key = Key {
+    kind: Kind::PerSecond,
+    words: &["none"],
+    range: from_to(1e-3, 1e8),
+    presence: Default("none"),
+    example: "1000",
+    doc: "Requests per second of each flow, by a schedule: a latency counts from when its request was due. `none` asks \
+          again when it was answered.",
+    ..BASE
+};
+
+const TOTAL_REQUEST_RATE: Key = Key {
+    example: "10000",
+    doc: "The same for all flows together, each of which has its share; not beside `rate`.",
+    ..REQUEST_RATE
+};
+
+const DEPTH: Key = Key {
+    kind: Kind::Whole,
+    range: from_to(1.0, MAX_DEPTH as f64),
+    presence: Default("1"),
+    example: "16",
+    doc: "Requests outstanding on each flow.",
+    ..BASE
+};
+
+const THINK_TIME: Key = Key {
+    kind: Kind::Seconds,
+    range: from_to(0.0, 60.0),
+    presence: Default("0"),
+    example: "1ms",
+    doc: "Time between a response and the request that follows it; not beside a rate.",
+    ..BASE
+};
+
+const REPLY_TIMEOUT: Key = Key {
+    kind: Kind::Seconds,
+    range: from_to(1e-3, 60.0),
+    presence: Default("200ms"),
+    example: "500ms",
+    doc: "How long a response may take: then the request is given up and counted, and is no latency.",
+    ..BASE
+};
+
+const STREAM_NODELAY: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether each write leaves at once (`TCP_NODELAY`), as a segment of its own where it is small; `off` sends full \
+          segments only (`TCP_CORK`).",
+    ..BASE
+};
+
+const REQUEST_NODELAY: Key = Key {
+    presence: Default("on"),
+    example: "off",
+    doc: "Whether each message leaves at once (`TCP_NODELAY`).",
+    ..STREAM_NODELAY
+};
+
+const ZERO_COPY: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether the kernel sends from the load's own pages (`MSG_ZEROCOPY`); what it copied after all is counted.",
+    ..BASE
+};
+
+const DISCARD: Key = Key {
+    doc: "Whether what arrives is thrown away by the kernel, uncopied (`MSG_TRUNC`); of datagrams the first bytes are \
+          looked at.",
+    ..ZERO_COPY
+};
+
+const SEGMENTATION: Key = Key {
+    words: &["none", "send", "receive", "both"],
+    presence: Default("none"),
+    example: "both",
+    doc: "Whether the sender hands over many datagrams as one (`UDP_SEGMENT`) and the receiver takes many as one \
+          (`UDP_GRO`).",
+    ..BASE
+};
+
+const THREADS: Key = Key {
+    kind: Kind::Whole,
+    words: &["auto"],
+    range: from_to(1.0, MAX_STREAMS as f64),
+    presence: Default("auto"),
+    example: "1",
+    doc: "Threads at each end, no more than flows; `auto` is what measured best (docs/loads.md).",
+    ..BASE
+};
+
+const SPIN: Key = Key {
+    doc: "Whether threads ask again and again instead of sleeping, and have the device polled (`SO_BUSY_POLL`): a core \
+          for each thread.",
+    ..ZERO_COPY
+};
+
+const DSCP: Key = Key {
+    kind: Kind::Whole,
+    words: &["none"],
+    range: from_to(0.0, 63.0),
+    presence: Default("none"),
+    example: "46",
+    doc: "DSCP of every packet; `none` leaves the field alone.",
+    ..BASE
+};
+
+const DIRECTION: Key = Key {
+    words: &["a-to-b", "b-to-a"],
+    presence: Default("a-to-b"),
+    example: "b-to-a",
+    doc: "Which host asks or sends: `a-to-b` is host a.",
+    ..BASE
+};

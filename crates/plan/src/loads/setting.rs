@@ -1,0 +1,205 @@
+//! A level of a load's option: how it is read, labelled and put into a load.
+
+use std::time::Duration;
+
+use wirecost_model::load::{Direction, Load, Rate, Receiving, Segmentation, Sending, Waiting};
+use wirecost_model::units::{format_bytes, format_rate};
+
+use crate::keys::{Key, Kind};
+use crate::read::{Entry, Reader};
+use crate::values::{as_word, congestion, number, rate, size, switch, whole32, word};
+
+/// A level of an option.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Setting {
+    /// One of the key's words.
+    Word(&'static str),
+    /// `on` or `off`.
+    Switch(bool),
+    /// A number, or bytes.
+    Whole(u32, Kind),
+    /// How fast.
+    Rate(Rate),
+    /// A time, in seconds.
+    Seconds(f64),
+    /// A congestion control.
+    Name(String),
+}
+
+/// Reads a level by its key's kind.
+pub(super) fn read(reader: &mut Reader, entry: &Entry<'_>) -> Option<Setting> {
+    let key = entry.key;
+    if is_switch(key) {
+        return switch(reader, entry).map(Setting::Switch);
+    }
+    if key.kind != Kind::Word
+        && let Some(word) = as_word(entry)
+    {
+        return Some(Setting::Word(word));
+    }
+    match key.kind {
+        Kind::Whole => whole32(reader, entry).map(|whole| Setting::Whole(whole, key.kind)),
+        Kind::Size => size(reader, entry).map(|bytes| Setting::Whole(bytes, key.kind)),
+        Kind::Rate => rate(reader, entry).map(|bits| Setting::Rate(Rate::BitsPerSecond(bits))),
+        Kind::PerSecond => {
+            number(reader, entry).map(|each| Setting::Rate(Rate::RequestsPerSecond(each)))
+        }
+        Kind::Seconds => number(reader, entry).map(Setting::Seconds),
+        Kind::Congestion => congestion(reader, entry).map(Setting::Name),
+        _ => word(reader, entry).map(Setting::Word),
+    }
+}
+
+fn is_switch(key: &Key) -> bool {
+    key.words == ["on", "off"]
+}
+
+/// As records name the level.
+pub(super) fn label(setting: &Setting) -> String {
+    match setting {
+        Setting::Word(word) => (*word).to_owned(),
+        Setting::Switch(on) => if *on { "on" } else { "off" }.to_owned(),
+        Setting::Whole(bytes, Kind::Size) => format_bytes(u64::from(*bytes)),
+        Setting::Whole(number, _) => number.to_string(),
+        Setting::Rate(Rate::BitsPerSecond(bits)) => format_rate(*bits),
+        Setting::Rate(Rate::RequestsPerSecond(requests)) => requests.to_string(),
+        Setting::Seconds(seconds) => format_seconds(*seconds),
+        Setting::Name(name) => name.clone(),
+    }
+}
+
+/// `0`, `1ms`, `200us`, `1.5s`.
+fn format_seconds(seconds: f64) -> String {
+    let ns = (seconds * 1e9).round();
+    let units = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
+    let whole = units.iter().find(|(_, unit)| ns > 0.0 && ns % unit == 0.0);
+    match whole {
+        _ if ns <= 0.0 => "0".to_owned(),
+        Some((name, unit)) => format!("{}{name}", ns / unit),
+        None => format!("{seconds}s"),
+    }
+}
+
+/// Each flow's part of the rate of all of them.
+pub(super) fn share(total: Rate, streams: u32) -> Rate {
+    match total {
+        Rate::BitsPerSecond(bits) => Rate::BitsPerSecond(bits / u64::from(streams.max(1))),
+        Rate::RequestsPerSecond(requests) => {
+            Rate::RequestsPerSecond(requests / f64::from(streams.max(1)))
+        }
+    }
+}
+
+impl Setting {
+    /// Sets the option of that name; the rate of all flows goes to `total`, since it needs to know how many there are.
+    pub(super) fn apply(&self, option: &str, load: &mut Load, total: &mut Option<Rate>) {
+        let whole = match self {
+            Self::Whole(number, _) => Some(*number),
+            _ => None,
+        };
+        let on = matches!(self, Self::Switch(true));
+        let rate = match self {
+            Self::Rate(rate) => Some(*rate),
+            _ => None,
+        };
+        let time = match self {
+            Self::Seconds(seconds) => Duration::from_secs_f64(*seconds),
+            _ => Duration::ZERO,
+        };
+        match option {
+            "streams" => load.streams = whole.unwrap_or(load.streams),
+            "message" | "request" => load.request = whole.unwrap_or(load.request),
+            "response" => load.response = whole.unwrap_or(load.response),
+            "depth" => load.depth = whole.unwrap_or(load.depth),
+            "socket_buffer" => load.socket_buffer = whole,
+            "threads" => load.threads = whole,
+            "dscp" => load.dscp = whole.and_then(|dscp| u8::try_from(dscp).ok()),
+            "congestion" => {
+                if let Self::Name(name) = self {
+                    load.congestion = Some(name.clone());
+                }
+            }
+            "rate" => load.rate = rate,
+            "total_rate" => *total = rate,
+            "think_time" => load.think_time = time,
+            "reply_timeout" => load.reply_timeout = time,
+            "nodelay" => load.nodelay = on,
+            "zero_copy" if on => load.sending = Sending::ZeroCopy,
+            "discard_on_receive" if on => load.receiving = Receiving::Discard,
+            "spin" if on => load.waiting = Waiting::Spin,
+            "segmentation_offload" => {
+                load.segmentation = Segmentation {
+                    send: matches!(self, Self::Word("send" | "both")),
+                    receive: matches!(self, Self::Word("receive" | "both")),
+                };
+            }
+            "direction" if *self == Self::Word(Direction::BToA.key()) => {
+                load.direction = Direction::BToA;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::load::Workload;
+
+    use super::*;
+    use crate::keys::options;
+
+    /// The defaults of the table are those of the model, but for the congestion control, which the kernel's default
+    /// would decide.
+    #[test]
+    fn a_load_without_options_is_the_models() {
+        for workload in Workload::ALL {
+            let mut load = Load::new(workload);
+            let mut total = None;
+            for key in options(workload) {
+                let entry = Entry::default(key, &(0..0)).expect("a default");
+                let mut reader = Reader::default();
+                let setting = read(&mut reader, &entry).expect("a level");
+                assert_eq!(reader.faults, []);
+                setting.apply(key.name(), &mut load, &mut total);
+            }
+            assert_eq!(total, None);
+            if !workload.is_udp() {
+                assert_eq!(load.congestion.take().as_deref(), Some("cubic"));
+            }
+            assert_eq!(load, Load::new(workload));
+        }
+    }
+
+    #[test]
+    fn every_option_changes_something() {
+        for workload in Workload::ALL {
+            for key in options(workload) {
+                let node = crate::yaml::parse(key.example, &mut Reader::default()).expect("YAML");
+                let entry = Entry::at(key, key.path, &node);
+                let setting = read(&mut Reader::default(), &entry).expect("a level");
+                let (mut load, mut total) = (Load::new(workload), None);
+                setting.apply(key.name(), &mut load, &mut total);
+                let usual = label(&setting) == "128KiB" || label(&setting) == "1400B";
+                let changed = load != Load::new(workload) || total.is_some();
+                assert!(changed || usual, "{}", key.path);
+            }
+        }
+    }
+
+    #[test]
+    fn times_are_labelled_in_their_largest_whole_unit() {
+        let labels = [0.0, 0.001, 0.0002, 1.5, 2.0, 1.0 / 3.0].map(|s| label(&Setting::Seconds(s)));
+        assert_eq!(labels[..5], ["0", "1ms", "200us", "1500ms", "2s"]);
+        assert!(labels[5].ends_with('s'));
+    }
+
+    #[test]
+    fn flows_share_the_rate_of_all() {
+        assert_eq!(
+            share(Rate::BitsPerSecond(1000), 4),
+            Rate::BitsPerSecond(250)
+        );
+        let each = share(Rate::RequestsPerSecond(10.0), 4);
+        assert_eq!(each, Rate::RequestsPerSecond(2.5));
+    }
+}

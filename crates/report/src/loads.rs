@@ -1,0 +1,355 @@
+//! What each load of a cell comes to over the valid samples.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::latency::Latency;
+use wirecost_model::load::{NamedLoad, Workload};
+use wirecost_model::metric::Metric;
+use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
+use wirecost_stats::{Summary, summary};
+
+/// The bound that shares of transactions are given for.
+const BOUND: Duration = Duration::from_micros(500);
+
+/// One load of a cell; `null` where the workload has no such figure, or no valid sample has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CellLoad {
+    /// The load's name.
+    pub name: String,
+    /// What was run.
+    pub workload: Workload,
+    /// Gbit/s that the receiving application read; of both where both send.
+    pub throughput_gbps: Option<Summary>,
+    /// Transactions per second.
+    pub transactions_per_s: Option<Summary>,
+    /// Latencies of all rounds together.
+    pub latency: Option<LatencyResult>,
+    /// Datagrams, of all rounds together.
+    pub datagrams: Option<DatagramsResult>,
+    /// Datagrams per second that the receiving application read.
+    pub datagrams_per_s: Option<Summary>,
+    /// Percent of the datagrams sent that arrived.
+    pub delivered_percent: Option<Summary>,
+    /// Interarrival jitter in microseconds (RFC 3550).
+    pub jitter_us: Option<Summary>,
+    /// Percent of one core of the sending host per Gbit/s; where several loads ran at once nobody knows.
+    pub sender_cpu_percent_per_gbps: Option<Summary>,
+    /// Percent of one core of the receiving host per Gbit/s.
+    pub receiver_cpu_percent_per_gbps: Option<Summary>,
+    /// Percent of one core of the machine per Gbit/s, where the hosts share their cores.
+    pub cpu_percent_per_gbps: Option<Summary>,
+    /// Microseconds of core time of the asking host per transaction.
+    pub client_cpu_us_per_transaction: Option<Summary>,
+    /// Microseconds of core time of the answering host per transaction.
+    pub server_cpu_us_per_transaction: Option<Summary>,
+    /// Microseconds of core time of the machine per transaction, where the hosts share their cores.
+    pub cpu_us_per_transaction: Option<Summary>,
+    /// Jain's fairness index over the flows.
+    pub fairness: Option<Summary>,
+    /// Samples in which the load's own threads were the limit.
+    pub generator_bound: u32,
+}
+
+/// Latencies in microseconds, from the merged histogram of all valid samples; no time-out is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LatencyResult {
+    /// Transactions.
+    pub count: u64,
+    /// Median.
+    pub p50_us: f64,
+    /// 90 % took at most this.
+    pub p90_us: f64,
+    /// 99 %.
+    pub p99_us: f64,
+    /// 99.9 %; `null` where fewer than ten transactions lie beyond it.
+    pub p999_us: Option<f64>,
+    /// 99.99 %; likewise.
+    pub p9999_us: Option<f64>,
+    /// The largest.
+    pub max_us: f64,
+    /// Share, 0 to 1, of those that took at most 500 us.
+    pub share_within_500us: f64,
+    /// Requests given up.
+    pub timeouts: u64,
+    /// Responses to requests that had been given up or answered.
+    pub late: u64,
+}
+
+/// Counts of datagrams over all valid samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct DatagramsResult {
+    /// Handed to the kernel.
+    pub sent: u64,
+    /// Read, each counted once.
+    pub received: u64,
+    /// Missing by their numbers.
+    pub lost: i64,
+    /// Received after a higher number.
+    pub reordered: u64,
+    /// Read again.
+    pub duplicated: u64,
+}
+
+impl CellLoad {
+    /// Percent of the datagrams sent that did not arrive, the median of the samples.
+    pub(crate) fn lost_percent(&self) -> Option<f64> {
+        Some(100.0 - self.delivered_percent?.median)
+    }
+}
+
+/// Every load of a cell, in its order.
+pub(crate) fn of(experiment: &Experiment, cell: &Cell, valid: &[&Sample]) -> Vec<CellLoad> {
+    cell.loads
+        .iter()
+        .map(|named| one(experiment, named, valid))
+        .collect()
+}
+
+fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoad {
+    let (name, workload) = (&named.name, named.load.workload);
+    let metrics = Metric::of(workload, experiment.plan.cores);
+    let metric = |metric: Metric, scale: f64| {
+        let has = metrics.contains(&metric);
+        let values = valid.iter().filter(|_| has);
+        summary(values.filter_map(|sample| Some(metric.value(sample, name)? * scale)))
+    };
+    let ran = || valid.iter().filter_map(|sample| sample.load(name));
+    let over = |figure: fn(&LoadResult) -> Option<f64>| summary(ran().filter_map(figure));
+    let bound = |sample: &&&Sample| {
+        sample
+            .marks
+            .iter()
+            .any(|mark| matches!(mark, Mark::GeneratorBound { load, .. } if load == name))
+    };
+    let percent = |load: &LoadResult| Some(load.datagrams.as_ref()?.delivered()? * 100.0);
+    CellLoad {
+        name: name.clone(),
+        workload,
+        throughput_gbps: metric(Metric::Throughput, 1e-9),
+        transactions_per_s: metric(Metric::Transactions, 1.0),
+        latency: latency(ran().filter_map(|load| load.requests.as_ref())),
+        datagrams: datagrams(ran().filter_map(|load| load.datagrams.as_ref())),
+        datagrams_per_s: metric(Metric::Datagrams, 1.0),
+        delivered_percent: over(percent),
+        jitter_us: over(|load| Some(load.datagrams?.jitter_s * 1e6)),
+        sender_cpu_percent_per_gbps: metric(Metric::SenderCpu, 1.0),
+        receiver_cpu_percent_per_gbps: metric(Metric::ReceiverCpu, 1.0),
+        cpu_percent_per_gbps: metric(Metric::Cpu, 1.0),
+        client_cpu_us_per_transaction: metric(Metric::ClientCpu, 1.0),
+        server_cpu_us_per_transaction: metric(Metric::ServerCpu, 1.0),
+        cpu_us_per_transaction: metric(Metric::TransactionCpu, 1.0),
+        fairness: over(|load| load.stream.as_ref()?.fairness),
+        generator_bound: valid.iter().filter(bound).count() as u32,
+    }
+}
+
+fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<LatencyResult> {
+    const ENOUGH_BEYOND: f64 = 10.0;
+    let (mut all, mut timeouts, mut late) = (Latency::default(), 0, 0);
+    for round in rounds {
+        all.merge(&round.latency);
+        timeouts += round.timeouts;
+        late += round.late;
+    }
+    let count = all.count();
+    let us = |percent: f64| Some(all.percentile(percent)?.as_secs_f64() * 1e6);
+    let enough = |percent: f64| (1.0 - percent / 100.0) * count as f64 >= ENOUGH_BEYOND;
+    Some(LatencyResult {
+        count,
+        p50_us: us(50.0)?,
+        p90_us: us(90.0)?,
+        p99_us: us(99.0)?,
+        p999_us: us(99.9).filter(|_| enough(99.9)),
+        p9999_us: us(99.99).filter(|_| enough(99.99)),
+        max_us: us(100.0)?,
+        share_within_500us: all.share_within(BOUND)?,
+        timeouts,
+        late,
+    })
+}
+
+fn datagrams<'a>(rounds: impl Iterator<Item = &'a DatagramResult>) -> Option<DatagramsResult> {
+    rounds.fold(None, |sum, round| {
+        let mut sum = sum.unwrap_or_else(DatagramsResult::default);
+        sum.sent += round.sent;
+        sum.received += round.received;
+        sum.lost += round.lost;
+        sum.reordered += round.reordered;
+        sum.duplicated += round.duplicated;
+        Some(sum)
+    })
+}
+
+/// A column of a table: what stands above it, what it is, and its field where the load has a figure.
+pub(crate) struct Column {
+    /// What it is, a word or two: `p99 us`.
+    pub(crate) head: &'static str,
+    /// The column with the highest number is the first that is left out where there is no room; 0 never is.
+    pub(crate) rank: u8,
+    /// What it shows, for the text below the table.
+    pub(crate) meaning: &'static str,
+    pub(crate) field: fn(&CellLoad) -> Option<String>,
+}
+
+const fn column(
+    head: &'static str,
+    rank: u8,
+    meaning: &'static str,
+    field: fn(&CellLoad) -> Option<String>,
+) -> Column {
+    Column {
+        head,
+        rank,
+        meaning,
+        field,
+    }
+}
+
+/// Whether the columns that every table has say all about a run: one TCP stream, alone in its cells.
+pub(crate) fn plain(doc: &crate::document::Document) -> bool {
+    let loads = doc.cells.iter().map(|cell| &cell.loads[..]);
+    loads.into_iter().all(|loads| match loads {
+        [one] => one.workload == Workload::TcpStream && !doc.several_loads(),
+        _ => loads.is_empty(),
+    })
+}
+
+/// The columns of a workload.
+pub(crate) fn columns(workload: Workload) -> &'static [Column] {
+    match workload {
+        Workload::TcpStream | Workload::TcpBidirectional => &STREAM,
+        Workload::UdpStream => &DATAGRAMS,
+        Workload::TcpRr | Workload::TcpCrr | Workload::UdpRr => &REQUESTS,
+    }
+}
+
+const THROUGHPUT: Column = column(
+    "Gbit/s",
+    0,
+    "Gbit/s: what the receiving application read, median of valid samples",
+    |load| Some(crate::words::gbps(load.throughput_gbps?.median)),
+);
+
+const SPREAD: Column = column("±%", 4, "±%: its relative standard deviation", |load| {
+    let of = load.throughput_gbps.or(load.transactions_per_s)?;
+    Some(format!("{:.1}", of.relative_sd? * 100.0))
+});
+
+const SENDER_CPU: Column = column(
+    "sender CPU",
+    2,
+    "CPU of a stream: percent of one core per Gbit/s, everything that was not idle",
+    |load| Some(format!("{:.1}", load.sender_cpu_percent_per_gbps?.median)),
+);
+
+const RECEIVER_CPU: Column = column("receiver CPU", 2, "", |load| {
+    Some(format!("{:.1}", load.receiver_cpu_percent_per_gbps?.median))
+});
+
+const CPU: Column = column(
+    "CPU",
+    2,
+    "CPU: percent of one core of the machine per Gbit/s",
+    |load| Some(format!("{:.1}", load.cpu_percent_per_gbps?.median)),
+);
+
+const STREAM: [Column; 5] = [THROUGHPUT, SPREAD, SENDER_CPU, RECEIVER_CPU, CPU];
+
+const DATAGRAMS: [Column; 8] = [
+    THROUGHPUT,
+    SPREAD,
+    column(
+        "k datagrams/s",
+        1,
+        "k datagrams/s: thousand datagrams a second that the receiving application read",
+        |load| Some(format!("{:.1}", load.datagrams_per_s?.median / 1e3)),
+    ),
+    column(
+        "lost %",
+        1,
+        "lost: of the datagrams sent, those that did not arrive",
+        |load| Some(format!("{:.2}", load.lost_percent()?.max(0.0))),
+    ),
+    column(
+        "jitter us",
+        3,
+        "jitter: of the times between arrivals, RFC 3550",
+        |load| Some(micros(load.jitter_us?.median)),
+    ),
+    SENDER_CPU,
+    RECEIVER_CPU,
+    CPU,
+];
+
+const REQUESTS: [Column; 10] = [
+    column(
+        "transactions/s",
+        0,
+        "transactions/s: requests answered, median of valid samples",
+        |load| Some(format!("{:.0}", load.transactions_per_s?.median)),
+    ),
+    SPREAD,
+    column(
+        "p50 us",
+        1,
+        "p50, p99, p99.9, max: latencies of all valid samples together in microseconds",
+        |load| Some(micros(load.latency?.p50_us)),
+    ),
+    column("p99 us", 0, "", |load| Some(micros(load.latency?.p99_us))),
+    column("p99.9 us", 5, "", |load| {
+        Some(micros(load.latency?.p999_us?))
+    }),
+    column("max us", 3, "", |load| Some(micros(load.latency?.max_us))),
+    column(
+        "timed out",
+        2,
+        "timed out: requests given up, which are in no latency",
+        |load| Some(load.latency?.timeouts.to_string()).filter(|_| load.workload.is_udp()),
+    ),
+    column(
+        "client CPU us",
+        3,
+        "CPU of requests: microseconds of a core per transaction, everything that was not idle",
+        |load| Some(micros(load.client_cpu_us_per_transaction?.median)),
+    ),
+    column("server CPU us", 3, "", |load| {
+        Some(micros(load.server_cpu_us_per_transaction?.median))
+    }),
+    column(
+        "CPU us",
+        3,
+        "CPU: microseconds of a core of the machine per transaction",
+        |load| Some(micros(load.cpu_us_per_transaction?.median)),
+    ),
+];
+
+/// Three digits.
+fn micros(us: f64) -> String {
+    match us {
+        us if us < 10.0 => format!("{us:.2}"),
+        us if us < 100.0 => format!("{us:.1}"),
+        us => format!("{us:.0}"),
+    }
+}
+
+/// The loads of a run by name, in the order of its cells.
+pub(crate) fn named(doc: &crate::document::Document) -> Vec<(&str, Workload)> {
+    let mut named: Vec<(&str, Workload)> = Vec::new();
+    for load in doc.cells.iter().flat_map(|cell| &cell.loads) {
+        if !named.iter().any(|(known, _)| *known == load.name) {
+            named.push((&load.name, load.workload));
+        }
+    }
+    named
+}
+
+/// What nobody can tell where several loads ran at once.
+pub(crate) fn shared(doc: &crate::document::Document) -> Option<&'static str> {
+    let several = doc.cells.iter().any(|cell| cell.loads.len() > 1);
+    several.then_some(
+        "Where several loads ran at once, the processors' time is of all of them together, and of none by itself: there \
+         is no CPU per load.",
+    )
+}
