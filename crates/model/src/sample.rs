@@ -343,7 +343,8 @@ pub struct Interval {
     /// Bytes received in it.
     pub bytes: u64,
     /// Messages received in it: datagrams, requests, or at a client responses in time. A TCP stream has none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    // Travels in a format that cannot leave anything out.
+    #[serde(default)]
     pub messages: u64,
 }
 
