@@ -190,10 +190,11 @@ INLINE int receive_tunnel(struct __sk_buff *skb)
 
 	key.vni = in.vni;
 	__builtin_memcpy(key.mac, l2, 6);
-	/* The kernel's own idea of the packet must change with the family. */
+	/* The kernel's own idea of the packet must change with the family; what is not IP may also be shorter than
+	 * the IPv6 header that the kernel would leave room for. */
 	if (family == FAMILY_IPV4 && inner.l3_bytes && type == NET16(ETHERTYPE_IPV6))
 		flags |= ADJ_ROOM_DECAP_L3_IPV6;
-	if (family == FAMILY_IPV6 && inner.l3_bytes && type == NET16(ETHERTYPE_IPV4))
+	if (family == FAMILY_IPV6 && type != NET16(ETHERTYPE_IPV6))
 		flags |= ADJ_ROOM_DECAP_L3_IPV4;
 	if (bpf_skb_adjust_room(skb, -(__s32)(l3 - ETH_BYTES), BPF_ADJ_ROOM_MAC, flags) ||
 	    bpf_skb_store_bytes(skb, 0, l2, ETH_BYTES, 0))

@@ -36,8 +36,9 @@ pub(crate) struct NextHop {
     pub(crate) mtu: Option<u32>,
 }
 
-/// How often and in what steps a neighbour's answer is waited for: one that is there answers in microseconds.
-const ASKS: usize = 20;
+/// How often and in what steps a neighbour's answer is waited for. One that is there answers in microseconds, but
+/// an IPv6 interface that has just come up takes a second or two until it does.
+const ASKS: usize = 300;
 const BETWEEN_ASKS: Duration = Duration::from_millis(10);
 
 /// A connection to the namespace it was opened in.
@@ -86,13 +87,11 @@ impl Links {
         Ok(device)
     }
 
-    /// Makes a veth pair of this MTU, both ends here and up.
+    /// Makes a veth pair of this MTU, both ends here.
     pub(crate) fn create_pair(&mut self, names: [&str; 2], mtu: u32) -> io::Result<()> {
         let [mut own, peer] = names.map(|name| {
             let mut link = named(name);
             link.attributes.push(LinkAttribute::Mtu(mtu));
-            link.header.flags = LinkFlags::Up;
-            link.header.change_mask = LinkFlags::Up;
             link
         });
         own.attributes.push(LinkAttribute::LinkInfo(vec![
@@ -101,6 +100,14 @@ impl Links {
         ]));
         let create = NLM_F_CREATE | NLM_F_EXCL;
         self.request(RouteNetlinkMessage::NewLink(own), create)?;
+        Ok(())
+    }
+
+    pub(crate) fn bring_up(&mut self, name: &str) -> io::Result<()> {
+        let mut link = named(name);
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(link), 0)?;
         Ok(())
     }
 

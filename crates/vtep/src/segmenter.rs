@@ -59,6 +59,9 @@ impl Segmenter {
         ethtool.set_features(sends, &segmentation)?;
         // Joined again, they would be what they were.
         ethtool.set_features(receives, &[("rx-gro".to_owned(), false)].into())?;
+        for device in [sends, receives] {
+            links.bring_up(device)?;
+        }
         Ok((links.device(sends)?.index, links.device(receives)?.index))
     }
 

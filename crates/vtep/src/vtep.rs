@@ -1,6 +1,7 @@
 //! A tunnel endpoint that is there: its guests, its remotes, who is where.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::net::IpAddr;
 
 use aya::Ebpf;
@@ -502,8 +503,8 @@ impl Vtep {
             .collect();
         if ports.is_empty() {
             return match self.maps.floods.remove(&vni) {
-                Err(MapError::KeyNotFound) | Ok(()) => Ok(()),
-                Err(error) => Err(in_map("floods")(error)),
+                Err(error) if !is_absent(&error) => Err(in_map("floods")(error)),
+                _ => Ok(()),
             };
         }
         let lists = layout::flood(&remotes, &ports);
@@ -525,5 +526,13 @@ fn in_map(map: &'static str) -> impl Fn(MapError) -> Error {
     move |source| Error::Map {
         map,
         source: Box::new(source),
+    }
+}
+
+fn is_absent(error: &MapError) -> bool {
+    match error {
+        MapError::KeyNotFound => true,
+        MapError::SyscallError(call) => call.io_error.kind() == ErrorKind::NotFound,
+        _ => false,
     }
 }
