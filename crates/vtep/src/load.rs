@@ -16,6 +16,9 @@ use crate::layout::{self, KNOWN_OPTIONS};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/vtep.bpf.o"));
 
+/// The kernel's word for an attach type that it does not know.
+const EINVAL: i32 = 22;
+
 /// The program for what guests send.
 pub(crate) const ENCAPSULATE: &str = "encapsulate";
 /// The program for what the underlay brings.
@@ -24,7 +27,7 @@ pub(crate) const DECAPSULATE: &str = "decapsulate";
 /// A program on a hook; dropping it takes it off.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    _link: SchedClassifierLink,
+    link: SchedClassifierLink,
 }
 
 /// Sets the programs' constants and loads both.
@@ -124,27 +127,23 @@ pub(crate) fn attach(
         Hook::Clsact => clsact(classifier),
         // A kernel without tcx knows no such attach type.
         Hook::Best => match tcx(classifier) {
-            Err(error) if code(&error) == Some(libc_einval()) => clsact(classifier),
+            Err(error) if code(&error) == Some(EINVAL) => clsact(classifier),
             other => other,
         },
     };
     let link = classifier.take_link(id.map_err(failed)?).map_err(failed)?;
-    Ok(Attached { _link: link })
+    Ok(Attached { link })
 }
 
 impl Attached {
     /// Takes it off and says whether that went well.
     pub(crate) fn detach(self, program: &'static str, device: &str) -> Result<(), Error> {
-        self._link.detach().map_err(|source| Error::Attach {
+        self.link.detach().map_err(|source| Error::Attach {
             program,
             device: device.to_owned(),
             source: Box::new(source),
         })
     }
-}
-
-fn libc_einval() -> i32 {
-    22
 }
 
 fn is_there(error: &TcError) -> bool {

@@ -75,7 +75,6 @@ impl Vtep {
         let mut links = Links::open().map_err(underlay_error)?;
         let underlay = links.device(&config.underlay).map_err(underlay_error)?;
         let computes = config.format.tunnel().is_some_and(|t| t.udp_checksum);
-        // Loaded once without, so that a kernel that refuses is not left with a pair of devices.
         let segmenter = computes
             .then(|| Segmenter::create(&mut links, underlay.index))
             .transpose()?;
@@ -339,7 +338,7 @@ impl Vtep {
     fn take_down(&mut self) -> Result<(), Error> {
         let guests = std::mem::take(&mut self.guests);
         let underlay = self.underlay_hook.take();
-        let segmented = self.segmenter_hook.take();
+        let detour_hook = self.segmenter_hook.take();
         let segmenter = self.segmenter.take();
         let device = self.config.underlay.clone();
         self.at_home_result(|| {
@@ -349,7 +348,8 @@ impl Vtep {
                 .collect();
             results.extend(underlay.map(|hook| hook.detach(DECAPSULATE, &device)));
             if let Some(segmenter) = segmenter {
-                results.extend(segmented.map(|hook| hook.detach(ENCAPSULATE, &segmenter.receives)));
+                results
+                    .extend(detour_hook.map(|hook| hook.detach(ENCAPSULATE, &segmenter.receives)));
                 let links = Links::open().map_err(|source| Error::Device {
                     device: segmenter.sends.clone(),
                     source,

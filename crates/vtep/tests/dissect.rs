@@ -3,6 +3,7 @@
 mod lab;
 
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::process::Command;
 
 use lab::{Lab, NO_OFFLOADS, Place, allowed, bulk, echo, skip};
@@ -95,105 +96,108 @@ fn value<'a>(row: &'a [String], field: &str) -> &'a str {
     &row[at]
 }
 
+/// An endpoint's configuration from its own address, and a field that tells its frames by its value.
+type Case = (
+    fn(IpAddr) -> Format,
+    Option<u16>,
+    &'static str,
+    &'static str,
+);
+
+const CASES: [Case; 6] = [
+    (unsummed_vxlan, None, "vxlan.vni", "1193046"),
+    (vxlan, None, "vxlan.vni", "1193046"),
+    (vxlan, Some(77), "vlan.id", "77"),
+    (
+        |local| geneve(local, Options::none()),
+        None,
+        "geneve.vni",
+        "0x123456",
+    ),
+    (
+        |local| geneve(local, Options::ovn(1, 2)),
+        None,
+        "geneve.option.class",
+        "0x0102",
+    ),
+    (|_| Format::Vlan { id: 42 }, None, "vlan.id", "42"),
+];
+
+fn unsummed_vxlan(local: IpAddr) -> Format {
+    Format::Vxlan(Tunnel::vxlan(local))
+}
+
+fn vxlan(local: IpAddr) -> Format {
+    Format::Vxlan(Tunnel {
+        udp_checksum: true,
+        ..Tunnel::vxlan(local)
+    })
+}
+
+fn geneve(local: IpAddr, options: Options) -> Format {
+    let tunnel = Tunnel {
+        udp_checksum: true,
+        ..Tunnel::geneve(local)
+    };
+    Format::Geneve(tunnel, options)
+}
+
 #[test]
 fn every_format_is_dissected_with_nothing_amiss() {
     if !allowed() || !tshark_is_there() {
         return;
     }
     for six in [false, true] {
-        let local = move |index: usize| Lab::host(index + 1, six);
-        let summed = |tunnel| Tunnel {
-            udp_checksum: true,
-            ..tunnel
-        };
-        let vxlan = move |index| Format::Vxlan(summed(Tunnel::vxlan(local(index))));
-        let geneve =
-            move |index, options| Format::Geneve(summed(Tunnel::geneve(local(index))), options);
-        let unsummed = move |index| Format::Vxlan(Tunnel::vxlan(local(index)));
-        type Make = Box<dyn Fn(usize) -> Config>;
-        let plain = |format: Box<dyn Fn(usize) -> Format>| -> Make {
-            Box::new(move |index| Config::new("under0", format(index)))
-        };
-        // The format, and a field that must have this value in every tunnelled frame.
-        let cases: Vec<(Make, &str, &str)> = vec![
-            (plain(Box::new(unsummed)), "vxlan.vni", "1193046"),
-            (plain(Box::new(vxlan)), "vxlan.vni", "1193046"),
-            (
-                Box::new(move |index| Config {
-                    inner_vlan: Some(77),
-                    ..Config::new("under0", vxlan(index))
-                }),
-                "vlan.id",
-                "77",
-            ),
-            (
-                plain(Box::new(move |index| geneve(index, Options::none()))),
-                "geneve.vni",
-                "0x123456",
-            ),
-            (
-                plain(Box::new(move |index| geneve(index, Options::ovn(1, 2)))),
-                "geneve.option.class",
-                "0x0102",
-            ),
-            (
-                plain(Box::new(|_| Format::Vlan { id: 42 })),
-                "vlan.id",
-                "42",
-            ),
-        ];
-        for (config, field, expected) in cases {
-            let lab = Lab::new(1600, 1446);
-            for host in &lab.hosts {
-                host.features("under0", &NO_OFFLOADS);
-                // Nothing is left to be filled in behind the capture.
-                host.features(
-                    "under0",
-                    &[
-                        ("tx-checksum-ip-generic", false),
-                        ("tx-vlan-hw-insert", false),
-                    ],
-                );
-            }
-            let ends = [0, 1].map(|index| lab.endpoint(index, config(index)));
-            let frames = captured(&lab.hosts[0], || {
-                for inner_six in [false, true] {
-                    let at = Lab::guest(2, inner_six);
-                    assert!(echo(&lab.guests[0], &lab.guests[1], at, 301));
-                    bulk(&lab.guests[0], &lab.guests[1], at, 300_000, 9_999);
-                }
+        for (format, inner_vlan, field, expected) in CASES {
+            let frames = underlay_frames(|index| Config {
+                inner_vlan,
+                ..Config::new("under0", format(Lab::host(index + 1, six)))
             });
-            drop(ends);
-            let rows = dissect(&frames);
-            let ours: Vec<_> = rows
-                .iter()
-                .filter(|row| value(row, field) == expected)
-                .collect();
-            assert!(
-                ours.len() > 100,
-                "{field}: {} of {} frames",
-                ours.len(),
-                rows.len()
-            );
-            for (row, frame) in rows.iter().zip(&frames) {
-                assert_eq!(value(row, "_ws.malformed"), "", "{row:?} {frame:02x?}");
-                for status in [
-                    "ip.checksum.status",
-                    "udp.checksum.status",
-                    "tcp.checksum.status",
-                ] {
-                    // 0 is bad; 1 good, 2 not checked, 3 not present.
-                    assert!(
-                        !value(row, status).split(',').any(|s| s == "0"),
-                        "{row:?} {frame:02x?}"
-                    );
-                }
-            }
-            // Frames were really checked, super-packets' last segments among them.
-            let checked = |row: &&&Vec<String>| value(row, "tcp.checksum.status").contains('1');
-            assert!(ours.iter().filter(checked).count() > 100, "{:?}", ours[0]);
+            expect_nothing_amiss(&frames, field, expected);
         }
     }
+}
+
+/// What passes the underlay between two endpoints while their guests talk, complete down to the last checksum.
+fn underlay_frames(config: impl Fn(usize) -> Config) -> Vec<Vec<u8>> {
+    let lab = Lab::new(1600, 1446);
+    for host in &lab.hosts {
+        host.features("under0", &NO_OFFLOADS);
+        // Nothing is left to be filled in behind the capture.
+        let filled_in_later = [
+            ("tx-checksum-ip-generic", false),
+            ("tx-vlan-hw-insert", false),
+        ];
+        host.features("under0", &filled_in_later);
+    }
+    let _ends = [0, 1].map(|index| lab.endpoint(index, config(index)));
+    captured(&lab.hosts[0], || {
+        for inner_six in [false, true] {
+            let at = Lab::guest(2, inner_six);
+            assert!(echo(&lab.guests[0], &lab.guests[1], at, 301));
+            bulk(&lab.guests[0], &lab.guests[1], at, 300_000, 9_999);
+        }
+    })
+}
+
+fn expect_nothing_amiss(frames: &[Vec<u8>], field: &str, expected: &str) {
+    let rows = dissect(frames);
+    for (row, frame) in rows.iter().zip(frames) {
+        assert_eq!(value(row, "_ws.malformed"), "", "{row:?} {frame:02x?}");
+        for protocol in ["ip", "udp", "tcp"] {
+            // 0 is bad; 1 good, 2 not checked, 3 not present.
+            let status = value(row, &format!("{protocol}.checksum.status"));
+            let bad = status.split(',').any(|status| status == "0");
+            assert!(!bad, "{protocol}: {row:?} {frame:02x?}");
+        }
+    }
+    // Frames were there and were really checked, super-packets' last segments among them.
+    let ours = rows
+        .iter()
+        .filter(|row| value(row, field) == expected)
+        .filter(|row| value(row, "tcp.checksum.status").contains('1'))
+        .count();
+    assert!(ours > 100, "{field}: {ours} of {} frames", rows.len());
 }
 
 #[test]
