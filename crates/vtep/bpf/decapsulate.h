@@ -11,6 +11,7 @@ struct incoming {
 	__u32 end;       /* of the datagram in the frame */
 	__u32 tunnel;    /* bytes of the tunnel's header, options included */
 	__u32 vni;
+	__u32 damaged;   /* the outer IPv4 header's own checksum is wrong */
 	__u16 check;
 	__u64 pseudo;    /* over the outer addresses and the protocol */
 };
@@ -22,17 +23,23 @@ INLINE int read_outer(struct __sk_buff *skb, struct incoming *in)
 	__u16 udp[4];
 
 	if (family == FAMILY_IPV4) {
-		struct ipv4 ip;
+		union {
+			struct ipv4 header;
+			__u32 words[IPV4_BYTES / 4];
+		} v4;
 
-		if (skb->protocol != NET16(ETHERTYPE_IPV4) || bpf_skb_load_bytes(skb, ETH_BYTES, &ip, IPV4_BYTES))
+		if (skb->protocol != NET16(ETHERTYPE_IPV4) || bpf_skb_load_bytes(skb, ETH_BYTES, &v4, IPV4_BYTES))
 			return NEXT;
-		if (ip.protocol != PROTO_UDP || ip.daddr != local_address[0] || (ip.frag_off & NET16(0x1fff)))
+		if (v4.header.protocol != PROTO_UDP || v4.header.daddr != local_address[0] ||
+		    (v4.header.frag_off & NET16(0x1fff)) || v4.header.version_ihl < 0x45)
 			return NEXT;
-		in->udp = ETH_BYTES + (ip.version_ihl & 0xf) * 4;
-		in->end = ETH_BYTES + NET16(ip.tot_len);
-		fragment = ip.frag_off & NET16(0x2000);
-		source[0] = ip.saddr;
-		in->pseudo = (__u64)ip.saddr + ip.daddr + NET16(PROTO_UDP);
+		/* With options it is left: addresses and length are covered by the UDP checksum too. */
+		in->damaged = v4.header.version_ihl == 0x45 && folded(words(v4.words, IPV4_BYTES / 4)) != 0xffff;
+		in->udp = ETH_BYTES + (v4.header.version_ihl & 0xf) * 4;
+		in->end = ETH_BYTES + NET16(v4.header.tot_len);
+		fragment = v4.header.frag_off & NET16(0x2000);
+		source[0] = v4.header.saddr;
+		in->pseudo = (__u64)v4.header.saddr + v4.header.daddr + NET16(PROTO_UDP);
 	} else {
 		struct ipv6 ip;
 
@@ -185,7 +192,7 @@ INLINE int receive_tunnel(struct __sk_buff *skb)
 	if (read_inner(skb, l3, type, &inner) ||
 	    (inner.l3_bytes && !skb->gso_size && l3 + inner.l3_bytes + inner.l4_bytes > in.end))
 		return drop(INNER_TRUNCATED);
-	if (checksum_is_wrong(skb, &in, l3, &inner))
+	if (in.damaged || checksum_is_wrong(skb, &in, l3, &inner))
 		return drop(BAD_CHECKSUM);
 
 	key.vni = in.vni;

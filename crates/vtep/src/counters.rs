@@ -32,7 +32,7 @@ pub enum Counter {
     Fragment,
     /// No VNI, an unknown version, a control packet, or no Ethernet inside.
     BadHeader,
-    /// The outer UDP checksum is wrong.
+    /// The outer IPv4 header's checksum or the outer UDP checksum is wrong.
     BadChecksum,
     /// A Geneve option is longer than the options, or the options longer than the packet.
     OptionBeyond,

@@ -338,8 +338,8 @@ fn hostile_and_broken_vxlan_is_dropped_and_counted() {
     to_remote[..6].copy_from_slice(&MACS[1]);
     bench.expect_dropped(&in_vxlan(&to_remote), Counter::NoDestination);
 
-    // Ports, tunnel header, inner Ethernet header, inner TTL.
-    for at in [35, OUTER + 1, OUTER + 6, OUTER + 9, OUTER + 8 + 22] {
+    // Outer TTL, ports, tunnel header, inner Ethernet header, inner TTL.
+    for at in [22, 35, OUTER + 1, OUTER + 6, OUTER + 9, OUTER + 8 + 22] {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x10;
         bench.expect_dropped(&damaged, Counter::BadChecksum);
