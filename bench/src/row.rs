@@ -5,8 +5,8 @@ use std::fmt;
 use wirecost_model::cell::Network;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
-use wirecost_model::steering::Steering;
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
+use wirecost_model::steering::Steering;
 use wirecost_model::units::format_rate;
 
 /// MTU of the guests' devices in bytes: the one with the most segments for each byte.

@@ -133,6 +133,7 @@ mod tests {
             address: ([192, 0, 2, 1], 7).into(),
             load: Load::new(workload),
             secret: [9; 16],
+            source: None,
         });
         let request = Request::OpenClients(ends.into());
         let mut bytes = Vec::new();
