@@ -42,7 +42,11 @@ fn run(factors: usize) -> Run {
             (sample.round, sample.cell, sample.position) = (round, cell.index, cell.index);
             // Something that differs from sample to sample and is the same every time.
             let noise = f64::from((round * 7919 + cell.index * 104_729) % 1000) * 1e-5;
-            if let Some(stream) = &mut sample.stream {
+            if let Some(stream) = sample
+                .loads
+                .first_mut()
+                .and_then(|load| load.stream.as_mut())
+            {
                 stream.bytes = (stream.bytes as f64 * (1.0 + noise)) as u64;
             }
             if let Some(sender) = &mut sample.sender {
