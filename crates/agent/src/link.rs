@@ -21,7 +21,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// How long an agent may take to end by itself.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// The same where settings are to be undone: some commands of a plan at their limits.
-const LONG_FAREWELL: Duration = Duration::from_secs(60);
+const LONG_FAREWELL: Duration = Duration::from_mins(1);
 
 /// What is wrong with an agent or its line.
 #[derive(Debug, thiserror::Error)]

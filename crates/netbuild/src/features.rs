@@ -30,7 +30,7 @@ impl LabHost {
         role: Role,
         wanted: &BTreeMap<String, bool>,
     ) -> Result<KeptFeatures, BuildError> {
-        let (name, _, ethtool) = self.device(role)?;
+        let (name, _, ethtool) = self.device(role);
         let step = || format!("setting features of `{name}`");
         let before = ethtool.features(name).step(step)?;
         for (feature, on) in wanted {
@@ -70,7 +70,7 @@ impl LabHost {
     /// # Errors
     /// Where the kernel refuses, or does not do as it was told.
     pub fn restore_features(&mut self, kept: &KeptFeatures) -> Result<(), BuildError> {
-        let (name, _, ethtool) = self.device(kept.role)?;
+        let (name, _, ethtool) = self.device(kept.role);
         ethtool
             .set_features(name, &kept.state)
             .step(|| format!("putting the features of `{name}` back"))?;
@@ -83,7 +83,7 @@ impl LabHost {
         last: &DeviceState,
         also: &BTreeMap<String, bool>,
     ) -> Result<DeviceState, BuildError> {
-        let (name, netlink, ethtool) = self.device(last.role)?;
+        let (name, netlink, ethtool) = self.device(last.role);
         let step = || format!("reading `{name}` back");
         let found = ethtool.features(name).step(step)?;
         let mtu = device::read(netlink, name).step(step)?.mtu;
@@ -97,17 +97,17 @@ impl LabHost {
         })
     }
 
-    fn device(&mut self, role: Role) -> Result<(&'static str, &mut Netlink, &Ethtool), BuildError> {
+    fn device(&mut self, role: Role) -> (&'static str, &mut Netlink, &Ethtool) {
         let name = match role {
             Role::Underlay => UNDERLAY_DEVICE,
             Role::Tunnel => TUNNEL,
             Role::GuestPort => GUEST_PORT,
             Role::Bridge => BRIDGE,
             Role::Guest => {
-                return Ok((GUEST_DEVICE, &mut self.guest_netlink, &self.guest_ethtool));
+                return (GUEST_DEVICE, &mut self.guest_netlink, &self.guest_ethtool);
             }
         };
-        Ok((name, &mut self.netlink, &self.ethtool))
+        (name, &mut self.netlink, &self.ethtool)
     }
 }
 

@@ -141,7 +141,7 @@ pub(crate) fn read(
             steering,
             &keys::STEERING_QUEUES,
             whole32,
-            |queues| queues.to_string(),
+            u32::to_string,
         ),
         rps: levels(reader, steering, &keys::STEERING_RPS, rps, Rps::to_string),
     }

@@ -160,7 +160,7 @@ fn is_switch(key: &Key) -> bool {
 fn values(key: &Key) -> Vec<Schema> {
     match key.kind {
         Kind::Word => vec![],
-        Kind::Text => vec![scalar(r"\S", None)],
+        Kind::Text | Kind::Command => vec![scalar(r"\S", None)],
         Kind::Name => vec![scalar(r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$", Some(NAME_MAX))],
         Kind::Congestion => vec![Schema {
             max_length: Some(CONGESTION_MAX),
@@ -211,7 +211,6 @@ fn values(key: &Key) -> Vec<Schema> {
             },
         ],
         Kind::Label => vec![label()],
-        Kind::Command => vec![scalar(r"\S", None)],
         Kind::Sysctls => vec![names(
             Schema::text("^[A-Za-z0-9_:@-]+([./][A-Za-z0-9_:@-]+)+$"),
             scalar(r"\S", None),

@@ -2,7 +2,6 @@
 //! cells. `cargo run --release -p wirecost-report --example many_cells [FACTORS...]`, each factor doubles
 //! the cells.
 
-#[allow(dead_code, reason = "the tests use all of it")]
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 

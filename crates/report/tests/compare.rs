@@ -6,12 +6,14 @@ use std::path::Path;
 
 use fixture::{levels, run};
 use serde_json::Value;
+use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Cores, GuestMtu};
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::Invalid;
+use wirecost_model::vary::{Place, Setting};
 use wirecost_report::compare::{
     Area, Compared, Comparison, Conclusion, FailOn, Strictness, Why, comparable, compare,
     comparison_junit,
@@ -236,14 +238,58 @@ fn another_line_is_not_compared_and_the_rates_are_named() {
     assert!(comparable(&before, &after.head.experiment).is_err());
 }
 
+fn setting() -> Setting {
+    Setting {
+        factor: "sack".into(),
+        label: "off".into(),
+        sysctl: [("net.ipv4.tcp_sack".into(), "0".into())].into(),
+        ethtool: [].into(),
+        command: None,
+        on: Place::Guests,
+    }
+}
+
+#[test]
+fn a_run_from_before_steering_and_settings_is_compared_with_the_cells_that_have_none() {
+    let (before, mut after) = (run(4, Cores::Split), later(4));
+    let experiment = &mut after.head.experiment;
+    for (key, level) in [
+        ("steering.queues", "1"),
+        ("steering.rps", "own"),
+        ("sack", "on"),
+    ] {
+        experiment.factors.push(Factor {
+            key: key.into(),
+            levels: vec![level.into()],
+        });
+        for cell in &mut experiment.cells {
+            cell.levels.insert(key.into(), level.into());
+        }
+    }
+    let comparison = compared(&before, &after, DEFAULT);
+    assert_eq!(comparison.cells.len(), 8);
+    assert!(comparison.not_comparable.is_empty() && comparison.only_after.is_empty());
+    // With two queues there is nothing to compare it with.
+    for cell in &mut after.head.experiment.cells {
+        cell.levels.insert("steering.queues".into(), "2".into());
+        cell.network.steering.queues = 2;
+    }
+    let comparison = compared(&before, &after, DEFAULT);
+    assert_eq!(
+        (comparison.cells.len(), comparison.only_after.len()),
+        (0, 8)
+    );
+}
+
 #[test]
 fn the_same_names_of_different_settings_are_not_compared() {
     let (before, mut after) = (run(4, Cores::Split), later(4));
     after.head.experiment.cells[0].loads[0].load.request = 65536;
     after.head.experiment.cells[1].guest_mtu = 1450;
+    after.head.experiment.cells[2].settings.push(setting());
     let comparison = compared(&before, &after, DEFAULT);
     let whys: Vec<Why> = comparison.not_comparable.iter().map(|c| c.why).collect();
-    assert_eq!(whys, [Why::BuiltDifferently; 2]);
+    assert_eq!(whys, [Why::BuiltDifferently; 3]);
     assert_eq!(comparison.cells.len(), 6);
 }
 

@@ -197,8 +197,8 @@ fn common<'a>(one: &[&'a str], other: &[&str]) -> Vec<&'a str> {
 impl<'a> Partners<'a> {
     fn of(experiment: &'a Experiment, factor: &'a Factor) -> Self {
         let key = factor.key.as_str();
-        let (mut firsts, mut kinds): (BTreeSet<Vec<&str>>, BTreeMap<Vec<&str>, Vec<Partner<'_>>>) =
-            Default::default();
+        let mut firsts: BTreeSet<Vec<&str>> = BTreeSet::new();
+        let mut kinds: BTreeMap<Vec<&str>, Vec<Partner<'_>>> = BTreeMap::new();
         for cell in &experiment.cells {
             let Some(level) = cell.levels.get(key) else {
                 continue;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
-use wirecost_model::vary::{Setting, role_key};
+use wirecost_model::vary::{Place, Setting, role_key};
 
 use crate::screen::wrap;
 
@@ -55,9 +55,9 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
         for (name, value) in &setting.sysctl {
             let _ = write!(
                 text,
-                "\n    sysctl {name} = {}, in {}",
+                "\n    sysctl {name} = {}, {}",
                 visible(value),
-                setting.on
+                place(setting)
             );
         }
         for (role, features) in &setting.ethtool {
@@ -73,8 +73,8 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
             };
             let _ = write!(
                 text,
-                "\n    commands, `sh -c` as the user who runs wirecost, {times} a sample: in {}",
-                setting.on
+                "\n    commands, `sh -c` as the user who runs wirecost, {times} a sample: {}",
+                place(setting)
             );
             for (when, command) in [("before", &command.before), ("after", &command.after)] {
                 for (number, line) in command.lines().enumerate() {
@@ -85,6 +85,13 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
         }
     }
     Some(text)
+}
+
+fn place(setting: &Setting) -> String {
+    match setting.on {
+        Place::Machine => format!("on {}", Place::Machine),
+        place => format!("in {place}"),
+    }
 }
 
 /// Signs that steer a terminal, or the direction of writing, could hide what a command does.
@@ -108,7 +115,7 @@ pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
     let commands = lines.iter().filter(|line| line.setting.command.is_some());
     let machine = lines
         .iter()
-        .filter(|line| line.setting.on == wirecost_model::vary::Place::Machine);
+        .filter(|line| line.setting.on == Place::Machine);
     let (commands, machine) = (commands.count(), machine.count());
     let levels = |n: usize| {
         if n == 1 {
@@ -152,7 +159,18 @@ mod tests {
              - ethtool: { underlay: { rx-gro: off } }\n",
         );
         let text = text(&lines(&experiment), 100).expect("settings");
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r"
+        Put in force before each sample of a cell that has the level, undone after it:
+          poll: busy (6 cells)
+            sysctl net.core.busy_poll = 50, on this machine, outside of the lab
+          tc: echo one... (4 cells)
+            commands, `sh -c` as the user who runs wirecost, 2 times a sample: in the namespaces of both hosts
+              before  echo one
+                      echo two
+              after   echo three
+          tc: underlay rx-gro=off (4 cells)
+            ethtool underlay rx-gro off
+        ");
         assert_eq!(
             notice(&experiment).as_deref(),
             Some(

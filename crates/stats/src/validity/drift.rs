@@ -42,7 +42,7 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     }
     let (
         Score {
-            score,
+            difference: score,
             tied_x,
             tied_y,
         },
@@ -102,7 +102,7 @@ fn each_pair(points: &[(f64, f64)]) -> (Score, Vec<f64>) {
     }
     slopes.sort_unstable_by(f64::total_cmp);
     let score = Score {
-        score,
+        difference: score,
         tied_x,
         tied_y,
     };

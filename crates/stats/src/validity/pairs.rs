@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Score {
     /// Pairs that rise less pairs that fall.
-    pub(super) score: i64,
+    pub(super) difference: i64,
     /// Pairs with the same x.
     pub(super) tied_x: i64,
     /// Pairs with the same y.
@@ -28,7 +28,7 @@ pub(super) fn score(points: &[(f64, f64)]) -> Score {
     let tied_y = tied(&ys, |a, b| same(*a, *b));
     let pairs = (n * n.saturating_sub(1) / 2) as i64;
     Score {
-        score: pairs - tied_x - tied_y + tied_both - 2 * falling,
+        difference: pairs - tied_x - tied_y + tied_both - 2 * falling,
         tied_x,
         tied_y,
     }
