@@ -41,10 +41,10 @@ fn run(factors: usize) -> Run {
             (sample.round, sample.cell, sample.position) = (round, cell.index, cell.index);
             // Something that differs from sample to sample and is the same every time.
             let noise = f64::from((round * 7919 + cell.index * 104_729) % 1000) * 1e-5;
-            for stream in sample
+            if let Some(stream) = sample
                 .loads
-                .iter_mut()
-                .filter_map(|load| load.stream.as_mut())
+                .first_mut()
+                .and_then(|load| load.stream.as_mut())
             {
                 stream.bytes = (stream.bytes as f64 * (1.0 + noise)) as u64;
             }
