@@ -10,14 +10,14 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 TUPLE := $(or $(shell rustc --print host-tuple 2>/dev/null),$(shell uname -m)-unknown-linux-gnu)
 BINARY = $(TARGET)/$(TUPLE)/release/wirecost
 SOURCES = Cargo.toml Cargo.lock .cargo/config.toml $(wildcard plans/*) \
-	$(shell find crates -path '*/src/*' -type f -o -name Cargo.toml -o -name build.rs)
+	$(shell find crates -path '*/src/*' -type f -o -path '*/bpf/*' -type f -o -name Cargo.toml -o -name build.rs)
 
 SHARE = $(DESTDIR)$(PREFIX)/share
 BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test build bench bench-start bench-verdicts soak-stats deny install uninstall deb \
+.PHONY: run test build bench bench-start bench-verdicts soak-stats fuzz-wire deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -89,14 +89,18 @@ deb: $(BINARY)
 soak-stats: install-missing
 	$(CARGO) run --release --locked --package wirecost-stats --example soak
 
+## Ten million inputs through the parsers of frames, from a fixed seed; a minute.
+fuzz-wire: install-missing
+	$(CARGO) run --release --locked --package wirecost-wire --example fuzz
+
 install-missing:
 	@command -v '$(CARGO)' >/dev/null || \
 		{ echo "wirecost: there is no cargo: install Rust 1.95 or later with rustup, then try again" >&2; exit 1; }
-	@scripts/install-missing cc:build-essential
+	@scripts/install-missing cc:build-essential clang:clang
 
 install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
-		nft:nftables tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian
+		nft:nftables tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \

@@ -17,6 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("meter", &["model"]),
     ("netbuild", &["model", "sys", "wire"]),
     ("traffic", &["model", "sys"]),
+    // Headers come from `wire`: what is written here and what a capture is read with are one and the same.
+    ("vtep", &["sys", "wire"]),
     (
         "agent",
         &[

@@ -85,6 +85,62 @@ mod tests {
         assert_eq!(read::<u32>(&mut stream).expect("end"), None);
     }
 
+    /// Zeros and absences too: nothing that travels may leave a field out.
+    #[test]
+    fn a_measurement_comes_back_as_it_was_whatever_is_zero_in_it() {
+        use wirecost_model::end_window::{Counts, End, EndWindow, FlowWindow, ThreadWindow};
+        use wirecost_model::latency::Latency;
+        use wirecost_model::load::{Load, Workload};
+        use wirecost_model::sample::Interval;
+
+        use crate::protocol::{LoadEnd, MeasuredEnd, Place, Request};
+
+        let part = |messages| Interval {
+            end_s: 0.1,
+            bytes: 7,
+            messages,
+        };
+        let thread = |idle_looks| ThreadWindow {
+            busy: 0.5,
+            runnable: 0.0,
+            idle_looks,
+        };
+        let end = MeasuredEnd {
+            name: "ping".to_owned(),
+            place: Place::Guest(0),
+            end: End::Client,
+            window: EndWindow {
+                seconds: 1.0,
+                flows: vec![FlowWindow {
+                    counts: Counts::default(),
+                    lost: -3,
+                    tcp: None,
+                }],
+                latency: Latency::from_buckets([(3, 4)]),
+                threads: vec![thread(None), thread(Some(0.5))],
+                generator_bound: false,
+                strays: 0,
+                intervals: vec![part(0), part(9)],
+            },
+        };
+        let mut bytes = Vec::new();
+        write(&mut bytes, &end).expect("to memory");
+        assert_eq!(read(&mut bytes.as_slice()).expect("frame"), Some(end));
+
+        let ends = Workload::ALL.map(|workload| LoadEnd {
+            name: workload.name().to_owned(),
+            place: Place::Host,
+            address: ([192, 0, 2, 1], 7).into(),
+            load: Load::new(workload),
+            secret: [9; 16],
+            source: None,
+        });
+        let request = Request::OpenClients(ends.into());
+        let mut bytes = Vec::new();
+        write(&mut bytes, &request).expect("to memory");
+        assert_eq!(read(&mut bytes.as_slice()).expect("frame"), Some(request));
+    }
+
     #[test]
     fn what_has_arrived_in_pieces_is_taken_when_it_is_whole() {
         let whole = [

@@ -101,7 +101,9 @@ pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
     let mut contrasts = Vec::new();
     for factor in experiment.compared() {
         for (from, to) in pairs(experiment, factor) {
-            let shared = |figures: &&Figures| figures.is_of(from) && figures.is_of(to);
+            let shared = |figures: &&Figures| {
+                figures.is_of(from) && figures.is_of(to) && figures.is_whole(from, to)
+            };
             contrasts.extend(figures.iter().filter(shared).map(|figures| {
                 Contrast {
                     factor: factor.key.clone(),
@@ -249,18 +251,34 @@ impl<'a> Partners<'a> {
 pub(crate) struct Figures {
     figure: Figure,
     rounds: BTreeMap<u32, BTreeMap<u32, f64>>,
+    /// Cells with a valid sample that has too few transactions for this percentile.
+    sparse: BTreeSet<u32>,
 }
 
 impl Figures {
     pub(crate) fn of(figure: Figure, samples: &[Sample]) -> Self {
         let mut rounds: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
+        let mut sparse = BTreeSet::new();
         for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
+            if figure.metric == Metric::LatencyP999 && figure.value(sample).is_none() {
+                sparse.insert(sample.cell);
+            }
             if let Some(value) = figure.value(sample).filter(|&value| has_log(value)) {
                 let round = rounds.entry(sample.round).or_default();
                 round.insert(sample.cell, value.ln());
             }
         }
-        Self { figure, rounds }
+        Self {
+            figure,
+            rounds,
+            sparse,
+        }
+    }
+
+    /// Whether every sample of both cells has the figure. A tail that only the rounds with most transactions have
+    /// would be compared over these, and they are not like the others.
+    fn is_whole(&self, from: &Cell, to: &Cell) -> bool {
+        !self.sparse.contains(&from.index) && !self.sparse.contains(&to.index)
     }
 
     /// Whether a cell can have the figure: it runs the load, and runs it alone where the figure is what the load

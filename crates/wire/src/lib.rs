@@ -3,7 +3,9 @@
 //! Pure: no sockets, no files, no clock.
 
 pub mod frame;
+pub mod geneve;
 pub mod line;
 pub mod overhead;
 pub mod size_table;
+pub mod vlan;
 pub mod vxlan;

@@ -246,6 +246,7 @@ mod tests {
         load.think_time = Duration::from_secs(1);
     };
 
+    #[expect(clippy::too_many_lines, reason = "a table of every rule")]
     #[test]
     fn every_fault_names_its_option_and_why() {
         use Workload::{TcpBidirectional, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};

@@ -92,11 +92,11 @@ fn shared(before: &Experiment, after: &Experiment) -> Vec<Measured> {
 /// Those that a cell has: of its loads, and CPU only of one that runs alone.
 fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
     let cell = pair.after;
-    let has = |figure: &&Measured| {
+    let kept = |figure: &&Measured| {
         let shares = cell.loads.len() > 1 && figure.metric.is_cpu();
         !shares && cell.load(&figure.load).is_some()
     };
-    shared.iter().filter(has).collect()
+    shared.iter().filter(kept).collect()
 }
 
 fn fails(verdict: Verdict, fail_on: FailOn) -> bool {

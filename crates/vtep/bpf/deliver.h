@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT OR GPL-2.0-only */
+/* From the underlay to guests. */
+#ifndef VTEP_DELIVER_H
+#define VTEP_DELIVER_H
+
+#include "inner.h"
+
+/* TCP goes out through the guest's device, where GRO joins its segments (veth does, with GRO on the guest's end and
+ * no TCP segmentation on this one); what GRO does not join is spared the way through a queue. */
+INLINE int deliver(__u32 ifindex, __u32 peer, const struct inner *inner)
+{
+	count(DECAPSULATED);
+	if (peer && inner->l3_bytes && inner->protocol != PROTO_TCP)
+		return bpf_redirect_peer(ifindex, 0);
+	return bpf_redirect(ifindex, 0);
+}
+
+/* A frame that is as the guest shall see it. */
+INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key, const struct inner *inner)
+{
+	struct station *station = NULL;
+	struct flood *flood;
+
+	if (!(key->mac[0] & 1))
+		station = bpf_map_lookup_elem(&stations, key);
+	if (LIKELY(station && !station->remote))
+		return deliver(station->ifindex, station->peer, inner);
+	flood = bpf_map_lookup_elem(&floods, &key->vni);
+	if (!flood)
+		return drop(UNKNOWN_VNI);
+	/* What is for a station at another VTEP was not for us to carry on: no frame goes back to the underlay. */
+	if (station || !flood->ports)
+		return drop(NO_DESTINATION);
+	for (__u32 i = 1; i < MAX_PORTS && i < flood->ports; i++) {
+		bpf_clone_redirect(skb, flood->ifindex[i], 0);
+		count(FLOODED);
+	}
+	count(DECAPSULATED);
+	return bpf_redirect(flood->ifindex[0], 0);
+}
+
+/* Without a tunnel, or by its tag, the underlay's frames are the guests'. What is for no guest stays the host's. */
+INLINE int receive_plain(struct __sk_buff *skb)
+{
+	struct station_key key = {};
+	struct inner inner = {};
+	struct station *station;
+	struct flood *flood;
+
+	if (bpf_skb_load_bytes(skb, 0, key.mac, 6))
+		return NEXT;
+	if (format == FORMAT_VLAN) {
+		if (!skb->vlan_present || (skb->vlan_tci & 0xfff) != vlan)
+			return NEXT;
+		if (bpf_skb_vlan_pop(skb))
+			return drop(KERNEL_REFUSED);
+		return deliver_frame(skb, &key, &inner);
+	}
+	if (skb->vlan_present)
+		return NEXT;
+	if (!(key.mac[0] & 1)) {
+		station = bpf_map_lookup_elem(&stations, &key);
+		if (!station || station->remote)
+			return NEXT;
+		return deliver(station->ifindex, 0, &inner);
+	}
+	flood = bpf_map_lookup_elem(&floods, &key.vni);
+	if (!flood)
+		return NEXT;
+	for (__u32 i = 0; i < MAX_PORTS && i < flood->ports; i++) {
+		bpf_clone_redirect(skb, flood->ifindex[i], 0);
+		count(FLOODED);
+	}
+	return NEXT;
+}
+
+#endif

@@ -1,0 +1,49 @@
+//! Compiles bpf/vtep.bpf.c with clang; its warnings are errors here as everywhere.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, exit};
+
+fn main() {
+    let sources = Path::new("bpf");
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+
+    let mut compile = Command::new(&clang);
+    compile
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3"])
+        .args(["-Wall", "-Wextra", "-Werror"])
+        // No path of this machine in the program.
+        .arg("-fdebug-compilation-dir=.")
+        // Debian keeps asm/types.h in a directory of the host's own architecture.
+        .arg(format!("-I/usr/include/{arch}-linux-gnu"))
+        .arg("-c")
+        .arg(sources.join("vtep.bpf.c"))
+        .arg("-o")
+        .arg(out.join("vtep.bpf.o"));
+    match compile.output() {
+        Ok(done) if done.status.success() => {}
+        Ok(done) => {
+            let said = String::from_utf8_lossy(&done.stderr);
+            if said.contains("'linux/") || said.contains("'asm/") {
+                fail("the kernel's headers are missing: apt-get install linux-libc-dev");
+            }
+            for line in said.lines() {
+                println!("cargo::warning={line}");
+            }
+            fail(&format!(
+                "{clang} cannot compile the eBPF programs (13 or later is needed, with the bpf target)"
+            ));
+        }
+        Err(error) => fail(&format!(
+            "{clang}: {error}: the eBPF programs are compiled with it: apt-get install clang, or name one in CLANG"
+        )),
+    }
+}
+
+fn fail(why: &str) -> ! {
+    println!("cargo::error={why}");
+    exit(1);
+}

@@ -1,0 +1,250 @@
+//! What a tunnel endpoint is told once, before its programs are loaded.
+
+use std::net::IpAddr;
+
+use wirecost_wire::geneve::{self, Options};
+use wirecost_wire::{vlan, vxlan};
+
+use crate::error::Error;
+
+const ETHERNET_BYTES: u32 = 14;
+const UDP_BYTES: u32 = 8;
+
+/// One tunnel endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The device that encapsulated frames leave and arrive by, in the calling thread's namespace.
+    pub underlay: String,
+    /// What is put around a guest's frame.
+    pub format: Format,
+    /// A VLAN tag that every frame carries inside the tunnel, put on and taken off here: 1 to 4094. Without
+    /// it a guest's own tag is carried.
+    pub inner_vlan: Option<u16>,
+    /// Largest IP packet that the underlay's path takes, in bytes, where that is less than the device and the
+    /// route say.
+    pub mtu: Option<u32>,
+    /// How the programs are attached.
+    pub hook: Hook,
+}
+
+/// What is put around a guest's frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Format {
+    /// Nothing: guests are on the underlay itself, by the same code.
+    Plain,
+    /// An IEEE 802.1Q tag.
+    Vlan {
+        /// 1 to 4094.
+        id: u16,
+    },
+    /// RFC 7348.
+    Vxlan(Tunnel),
+    /// RFC 8926, with options in every packet. Types among them are known on receipt too.
+    Geneve(Tunnel, Options),
+}
+
+/// The UDP tunnel below VXLAN or Geneve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tunnel {
+    /// Outer source address, one of the underlay's; remotes are of its family.
+    pub local: IpAddr,
+    /// Outer UDP destination port, here and at remotes.
+    pub port: u16,
+    /// Whether outer UDP checksums are sent. Those that arrive are checked either way; 0 means that there is
+    /// none (RFC 6935 and 6936 for IPv6).
+    pub udp_checksum: bool,
+    /// Outer source ports, both ends included, chosen by a hash over the inner flow.
+    pub source_ports: (u16, u16),
+    /// Outer TTL or hop limit.
+    pub hop_limit: u8,
+}
+
+/// Where programs are attached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hook {
+    /// tcx where the kernel has it, else clsact.
+    #[default]
+    Best,
+    /// tcx (Linux 6.6).
+    Tcx,
+    /// A clsact queueing discipline: the device's programs survive a killed process until the device goes.
+    Clsact,
+}
+
+impl Tunnel {
+    /// VXLAN on IANA's port, no checksum, the dynamic ports (RFC 6335) as sources.
+    pub const fn vxlan(local: IpAddr) -> Self {
+        Self::on_port(local, 4789)
+    }
+
+    /// Geneve on IANA's port, otherwise as [`Tunnel::vxlan`].
+    pub const fn geneve(local: IpAddr) -> Self {
+        Self::on_port(local, geneve::PORT)
+    }
+
+    const fn on_port(local: IpAddr, port: u16) -> Self {
+        Self {
+            local,
+            port,
+            udp_checksum: false,
+            source_ports: (49152, 65535),
+            hop_limit: 64,
+        }
+    }
+}
+
+impl Format {
+    /// The UDP tunnel, where there is one.
+    pub const fn tunnel(&self) -> Option<&Tunnel> {
+        match self {
+            Self::Plain | Self::Vlan { .. } => None,
+            Self::Vxlan(tunnel) | Self::Geneve(tunnel, _) => Some(tunnel),
+        }
+    }
+
+    /// Bytes in front of the guest's frame, outer Ethernet header included; a VLAN tag lies within the frame.
+    pub(crate) fn header_bytes(&self) -> u32 {
+        let tunnel = match self {
+            Self::Plain | Self::Vlan { .. } => return 0,
+            Self::Vxlan(_) => vxlan::HEADER_BYTES,
+            Self::Geneve(_, options) => geneve::HEADER_BYTES + options.bytes().len(),
+        };
+        let ip = self
+            .tunnel()
+            .map_or(0, |t| if t.local.is_ipv4() { 20 } else { 40 });
+        ETHERNET_BYTES + ip + UDP_BYTES + tunnel as u32
+    }
+}
+
+impl Config {
+    /// A tunnel endpoint with nothing but a device and a format.
+    pub fn new(underlay: &str, format: Format) -> Self {
+        Self {
+            underlay: underlay.to_owned(),
+            format,
+            inner_vlan: None,
+            mtu: None,
+            hook: Hook::Best,
+        }
+    }
+
+    /// Bytes of an underlay's IP packet that its guests cannot use for theirs.
+    pub fn overhead(&self) -> u32 {
+        let tag = if self.inner_vlan.is_some() {
+            vlan::TAG_BYTES as u32
+        } else {
+            0
+        };
+        // The outer Ethernet header is not the underlay's IP packet, the inner one is.
+        self.format.header_bytes() + tag
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        let wrong = |what: String| Err(Error::Config(what));
+        if let Format::Vlan { id } = self.format
+            && !(1..=vlan::LARGEST_ID).contains(&id)
+        {
+            return wrong(format!("VLAN {id}: must be 1 to {}", vlan::LARGEST_ID));
+        }
+        if let Some(id) = self.inner_vlan {
+            if !(1..=vlan::LARGEST_ID).contains(&id) {
+                return wrong(format!(
+                    "inner VLAN {id}: must be 1 to {}",
+                    vlan::LARGEST_ID
+                ));
+            }
+            if self.format.tunnel().is_none() {
+                return wrong(format!(
+                    "inner VLAN {id}: only VXLAN and Geneve have an inside"
+                ));
+            }
+        }
+        if let Some(tunnel) = self.format.tunnel() {
+            let (first, last) = tunnel.source_ports;
+            if first == 0 || first > last {
+                return wrong(format!(
+                    "source ports {first} to {last}: the first must be above 0 and not above the last"
+                ));
+            }
+            if tunnel.port == 0 {
+                return wrong("destination port 0: must be above 0".to_owned());
+            }
+            if tunnel.local.is_unspecified() || tunnel.local.is_multicast() {
+                return wrong(format!(
+                    "{} is no source address for a tunnel",
+                    tunnel.local
+                ));
+            }
+            if tunnel.hop_limit == 0 {
+                return wrong("hop limit 0: no packet would get anywhere".to_owned());
+            }
+        }
+        if let Some(mtu) = self.mtu
+            && mtu <= self.overhead() + 68
+        {
+            return wrong(format!(
+                "MTU {mtu}: {} bytes of headers leave less than the 68 that IPv4 needs",
+                self.overhead()
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tunnel() -> Tunnel {
+        Tunnel::vxlan(IpAddr::from([192, 0, 2, 1]))
+    }
+
+    #[test]
+    fn overheads_are_those_of_docs_overhead() {
+        let six = Tunnel::geneve("2001:db8::1".parse().expect("address"));
+        let of = |format| Config::new("u", format).overhead();
+        assert_eq!(of(Format::Plain), 0);
+        assert_eq!(of(Format::Vlan { id: 7 }), 0);
+        assert_eq!(of(Format::Vxlan(tunnel())), 50);
+        assert_eq!(of(Format::Geneve(tunnel(), Options::ovn(1, 2))), 58);
+        assert_eq!(of(Format::Geneve(six.clone(), Options::none())), 70);
+        let tagged = Config {
+            inner_vlan: Some(9),
+            ..Config::new("u", Format::Vxlan(six))
+        };
+        assert_eq!(tagged.overhead(), 74);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_in_words() {
+        let said = |config: Config| config.validate().expect_err("wrong").to_string();
+        assert_eq!(
+            said(Config::new("u", Format::Vlan { id: 4095 })),
+            "VLAN 4095: must be 1 to 4094"
+        );
+        let ports = Tunnel {
+            source_ports: (9, 8),
+            ..tunnel()
+        };
+        assert_eq!(
+            said(Config::new("u", Format::Vxlan(ports))),
+            "source ports 9 to 8: the first must be above 0 and not above the last"
+        );
+        let plain = Config {
+            inner_vlan: Some(1),
+            ..Config::new("u", Format::Plain)
+        };
+        assert_eq!(
+            said(plain),
+            "inner VLAN 1: only VXLAN and Geneve have an inside"
+        );
+        let small = Config {
+            mtu: Some(118),
+            ..Config::new("u", Format::Vxlan(tunnel()))
+        };
+        assert_eq!(
+            said(small),
+            "MTU 118: 50 bytes of headers leave less than the 68 that IPv4 needs"
+        );
+    }
+}

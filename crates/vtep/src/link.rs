@@ -1,0 +1,271 @@
+//! The little that has to be asked of rtnetlink(7): devices, a veth pair of our own, the next hop's neighbour.
+
+use std::io;
+use std::net::IpAddr;
+use std::thread::sleep;
+use std::time::Duration;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// A device as the kernel describes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Device {
+    pub(crate) index: u32,
+    pub(crate) mtu: u32,
+    pub(crate) mac: [u8; 6],
+    /// A veth whose other end is in another namespace: `bpf_redirect_peer` reaches it.
+    pub(crate) peers_elsewhere: bool,
+}
+
+/// Where packets for a remote go first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NextHop {
+    pub(crate) mac: Option<[u8; 6]>,
+    pub(crate) mtu: Option<u32>,
+}
+
+/// How often and in what steps a neighbour's answer is waited for. One that is there answers in microseconds, but
+/// an IPv6 interface that has just come up takes a second or two until it does.
+const ASKS: usize = 300;
+const BETWEEN_ASKS: Duration = Duration::from_millis(10);
+
+/// A connection to the namespace it was opened in.
+pub(crate) struct Links {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Links {
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self {
+            socket,
+            sequence: 0,
+        })
+    }
+
+    pub(crate) fn device(&mut self, name: &str) -> io::Result<Device> {
+        let answer = self.request(RouteNetlinkMessage::GetLink(named(name)), 0)?;
+        let Some(RouteNetlinkMessage::NewLink(link)) = answer else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let mut device = Device {
+            index: link.header.index,
+            mtu: 0,
+            mac: [0; 6],
+            peers_elsewhere: false,
+        };
+        let (mut veth, mut elsewhere) = (false, false);
+        for attribute in &link.attributes {
+            match attribute {
+                LinkAttribute::Mtu(mtu) => device.mtu = *mtu,
+                LinkAttribute::Address(mac) => {
+                    device.mac = mac.as_slice().try_into().unwrap_or_default();
+                }
+                LinkAttribute::LinkNetNsId(_) => elsewhere = true,
+                LinkAttribute::LinkInfo(info) => {
+                    veth = info.contains(&LinkInfo::Kind(InfoKind::Veth));
+                }
+                _ => {}
+            }
+        }
+        device.peers_elsewhere = veth && elsewhere;
+        Ok(device)
+    }
+
+    /// Makes a veth pair of this MTU, both ends here.
+    pub(crate) fn create_pair(&mut self, names: [&str; 2], mtu: u32) -> io::Result<()> {
+        let [mut own, peer] = names.map(|name| {
+            let mut link = named(name);
+            link.attributes.push(LinkAttribute::Mtu(mtu));
+            link
+        });
+        own.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]));
+        let create = NLM_F_CREATE | NLM_F_EXCL;
+        self.request(RouteNetlinkMessage::NewLink(own), create)?;
+        Ok(())
+    }
+
+    pub(crate) fn bring_up(&mut self, name: &str) -> io::Result<()> {
+        let mut link = named(name);
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(link), 0)?;
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.request(RouteNetlinkMessage::DelLink(named(name)), 0)?;
+        Ok(())
+    }
+
+    /// The next hop's MAC address on the way to `address` by `device`, and that route's own MTU; the first is
+    /// `None` where nobody has answered for it yet. The kernel is made to ask.
+    ///
+    /// # Errors
+    /// `ENETUNREACH`, `EHOSTUNREACH` where no route goes there.
+    pub(crate) fn next_hop(&mut self, address: IpAddr, device: u32) -> io::Result<NextHop> {
+        let route = self.route(address, device)?;
+        let gateway = route
+            .attributes
+            .iter()
+            .find_map(|attribute| match attribute {
+                RouteAttribute::Gateway(RouteAddress::Inet(v4)) => Some(IpAddr::V4(*v4)),
+                RouteAttribute::Gateway(RouteAddress::Inet6(v6)) => Some(IpAddr::V6(*v6)),
+                _ => None,
+            });
+        let mtu = route
+            .attributes
+            .iter()
+            .find_map(|attribute| match attribute {
+                RouteAttribute::Metrics(metrics) => {
+                    metrics.iter().find_map(|metric| match metric {
+                        RouteMetric::Mtu(mtu) => Some(*mtu),
+                        _ => None,
+                    })
+                }
+                _ => None,
+            });
+        let hop = gateway.unwrap_or(address);
+        for _ in 0..ASKS {
+            if let Some(mac) = self.neighbour(hop, device)? {
+                return Ok(NextHop {
+                    mac: Some(mac),
+                    mtu,
+                });
+            }
+            // As if a packet had to go there (net/core/neighbour.c, NTF_USE).
+            let mut use_it = neighbour(hop, device);
+            use_it.header.flags = NeighbourFlags::Use;
+            self.request(RouteNetlinkMessage::NewNeighbour(use_it), NLM_F_CREATE)?;
+            sleep(BETWEEN_ASKS);
+        }
+        Ok(NextHop { mac: None, mtu })
+    }
+
+    fn neighbour(&mut self, hop: IpAddr, device: u32) -> io::Result<Option<[u8; 6]>> {
+        let ask = RouteNetlinkMessage::GetNeighbour(neighbour(hop, device));
+        let answer = match self.request(ask, 0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let Some(RouteNetlinkMessage::NewNeighbour(found)) = answer else {
+            return Ok(None);
+        };
+        // NUD_VALID of include/net/neighbour.h.
+        let valid = [
+            NeighbourState::Permanent,
+            NeighbourState::Noarp,
+            NeighbourState::Reachable,
+            NeighbourState::Probe,
+            NeighbourState::Stale,
+            NeighbourState::Delay,
+        ];
+        if !valid.contains(&found.header.state) {
+            return Ok(None);
+        }
+        Ok(found
+            .attributes
+            .iter()
+            .find_map(|attribute| match attribute {
+                NeighbourAttribute::LinkLayerAddress(mac) => mac.as_slice().try_into().ok(),
+                _ => None,
+            }))
+    }
+
+    fn route(&mut self, address: IpAddr, device: u32) -> io::Result<RouteMessage> {
+        let mut message = RouteMessage::default();
+        let (family, bits, destination) = match address {
+            IpAddr::V4(v4) => (AddressFamily::Inet, 32, RouteAddress::Inet(v4)),
+            IpAddr::V6(v6) => (AddressFamily::Inet6, 128, RouteAddress::Inet6(v6)),
+        };
+        message.header.address_family = family;
+        message.header.destination_prefix_length = bits;
+        message.attributes = vec![
+            RouteAttribute::Destination(destination),
+            RouteAttribute::Oif(device),
+        ];
+        match self.request(RouteNetlinkMessage::GetRoute(message), 0)? {
+            Some(RouteNetlinkMessage::NewRoute(route)) => Ok(route),
+            _ => Err(io::ErrorKind::NetworkUnreachable.into()),
+        }
+    }
+
+    /// Sends one request and reads until the kernel has acknowledged or refused it.
+    fn request(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> io::Result<Option<RouteNetlinkMessage>> {
+        self.sequence += 1;
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+
+        let mut found = None;
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            let mut rest = datagram.as_slice();
+            while rest.len() >= 16 {
+                let answer =
+                    NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(|error| {
+                        io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+                    })?;
+                let length = (answer.header.length as usize).next_multiple_of(4);
+                if answer.header.sequence_number == self.sequence {
+                    match answer.payload {
+                        NetlinkPayload::Error(error) if error.code.is_some() => {
+                            return Err(error.to_io());
+                        }
+                        NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(found),
+                        NetlinkPayload::InnerMessage(inner) => found = Some(inner),
+                        _ => {}
+                    }
+                }
+                rest = rest.get(length.max(16)..).unwrap_or_default();
+            }
+        }
+    }
+}
+
+fn named(name: &str) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message
+        .attributes
+        .push(LinkAttribute::IfName(name.to_owned()));
+    message
+}
+
+fn neighbour(hop: IpAddr, device: u32) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.ifindex = device;
+    let (family, destination) = match hop {
+        IpAddr::V4(v4) => (AddressFamily::Inet, NeighbourAddress::Inet(v4)),
+        IpAddr::V6(v6) => (AddressFamily::Inet6, NeighbourAddress::Inet6(v6)),
+    };
+    message.header.family = family;
+    message.attributes = vec![NeighbourAttribute::Destination(destination)];
+    message
+}

@@ -1,0 +1,220 @@
+//! The object that clang made, its constants set, through the verifier, onto hooks.
+
+use std::io;
+
+use aya::maps::{Array, HashMap, MapData, PerCpuArray};
+use aya::programs::links::Link;
+use aya::programs::tc::{
+    NlOptions, SchedClassifier, SchedClassifierLink, TcAttachOptions, TcError,
+};
+use aya::programs::{LinkOrder, ProgramError, TcAttachType, tc};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+
+use crate::config::{Config, Format, Hook};
+use crate::error::Error;
+use crate::layout::{self, KNOWN_OPTIONS};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/vtep.bpf.o"));
+
+/// The kernel's word for an attach type that it does not know.
+const EINVAL: i32 = 22;
+
+/// The program for what guests send.
+pub(crate) const ENCAPSULATE: &str = "encapsulate";
+/// The program for what the underlay brings.
+pub(crate) const DECAPSULATE: &str = "decapsulate";
+
+/// A program on a hook; dropping it takes it off.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    link: SchedClassifierLink,
+}
+
+/// Sets the programs' constants and loads both.
+pub(crate) fn load(config: &Config, underlay: u32, segmenter: (u32, u32)) -> Result<Ebpf, Error> {
+    let tunnel = config.format.tunnel();
+    let (format, vlan): (u32, u32) = match config.format {
+        Format::Plain => (0, 0),
+        Format::Vlan { id } => (1, id.into()),
+        Format::Vxlan(_) => (2, 0),
+        Format::Geneve(..) => (3, 0),
+    };
+    let family: u32 = tunnel.map_or(0, |t| if t.local.is_ipv4() { 2 } else { 10 });
+    let ports = tunnel.map_or((0, 0), |t| t.source_ports);
+    let (port_min, port_max) = (u32::from(ports.0), u32::from(ports.1));
+    let udp_port = tunnel.map_or(0, |t| u32::from(t.port));
+    let checksum = u32::from(tunnel.is_some_and(|t| t.udp_checksum));
+    let local = tunnel.map_or([0; 16], |t| layout::address(t.local));
+    let inner_tag = config.inner_vlan.map_or(0, |id| u32::from(id) + 1);
+    let header_len = config.format.header_bytes();
+    let mut known = [0u32; KNOWN_OPTIONS];
+    let mut known_options = 0u32;
+    if let Format::Geneve(_, options) = &config.format {
+        for (place, option) in known.iter_mut().zip(options.iter()) {
+            *place = u32::from(option.class) << 8 | u32::from(option.kind);
+            known_options += 1;
+        }
+    }
+
+    let mut loader = EbpfLoader::new();
+    let constants = [
+        ("format", &format),
+        ("family", &family),
+        ("underlay", &underlay),
+        ("segmenter", &segmenter.0),
+        ("segmented", &segmenter.1),
+        ("header_len", &header_len),
+        ("port_min", &port_min),
+        ("port_max", &port_max),
+        ("udp_port", &udp_port),
+        ("checksum", &checksum),
+        ("vlan", &vlan),
+        ("inner_tag", &inner_tag),
+        ("known_options", &known_options),
+    ];
+    for (name, value) in constants {
+        loader.override_global(name, value, true);
+    }
+    loader.override_global("known_option", &known, true);
+    loader.override_global("local_address", &local, true);
+    let mut object = loader.load(OBJECT).map_err(cannot_load)?;
+    for program in [ENCAPSULATE, DECAPSULATE] {
+        classifier(&mut object, program)
+            .load()
+            .map_err(|error| refused(program, error))?;
+    }
+    Ok(object)
+}
+
+/// One of the two programs; both are in the object.
+pub(crate) fn classifier<'a>(
+    object: &'a mut Ebpf,
+    program: &'static str,
+) -> &'a mut SchedClassifier {
+    object
+        .program_mut(program)
+        .and_then(|program| program.try_into().ok())
+        .expect("a classifier in our own object")
+}
+
+/// Attaches to a device's ingress.
+pub(crate) fn attach(
+    object: &mut Ebpf,
+    program: &'static str,
+    device: &str,
+    hook: Hook,
+) -> Result<Attached, Error> {
+    let classifier = classifier(object, program);
+    let failed = |source| Error::Attach {
+        program,
+        device: device.to_owned(),
+        source: Box::new(source),
+    };
+    let tcx = |classifier: &mut SchedClassifier| {
+        let order = TcAttachOptions::TcxOrder(LinkOrder::default());
+        classifier.attach_with_options(device, TcAttachType::Ingress, order)
+    };
+    let clsact = |classifier: &mut SchedClassifier| {
+        match tc::qdisc_add_clsact(device) {
+            Err(error) if !is_there(&error) => return Err(error.into()),
+            _ => {}
+        }
+        let options = TcAttachOptions::Netlink(NlOptions::default());
+        classifier.attach_with_options(device, TcAttachType::Ingress, options)
+    };
+    let id = match hook {
+        Hook::Tcx => tcx(classifier),
+        Hook::Clsact => clsact(classifier),
+        // A kernel without tcx knows no such attach type.
+        Hook::Best => match tcx(classifier) {
+            Err(error) if code(&error) == Some(EINVAL) => clsact(classifier),
+            other => other,
+        },
+    };
+    let link = classifier.take_link(id.map_err(failed)?).map_err(failed)?;
+    Ok(Attached { link })
+}
+
+impl Attached {
+    /// Takes it off and says whether that went well.
+    pub(crate) fn detach(self, program: &'static str, device: &str) -> Result<(), Error> {
+        self.link.detach().map_err(|source| Error::Attach {
+            program,
+            device: device.to_owned(),
+            source: Box::new(source),
+        })
+    }
+}
+
+fn is_there(error: &TcError) -> bool {
+    matches!(error, TcError::AlreadyAttached)
+        || source_io(error).is_some_and(|io| io.kind() == io::ErrorKind::AlreadyExists)
+}
+
+/// The kernel's own error below aya's.
+fn source_io<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a io::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return Some(io);
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn code(error: &ProgramError) -> Option<i32> {
+    source_io(error).and_then(io::Error::raw_os_error)
+}
+
+fn cannot_load(error: EbpfError) -> Error {
+    match source_io(&error).map(io::Error::kind) {
+        Some(io::ErrorKind::PermissionDenied) => Error::NotAllowed,
+        _ => Error::Load(Box::new(error)),
+    }
+}
+
+fn refused(program: &'static str, error: ProgramError) -> Error {
+    // Without a log the verifier did not even look.
+    let looked = matches!(&error, ProgramError::LoadError { verifier_log, .. } if !verifier_log.to_string().is_empty());
+    match source_io(&error).map(io::Error::kind) {
+        Some(io::ErrorKind::PermissionDenied) if !looked => Error::NotAllowed,
+        _ => Error::Refused {
+            program,
+            source: Box::new(error),
+        },
+    }
+}
+
+/// The programs' tables.
+pub(crate) struct Maps {
+    pub(crate) ports: HashMap<MapData, u32, layout::Port>,
+    pub(crate) stations: HashMap<MapData, layout::StationKey, layout::Station>,
+    pub(crate) remotes: Array<MapData, layout::Remote>,
+    pub(crate) sources: HashMap<MapData, [u8; 16], u32>,
+    pub(crate) floods: HashMap<MapData, u32, layout::Flood>,
+    pub(crate) counters: PerCpuArray<MapData, u64>,
+}
+
+impl Maps {
+    pub(crate) fn take(object: &mut Ebpf) -> Result<Self, Error> {
+        fn typed<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
+            object: &mut Ebpf,
+            map: &'static str,
+        ) -> Result<T, Error> {
+            let data = object.take_map(map).expect("a map of our own object");
+            data.try_into().map_err(|source| Error::Map {
+                map,
+                source: Box::new(source),
+            })
+        }
+        Ok(Self {
+            ports: typed(object, "ports")?,
+            stations: typed(object, "stations")?,
+            remotes: typed(object, "remotes")?,
+            sources: typed(object, "sources")?,
+            floods: typed(object, "floods")?,
+            counters: typed(object, "counters")?,
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! A veth pair that segments super-packets: its sending end can do nothing for them, so the kernel does it in
+//! software, and their segments arrive one by one at the other end.
+//!
+//! Only for outer checksums, and only for super-packets whose last segment is shorter than the others: the kernel
+//! copies the outer header to each segment, and the shorter one's checksum differs. Only the kernel's own tunnels
+//! can ask for better (SKB_GSO_UDP_TUNNEL_CSUM).
+
+use std::io;
+
+use wirecost_sys::ethtool::Ethtool;
+
+use crate::error::Error;
+use crate::link::Links;
+
+/// More than any packet; what arrives is no longer than the guests' MTU.
+const MTU: u32 = 65535;
+
+/// The pair; it is removed by [`Segmenter::remove`] or with its namespace.
+#[derive(Debug)]
+pub(crate) struct Segmenter {
+    pub(crate) sends: String,
+    pub(crate) receives: String,
+    pub(crate) indexes: (u32, u32),
+}
+
+impl Segmenter {
+    /// One pair for each underlay device, named after it.
+    pub(crate) fn create(links: &mut Links, underlay: u32) -> Result<Self, Error> {
+        let (sends, receives) = (format!("wcseg{underlay}s"), format!("wcseg{underlay}r"));
+        let failed = |source| Error::Device {
+            device: sends.clone(),
+            source,
+        };
+        links
+            .create_pair([&sends, &receives], MTU)
+            .map_err(failed)?;
+        let indexes = Self::set_up(links, &sends, &receives).inspect_err(|_| {
+            // Half a pair is of no use; the first error is the one to tell.
+            let _ = links.remove(&sends);
+        });
+        Ok(Self {
+            indexes: indexes.map_err(failed)?,
+            sends,
+            receives,
+        })
+    }
+
+    fn set_up(links: &mut Links, sends: &str, receives: &str) -> io::Result<(u32, u32)> {
+        let ethtool = Ethtool::open()?;
+        let segmentation = ethtool
+            .features(sends)?
+            .into_keys()
+            .filter(|name| {
+                name.starts_with("tx-") && name.contains("segmentation") || name == "tx-gso-list"
+            })
+            .filter(|name| name != "tx-generic-segmentation")
+            .map(|name| (name, false))
+            .collect();
+        ethtool.set_features(sends, &segmentation)?;
+        // Joined again, they would be what they were.
+        ethtool.set_features(receives, &[("rx-gro".to_owned(), false)].into())?;
+        for device in [sends, receives] {
+            links.bring_up(device)?;
+        }
+        Ok((links.device(sends)?.index, links.device(receives)?.index))
+    }
+
+    pub(crate) fn remove(&self, links: &mut Links) -> Result<(), Error> {
+        links.remove(&self.sends).map_err(|source| Error::Device {
+            device: self.sends.clone(),
+            source,
+        })
+    }
+}

@@ -1,0 +1,538 @@
+//! A tunnel endpoint that is there: its guests, its remotes, who is where.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::net::IpAddr;
+
+use aya::Ebpf;
+use aya::maps::MapError;
+use wirecost_sys::namespace::Netns;
+
+use crate::config::{Config, Format};
+use crate::counters::{Counter, Counters};
+use crate::error::Error;
+use crate::layout::{self, MAX_PORTS, MAX_REMOTES, MAX_STATIONS, RemoteFields};
+use crate::link::{Device, Links};
+use crate::load::{self, Attached, DECAPSULATE, ENCAPSULATE, Maps};
+use crate::segmenter::Segmenter;
+use crate::template::template;
+
+/// Where a station is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Location {
+    /// Behind a guest's device at this host.
+    Guest(String),
+    /// Behind another endpoint.
+    Remote(IpAddr),
+}
+
+struct Guest {
+    device: Device,
+    vni: u32,
+    attached: Attached,
+}
+
+/// A tunnel endpoint. Dropping it takes the programs off and frees everything.
+pub struct Vtep {
+    config: Config,
+    // Links first: off the hooks before anything else goes.
+    underlay_hook: Option<Attached>,
+    segmenter_hook: Option<Attached>,
+    guests: BTreeMap<String, Guest>,
+    segmenter: Option<Segmenter>,
+    underlay: Device,
+    remotes: BTreeMap<IpAddr, u32>,
+    floods: BTreeMap<u32, BTreeSet<IpAddr>>,
+    stations: BTreeMap<(u32, [u8; 6]), Location>,
+    maps: Maps,
+    object: Ebpf,
+    home: Netns,
+}
+
+impl std::fmt::Debug for Vtep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vtep")
+            .field("config", &self.config)
+            .field("guests", &self.guests.keys())
+            .field("remotes", &self.remotes.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Vtep {
+    /// Loads the programs and attaches to the underlay's device, in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for what cannot be, [`Error::Device`] for an underlay that is not there,
+    /// [`Error::NotAllowed`] without the privilege, [`Error::Refused`] with the verifier's log.
+    pub fn attach(config: Config) -> Result<Self, Error> {
+        config.validate()?;
+        let underlay_error = |source| Error::Device {
+            device: config.underlay.clone(),
+            source,
+        };
+        let home = Netns::current().map_err(underlay_error)?;
+        let mut links = Links::open().map_err(underlay_error)?;
+        let underlay = links.device(&config.underlay).map_err(underlay_error)?;
+        let computes = config.format.tunnel().is_some_and(|t| t.udp_checksum);
+        let segmenter = computes
+            .then(|| Segmenter::create(&mut links, underlay.index))
+            .transpose()?;
+        let indexes = segmenter.as_ref().map_or((0, 0), |s| s.indexes);
+        let made = Self::load(config, underlay, home, indexes);
+        match made {
+            Ok(mut vtep) => {
+                vtep.segmenter = segmenter;
+                vtep.hook_up()?;
+                Ok(vtep)
+            }
+            Err(error) => {
+                // The first error is the one to tell.
+                let _ = segmenter.map(|segmenter| segmenter.remove(&mut links));
+                Err(error)
+            }
+        }
+    }
+
+    fn load(
+        config: Config,
+        underlay: Device,
+        home: Netns,
+        segmenter: (u32, u32),
+    ) -> Result<Self, Error> {
+        let mut object = load::load(&config, underlay.index, segmenter)?;
+        let maps = Maps::take(&mut object)?;
+        Ok(Self {
+            config,
+            underlay_hook: None,
+            segmenter_hook: None,
+            guests: BTreeMap::new(),
+            segmenter: None,
+            underlay,
+            remotes: BTreeMap::new(),
+            floods: BTreeMap::new(),
+            stations: BTreeMap::new(),
+            maps,
+            object,
+            home,
+        })
+    }
+
+    fn hook_up(&mut self) -> Result<(), Error> {
+        self.write_nobody()?;
+        let hook = self.config.hook;
+        if let Some(segmenter) = &self.segmenter {
+            let device = segmenter.receives.clone();
+            let attached = load::attach(&mut self.object, ENCAPSULATE, &device, hook)?;
+            self.segmenter_hook = Some(attached);
+        }
+        let underlay = self.config.underlay.clone();
+        let attached = load::attach(&mut self.object, DECAPSULATE, &underlay, hook)?;
+        self.underlay_hook = Some(attached);
+        Ok(())
+    }
+
+    /// The entry that formats without remotes send by: it has the MTU alone.
+    fn write_nobody(&mut self) -> Result<(), Error> {
+        let nobody = RemoteFields {
+            header: &[],
+            address: [0; 16],
+            source: [0; 16],
+            udp_sum: 0,
+            ip_sum: 0,
+            mtu: self.mtu(),
+            ceiling: 0,
+            resolved: false,
+        };
+        self.maps
+            .remotes
+            .set(0, nobody.bytes(), 0)
+            .map_err(in_map("remotes"))
+    }
+
+    fn mtu(&self) -> u32 {
+        self.config
+            .mtu
+            .map_or(self.underlay.mtu, |mtu| mtu.min(self.underlay.mtu))
+    }
+
+    /// What it was made from.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The largest IP packet that a guest can send over the underlay's MTU now, in bytes. Longer ones are
+    /// answered with "too big".
+    pub fn guest_mtu(&self) -> u32 {
+        self.mtu().saturating_sub(self.config.overhead())
+    }
+
+    /// Makes a device of this host a guest's: what it receives goes into segment `vni` (0 for formats without).
+    ///
+    /// # Errors
+    /// [`Error::Device`] where it is not there, [`Error::Attach`], [`Error::Full`] beyond 64 guests.
+    pub fn add_guest(&mut self, device: &str, vni: u32) -> Result<(), Error> {
+        self.check_vni(vni)?;
+        if self.guests.contains_key(device) {
+            return Err(Error::Config(format!("{device} is a guest's already")));
+        }
+        if self.guests.len() == MAX_PORTS {
+            return Err(Error::Full {
+                what: "guests",
+                most: MAX_PORTS,
+            });
+        }
+        let found = self.at_home(|| Links::open()?.device(device));
+        let found = found.map_err(|source| Error::Device {
+            device: device.to_owned(),
+            source,
+        })?;
+        self.maps
+            .ports
+            .insert(found.index, layout::port(vni, found.peers_elsewhere), 0)
+            .map_err(in_map("ports"))?;
+        let hook = self.config.hook;
+        let attached = self.within(|object| load::attach(object, ENCAPSULATE, device, hook))??;
+        let guest = Guest {
+            device: found,
+            vni,
+            attached,
+        };
+        self.guests.insert(device.to_owned(), guest);
+        self.write_flood(vni)
+    }
+
+    /// Takes a device back: what it receives is the host's again.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] where it is no guest's.
+    pub fn remove_guest(&mut self, device: &str) -> Result<(), Error> {
+        let guest = self
+            .guests
+            .remove(device)
+            .ok_or_else(|| Error::Unknown(device.to_owned()))?;
+        let gone = Location::Guest(device.to_owned());
+        self.forget_all(&gone)?;
+        self.maps
+            .ports
+            .remove(&guest.device.index)
+            .map_err(in_map("ports"))?;
+        self.write_flood(guest.vni)?;
+        self.at_home_result(|| guest.attached.detach(ENCAPSULATE, device))
+    }
+
+    /// Tells where a MAC address of segment `vni` is; a remote becomes known by that.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] for a device that is no guest's, [`Error::Route`] for a remote without a route,
+    /// [`Error::Full`] beyond 4096 stations or 64 remotes.
+    pub fn place(&mut self, vni: u32, mac: [u8; 6], location: Location) -> Result<(), Error> {
+        self.check_vni(vni)?;
+        if self.stations.len() == MAX_STATIONS && !self.stations.contains_key(&(vni, mac)) {
+            return Err(Error::Full {
+                what: "stations",
+                most: MAX_STATIONS,
+            });
+        }
+        let entry = match &location {
+            Location::Guest(device) => {
+                let guest = self
+                    .guests
+                    .get(device)
+                    .filter(|guest| guest.vni == vni)
+                    .ok_or_else(|| Error::Unknown(device.clone()))?;
+                layout::station(0, guest.device.index, guest.device.peers_elsewhere)
+            }
+            Location::Remote(address) => layout::station(self.remote(*address)?, 0, false),
+        };
+        self.maps
+            .stations
+            .insert(layout::station_key(vni, mac), entry, 0)
+            .map_err(in_map("stations"))?;
+        self.stations.insert((vni, mac), location);
+        Ok(())
+    }
+
+    /// Adds a remote to those that get what is for everyone in segment `vni`, or for a MAC address that is not
+    /// known.
+    ///
+    /// # Errors
+    /// As [`Vtep::place`].
+    pub fn flood_to(&mut self, vni: u32, address: IpAddr) -> Result<(), Error> {
+        self.check_vni(vni)?;
+        self.remote(address)?;
+        self.floods.entry(vni).or_default().insert(address);
+        self.write_flood(vni)
+    }
+
+    /// Forgets a remote: nothing is sent to it, and what it sends is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] where it is none.
+    pub fn remove_remote(&mut self, address: IpAddr) -> Result<(), Error> {
+        if self.remotes.remove(&address).is_none() {
+            return Err(Error::Unknown(address.to_string()));
+        }
+        self.forget_all(&Location::Remote(address))?;
+        let vnis: Vec<u32> = self.floods.keys().copied().collect();
+        for vni in vnis {
+            if self.floods.entry(vni).or_default().remove(&address) {
+                self.write_flood(vni)?;
+            }
+        }
+        self.maps
+            .sources
+            .remove(&layout::address(address))
+            .map_err(in_map("sources"))
+    }
+
+    /// Looks again at what the programs were told of the underlay: its MTU, the routes to the remotes, the next
+    /// hops' addresses. To be called after changes to them. On a host that forwards, the programs find routes
+    /// and next hops by themselves, once a second.
+    ///
+    /// # Errors
+    /// [`Error::Device`], [`Error::Route`] where one of them is gone.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        let name = self.config.underlay.clone();
+        let found = self.at_home(|| Links::open()?.device(&name));
+        self.underlay = found.map_err(|source| Error::Device {
+            device: name,
+            source,
+        })?;
+        self.write_nobody()?;
+        let Some(local) = self.config.format.tunnel().map(|tunnel| tunnel.local) else {
+            return Ok(());
+        };
+        for (address, index) in self.remotes.clone() {
+            self.write_remote(address, local, index)?;
+        }
+        Ok(())
+    }
+
+    /// What has been counted since it was attached.
+    ///
+    /// # Errors
+    /// [`Error::Map`] where the kernel does not tell.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        let mut counters = Counters::default();
+        for counter in Counter::ALL {
+            let index = counter as u32;
+            let each = self
+                .maps
+                .counters
+                .get(&index, 0)
+                .map_err(in_map("counters"))?;
+            counters.set(counter, each.iter().sum());
+        }
+        Ok(counters)
+    }
+
+    /// Takes everything off and says what did not go well. Dropping does the same in silence.
+    ///
+    /// # Errors
+    /// The first thing that could not be taken off; the rest is, all the same.
+    pub fn detach(mut self) -> Result<(), Error> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<(), Error> {
+        let guests = std::mem::take(&mut self.guests);
+        let underlay = self.underlay_hook.take();
+        let detour_hook = self.segmenter_hook.take();
+        let segmenter = self.segmenter.take();
+        let device = self.config.underlay.clone();
+        self.at_home_result(|| {
+            let mut results: Vec<Result<(), Error>> = guests
+                .into_iter()
+                .map(|(device, guest)| guest.attached.detach(ENCAPSULATE, &device))
+                .collect();
+            results.extend(underlay.map(|hook| hook.detach(DECAPSULATE, &device)));
+            if let Some(segmenter) = segmenter {
+                results
+                    .extend(detour_hook.map(|hook| hook.detach(ENCAPSULATE, &segmenter.receives)));
+                let links = Links::open().map_err(|source| Error::Device {
+                    device: segmenter.sends.clone(),
+                    source,
+                });
+                results.push(links.and_then(|mut links| segmenter.remove(&mut links)));
+            }
+            results.into_iter().collect()
+        })
+    }
+
+    pub(crate) const fn underlay_index(&self) -> u32 {
+        self.underlay.index
+    }
+
+    pub(crate) fn guest_index(&self, device: &str) -> Result<u32, Error> {
+        let guest = self.guests.get(device);
+        guest
+            .map(|guest| guest.device.index)
+            .ok_or_else(|| Error::Unknown(device.to_owned()))
+    }
+
+    /// Runs `work` with the programs, in the namespace they are attached in.
+    pub(crate) fn within<T>(&mut self, work: impl FnOnce(&mut Ebpf) -> T) -> Result<T, Error> {
+        let object = &mut self.object;
+        self.home
+            .within(|| work(object))
+            .map_err(|source| Error::Device {
+                device: self.config.underlay.clone(),
+                source,
+            })
+    }
+
+    fn at_home<T>(&self, work: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<T> {
+        self.home.within(work)?
+    }
+
+    fn at_home_result(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let device = self.config.underlay.clone();
+        self.home
+            .within(work)
+            .map_err(|source| Error::Device { device, source })?
+    }
+
+    fn check_vni(&self, vni: u32) -> Result<(), Error> {
+        if self.config.format.tunnel().is_none() && vni != 0 {
+            return Err(Error::Config(format!(
+                "VNI {vni}: this format has none, give 0"
+            )));
+        }
+        if vni >= 1 << 24 {
+            return Err(Error::Config(format!("VNI {vni}: must be below 2^24")));
+        }
+        Ok(())
+    }
+
+    /// The index of a remote, which is made known where it is not.
+    fn remote(&mut self, address: IpAddr) -> Result<u32, Error> {
+        if let Some(&index) = self.remotes.get(&address) {
+            return Ok(index);
+        }
+        let Some(tunnel) = self.config.format.tunnel() else {
+            let what = match self.config.format {
+                Format::Vlan { .. } => "a VLAN",
+                _ => "the underlay itself",
+            };
+            return Err(Error::Config(format!("{address}: {what} has no remotes")));
+        };
+        let local = tunnel.local;
+        let taken: BTreeSet<u32> = self.remotes.values().copied().collect();
+        let Some(index) = (1..=MAX_REMOTES as u32).find(|index| !taken.contains(index)) else {
+            return Err(Error::Full {
+                what: "remotes",
+                most: MAX_REMOTES,
+            });
+        };
+        self.write_remote(address, local, index)?;
+        self.maps
+            .sources
+            .insert(layout::address(address), 1, 0)
+            .map_err(in_map("sources"))?;
+        self.remotes.insert(address, index);
+        Ok(index)
+    }
+
+    /// The headers for a remote, with its next hop where that answers.
+    fn write_remote(&mut self, address: IpAddr, local: IpAddr, index: u32) -> Result<(), Error> {
+        let Some(mut made) = template(&self.config.format, address) else {
+            return Err(Error::Config(format!(
+                "{address}: not of the family of {local}, the tunnel's own address"
+            )));
+        };
+        let underlay = self.underlay.index;
+        let hop = self.at_home(|| Links::open()?.next_hop(address, underlay));
+        let hop = hop.map_err(|source| Error::Route {
+            address,
+            device: self.config.underlay.clone(),
+            source,
+        })?;
+        if let Some(mac) = hop.mac {
+            made.bytes[..6].copy_from_slice(&mac);
+            made.bytes[6..12].copy_from_slice(&self.underlay.mac);
+        }
+        let mtu = self.mtu();
+        let fields = RemoteFields {
+            header: &made.bytes,
+            address: layout::address(address),
+            source: layout::address(local),
+            udp_sum: made.udp_sum,
+            ip_sum: made.ip_sum,
+            mtu: hop.mtu.map_or(mtu, |route| route.min(mtu)),
+            ceiling: self.config.mtu.unwrap_or(0),
+            resolved: hop.mac.is_some(),
+        };
+        self.maps
+            .remotes
+            .set(index, fields.bytes(), 0)
+            .map_err(in_map("remotes"))
+    }
+
+    fn forget_all(&mut self, location: &Location) -> Result<(), Error> {
+        let gone: Vec<(u32, [u8; 6])> = self
+            .stations
+            .iter()
+            .filter(|(_, at)| *at == location)
+            .map(|(&station, _)| station)
+            .collect();
+        for (vni, mac) in gone {
+            self.maps
+                .stations
+                .remove(&layout::station_key(vni, mac))
+                .map_err(in_map("stations"))?;
+            self.stations.remove(&(vni, mac));
+        }
+        Ok(())
+    }
+
+    /// Who gets what is for everyone; a VNI without guests here is none.
+    fn write_flood(&mut self, vni: u32) -> Result<(), Error> {
+        let ports: Vec<u32> = self
+            .guests
+            .values()
+            .filter(|guest| guest.vni == vni)
+            .map(|guest| guest.device.index)
+            .collect();
+        let remotes: Vec<u32> = self
+            .floods
+            .get(&vni)
+            .into_iter()
+            .flatten()
+            .filter_map(|address| self.remotes.get(address).copied())
+            .collect();
+        if ports.is_empty() {
+            return match self.maps.floods.remove(&vni) {
+                Err(error) if !is_absent(&error) => Err(in_map("floods")(error)),
+                _ => Ok(()),
+            };
+        }
+        let lists = layout::flood(&remotes, &ports);
+        self.maps
+            .floods
+            .insert(vni, lists, 0)
+            .map_err(in_map("floods"))
+    }
+}
+
+impl Drop for Vtep {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `detach`.
+        let _ = self.take_down();
+    }
+}
+
+fn in_map(map: &'static str) -> impl Fn(MapError) -> Error {
+    move |source| Error::Map {
+        map,
+        source: Box::new(source),
+    }
+}
+
+fn is_absent(error: &MapError) -> bool {
+    match error {
+        MapError::KeyNotFound => true,
+        MapError::SyscallError(call) => call.io_error.kind() == ErrorKind::NotFound,
+        _ => false,
+    }
+}
