@@ -122,7 +122,7 @@ fn every_workload_runs_and_every_option_takes_effect() {
 
     for format in ["--csv", "--markdown"] {
         let report =
-            run(mut common::wirecost(["report", "out", format]).current_dir(place.path()));
+            run(common::wirecost(["report", "out", format]).current_dir(place.path()));
         report.expect_code(0);
         assert!(
             report.stdout.contains("ping"),
