@@ -18,6 +18,7 @@ use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime, Sample};
 use wirecost_model::steering::Steering;
+use wirecost_model::transit::Transit;
 use wirecost_run::{Lab, LabContext, place};
 
 /// Every way in which the two versions meet, at a rate that any machine reaches.
@@ -155,6 +156,8 @@ fn network(encapsulation: Encapsulation, underlay_ip: IpVersion, guest_ip: IpVer
         underlay_ip,
         encapsulation,
         guest_ip,
+        guests: 1,
+        transit: Transit::wire(),
         cores: Cores::Shared,
         steering: Steering::default(),
     }
@@ -263,7 +266,8 @@ fn a_device_has_the_one_address_it_needs_and_may_use_it_at_once() {
     let ipv4_only = network(Encapsulation::Vxlan(Vxlan::default()), Ipv4, Ipv4);
     for network in ways_with_ipv6().iter().chain([&ipv4_only]) {
         let lab = lab(network);
-        for (side, (host, guest)) in (1..).zip(lab.pids().into_iter().zip(lab.guest_tids())) {
+        let guests = lab.guest_tids().each_ref().map(|tids| tids[0]);
+        for (side, (host, guest)) in (1..).zip(lab.pids().into_iter().zip(guests)) {
             let wanted = |is_used: bool, device: &str, subnet: &str| {
                 let address = format!("20010002{subnet:0>8}{side:0>16}");
                 is_used

@@ -363,8 +363,8 @@ fn judge_alone(row: &Row, sample: Sample) -> What {
 }
 
 fn places(lab: &Lab, placement: &Placement) -> [Place; 2] {
-    let [tid_a, tid_b] = lab.guest_tids();
-    let [address_a, address_b] = lab.guest_addresses();
+    let [tid_a, tid_b] = lab.guest_tids().each_ref().map(|tids| tids[0]);
+    let [address_a, address_b] = lab.guest_addresses().map(|addresses| addresses[0]);
     [
         Place::new(tid_a, &placement.a, address_a),
         Place::new(tid_b, &placement.b, address_b),

@@ -7,6 +7,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::steering::Steering;
+use wirecost_model::transit::Transit;
 use wirecost_model::units::format_rate;
 
 /// MTU of the guests' devices in bytes: the one with the most segments for each byte.
@@ -165,6 +166,8 @@ fn network(cores: Cores, vxlan: bool, rate: Option<u64>) -> Network {
             Encapsulation::None
         },
         guest_ip: IpVersion::Ipv4,
+        guests: 1,
+        transit: Transit::wire(),
         cores,
         steering: Steering::default(),
     }

@@ -1,7 +1,7 @@
 //! Requests to deeds.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
@@ -9,6 +9,7 @@ use wirecost_model::plan::Encapsulation;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
+use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 use wirecost_wire::frame::{VxlanId, innermost_udp};
 
@@ -92,13 +93,12 @@ impl Agent {
             }
             Request::Watched { size } => self.watched(size).map(Reply::Seen),
             Request::Prove {
-                target,
+                targets,
                 size,
                 token,
             } => {
                 let host = self.host()?;
-                let bind = SocketAddr::new(host.spec().guest_address, 0);
-                probe::prove(host.guest(), bind, target, size, token).map(Reply::Proof)
+                probe::prove_all(guests(host), &targets, size, token).map(Reply::Proof)
             }
             Request::OpenServers(ends) => {
                 self.loads = Loads::default();
@@ -162,21 +162,21 @@ impl Agent {
     fn build(&mut self) -> Answer {
         let host = self.host()?;
         host.build().map_err(words)?;
-        let responder = respond::start(host.guest(), host.spec().guest_address)
-            .map_err(|error| format!("starting the responder in the guest: {error}"))?;
-        let guest_tid = host.guest_tid();
+        let responders = respond::start(guests(host))
+            .map_err(|error| format!("starting the responder in the guests: {error}"))?;
+        let guest_tids = host.guest_tids();
         let pid = std::process::id();
         let cpus = wirecost_sys::process::allowed_cpus().map_err(words)?;
         let scope = Scope {
             cpus,
             pid,
             host_task: pid,
-            guest_task: guest_tid,
+            guest_tasks: guest_tids.clone(),
         };
         self.meter = Some(Meter::open(scope).map_err(words)?);
         Ok(Reply::Built {
-            responder,
-            guest_tid,
+            responders,
+            guest_tids,
         })
     }
 
@@ -216,9 +216,9 @@ impl Agent {
         Ok(None)
     }
 
-    /// The machine, and the settings of the guest's namespace.
+    /// The machine, and the settings of a guest's namespace.
     fn describe(&mut self) -> Answer {
-        let guest = self.host()?.guest();
+        let (guest, _) = first_guest(self.host()?)?;
         let sysctls = guest
             .within(|| wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS))
             .map_err(|error| format!("entering the guest's namespace: {error}"))?;
@@ -246,11 +246,22 @@ fn meter(slot: &mut Option<Meter>) -> Result<&mut Meter, String> {
             cpus: wirecost_meter::online_cpus().map_err(words)?,
             pid,
             host_task: pid,
-            guest_task: pid,
+            guest_tasks: vec![pid],
         };
         *slot = Some(Meter::open(scope).map_err(words)?);
     }
     slot.as_mut().ok_or_else(|| "no meter".to_owned())
+}
+
+/// The guests' namespaces and addresses, by number.
+fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
+    host.guests().zip(host.spec().guest_addresses())
+}
+
+fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr), String> {
+    guests(host)
+        .next()
+        .ok_or_else(|| "the host has no guest".to_owned())
 }
 
 /// Whether this process is root on the machine, or in a user namespace only (user_namespaces(7)).

@@ -1,4 +1,4 @@
-//! A lab host's keepers, one in the host's namespaces and one in its guest's: started when first needed,
+//! A lab host's keepers, one in the host's namespaces and one in each of its guests': started when first needed,
 //! shared with whoever notices that the controller is gone.
 
 use std::path::Path;
@@ -22,7 +22,8 @@ pub(crate) struct Keepers {
 #[derive(Debug, Default)]
 struct Running {
     host: Option<Keeper>,
-    guest: Option<Keeper>,
+    /// By guest.
+    guests: Vec<Keeper>,
     /// The controller is gone: nothing more is put in force.
     closed: bool,
 }
@@ -51,13 +52,22 @@ impl Keepers {
             started(&mut running.host, start)?.put(setting)?;
         }
         if setting.on.has_guests() {
-            let place = format!("the guest of host {side}");
-            let start = || {
-                let inside = || Keeper::start(program, &self.owner, &place, false);
-                let entered = host.guest().within(inside);
-                entered.map_err(|error| format!("{place}: entering its namespace: {error}"))?
-            };
-            started(&mut running.guest, start)?.put(setting)?;
+            let several = host.guests().len() > 1;
+            for (number, guest) in host.guests().enumerate() {
+                let place = if several {
+                    format!("guest {number} of host {side}")
+                } else {
+                    format!("the guest of host {side}")
+                };
+                if running.guests.len() == number {
+                    let inside = || Keeper::start(program, &self.owner, &place, false);
+                    let entered = guest.within(inside);
+                    let keeper = entered
+                        .map_err(|error| format!("{place}: entering its namespace: {error}"))??;
+                    running.guests.push(keeper);
+                }
+                running.guests[number].put(setting)?;
+            }
         }
         Ok(())
     }
@@ -65,10 +75,10 @@ impl Keepers {
     /// Undoes everything; all of it is tried.
     pub(crate) fn undo(&self) -> Result<(), String> {
         let mut running = self.lock();
-        let Running { host, guest, .. } = &mut *running;
-        let failed: Vec<String> = [guest, host]
-            .into_iter()
-            .flatten()
+        let Running { host, guests, .. } = &mut *running;
+        let failed: Vec<String> = guests
+            .iter_mut()
+            .chain(host)
             .filter_map(|keeper| keeper.undo().err())
             .collect();
         if failed.is_empty() {
@@ -82,7 +92,7 @@ impl Keepers {
     pub(crate) fn close(&self) {
         let mut running = self.lock();
         running.closed = true;
-        running.guest = None;
+        running.guests.clear();
         running.host = None;
     }
 

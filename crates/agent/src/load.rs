@@ -179,10 +179,9 @@ fn open<T: Send>(
         Place::Host => opening()?,
         Place::Guest(number) => {
             let host = host.ok_or("the host is not prepared yet")?;
-            if number > 0 {
-                return Err(format!("there is no guest {number} on this host"));
-            }
-            let entered = host.guest().within(opening);
+            let guest = host.guests().nth(number as usize);
+            let guest = guest.ok_or_else(|| format!("there is no guest {number} on this host"))?;
+            let entered = guest.within(opening);
             entered.map_err(|error| format!("entering the guest's namespace: {error}"))??
         }
     };

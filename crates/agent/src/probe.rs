@@ -15,18 +15,51 @@ use wirecost_sys::socket::{
 use crate::protocol::{ProofResult, Token};
 use crate::respond::{HEADER_BYTES, Header, Kind, headers_bytes};
 
-/// Whatever happens, a proof ends; well within the controller's patience.
+/// Whatever happens, the proof of all guests ends; well within the controller's patience.
 const LIMIT: Duration = Duration::from_secs(8);
 const EMSGSIZE: i32 = 90;
 
-/// Proves from inside `guest` that datagrams of exactly `size` bytes arrive at `target` whole, and
-/// where they do not, searches what does.
-pub(crate) fn prove(
+/// Proves from inside each guest that datagrams of exactly `size` bytes arrive whole at the target that
+/// has its number. The first that does not get through is searched for what does, and ends the proof.
+pub(crate) fn prove_all<'a>(
+    guests: impl Iterator<Item = (&'a Netns, IpAddr)>,
+    targets: &[SocketAddr],
+    size: u32,
+    token: Token,
+) -> Result<ProofResult, String> {
+    let began = Instant::now();
+    let mut all = ProofResult {
+        proven: true,
+        reason: None,
+        probes: 0,
+        seconds: 0.0,
+    };
+    for (number, ((guest, address), target)) in guests.zip(targets).enumerate() {
+        let left = LIMIT.saturating_sub(began.elapsed());
+        let bind = SocketAddr::new(address, 0);
+        let one = prove(guest, bind, *target, size, token, left)?;
+        all.probes += one.probes;
+        if !one.proven {
+            all.proven = false;
+            all.reason = match targets.len() {
+                1 => one.reason,
+                _ => one.reason.map(|reason| format!("guest {number}: {reason}")),
+            };
+            break;
+        }
+    }
+    all.seconds = began.elapsed().as_secs_f64();
+    Ok(all)
+}
+
+/// The same of one guest, within `limit`.
+fn prove(
     guest: &Netns,
     bind: SocketAddr,
     target: SocketAddr,
     size: u32,
     token: Token,
+    limit: Duration,
 ) -> Result<ProofResult, String> {
     let began = Instant::now();
     let socket = guest
@@ -44,6 +77,7 @@ pub(crate) fn prove(
         socket,
         prober,
         began,
+        limit,
         token,
         overhead,
     };
@@ -56,7 +90,10 @@ pub(crate) fn prove(
         Some(outcome) => (false, Some(outcome.to_string())),
         None => (
             false,
-            Some(format!("undecided after {} s", LIMIT.as_secs())),
+            Some(format!(
+                "undecided after {:.1} s",
+                began.elapsed().as_secs_f64()
+            )),
         ),
     };
     let seconds = began.elapsed().as_secs_f64();
@@ -89,6 +126,8 @@ struct Probing {
     socket: UdpSocket,
     prober: Prober,
     began: Instant,
+    /// When to give up, from then on.
+    limit: Duration,
     token: Token,
     /// IP and UDP headers, bytes.
     overhead: u32,
@@ -97,7 +136,7 @@ struct Probing {
 impl Probing {
     fn run(&mut self) -> io::Result<()> {
         let mut payload = vec![0; 1 << 16];
-        while self.prober.outcome().is_none() && self.began.elapsed() < LIMIT {
+        while self.prober.outcome().is_none() && self.began.elapsed() < self.limit {
             while let Some(probe) = self.prober.poll_transmit(self.began.elapsed()) {
                 let kind = if probe.control {
                     Kind::Control
@@ -131,7 +170,7 @@ impl Probing {
                 break;
             }
             let until = self.prober.next_timeout().unwrap_or_default();
-            let wait = until.saturating_sub(self.began.elapsed()).min(LIMIT);
+            let wait = until.saturating_sub(self.began.elapsed()).min(self.limit);
             poll_readable(&[self.socket.as_fd()], wait)?;
             self.errors()?;
             self.answers()?;

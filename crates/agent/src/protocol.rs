@@ -56,10 +56,10 @@ pub enum Request {
         /// The guest's MTU: the size of datagram looked for, bytes.
         size: u32,
     },
-    /// Proves from this host's guest that the path carries datagrams of exactly `size`.
+    /// Proves from each of this host's guests that the path carries datagrams of exactly `size`.
     Prove {
-        /// The other guest's responder.
-        target: SocketAddr,
+        /// The responders of the other host's guests, by number.
+        targets: Vec<SocketAddr>,
         /// IP datagram size in bytes.
         size: u32,
         /// Marks the datagrams.
@@ -189,10 +189,10 @@ pub enum Reply {
     Done,
     /// To [`Request::Build`].
     Built {
-        /// Address of the responder in the guest.
-        responder: SocketAddr,
-        /// Thread id of a thread inside the guest's namespace, on the agent's host.
-        guest_tid: u32,
+        /// Where the responder listens, by guest.
+        responders: Vec<SocketAddr>,
+        /// Thread ids of threads inside the guests' namespaces, by guest, on the agent's host.
+        guest_tids: Vec<u32>,
     },
     /// To [`Request::Adapt`] and [`Request::PutInForce`]: as read back.
     Devices(Vec<DeviceState>),

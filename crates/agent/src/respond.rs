@@ -2,10 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::thread;
+use std::time::Duration;
 
 use wirecost_model::ip::IpVersion;
 use wirecost_sys::namespace::Netns;
+use wirecost_sys::socket::poll_readable;
 
 use crate::protocol::Token;
 
@@ -73,22 +76,50 @@ pub(crate) fn headers_bytes(address: IpAddr) -> u32 {
     }
 }
 
-/// Starts a responder in the guest; it runs as long as the agent. Returns its address.
-pub(crate) fn start(guest: &Netns, address: IpAddr) -> io::Result<SocketAddr> {
-    let socket = guest.within(|| UdpSocket::bind((address, 0)))??;
-    let bound = socket.local_addr()?;
+/// Starts one responder for all guests, on an address of each; it runs as long as the agent. Returns
+/// where it listens, by guest.
+pub(crate) fn start<'a>(
+    guests: impl Iterator<Item = (&'a Netns, IpAddr)>,
+) -> io::Result<Vec<SocketAddr>> {
+    let sockets: Vec<UdpSocket> = guests
+        .map(|(guest, address)| {
+            let socket = guest.within(|| UdpSocket::bind((address, 0)))??;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        })
+        .collect::<io::Result<_>>()?;
+    let bound = sockets.iter().map(UdpSocket::local_addr);
+    let bound = bound.collect::<io::Result<_>>()?;
     thread::Builder::new()
         .name("responder".into())
-        .spawn(move || respond(&socket))?;
+        .spawn(move || respond(&sockets))?;
     Ok(bound)
 }
 
-fn respond(socket: &UdpSocket) {
+fn respond(sockets: &[UdpSocket]) {
+    /// It only ever waits: how long at a time does not matter.
+    const WAIT: Duration = Duration::from_mins(1);
     let mut buffer = vec![0; 1 << 16];
+    let fds: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
     loop {
-        // An error here is an old ICMP message or a signal; the socket stays good.
-        let Ok((length, from)) = socket.recv_from(&mut buffer) else {
+        let Ok(ready) = poll_readable(&fds, WAIT) else {
+            // A signal; the sockets stay good.
             continue;
+        };
+        for index in ready {
+            answer_all(&sockets[index], &mut buffer);
+        }
+    }
+}
+
+/// Answers what has arrived at one guest.
+fn answer_all(socket: &UdpSocket, buffer: &mut [u8]) {
+    loop {
+        let (length, from) = match socket.recv_from(buffer) {
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            // An old ICMP message or a signal; the socket stays good.
+            Err(_) => continue,
         };
         let Some(probe) = Header::parse(&buffer[..length]) else {
             continue;

@@ -66,7 +66,7 @@ pub(crate) fn window(length: Duration) -> Option<Window> {
         cpus: wirecost_meter::online_cpus().ok()?,
         pid,
         host_task: pid,
-        guest_task: pid,
+        guest_tasks: vec![pid],
     };
     let mut meter = Meter::open(scope).ok()?;
     let foreign_before = wirecost_meter::foreign_snapshot(&[pid]);

@@ -37,6 +37,21 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, LinkDelta>, ParseErro
     Ok(links)
 }
 
+/// Adds the devices of another namespace: those of one name become one.
+pub(crate) fn add(all: &mut BTreeMap<String, LinkDelta>, more: BTreeMap<String, LinkDelta>) {
+    for (name, more) in more {
+        let sum = all.entry(name).or_default();
+        *sum = LinkDelta {
+            rx_packets: sum.rx_packets.saturating_add(more.rx_packets),
+            tx_packets: sum.tx_packets.saturating_add(more.tx_packets),
+            rx_bytes: sum.rx_bytes.saturating_add(more.rx_bytes),
+            tx_bytes: sum.tx_bytes.saturating_add(more.tx_bytes),
+            rx_dropped: sum.rx_dropped.saturating_add(more.rx_dropped),
+            tx_dropped: sum.tx_dropped.saturating_add(more.tx_dropped),
+        };
+    }
+}
+
 /// What the devices that are there `after` gained; one that was not there `before` began at 0.
 pub(crate) fn gained<'a>(
     before: &'a BTreeMap<String, LinkDelta>,

@@ -61,6 +61,19 @@ pub(crate) fn add_v6(text: &str, mut counters: ProtocolDelta) -> Result<Protocol
     Ok(counters)
 }
 
+/// What two namespaces counted.
+pub(crate) fn sum(one: &ProtocolDelta, other: &ProtocolDelta) -> ProtocolDelta {
+    ProtocolDelta {
+        tcp_in: one.tcp_in.saturating_add(other.tcp_in),
+        tcp_out: one.tcp_out.saturating_add(other.tcp_out),
+        tcp_retransmitted: one
+            .tcp_retransmitted
+            .saturating_add(other.tcp_retransmitted),
+        udp_out: one.udp_out.saturating_add(other.udp_out),
+        icmp_out: one.icmp_out.saturating_add(other.icmp_out),
+    }
+}
+
 /// What the counters gained.
 pub(crate) fn gained(before: &ProtocolDelta, after: &ProtocolDelta) -> ProtocolDelta {
     ProtocolDelta {
@@ -109,6 +122,14 @@ mod tests {
     fn without_ipv6_nothing_is_added() {
         let counters = parse(OLD).expect("old");
         assert_eq!(add_v6("", counters), Ok(counters));
+    }
+
+    #[test]
+    fn two_namespaces_count_what_both_did() {
+        let one = parse(OLD).expect("old");
+        let both = sum(&one, &one);
+        assert_eq!((both.tcp_in, both.tcp_retransmitted), (20, 6));
+        assert_eq!(gained(&one, &both), one);
     }
 
     #[test]

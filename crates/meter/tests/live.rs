@@ -12,7 +12,7 @@ fn scope(cpus: Vec<u32>) -> Scope {
         cpus,
         pid: std::process::id(),
         host_task: task,
-        guest_task: task,
+        guest_tasks: vec![task],
     }
 }
 
@@ -87,7 +87,7 @@ fn a_core_that_is_not_online_is_named() {
 #[test]
 fn a_thread_that_is_gone_is_named_by_its_file() {
     let mut gone = scope(vec![]);
-    gone.guest_task = u32::MAX;
+    gone.guest_tasks = vec![u32::MAX];
     let error = Meter::open(gone).expect_err("gone").to_string();
     assert!(error.contains("/task/4294967295/net/"), "{error}");
 }

@@ -9,6 +9,7 @@ use crate::load::NamedLoad;
 use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
 use crate::steering::{Rps, Steering};
+use crate::transit::Transit;
 use crate::vary::Setting;
 
 /// A plan expanded: what `run` executes and the record keeps.
@@ -118,6 +119,12 @@ pub struct Network {
     /// Which IP the guests speak.
     #[serde(default)]
     pub guest_ip: IpVersion,
+    /// Guests of each host, 1 to [`MAX_GUESTS`].
+    #[serde(default = "one")]
+    pub guests: u32,
+    /// What lies between the hosts.
+    #[serde(default)]
+    pub transit: Transit,
     /// How the hosts share the cores.
     pub cores: Cores,
     /// How received frames are spread over queues and cores.
@@ -125,7 +132,21 @@ pub struct Network {
     pub steering: Steering,
 }
 
+/// Most guests of a host.
+pub const MAX_GUESTS: u32 = 64;
+
+/// What a record from before there was a choice means.
+const fn one() -> u32 {
+    1
+}
+
 impl Network {
+    /// The largest packet, in bytes of IP, that gets from host to host whatever its direction and path.
+    pub fn path_mtu(&self) -> u32 {
+        let narrowest = self.transit.narrowest().unwrap_or(u32::MAX);
+        self.underlay_mtu.min(narrowest)
+    }
+
     /// Bytes that the encapsulation takes from the underlay's IP MTU.
     pub const fn overhead_bytes(&self) -> u32 {
         self.encapsulation.overhead_bytes(self.underlay_ip)
@@ -144,8 +165,14 @@ impl fmt::Display for Network {
             Some(rate) => write!(f, " at {}", crate::units::format_rate(rate))?,
             None => f.write_str(" without a rate limit")?,
         }
-        if self.guest_ip == IpVersion::Ipv6 {
-            f.write_str(", IPv6 guests")?;
+        if !self.transit.is_wire() {
+            write!(f, " {}", self.transit)?;
+        }
+        match (self.guests, self.guest_ip) {
+            (1, IpVersion::Ipv4) => {}
+            (1, IpVersion::Ipv6) => f.write_str(", IPv6 guests")?,
+            (guests, IpVersion::Ipv4) => write!(f, ", {guests} guests a host")?,
+            (guests, IpVersion::Ipv6) => write!(f, ", {guests} IPv6 guests a host")?,
         }
         if self.steering.queues > 1 {
             write!(f, ", {} queues", self.steering.queues)?;
@@ -161,6 +188,7 @@ impl fmt::Display for Network {
 mod tests {
     use super::*;
     use crate::plan::Vxlan;
+    use crate::transit::{Hop, HopKind};
 
     #[test]
     fn a_network_says_ipv6_where_it_is_not_ipv4() {
@@ -170,6 +198,8 @@ mod tests {
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             guest_ip: IpVersion::Ipv4,
+            guests: 1,
+            transit: Transit::wire(),
             cores: Cores::Split,
             steering: Steering::default(),
         };
@@ -187,16 +217,36 @@ mod tests {
             "vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests"
         );
         assert_eq!((plain.overhead_bytes(), newer.overhead_bytes()), (50, 70));
-        let steered = Network {
-            steering: Steering {
-                queues: 2,
-                rps: Rps::Off,
+        let larger = Network {
+            guests: 16,
+            transit: Transit {
+                hops: vec![Hop::new(HopKind::Switch, 8950)],
+                paths: vec![],
             },
+            ..plain.clone()
+        };
+        assert_eq!(
+            larger.to_string(),
+            "vxlan over an underlay of MTU 9000 at 10gbit through a switch of MTU 8950, 16 guests a host"
+        );
+        assert_eq!(larger.path_mtu(), 8950);
+        let steering = Steering {
+            queues: 2,
+            rps: Rps::Off,
+        };
+        let steered = Network {
+            steering: steering.clone(),
             ..plain
         };
         assert_eq!(
             steered.to_string(),
             "vxlan over an underlay of MTU 9000 at 10gbit, 2 queues, receive steering off"
+        );
+        let both = Network { steering, ..larger };
+        assert_eq!(
+            both.to_string(),
+            "vxlan over an underlay of MTU 9000 at 10gbit through a switch of MTU 8950, 16 guests a host, 2 queues, \
+             receive steering off"
         );
     }
 }

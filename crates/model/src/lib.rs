@@ -17,6 +17,7 @@ pub mod plan;
 pub mod record;
 pub mod sample;
 pub mod steering;
+pub mod transit;
 pub mod units;
 pub mod usage;
 pub mod vary;

@@ -10,6 +10,7 @@ use crate::load::LoadLevel;
 use crate::metric::Metric;
 use crate::offload::Offload;
 use crate::steering::Rps;
+use crate::transit::Transit;
 use crate::vary::Vary;
 
 /// What to vary, what to load, how often, how long.
@@ -31,6 +32,9 @@ pub struct Plan {
     /// Which IP the guests speak, levels of one factor.
     #[serde(default = "ipv4_only")]
     pub guest_ip: Vec<IpVersion>,
+    /// Guests of each host, levels of one factor.
+    #[serde(default = "one_guest")]
+    pub guests: Vec<u32>,
     /// How guest frames cross the underlay, levels of one factor.
     pub encapsulation: Vec<Encapsulation>,
     /// Offload profiles, levels of one factor.
@@ -101,6 +105,17 @@ pub struct Underlay {
     /// Which IP carries the tunnels; of no meaning where nothing tunnels.
     #[serde(default = "ipv4_only")]
     pub ip: Vec<IpVersion>,
+    /// What lies between the hosts; no factor.
+    #[serde(default)]
+    pub transit: Transit,
+    /// Whether guests may have an MTU that something between the hosts does not carry.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub oversize: bool,
+}
+
+/// What a plan meant before there was a choice.
+fn one_guest() -> Vec<u32> {
+    vec![1]
 }
 
 /// How received frames are spread; each list is a factor.

@@ -212,6 +212,14 @@ pub struct DeviceState {
     /// Receive queues that it has.
     #[serde(default)]
     pub rx_queues: Option<u32>,
+    /// Devices that were read back like this one, itself included: a host's guests have one each.
+    #[serde(default = "one")]
+    pub count: u32,
+}
+
+/// What a record from before there were several means.
+const fn one() -> u32 {
+    1
 }
 
 /// What one load did over one window, both of its ends.
@@ -343,7 +351,7 @@ pub struct Interval {
     /// Bytes received in it.
     pub bytes: u64,
     /// Messages received in it: datagrams, requests, or at a client responses in time. A TCP stream has none.
-    // Travels in a format that cannot leave anything out.
+    /// Never left out: agents send intervals in a format that cannot tell.
     #[serde(default)]
     pub messages: u64,
 }

@@ -20,7 +20,7 @@ pub struct HostUsage {
     pub budget_exhausted: u64,
     /// Devices by name: what the link's counters gained.
     pub links: BTreeMap<String, LinkDelta>,
-    /// TCP/IP counters of the guest's namespace.
+    /// TCP/IP counters of the guests' namespaces, added up.
     pub guest: ProtocolDelta,
 }
 

@@ -1,4 +1,4 @@
-//! What changes between the cells of one lab: the guest's MTU, the offloads on every device of the
+//! What changes between the cells of one lab: the guests' MTU, the offloads on every device of the
 //! path, and the rate limiter's idea of a frame. Set, then read back.
 
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
 use crate::netlink::Netlink;
 use crate::ready;
-use crate::spec::{GUEST_DEVICE, GUEST_PORT, Side, TUNNEL, UNDERLAY_DEVICE};
+use crate::spec::{GUEST_DEVICE, Side, TUNNEL, UNDERLAY_DEVICE};
 use crate::steering::receive_mask;
 use crate::tbf;
 
 impl LabHost {
-    /// Gives the guest its MTU and every device of the path its offloads, and returns what was
+    /// Gives the guests their MTU and every device of the path its offloads, and returns what was
     /// read back. Both hosts must be built: it waits until the path can be used.
     ///
     /// # Errors
-    /// Where the kernel refuses, where a device kept a feature as it was, or where a link does not
-    /// come up.
+    /// Where the kernel refuses, where a device kept a feature as it was, where the guests' devices
+    /// came out unlike each other, or where a link does not come up.
     pub fn adapt(
         &mut self,
         guest_mtu: u32,
@@ -33,30 +33,38 @@ impl LabHost {
         let network = &self.spec.network;
         let tunnelled = network.encapsulation.is_tunnel();
         let (overhead, guest_ip) = (network.overhead_bytes(), network.guest_ip);
-        set_mtu(&mut self.netlink, GUEST_PORT, guest_mtu)?;
-        set_mtu(&mut self.guest_netlink, GUEST_DEVICE, guest_mtu)?;
-
+        let wanted = Wanted {
+            side: self.spec.side,
+            offload,
+            tunnelled,
+        };
         let mut path = vec![(UNDERLAY_DEVICE, Role::Underlay)];
         path.extend(tunnelled.then_some((TUNNEL, Role::Tunnel)));
-        path.push((GUEST_PORT, Role::GuestPort));
-        let side = self.spec.side;
-        let mut devices = Vec::with_capacity(path.len() + 1);
+        let mut devices = Vec::with_capacity(path.len() + 2);
         for (name, role) in path {
             let host = (&mut self.netlink, &self.ethtool);
             devices.push(DeviceState {
                 rps_cpus: receive_mask(name),
-                ..set_offloads(side, host, name, role, offload, tunnelled)?
+                ..wanted.set(host, name, role)?
             });
         }
-        let guest = (&mut self.guest_netlink, &self.guest_ethtool);
-        devices.push(set_offloads(
-            side,
-            guest,
-            GUEST_DEVICE,
-            Role::Guest,
-            offload,
-            tunnelled,
-        )?);
+        let (mut ports, mut guests) = (None, None);
+        for guest in &mut self.guests {
+            set_mtu(&mut self.netlink, &guest.port, guest_mtu)?;
+            set_mtu(&mut guest.netlink, GUEST_DEVICE, guest_mtu)?;
+            let host = (&mut self.netlink, &self.ethtool);
+            let port = DeviceState {
+                rps_cpus: receive_mask(&guest.port),
+                ..wanted.set(host, &guest.port, Role::GuestPort)?
+            };
+            let inside = (&mut guest.netlink, &guest.ethtool);
+            let own = wanted.set(inside, GUEST_DEVICE, Role::Guest)?;
+            count_alike(&mut ports, port, &format!("`{}`", guest.port))?;
+            let place = format!("`{GUEST_DEVICE}` behind `{}`", guest.port);
+            count_alike(&mut guests, own, &place)?;
+        }
+        devices.extend(ports);
+        devices.extend(guests);
 
         if let Some(rate) = self.spec.network.rate {
             let index = self.underlay_index()?;
@@ -71,21 +79,50 @@ impl LabHost {
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
-        for name in [UNDERLAY_DEVICE, GUEST_PORT] {
-            ready::link(&mut self.netlink, name)?;
-        }
-        ready::link(&mut self.guest_netlink, GUEST_DEVICE)?;
-        if let IpAddr::V6(address) = self.spec.underlay_address
+        ready::link(&mut self.netlink, UNDERLAY_DEVICE)?;
+        if let IpAddr::V6(address) = self.spec.underlay_address()
             && self.spec.network.encapsulation.is_tunnel()
         {
             ready::address(address)?;
         }
-        if let IpAddr::V6(address) = self.spec.guest_address {
-            let usable = self.guest.netns().within(|| ready::address(address));
-            usable.step(|| "entering the guest's namespace".into())??;
+        if let Some(underlay) = &mut self.underlay {
+            underlay.wait_until_ready()?;
+        }
+        for guest in &mut self.guests {
+            ready::link(&mut self.netlink, &guest.port)?;
+            guest.wait_until_ready()?;
         }
         Ok(())
     }
+}
+
+/// Counts a device with the first of its kind.
+///
+/// # Errors
+/// Where it was read back as something else than the first.
+pub(crate) fn count_alike(
+    first: &mut Option<DeviceState>,
+    next: DeviceState,
+    place: &str,
+) -> Result<(), BuildError> {
+    let Some(first) = first else {
+        *first = Some(next);
+        return Ok(());
+    };
+    let found = DeviceState {
+        name: first.name.clone(),
+        count: first.count,
+        ..next
+    };
+    if found != *first {
+        return Err(BuildError::ReadBack {
+            step: format!("comparing {place} with the first guest's"),
+            wanted: format!("{first:?}"),
+            found: format!("{found:?}"),
+        });
+    }
+    first.count += 1;
+    Ok(())
 }
 
 fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(), BuildError> {
@@ -100,26 +137,56 @@ fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(), BuildError
     same(step, &mtu, &found)
 }
 
-fn set_offloads(
+/// What every device of a host's path is to be.
+struct Wanted<'a> {
     side: Side,
-    (netlink, ethtool): (&mut Netlink, &Ethtool),
-    name: &str,
-    role: Role,
-    offload: &Offload,
+    offload: &'a Offload,
     tunnelled: bool,
-) -> Result<DeviceState, BuildError> {
-    let step = || format!("setting the offloads of `{name}` to `{offload}`");
-    let wanted: BTreeMap<String, bool> = offload
-        .wanted(role, tunnelled)
-        .into_iter()
-        .flatten()
-        .flat_map(|(feature, on)| {
-            feature
-                .ethtool()
-                .iter()
-                .map(move |name| ((*name).to_owned(), on))
+}
+
+impl Wanted<'_> {
+    fn set(
+        &self,
+        (netlink, ethtool): (&mut Netlink, &Ethtool),
+        name: &str,
+        role: Role,
+    ) -> Result<DeviceState, BuildError> {
+        let step = || format!("setting the offloads of `{name}` to `{}`", self.offload);
+        let wanted: BTreeMap<String, bool> = self
+            .offload
+            .wanted(role, self.tunnelled)
+            .into_iter()
+            .flatten()
+            .flat_map(|(feature, on)| {
+                feature
+                    .ethtool()
+                    .iter()
+                    .map(move |name| ((*name).to_owned(), on))
+            })
+            .collect();
+        let features = set_features(ethtool, name, wanted, &step)?;
+        let device = device::read(netlink, name).step(step)?;
+        Ok(DeviceState {
+            host: self.side.name().to_owned(),
+            name: name.to_owned(),
+            role,
+            mtu: device.mtu,
+            features,
+            rps_cpus: None,
+            tx_queues: device.tx_queues,
+            rx_queues: device.rx_queues,
+            count: 1,
         })
-        .collect();
+    }
+}
+
+/// Sets a device's features, and returns those that it has as they were read back.
+pub(crate) fn set_features(
+    ethtool: &Ethtool,
+    name: &str,
+    wanted: BTreeMap<String, bool>,
+    step: &impl Fn() -> String,
+) -> Result<BTreeMap<String, bool>, BuildError> {
     ethtool.set_features(name, &wanted).step(step)?;
     let found = ethtool.features(name).step(step)?;
     let mut features = BTreeMap::new();
@@ -135,17 +202,7 @@ fn set_offloads(
         )?;
         features.insert(feature, state.active);
     }
-    let device = device::read(netlink, name).step(step)?;
-    Ok(DeviceState {
-        host: side.name().to_owned(),
-        name: name.to_owned(),
-        role,
-        mtu: device.mtu,
-        features,
-        rps_cpus: None,
-        tx_queues: device.tx_queues,
-        rx_queues: device.rx_queues,
-    })
+    Ok(features)
 }
 
 fn word(on: bool) -> &'static str {

@@ -11,8 +11,8 @@ use netlink_packet_route::address::{
     AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
 };
 use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, InfoVxlan, LinkAttribute, LinkFlags,
-    LinkInfo, LinkMessage, State, VxlanDf,
+    BridgeStpState, InfoBridge, InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind,
+    InfoVeth, InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State, VxlanDf,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
@@ -65,38 +65,102 @@ fn create(
     netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Create)
 }
 
-/// A veth whose other end comes into being inside the other namespace: made there, not moved
-/// there, so that it takes that namespace's `rps_default_mask` (net/core/net-sysfs.c).
-///
-/// Each end has `queues` transmit and as many receive queues, all in use (drivers/net/veth.c,
-/// `veth_init_queues`). `macs` are the two ends' hardware addresses; without them the kernel draws some.
+/// One end of a veth.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VethEnd<'a> {
+    pub(crate) name: &'a str,
+    /// Bytes.
+    pub(crate) mtu: u32,
+    /// Hardware address; without it the kernel draws one.
+    pub(crate) mac: Option<[u8; 6]>,
+    /// Transmit and as many receive queues, all in use (drivers/net/veth.c, `veth_init_queues`).
+    pub(crate) queues: u32,
+}
+
+impl VethEnd<'_> {
+    fn message(self, namespace: Option<PeerNamespace<'_>>) -> LinkMessage {
+        let mut message = named(self.name);
+        message.attributes.extend([
+            LinkAttribute::Mtu(self.mtu),
+            LinkAttribute::NumTxQueues(self.queues),
+            LinkAttribute::NumRxQueues(self.queues),
+        ]);
+        let mac = self.mac.map(|mac| LinkAttribute::Address(mac.to_vec()));
+        message.attributes.extend(mac);
+        message
+            .attributes
+            .extend(namespace.map(|namespace| match namespace {
+                PeerNamespace::Process(pid) => LinkAttribute::NetNsPid(pid),
+                PeerNamespace::Fd(fd) => LinkAttribute::NetNsFd(fd.as_raw_fd()),
+            }));
+        message
+    }
+}
+
+/// A veth whose ends come into being inside their namespaces: made there, not moved there, so that they
+/// take these namespaces' `rps_default_mask` (net/core/net-sysfs.c). `None` is that of `netlink`.
+pub(crate) fn create_veth_between(
+    netlink: &mut Netlink,
+    (from, own): (Option<PeerNamespace<'_>>, VethEnd<'_>),
+    (to, other): (PeerNamespace<'_>, VethEnd<'_>),
+) -> io::Result<()> {
+    let data = InfoData::Veth(InfoVeth::Peer(other.message(Some(to))));
+    create(netlink, own.message(from), InfoKind::Veth, data)
+}
+
+/// A veth with both ends in the namespace of `netlink`.
+pub(crate) fn create_veth_here(
+    netlink: &mut Netlink,
+    own: VethEnd<'_>,
+    other: VethEnd<'_>,
+) -> io::Result<()> {
+    let data = InfoData::Veth(InfoVeth::Peer(other.message(None)));
+    create(netlink, own.message(None), InfoKind::Veth, data)
+}
+
+/// A veth towards another namespace, with one MTU in bytes and as many queues at both ends.
 pub(crate) fn create_veth(
     netlink: &mut Netlink,
     (name, peer_name): (&str, &str),
     peer_namespace: PeerNamespace<'_>,
     mtu: u32,
     queues: u32,
-    macs: Option<[[u8; 6]; 2]>,
 ) -> io::Result<()> {
-    let made = |name: &str, mac: Option<[u8; 6]>| {
-        let mut message = named(name);
-        message.attributes.extend([
-            LinkAttribute::Mtu(mtu),
-            LinkAttribute::NumTxQueues(queues),
-            LinkAttribute::NumRxQueues(queues),
-        ]);
-        let mac = mac.map(|mac| LinkAttribute::Address(mac.to_vec()));
-        message.attributes.extend(mac);
-        message
+    let end = |name| VethEnd {
+        name,
+        mtu,
+        mac: None,
+        queues,
     };
-    let mut peer = made(peer_name, macs.map(|[_, peer]| peer));
-    peer.attributes.push(match peer_namespace {
-        PeerNamespace::Process(pid) => LinkAttribute::NetNsPid(pid),
-        PeerNamespace::Fd(fd) => LinkAttribute::NetNsFd(fd.as_raw_fd()),
-    });
-    let data = InfoData::Veth(InfoVeth::Peer(peer));
-    let own = made(name, macs.map(|[own, _]| own));
-    create(netlink, own, InfoKind::Veth, data)
+    create_veth_between(netlink, (None, end(name)), (peer_namespace, end(peer_name)))
+}
+
+/// What a bridge does at a port (ip-link(8), `bridge_slave`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PortFlags {
+    /// Whether frames whose receiver it does not know leave by it, broadcasts and multicasts included.
+    pub(crate) flood: bool,
+    /// Whether it notes who sends through it.
+    pub(crate) learning: bool,
+    /// Whether it keeps frames from other isolated ports.
+    pub(crate) isolated: bool,
+}
+
+/// Sets what a bridge does at a port.
+pub(crate) fn set_port(netlink: &mut Netlink, name: &str, flags: PortFlags) -> io::Result<()> {
+    let mut message = named(name);
+    let data = InfoPortData::BridgePort(vec![
+        InfoBridgePort::UnicastFlood(flags.flood),
+        InfoBridgePort::MulticastFlood(flags.flood),
+        InfoBridgePort::BroadcastFlood(flags.flood),
+        InfoBridgePort::Learning(flags.learning),
+        InfoBridgePort::Isolated(flags.isolated),
+    ]);
+    message.attributes.push(LinkAttribute::LinkInfo(vec![
+        LinkInfo::PortKind(InfoPortKind::Bridge),
+        LinkInfo::PortData(data),
+    ]));
+    netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Change)
 }
 
 /// A bridge without spanning tree, whose ports forward at once, and without multicast snooping, for which
@@ -305,6 +369,32 @@ fn neighbour_message(index: u32, address: IpAddr, mac: [u8; 6]) -> NeighbourMess
     message
 }
 
+/// The devices of a namespace that do not carry yet: see [`Device::carries`].
+pub(crate) fn not_carrying(netlink: &mut Netlink) -> io::Result<Vec<String>> {
+    let all = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+    let links = all.into_iter().filter_map(|message| match message {
+        RouteNetlinkMessage::NewLink(link) => Some(link),
+        _ => None,
+    });
+    let waiting = links.filter(|link| !carries(link));
+    Ok(waiting
+        .flat_map(|link| link.attributes)
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name),
+            _ => None,
+        })
+        .collect())
+}
+
+fn carries(message: &LinkMessage) -> bool {
+    message.attributes.iter().any(|attribute| {
+        matches!(
+            attribute,
+            LinkAttribute::OperState(State::Up | State::Unknown)
+        )
+    })
+}
+
 /// Reads a device back.
 pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
     let message = read_message(netlink, name)?;
@@ -320,12 +410,7 @@ pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
         })
         .unwrap_or(0),
         up: message.header.flags.contains(LinkFlags::Up),
-        carries: message.attributes.iter().any(|attribute| {
-            matches!(
-                attribute,
-                LinkAttribute::OperState(State::Up | State::Unknown)
-            )
-        }),
+        carries: carries(&message),
         controller: find(|a| {
             if let LinkAttribute::Controller(i) = a {
                 Some(*i)

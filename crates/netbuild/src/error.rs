@@ -17,12 +17,12 @@ pub enum BuildError {
     },
     /// A device feature that cannot be set.
     #[error(
-        "`{feature}` of `{device}` {problem}: `ethtool -k` of such a device lists what can be set"
+        "`{feature}` of {device} {problem}: `ethtool -k` of such a device lists what can be set"
     )]
     Feature {
         /// The feature by the kernel's name, as it was asked for.
         feature: String,
-        /// The device.
+        /// The device, as messages call it: with its quotes, and where it is.
         device: String,
         /// Why not.
         problem: &'static str,
@@ -37,6 +37,19 @@ pub enum BuildError {
         /// What is there.
         found: String,
     },
+}
+
+impl BuildError {
+    /// Says where it happened.
+    pub(crate) fn inside(mut self, place: &str) -> Self {
+        match &mut self {
+            Self::Refused { step, .. } | Self::ReadBack { step, .. } => {
+                *step = format!("in {place} {step}");
+            }
+            Self::Feature { device, .. } => *device = format!("{device} in {place}"),
+        }
+        self
+    }
 }
 
 /// The kernel's error number, with or without its words (`NLMSGERR_ATTR_MSG`) around it.
@@ -65,6 +78,15 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
         Some(95) if step.contains("vxlan") => {
             Some("this kernel has no vxlan device: CONFIG_VXLAN, `modprobe vxlan` as root".into())
         }
+        Some(2) if step.contains("netem") => Some(
+            "this kernel has no netem qdisc: CONFIG_NET_SCH_NETEM, `modprobe sch_netem` as root".into(),
+        ),
+        // EPROTONOSUPPORT: no nfnetlink; EINVAL, EOPNOTSUPP: no nf_tables, or none for devices.
+        Some(2 | 22 | 93 | 95) if step.contains("nf_tables") => Some(
+            "this kernel lacks nf_tables or a part of it: CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_NUMGEN, \
+             `modprobe nf_tables` as root"
+                .into(),
+        ),
         Some(95) => Some("this kernel has no such device: see its configuration".into()),
         Some(2) if step.contains("tbf") => Some(
             "this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into(),

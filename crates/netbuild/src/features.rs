@@ -1,27 +1,41 @@
 //! Single device features beside the offload profile: set, read back, and put back as they were.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use wirecost_model::offload::Role;
 use wirecost_model::sample::DeviceState;
 use wirecost_sys::ethtool::Ethtool;
 
+use crate::adapt::count_alike;
 use crate::device;
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
 use crate::netlink::Netlink;
-use crate::spec::{BRIDGE, GUEST_DEVICE, GUEST_PORT, TUNNEL, UNDERLAY_DEVICE};
+use crate::spec::{BRIDGE, GUEST_DEVICE, TUNNEL, UNDERLAY_DEVICE};
 
-/// A device's changeable features as they were before some were set: one may drag others along.
+/// The changeable features of every device in a role as they were before some were set: one may drag
+/// others along.
 #[derive(Debug)]
 pub struct KeptFeatures {
     role: Role,
-    state: BTreeMap<String, bool>,
+    /// By guest; of what a host has once, one.
+    states: Vec<BTreeMap<String, bool>>,
+}
+
+/// One device of a host or of its guests.
+struct Device<'a> {
+    name: &'a str,
+    /// As messages call it: `eth0`, or `eth0` behind a host's port where there are several.
+    place: String,
+    netlink: &'a mut Netlink,
+    ethtool: &'a Ethtool,
 }
 
 impl LabHost {
-    /// Sets features of one device, by the kernel's names, and reads them back. Returns how the device
-    /// was before, for [`LabHost::restore_features`]; where it fails, it is as it was.
+    /// Sets features of every device in a role, every guest's where guests have it, by the kernel's names,
+    /// and reads them back. Returns how the devices were before, for [`LabHost::restore_features`]; where
+    /// it fails, they are as they were.
     ///
     /// # Errors
     /// Where the kernel knows no such feature, keeps it fixed, or does not do as it was told.
@@ -30,8 +44,129 @@ impl LabHost {
         role: Role,
         wanted: &BTreeMap<String, bool>,
     ) -> Result<KeptFeatures, BuildError> {
-        let (name, _, ethtool) = self.device(role);
-        let step = || format!("setting features of `{name}`");
+        let mut kept = KeptFeatures {
+            role,
+            states: Vec::new(),
+        };
+        for number in 0..self.count(role) {
+            let set = self.device(role, number).and_then(|device| {
+                let before = device.changeable(wanted)?;
+                // From here on it has to be put back, whatever becomes of it.
+                kept.states.push(before);
+                device.set(wanted)
+            });
+            if let Err(error) = set {
+                self.restore_features(&kept)?;
+                return Err(error);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Puts features back as they were on every device, and reads them back. All are tried.
+    ///
+    /// # Errors
+    /// The first of where the kernel refuses, or does not do as it was told.
+    pub fn restore_features(&mut self, kept: &KeptFeatures) -> Result<(), BuildError> {
+        let mut restored = Ok(());
+        for (number, state) in kept.states.iter().enumerate() {
+            let device = self.device(kept.role, number);
+            restored = restored.and(device.and_then(|device| device.put_back(state)));
+        }
+        restored
+    }
+
+    /// The devices that `last` stands for as they are now: the same features, and those of `also`.
+    ///
+    /// # Errors
+    /// Where one cannot be read, or where a guest's is unlike the first guest's.
+    pub fn read_again(
+        &mut self,
+        last: &DeviceState,
+        also: &BTreeMap<String, bool>,
+    ) -> Result<DeviceState, BuildError> {
+        let mut first = None;
+        for number in 0..self.count(last.role) {
+            let Device {
+                name,
+                place,
+                netlink,
+                ethtool,
+            } = self.device(last.role, number)?;
+            let step = || format!("reading {place} back");
+            let found = ethtool.features(name).step(step)?;
+            let mtu = device::read(netlink, name).step(step)?.mtu;
+            // One that is fixed at off is not among those found.
+            let state = |feature: &String| found.get(feature).is_some_and(|state| state.active);
+            let features = last.features.keys().chain(also.keys());
+            let now = DeviceState {
+                mtu,
+                features: features.map(|name| (name.clone(), state(name))).collect(),
+                count: 1,
+                ..last.clone()
+            };
+            count_alike(&mut first, now, &place)?;
+        }
+        Ok(first.unwrap_or_else(|| last.clone()))
+    }
+
+    /// How many devices a host and its guests have in a role.
+    fn count(&self, role: Role) -> usize {
+        match role {
+            Role::Guest | Role::GuestPort => self.guests.len(),
+            Role::Underlay | Role::Tunnel | Role::Bridge => 1,
+        }
+    }
+
+    fn device(&mut self, role: Role, number: usize) -> Result<Device<'_>, BuildError> {
+        let several = self.guests.len() > 1;
+        let name = match role {
+            Role::Underlay => UNDERLAY_DEVICE,
+            Role::Tunnel => TUNNEL,
+            Role::Bridge => BRIDGE,
+            Role::GuestPort | Role::Guest => {
+                let guest = self.guests.get_mut(number);
+                let guest = guest
+                    .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+                    .step(|| format!("looking for guest {number}"))?;
+                if role == Role::Guest {
+                    let place = if several {
+                        format!("`{GUEST_DEVICE}` behind `{}`", guest.port)
+                    } else {
+                        format!("`{GUEST_DEVICE}`")
+                    };
+                    return Ok(Device {
+                        name: GUEST_DEVICE,
+                        place,
+                        netlink: &mut guest.netlink,
+                        ethtool: &guest.ethtool,
+                    });
+                }
+                &guest.port
+            }
+        };
+        Ok(Device {
+            name,
+            place: format!("`{name}`"),
+            netlink: &mut self.netlink,
+            ethtool: &self.ethtool,
+        })
+    }
+}
+
+impl Device<'_> {
+    /// Its changeable features as they are, where all of those wanted can be had.
+    fn changeable(
+        &self,
+        wanted: &BTreeMap<String, bool>,
+    ) -> Result<BTreeMap<String, bool>, BuildError> {
+        let Self {
+            name,
+            place,
+            ethtool,
+            ..
+        } = self;
+        let step = || format!("setting features of {place}");
         let before = ethtool.features(name).step(step)?;
         for (feature, on) in wanted {
             let problem = match before.get(feature) {
@@ -42,91 +177,45 @@ impl LabHost {
             };
             return Err(BuildError::Feature {
                 feature: feature.clone(),
-                device: name.to_owned(),
+                device: place.clone(),
                 problem,
             });
         }
-        let kept = KeptFeatures {
-            role,
-            state: before
-                .into_iter()
-                .filter(|(_, state)| state.changeable)
-                .map(|(feature, state)| (feature, state.active))
-                .collect(),
-        };
-        let set = ethtool
-            .set_features(name, wanted)
-            .step(step)
-            .and_then(|()| matches(ethtool, name, wanted));
-        if let Err(error) = set {
-            self.restore_features(&kept)?;
-            return Err(error);
+        Ok(before
+            .into_iter()
+            .filter(|(_, state)| state.changeable)
+            .map(|(feature, state)| (feature, state.active))
+            .collect())
+    }
+
+    fn set(&self, wanted: &BTreeMap<String, bool>) -> Result<(), BuildError> {
+        self.ethtool
+            .set_features(self.name, wanted)
+            .step(|| format!("setting features of {}", self.place))?;
+        self.has(wanted)
+    }
+
+    fn put_back(&self, state: &BTreeMap<String, bool>) -> Result<(), BuildError> {
+        self.ethtool
+            .set_features(self.name, state)
+            .step(|| format!("putting the features of {} back", self.place))?;
+        self.has(state)
+    }
+
+    fn has(&self, wanted: &BTreeMap<String, bool>) -> Result<(), BuildError> {
+        let found = self
+            .ethtool
+            .features(self.name)
+            .step(|| format!("reading the features of {} back", self.place))?;
+        let word = |on| if on { "on" } else { "off" };
+        for (feature, on) in wanted {
+            let active = found.get(feature).is_some_and(|state| state.active);
+            same(
+                || format!("{feature} of {}", self.place),
+                &word(*on),
+                &word(active),
+            )?;
         }
-        Ok(kept)
+        Ok(())
     }
-
-    /// Puts a device's features back as they were, and reads them back.
-    ///
-    /// # Errors
-    /// Where the kernel refuses, or does not do as it was told.
-    pub fn restore_features(&mut self, kept: &KeptFeatures) -> Result<(), BuildError> {
-        let (name, _, ethtool) = self.device(kept.role);
-        ethtool
-            .set_features(name, &kept.state)
-            .step(|| format!("putting the features of `{name}` back"))?;
-        matches(ethtool, name, &kept.state)
-    }
-
-    /// A device as it is now: the same features as in `last`, and those of `also`.
-    pub fn read_again(
-        &mut self,
-        last: &DeviceState,
-        also: &BTreeMap<String, bool>,
-    ) -> Result<DeviceState, BuildError> {
-        let (name, netlink, ethtool) = self.device(last.role);
-        let step = || format!("reading `{name}` back");
-        let found = ethtool.features(name).step(step)?;
-        let mtu = device::read(netlink, name).step(step)?.mtu;
-        // One that is fixed at off is not among those found.
-        let state = |feature: &String| found.get(feature).is_some_and(|state| state.active);
-        let features = last.features.keys().chain(also.keys());
-        Ok(DeviceState {
-            mtu,
-            features: features.map(|name| (name.clone(), state(name))).collect(),
-            ..last.clone()
-        })
-    }
-
-    fn device(&mut self, role: Role) -> (&'static str, &mut Netlink, &Ethtool) {
-        let name = match role {
-            Role::Underlay => UNDERLAY_DEVICE,
-            Role::Tunnel => TUNNEL,
-            Role::GuestPort => GUEST_PORT,
-            Role::Bridge => BRIDGE,
-            Role::Guest => {
-                return (GUEST_DEVICE, &mut self.guest_netlink, &self.guest_ethtool);
-            }
-        };
-        (name, &mut self.netlink, &self.ethtool)
-    }
-}
-
-fn matches(
-    ethtool: &Ethtool,
-    name: &str,
-    wanted: &BTreeMap<String, bool>,
-) -> Result<(), BuildError> {
-    let found = ethtool
-        .features(name)
-        .step(|| format!("reading the features of `{name}` back"))?;
-    let word = |on| if on { "on" } else { "off" };
-    for (feature, on) in wanted {
-        let active = found.get(feature).is_some_and(|state| state.active);
-        same(
-            || format!("{feature} of `{name}`"),
-            &word(*on),
-            &word(active),
-        )?;
-    }
-    Ok(())
 }

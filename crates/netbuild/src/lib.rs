@@ -5,17 +5,22 @@
 //! kernel's: they go with the last holder.
 
 mod adapt;
+mod addresses;
 mod device;
 mod error;
 mod features;
+mod guest;
 mod host;
 mod ipv6;
+mod netem;
 mod netlink;
 mod ready;
+mod route;
 mod spec;
 mod steering;
 pub mod tbf;
 pub mod trial;
+pub mod underlay;
 
 pub use error::{BuildError, error_code};
 pub use features::KeptFeatures;

@@ -27,6 +27,14 @@ pub(crate) fn link(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> 
     )
 }
 
+/// The same of every device of a namespace.
+pub(crate) fn links(netlink: &mut Netlink) -> Result<(), BuildError> {
+    until(
+        || Ok(device::not_carrying(netlink)?.is_empty()),
+        || "waiting for all links to come up".into(),
+    )
+}
+
 /// Waits until an address of the calling thread's namespace is one that packets are sent from and taken for.
 pub(crate) fn address(address: Ipv6Addr) -> Result<(), BuildError> {
     let has_routes = || {

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use wirecost_model::cell::Network;
 
+use crate::{addresses, underlay};
+
 /// The host's device towards the other host.
 pub const UNDERLAY_DEVICE: &str = "underlay";
 /// The guest's own device.
@@ -13,8 +15,11 @@ pub const GUEST_DEVICE: &str = "eth0";
 
 pub(crate) const BRIDGE: &str = "bridge0";
 pub(crate) const TUNNEL: &str = "tunnel0";
-/// The host's end of the guest's device.
-pub(crate) const GUEST_PORT: &str = "guest0";
+
+/// The host's end of a guest's device, by the guest's number.
+pub(crate) fn guest_port(number: usize) -> String {
+    format!("guest{number}")
+}
 
 /// Which of the two hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -35,11 +40,11 @@ impl Side {
         }
     }
 
-    /// The hardware address of its underlay device, locally administered: known to both without asking.
-    pub(crate) const fn underlay_mac(self) -> [u8; 6] {
+    /// As the last part of an address: 1 or 2.
+    pub(crate) const fn number(self) -> u8 {
         match self {
-            Self::A => [2, 0, 0, 0, 0, 1],
-            Self::B => [2, 0, 0, 0, 0, 2],
+            Self::A => 1,
+            Self::B => 2,
         }
     }
 
@@ -66,20 +71,34 @@ impl fmt::Display for Side {
     }
 }
 
-/// One lab host: an underlay device, a bridge, a guest behind it, and a tunnel where the network has one.
+/// One lab host: an underlay device, a bridge, guests behind it, and a tunnel where the network has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Which of the two.
     pub side: Side,
-    /// MTU, rate, encapsulation, IP versions.
+    /// MTU, rate, encapsulation, IP versions, guests, and what is between the hosts.
     pub network: Network,
-    /// The host's address on the underlay, used where the path is tunnelled.
-    pub underlay_address: IpAddr,
-    /// The other host's.
-    pub underlay_peer: IpAddr,
-    /// The guest's address.
-    pub guest_address: IpAddr,
     /// Cores that handle what the underlay receives, on each of its queues; `None` leaves it to the core that
     /// sent it.
     pub receive_cpus: Option<Vec<u32>>,
+}
+
+impl HostSpec {
+    /// The host's address on the underlay, used where the path is tunnelled.
+    pub fn underlay_address(&self) -> IpAddr {
+        let place = underlay::place(&self.network.transit, self.side);
+        place.address(self.network.underlay_ip)
+    }
+
+    /// The other host's.
+    pub fn underlay_peer(&self) -> IpAddr {
+        let place = underlay::place(&self.network.transit, self.side.other());
+        place.address(self.network.underlay_ip)
+    }
+
+    /// The guests' addresses, by number.
+    pub fn guest_addresses(&self) -> Vec<IpAddr> {
+        let address = |number| addresses::guest(self.network.guest_ip, self.side, number);
+        (0..self.network.guests).map(address).collect()
+    }
 }

@@ -84,7 +84,7 @@ impl Scratch {
             return Err(io::ErrorKind::NotFound.into());
         };
         let namespace = PeerNamespace::Fd(peer.netns().as_fd());
-        device::create_veth(&mut self.netlink, (name, name), namespace, MTU, 1, None)
+        device::create_veth(&mut self.netlink, (name, name), namespace, MTU, 1)
     }
 
     /// Receive steering as a lab sets it, for a device that is made meanwhile. Returns the mask that was read back; `None` where this namespace's sysfs

@@ -16,6 +16,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         "latency-or-not",
         include_str!("../../../plans/latency-or-not.yaml"),
     ),
+    (
+        "many-small-sessions",
+        include_str!("../../../plans/many-small-sessions.yaml"),
+    ),
 ];
 
 /// The built-in plan that `name`, which may be a file's, was most likely meant to be.

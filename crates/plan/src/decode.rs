@@ -12,6 +12,7 @@ use crate::loads;
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::repeat;
 use crate::select;
+use crate::transit;
 use crate::values::{as_word, name, number, switch, text, whole, word};
 use crate::vary::{self, Varied};
 use crate::yaml::{Node, Value};
@@ -33,10 +34,12 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let self_test = value(reader, &root, &keys::SELF_TEST, switch);
     let underlay = root.section(reader, &keys::UNDERLAY);
     let steering = root.section(reader, &keys::STEERING);
-    let loads = loads::read(reader, &root);
+    let mut loads = loads::read(reader, &root);
     let underlay = fields(reader, underlay.as_ref());
     let steering = fields(reader, steering.as_ref());
     let factors = factors::read(reader, &root, &underlay, &steering);
+    loads.count_among(reader, &factors.guests);
+    let between = transit::read(reader, &underlay);
     let varied = vary::read(reader, &root);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
@@ -65,6 +68,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         &exclusions,
         exclude.as_ref(),
         cores,
+        &between,
     );
 
     // Faulty levels may come to more combinations than memory holds.
@@ -80,9 +84,12 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
             mtu: factors.underlay_mtu.values(),
             rate: factors.rate.values(),
             ip: factors.underlay_ip.values(),
+            transit: between.transit,
+            oversize: between.takes_oversize,
         },
         guest_mtu: factors.guest_mtu.values(),
         guest_ip: factors.guest_ip.values(),
+        guests: factors.guests.values(),
         encapsulation: factors.encapsulation.values(),
         offload: factors.offload.values(),
         steering: SteeringPlan {

@@ -14,6 +14,7 @@ use crate::keys;
 use crate::loads::{Faults, Loads};
 use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
+use crate::transit::Written;
 use crate::vary::Varied;
 
 /// Most cells of an experiment, excluded ones counted: beyond it a plan is a slip of the pen.
@@ -73,6 +74,7 @@ pub(crate) fn cells(
     exclusions: &[Exclusion],
     exclude: Option<&Entry<'_>>,
     cores: Cores,
+    between: &Written,
 ) -> Vec<Cell> {
     let Varying {
         factors,
@@ -145,11 +147,14 @@ pub(crate) fn cells(
     let mut faults = Faults::default();
     let cells = kept
         .iter()
-        .filter_map(|choice| cell(varying, choice, cores, &mut fit, &mut faults))
+        .filter_map(|choice| {
+            let judging = (&mut fit, &mut faults);
+            cell(varying, choice, (cores, between), judging)
+        })
         .zip(0..)
         .map(|(cell, index)| Cell { index, ..cell })
         .collect();
-    fit.report(reader, factors);
+    fit.report(reader, factors, between);
     faults.report(reader);
     cells
 }
@@ -231,9 +236,8 @@ fn without_tunnel(
 fn cell(
     varying: &Varying<'_>,
     choice: &[usize],
-    cores: Cores,
-    fit: &mut Fit,
-    faults: &mut Faults,
+    (cores, between): (Cores, &Written),
+    (fit, faults): (&mut Fit, &mut Faults),
 ) -> Option<Cell> {
     let Varying {
         factors,
@@ -242,8 +246,6 @@ fn cell(
         axes,
     } = *varying;
     let load = varying.load(choice);
-    // Whatever else is wrong, each load says what is wrong with it.
-    let loads = loads.cell(load, &choice[COUNT..varying.own()], faults);
     let [
         mtu,
         rate,
@@ -251,10 +253,14 @@ fn cell(
         encapsulation,
         guest,
         guest_ip,
+        guests,
         offload,
         queues,
         rps,
     ] = *choice.first_chunk::<COUNT>()?;
+    let guests = factors.guests.get(guests).map_or(1, |level| level.value);
+    // Whatever else is wrong, each load says what is wrong with it.
+    let loads = loads.cell(load, &choice[COUNT..varying.own()], guests, faults);
     let underlay_level = factors.underlay_mtu.get(mtu)?;
     let guest_level = factors.guest_mtu.get(guest)?;
     let tunnelled = tunnels(factors, choice);
@@ -269,6 +275,8 @@ fn cell(
         },
         encapsulation: factors.encapsulation.get(encapsulation)?.value.clone(),
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
+        guests,
+        transit: between.transit.clone(),
         cores,
         steering: Steering {
             queues: factors.queues.get(queues).map_or(1, |level| level.value),
@@ -280,14 +288,14 @@ fn cell(
         },
     };
     let room = Room::of(&network, mtu, encapsulation);
-    if !fit.takes_underlay(&network, room) {
+    if !fit.takes_underlay(&network, room, between) {
         return None;
     }
     let guest_mtu = match guest_level.value {
         GuestMtu::Bytes(bytes) => bytes,
         GuestMtu::Max => room.largest,
     };
-    if !fit.takes_guest(guest, guest_mtu, room) {
+    if !fit.takes_guest(guest, guest_mtu, room, between) {
         return None;
     }
     let mut resolved = choice.to_vec();

@@ -23,6 +23,7 @@ pub(crate) struct Factors {
     pub(crate) encapsulation: Levels<Encapsulation>,
     pub(crate) guest_mtu: Levels<GuestMtu>,
     pub(crate) guest_ip: Levels<IpVersion>,
+    pub(crate) guests: Levels<u32>,
     pub(crate) offload: Levels<Offload>,
     pub(crate) queues: Levels<u32>,
     pub(crate) rps: Levels<Rps>,
@@ -47,7 +48,7 @@ pub(crate) struct Axis {
 type Limit = Option<u64>;
 
 /// Number of factors of the network.
-pub(crate) const COUNT: usize = 9;
+pub(crate) const COUNT: usize = 10;
 
 impl Factors {
     /// The factors in the order of the cross product: the last varies fastest.
@@ -70,6 +71,9 @@ impl Factors {
             }),
             axis(&keys::GUEST_IP, &self.guest_ip, |r, e| {
                 ip(r, e).map(|ip| ip.key().to_owned())
+            }),
+            axis(&keys::GUESTS, &self.guests, |r, e| {
+                whole32(r, e).map(|guests| guests.to_string())
             }),
             axis(&keys::OFFLOAD, &self.offload, |r, e| {
                 offload(r, e).map(|level| level.to_string())
@@ -135,6 +139,9 @@ pub(crate) fn read(
             GuestMtu::to_string,
         ),
         guest_ip: levels(reader, root, &keys::GUEST_IP, ip, |ip| ip.key().to_owned()),
+        guests: levels(reader, root, &keys::GUESTS, whole32, |guests| {
+            guests.to_string()
+        }),
         offload: offload_levels(reader, root),
         queues: levels(
             reader,
@@ -336,7 +343,7 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "max", "ipv4", "tunnel", "1", "own",
+            "1500", "none", "ipv4", "none", "max", "ipv4", "1", "tunnel", "1", "own",
         ];
         assert_eq!(labels, expected);
         let axes = factors.axes();

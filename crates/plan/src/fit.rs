@@ -8,13 +8,18 @@ use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf};
 
 use crate::factors::Factors;
 use crate::read::{Level, Reader};
+use crate::transit::Written;
 use crate::yaml::Span;
 
 /// What a guest's datagram may take, and by which levels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Most bytes.
+    /// Most bytes that get from host to host.
     pub(crate) largest: u32,
+    /// Most bytes that the hosts' own devices take.
+    sendable: u32,
+    /// The underlay's MTU, or that of the narrowest hop or path below it.
+    path_mtu: u32,
     /// Least bytes: what the guests' IP asks of a link.
     least: u32,
     guest_ip: IpVersion,
@@ -27,9 +32,11 @@ impl Room {
     /// `underlay` and `encapsulation` are the numbers of the levels.
     pub(crate) fn of(network: &Network, underlay: usize, encapsulation: usize) -> Self {
         Self {
-            largest: network
+            largest: network.path_mtu().saturating_sub(network.overhead_bytes()),
+            sendable: network
                 .underlay_mtu
                 .saturating_sub(network.overhead_bytes()),
+            path_mtu: network.path_mtu(),
             least: network.guest_ip.min_mtu(),
             guest_ip: network.guest_ip,
             underlay_ip: network.underlay_ip,
@@ -52,6 +59,10 @@ impl Room {
 pub(crate) struct Fit {
     /// By level of `underlay.mtu`: too small to carry IPv6.
     small_underlays: BTreeMap<usize, Room>,
+    /// By level of `encapsulation`: what a router cannot pass on.
+    unrouted: BTreeMap<usize, Room>,
+    /// What is between the hosts is too small to carry IPv6.
+    small_path: Option<Room>,
     /// By level of `encapsulation`: options that IPv6 does not have.
     without_df: BTreeMap<usize, Room>,
     /// By level of `guest_mtu`: the tightest room that it does not fit.
@@ -66,9 +77,18 @@ pub(crate) struct Fit {
 
 impl Fit {
     /// Whether the underlay can carry the network's tunnels; notes why not.
-    pub(crate) fn takes_underlay(&mut self, network: &Network, room: Room) -> bool {
+    pub(crate) fn takes_underlay(
+        &mut self,
+        network: &Network,
+        room: Room,
+        between: &Written,
+    ) -> bool {
         let Encapsulation::Vxlan(vxlan) = &network.encapsulation else {
-            return true;
+            let bridged = between.routed().is_none();
+            if !bridged {
+                self.unrouted.entry(room.encapsulation).or_insert(room);
+            }
+            return bridged;
         };
         if network.underlay_ip == IpVersion::Ipv6 && vxlan.df != OuterDf::Unset {
             self.without_df.entry(room.encapsulation).or_insert(room);
@@ -77,13 +97,27 @@ impl Fit {
         let large_enough = network.underlay_mtu >= network.underlay_ip.min_mtu();
         if !large_enough {
             self.small_underlays.entry(room.underlay).or_insert(room);
+        } else if network.path_mtu() < network.underlay_ip.min_mtu() {
+            self.small_path.get_or_insert(room);
+            return false;
         }
         large_enough
     }
 
     /// Whether guests of that MTU, by that level, fit; notes why not.
-    pub(crate) fn takes_guest(&mut self, level: usize, mtu: u32, room: Room) -> bool {
-        if mtu > room.largest || room.largest < room.least {
+    pub(crate) fn takes_guest(
+        &mut self,
+        level: usize,
+        mtu: u32,
+        room: Room,
+        between: &Written,
+    ) -> bool {
+        let most = if between.takes_oversize {
+            room.sendable
+        } else {
+            room.largest
+        };
+        if mtu > most || room.largest < room.least {
             let tightest = self.misfits.entry(level).or_insert(room);
             if room.largest < tightest.largest {
                 *tightest = room;
@@ -104,7 +138,13 @@ impl Fit {
         }
     }
 
-    pub(crate) fn report(self, reader: &mut Reader, factors: &Factors) {
+    pub(crate) fn report(self, reader: &mut Reader, factors: &Factors, between: &Written) {
+        for (_, room) in self.unrouted {
+            report_unrouted(reader, factors, room, between);
+        }
+        if let Some(room) = self.small_path {
+            report_small_path(reader, room, between);
+        }
         for (_, room) in self.small_underlays {
             report_small_underlay(reader, factors, room);
         }
@@ -112,7 +152,7 @@ impl Fit {
             report_without_df(reader, factors, room);
         }
         for (guest, room) in self.misfits {
-            report_misfit(reader, factors, guest, room);
+            report_misfit(reader, factors, guest, room, between);
         }
         for (guest, room) in self.small_guests {
             report_small_guest(reader, factors, guest, room);
@@ -173,7 +213,42 @@ fn report_without_df(reader: &mut Reader, factors: &Factors, room: Room) {
     reader.fault(span, &level.path, message, "`df` is IPv4's", help);
 }
 
-fn report_misfit(reader: &mut Reader, factors: &Factors, guest: usize, room: Room) {
+fn report_unrouted(reader: &mut Reader, factors: &Factors, room: Room, between: &Written) {
+    let (Some(level), Some((span, path))) = (
+        factors.encapsulation.get(room.encapsulation),
+        between.routed(),
+    ) else {
+        return;
+    };
+    let message = format!(
+        "guests without a tunnel, `encapsulation: {}`, cannot cross a router",
+        level.label
+    );
+    let help = "their frames are bridged as they are, and a router passes on IP only: write an \
+                `encapsulation` such as `vxlan`, or `exclude` this one, or put switches here only";
+    reader.fault(span.clone(), path, message, "routed from here on", help);
+}
+
+fn report_small_path(reader: &mut Reader, room: Room, between: &Written) {
+    let Some((mtu, span, path)) = between.narrowest() else {
+        return;
+    };
+    let least = room.underlay_ip.min_mtu();
+    let message = format!("an MTU of {mtu} is too small for tunnels over IPv6");
+    let help = format!(
+        "every link that carries IPv6 takes {least} bytes (RFC 8200, section 5): write {least} or more, or \
+         `exclude` the combination with `underlay.ip: ipv6`"
+    );
+    reader.fault(span.clone(), path, message, format!("below {least}"), help);
+}
+
+fn report_misfit(
+    reader: &mut Reader,
+    factors: &Factors,
+    guest: usize,
+    room: Room,
+    between: &Written,
+) {
     let (Some(level), Some(underlay), Some(encapsulation), Some(path)) = (
         factors.guest_mtu.get(guest),
         factors.underlay_mtu.get(room.underlay),
@@ -184,9 +259,20 @@ fn report_misfit(reader: &mut Reader, factors: &Factors, guest: usize, room: Roo
     };
     let overhead = encapsulation.value.overhead_bytes(room.underlay_ip);
     let largest = room.largest;
+    let narrow = room.path_mtu < underlay.value;
+    let ask = if narrow && !between.takes_oversize {
+        ", or `underlay.oversize: send` to see what becomes of it"
+    } else {
+        ""
+    };
     let help = if largest < room.least {
+        let place = if narrow {
+            "the path's"
+        } else {
+            "the underlay's"
+        };
         format!(
-            "the underlay's MTU must be at least {} for a guest MTU of {}, {}",
+            "{place} MTU must be at least {} for a guest MTU of {}, {}",
             room.least + overhead,
             room.least,
             room.why_least()
@@ -194,13 +280,13 @@ fn report_misfit(reader: &mut Reader, factors: &Factors, guest: usize, room: Roo
     } else if overhead > 0 {
         format!(
             "the largest that fits is {largest} ({} less {overhead} of overhead): write {largest}, \
-             or `max`, or `exclude` the combination",
-            underlay.value
+             or `max`, or `exclude` the combination{ask}",
+            room.path_mtu
         )
     } else {
         format!(
             "the largest that fits is {largest}: write {largest}, or `max`, or `exclude` the \
-             combination"
+             combination{ask}"
         )
     };
     let (message, label) = match level.value {
@@ -266,10 +352,13 @@ fn written(
 fn describe(factors: &Factors, room: Room) -> Option<String> {
     let underlay: &Level<u32> = factors.underlay_mtu.get(room.underlay)?;
     let encapsulation = factors.encapsulation.get(room.encapsulation)?;
-    let over = match room.underlay_ip {
+    let mut over = match room.underlay_ip {
         IpVersion::Ipv4 => format!("over an underlay of {}", underlay.value),
         IpVersion::Ipv6 => format!("over an IPv6 underlay of {}", underlay.value),
     };
+    if room.path_mtu < underlay.value {
+        over = format!("{over} that carries {} from host to host", room.path_mtu);
+    }
     Some(match encapsulation.value {
         Encapsulation::None => over,
         Encapsulation::Vxlan(_) => format!("in {} {over}", encapsulation.label),

@@ -2,10 +2,13 @@
 //! The decoder reads by this table, and a schema or a reference page can be made from it.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
+use std::ops::RangeBounds;
 use std::sync::LazyLock;
 
+use wirecost_model::cell::MAX_GUESTS;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::Workload;
+use wirecost_model::transit::MAX_PATHS;
 use wirecost_model::units::{format_bytes, format_fraction, format_rate};
 
 use crate::suggest::joined;
@@ -71,6 +74,10 @@ pub enum Kind {
     Choice,
     /// A list of mappings of the keys below it.
     Maps,
+    /// A list of mappings, each of one of the keys below it: which, and its options.
+    Choices,
+    /// A whole number, or as many mappings of the keys below it in a list.
+    Members,
     /// A mapping of factors to one level each.
     Levels,
     /// A list of mappings of factors to one or several levels each.
@@ -172,7 +179,10 @@ impl Key {
             Kind::PerSecond => Some(format!("a number per second{range}")),
             Kind::Mix => Some("a mapping of names to loads".to_owned()),
             Kind::Map | Kind::Choice => Some("a mapping".to_owned()),
-            Kind::Maps | Kind::LevelSets => Some("a list of mappings".to_owned()),
+            Kind::Maps | Kind::Choices | Kind::LevelSets => Some("a list of mappings".to_owned()),
+            Kind::Members => Some(format!(
+                "a whole number{range} or a list of as many mappings"
+            )),
             Kind::Levels => Some("a mapping of factors to levels".to_owned()),
             Kind::Named => Some("a mapping of names to lists of levels".to_owned()),
             Kind::Mask => Some("a mask of cores in hexadecimal".to_owned()),
@@ -184,6 +194,11 @@ impl Key {
         let words = self.words.iter().map(|word| format!("`{word}`"));
         let phrases: Vec<String> = words.chain(quantity).collect();
         joined(&phrases, "or")
+    }
+
+    /// Whether a number is in its range.
+    pub(crate) fn takes(&self, number: f64) -> bool {
+        self.range.contains(&number)
     }
 
     /// A bound of its range in its unit.
@@ -235,6 +250,7 @@ const BASE: Key = Key {
 const MTU: (Bound<f64>, Bound<f64>) = from_to(IpVersion::Ipv4.min_mtu() as f64, 65535.0);
 const IP: &[&str] = &[IpVersion::Ipv4.key(), IpVersion::Ipv6.key()];
 const ON_OFF: &[&str] = &["on", "off"];
+const ICMP: &[&str] = &["sent", "filtered"];
 
 macro_rules! keys {
     ($($name:ident $path:literal $kind:ident { $($field:ident: $value:expr),* $(,)? } $doc:literal;)*) => {
@@ -275,6 +291,51 @@ keys! {
     UNDERLAY_IP "underlay.ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
         "Which IP carries the tunnels. Without encapsulation nothing is carried in it: such a cell is measured once and \
          compared with the tunnels over either.";
+    UNDERLAY_HOPS "underlay.hops" Choices { example: "[{ switch: { mtu: 9000 } }, { router: { mtu: 8950 } }]" }
+        "What packets pass from host a to host b, in this order: switches, which drop what is too large without a word, and \
+         routers, which say so. Without it the hosts are joined by one wire.";
+    SWITCH "underlay.hops.switch" Map { example: "{ mtu: 8950 }" }
+        "A switch. It cuts super-packets into frames.";
+    SWITCH_MTU "underlay.hops.switch.mtu" Whole { range: MTU, presence: Required, example: "9000" }
+        "Most bytes of IP that it passes on, in either direction.";
+    SWITCH_MTU_FROM_A "underlay.hops.switch.mtu_from_a" Whole { range: MTU, example: "1500" }
+        "Most bytes of what comes from host a, where that is something else than `mtu`.";
+    SWITCH_MTU_FROM_B "underlay.hops.switch.mtu_from_b" Whole { range: MTU, example: "1500" }
+        "Most bytes of what comes from host b, where that is something else than `mtu`.";
+    SWITCH_ICMP "underlay.hops.switch.icmp" Word { words: ICMP, presence: Default("sent"), example: "filtered" }
+        "Whether ICMP gets through it.";
+    SWITCH_DROP "underlay.hops.switch.drop_udp_port" Whole { range: from_to(1.0, 65535.0), example: "4789" }
+        "A destination port of UDP that is dropped silently, in both directions.";
+    SWITCH_LOSS "underlay.hops.switch.loss" Share { range: from_to(0.0, 1.0), presence: Default("0%"), example: "5%" }
+        "Packets that are lost at random, in either direction.";
+    SWITCH_DELAY "underlay.hops.switch.delay" Seconds { range: from_to(0.0, 10.0), presence: Default("0"), example: "1ms" }
+        "Delay in either direction; the kernel must have netem.";
+    ROUTER "underlay.hops.router" Map { example: "{ mtu: 8950, icmp: filtered }" }
+        "A router. Only tunnels get across: every host then has a subnet of its own.";
+    ROUTER_MTU "underlay.hops.router.mtu" Whole { range: MTU, presence: Required, example: "9000" }
+        "Most bytes of IP that it passes on, in either direction.";
+    ROUTER_MTU_FROM_A "underlay.hops.router.mtu_from_a" Whole { range: MTU, example: "1500" }
+        "Most bytes of what comes from host a, where that is something else than `mtu`.";
+    ROUTER_MTU_FROM_B "underlay.hops.router.mtu_from_b" Whole { range: MTU, example: "1500" }
+        "Most bytes of what comes from host b, where that is something else than `mtu`.";
+    ROUTER_ICMP "underlay.hops.router.icmp" Word { words: ICMP, presence: Default("sent"), example: "filtered" }
+        "Whether its own messages, those about packets that are too large among them, leave it.";
+    ROUTER_DROP "underlay.hops.router.drop_udp_port" Whole { range: from_to(1.0, 65535.0), example: "4789" }
+        "A destination port of UDP that is dropped silently, in both directions.";
+    ROUTER_LOSS "underlay.hops.router.loss" Share { range: from_to(0.0, 1.0), presence: Default("0%"), example: "5%" }
+        "Packets that are lost at random, in either direction.";
+    ROUTER_DELAY "underlay.hops.router.delay" Seconds { range: from_to(0.0, 10.0), presence: Default("0"), example: "1ms" }
+        "Delay in either direction; the kernel must have netem.";
+    UNDERLAY_PATHS "underlay.paths" Members { range: from_to(2.0, MAX_PATHS as f64), example: "4" }
+        "Equal-cost routed paths between the last hop and host b, among which flows are divided by a hash of addresses and \
+         ports: how many, or each on its own. Only tunnels get across.";
+    PATH_MTU "underlay.paths.mtu" Whole { range: MTU, example: "1500" }
+        "Most bytes of IP that this path passes on; without it, whatever the hosts send.";
+    PATH_ICMP "underlay.paths.icmp" Word { words: ICMP, presence: Default("sent"), example: "filtered" }
+        "Whether the path's router says what is too large.";
+    UNDERLAY_OVERSIZE "underlay.oversize" Word { words: &["refuse", "send"], presence: Default("refuse"), example: "send" }
+        "What becomes of a `guest_mtu` that a hop or a path does not carry: `refuse` makes it an error of the plan; `send` \
+         builds it, and the record says what the path was found to carry.";
 
     ENCAPSULATION "encapsulation" Choice {
         words: &["none", "vxlan"], presence: Default("none"), factor: true, example: "{ vxlan: { udp_checksum: on } }",
@@ -305,6 +366,10 @@ keys! {
 
     GUEST_IP "guest_ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
         "Which IP the guests speak; `ipv6` needs a `guest_mtu` of at least 1280 (RFC 8200).";
+
+    GUESTS "guests" Whole { range: from_to(1.0, MAX_GUESTS as f64), presence: Default("1"), factor: true, example: "16" }
+        "Guests of each host, every one in a network namespace of its own behind the host's bridge. Guest i of host a talks to \
+         guest i of host b.";
 
     OFFLOAD "offload" Map {
         words: &["none", "plain", "tunnel"], presence: Default("tunnel"), factor: true,
@@ -463,7 +528,13 @@ mod tests {
             assert!(
                 matches!(
                     parent.kind,
-                    Kind::Map | Kind::Choice | Kind::Maps | Kind::Named | Kind::Mix
+                    Kind::Map
+                        | Kind::Choice
+                        | Kind::Maps
+                        | Kind::Choices
+                        | Kind::Members
+                        | Kind::Named
+                        | Kind::Mix
                 ),
                 "{}",
                 key.path

@@ -31,6 +31,7 @@ mod repeat;
 mod schema;
 mod select;
 mod suggest;
+mod transit;
 mod values;
 mod vary;
 mod yaml;

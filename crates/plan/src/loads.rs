@@ -1,5 +1,6 @@
 //! The loads of a plan: one, a list of which each is measured by itself, or a mix of several at once.
 
+mod guests;
 mod setting;
 
 use std::borrow::Cow;
@@ -318,11 +319,12 @@ impl Loads {
     }
 
     /// The loads of a cell: of the level `number` of `load`, with the levels of its options. `picked` has a number for
-    /// each of [`Self::axes`].
+    /// each of [`Self::axes`]; `guests` is how many each host has.
     pub(crate) fn cell(
         &self,
         number: usize,
         picked: &[usize],
+        guests: u32,
         faults: &mut Faults,
     ) -> Vec<NamedLoad> {
         let Some(choice) = self.choices.get(number) else {
@@ -349,6 +351,7 @@ impl Loads {
                     places.push((key.name(), level.span.clone(), level.path.clone()));
                 }
             }
+            faults.count(part, &mut load, guests, &places);
             faults.judge(part, &mut load, total, &places);
             loads.push(NamedLoad {
                 name: part.name.clone(),
@@ -367,7 +370,15 @@ fn is_factor(key: &Key, levels: &Levels<Setting>) -> bool {
 /// What no load can have, each thing once, whatever the number of cells with it.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    found: Vec<(Span, String, String)>,
+    found: Vec<Fault>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Fault {
+    span: Span,
+    path: String,
+    /// Message, label and help.
+    words: [String; 3],
 }
 
 impl Faults {
@@ -403,21 +414,36 @@ impl Faults {
     }
 
     fn add(&mut self, part: &Part, option: &str, message: &str, places: &[(&str, Span, String)]) {
+        let words = [
+            message,
+            "no load can have this",
+            "change one of them, or `exclude` the combination",
+        ];
+        self.note(part, option, places, words.map(str::to_owned));
+    }
+
+    fn note(
+        &mut self,
+        part: &Part,
+        option: &str,
+        places: &[(&str, Span, String)],
+        words: [String; 3],
+    ) {
         let place = places.iter().find(|(name, ..)| *name == option);
         let (span, path) = match place {
             Some((_, span, path)) => (span.clone(), path.clone()),
             None => (part.span.clone(), part.path.clone()),
         };
-        let fault = (span, path, message.to_owned());
+        let fault = Fault { span, path, words };
         if !self.found.contains(&fault) {
             self.found.push(fault);
         }
     }
 
     pub(crate) fn report(self, reader: &mut Reader) {
-        for (span, path, message) in self.found {
-            let help = "change one of them, or `exclude` the combination";
-            reader.fault(span, &path, message, "no load can have this", help);
+        for Fault { span, path, words } in self.found {
+            let [message, label, help] = words;
+            reader.fault(span, &path, message, label, help);
         }
     }
 }

@@ -267,6 +267,12 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Whether the plan has this key here.
+    pub(crate) fn names(&self, key: &Key) -> bool {
+        let mut names = self.pairs.iter().map(|(name, _)| name.text());
+        names.any(|name| name == Some(key.name()))
+    }
+
     /// The value of `key`, its default, or `None`; a required key that is missing is a fault.
     pub(crate) fn get(&self, reader: &mut Reader, key: &'static Key) -> Option<Entry<'a>> {
         let path = join(&self.path, key.name());

@@ -22,7 +22,7 @@ use crate::yaml;
 /// What a schema does not see, and the program refuses all the same.
 pub const BEYOND_SCHEMA: &[&str] = &[
     "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
-     two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
+     a router where nothing tunnels, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
      `rounds` beside a key of a run until it is known, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` that the factor does not have, \
      nor factors that the plan does not have",
     "of `vary`: `before` without `after`, an `on` with nothing to place, names that are taken, levels that are \
@@ -30,6 +30,7 @@ pub const BEYOND_SCHEMA: &[&str] = &[
      that change nothing here, labels that are too long",
     "that a mask of `steering.rps` is written in hexadecimal",
     "of loads: two of one name, options that exclude each other, a mix within a mix or beside a load",
+    "how many hops and paths a list may hold",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
     "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
     "how a number is written: `0x10`, `1e3`, `1500.0`, `-0`",
@@ -182,6 +183,16 @@ fn values(key: &Key) -> Vec<Schema> {
             ..mapping(key.path)
         }],
         Kind::Maps => vec![Schema::list(mapping(key.path))],
+        Kind::Choices => vec![Schema::list(Schema {
+            min_properties: Some(1),
+            max_properties: Some(1),
+            ..mapping(key.path)
+        })],
+        Kind::Members => vec![
+            number(key, "integer"),
+            Schema::text("^[+-]?[0-9]+$"),
+            Schema::list(mapping(key.path)),
+        ],
         Kind::Levels => vec![selection(|factor| Schema::any(selected(factor)), label())],
         Kind::LevelSets => vec![Schema::list(selection(
             |factor| {

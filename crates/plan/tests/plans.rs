@@ -8,6 +8,7 @@ use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
 use wirecost_model::load::{Rate, Waiting};
 use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
+use wirecost_model::transit::Icmp;
 use wirecost_model::vary::Place;
 use wirecost_plan::{BUILTIN, builtin, load};
 
@@ -241,6 +242,9 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
         ],
         [
             "ipv4",
+        ],
+        [
+            "1",
         ],
         [
             "tunnel gro=off",
@@ -569,4 +573,59 @@ fn an_exclusion_by_a_loads_option_concerns_that_load_only() {
         .collect();
     assert_eq!(loads, ["tcp-rr", "tcp-stream"]);
     assert_eq!(plan.cells[0].loads[0].load.depth, 8);
+}
+
+#[test]
+fn guests_are_a_factor_of_the_network() {
+    let plan = experiment("name: x\nguests: [1, 16]\n");
+    let guests: Vec<u32> = plan.cells.iter().map(|cell| cell.network.guests).collect();
+    assert_eq!(guests, [1, 16]);
+    assert_eq!(labels(&plan, "guests"), ["1", "16"]);
+    assert_eq!(plan.plan.guests, [1, 16]);
+}
+
+#[test]
+fn the_narrowest_place_between_the_hosts_decides_what_the_guests_may_have() {
+    let plan = experiment(
+        "name: x
+underlay:
+  mtu: 9000
+  hops: [{ switch: { mtu: 9000, mtu_from_b: 8192 } }, { router: { mtu: 8950, icmp: filtered, loss: 5% } }]
+  paths: [{ mtu: 9000 }, { mtu: 8000, icmp: filtered }, {}]
+encapsulation: vxlan
+",
+    );
+    let [cell] = &plan.cells[..] else {
+        panic!("{:?}", plan.cells);
+    };
+    assert_eq!(cell.guest_mtu, 8000 - 50);
+    let transit = &cell.network.transit;
+    assert_eq!(
+        transit.to_string(),
+        "through a switch of MTU 9000 from a and 8192 from b, a router of MTU 8950 and 3 equal paths"
+    );
+    assert_eq!(
+        (transit.hops[1].icmp, transit.hops[1].loss_ppm),
+        (Icmp::Filtered, 50_000)
+    );
+    let mtus: Vec<_> = transit.paths.iter().map(|member| member.mtu).collect();
+    assert_eq!(mtus, [Some(9000), Some(8000), None]);
+    assert_eq!(plan.plan.underlay.transit, *transit);
+
+    let plan = experiment("name: x\nunderlay: { paths: 4 }\nencapsulation: vxlan\n");
+    assert_eq!(plan.cells[0].network.transit.paths.len(), 4);
+}
+
+#[test]
+fn a_guest_mtu_that_a_hop_drops_is_built_where_the_plan_asks_for_it() {
+    let text = |oversize| {
+        format!(
+            "name: x\nunderlay: {{ mtu: 9000, hops: [{{ switch: {{ mtu: 1500 }} }}], oversize: {oversize} }}\n\
+             guest_mtu: [max, 9000]\n"
+        )
+    };
+    let plan = experiment(&text("send"));
+    let mtus: Vec<u32> = plan.cells.iter().map(|cell| cell.guest_mtu).collect();
+    assert_eq!(mtus, [1500, 9000]);
+    assert!(load("x.yaml", &text("refuse")).is_err());
 }

@@ -224,9 +224,10 @@ fn examples_and_defaults_are_what_schema_and_parser_take() {
 fn a_key_that_no_table_has_is_refused_wherever_it_stands() {
     for key in keys() {
         // Of one's own names none is unknown.
-        if matches!(key.kind, Kind::Map | Kind::Choice | Kind::Maps) {
+        let lists = matches!(key.kind, Kind::Maps | Kind::Choices | Kind::Members);
+        if lists || matches!(key.kind, Kind::Map | Kind::Choice) {
             let unknown = match key.kind {
-                Kind::Maps => "[{ no_such_key: 1 }]",
+                _ if lists => "[{ no_such_key: 1 }]",
                 _ => "{ no_such_key: 1 }",
             };
             assert_eq!(
@@ -307,7 +308,8 @@ fn plan_with(key: &Key, value: &str) -> String {
             return format!("{{ {inner} }}\n");
         };
         inner = match parent.kind {
-            Kind::Maps => format!("{}: [{{ {inner} }}]", name(parent)),
+            Kind::Maps | Kind::Choices => format!("{}: [{{ {inner} }}]", name(parent)),
+            Kind::Members => format!("{}: [{{ {inner} }}, {{ {inner} }}]", name(parent)),
             _ => format!("{}: {{ {inner} }}", name(parent)),
         };
         child = parent;
@@ -386,7 +388,7 @@ fn scalars(key: &'static Key) -> BoxedStrategy<String> {
         Kind::Text => select(vec!["text", "7", "true", "'a, b'"]).prop_map_into().boxed(),
         Kind::Name => "[a-zA-Z0-9_][a-zA-Z0-9._-]{0,63}".boxed(),
         Kind::Congestion => "[a-zA-Z][a-zA-Z0-9_]{0,14}".boxed(),
-        Kind::Whole => prop_oneof![8 => whole(), 1 => quoted()].boxed(),
+        Kind::Whole | Kind::Members => prop_oneof![8 => whole(), 1 => quoted()].boxed(),
         Kind::Size => prop_oneof![4 => whole(), 4 => (4u32..=1024).prop_map(|kib| format!("{kib}KiB")), 1 => quoted()].boxed(),
         Kind::Rate => decimal(1e9, "gbit").boxed(),
         Kind::Seconds => prop_oneof![decimal(1.0, ""), decimal(1.0, "s"), decimal(60.0, "min")].boxed(),
@@ -441,6 +443,15 @@ fn with_words(key: &'static Key) -> BoxedStrategy<Tree> {
             });
             Some(two.boxed())
         }
+        Kind::Choices => {
+            let items = prop::collection::vec(mapping(key.path, true), 1..3);
+            Some(items.prop_map(Tree::List).boxed())
+        }
+        Kind::Members => {
+            let items = prop::collection::vec(mapping(key.path, false), 1..4);
+            let list = items.prop_map(Tree::List);
+            Some(prop_oneof![scalars(key).prop_map(Tree::Scalar), list].boxed())
+        }
         Kind::Levels => Some(selection(false)),
         Kind::LevelSets => {
             let items = prop::collection::vec(selection(true), 1..3);
@@ -494,9 +505,21 @@ fn mapping(parent: &'static str, one_only: bool) -> BoxedStrategy<Tree> {
         .map(|key| {
             let share = match key.presence {
                 Presence::Required => 1.0,
-                // Selections need levels that exist, which few have here.
-                _ if matches!(key.path, "exclude" | "published" | "vary") => 0.1,
-                _ => 0.4,
+                // Selections need levels that exist, and guests must fit, which few do here.
+                _ if matches!(
+                    key.path,
+                    "exclude"
+                        | "published"
+                        | "vary"
+                        | "underlay.hops"
+                        | "underlay.paths"
+                        | "guests"
+                        | "load.tcp-stream.streams_per_guest"
+                ) =>
+                {
+                    0.1
+                }
+                _ => 0.35,
             };
             (prop::bool::weighted(share), pair(key))
         })

@@ -54,6 +54,8 @@ pub(crate) fn level(key: &str, level: &str) -> String {
         ("underlay.ip", "ipv6") => "IPv6 underlay".into(),
         ("steering.queues", "1") => "1 queue".into(),
         ("steering.queues", level) => format!("{level} queues"),
+        ("guests", "1") => "1 guest a host".into(),
+        ("guests", guests) => format!("{guests} guests a host"),
         ("encapsulation", "none") => "no encapsulation".into(),
         ("encapsulation", level) => level.into(),
         (key, level) => format!("{} {level}", factor(key)),

@@ -1,7 +1,7 @@
 //! A lab: two hosts, their agents, and the network between them, kept while cells share it.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -10,7 +10,6 @@ use wirecost_agent::link::{LabAgent, Link, LinkError};
 use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side, Token};
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
-use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Offload;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{DeviceState, Proof, ProofTime, SeenFrame};
@@ -40,8 +39,9 @@ pub struct Lab {
     pub(crate) a: Link,
     pub(crate) b: Link,
     network: Network,
-    responders: [SocketAddr; 2],
-    guest_tids: [u32; 2],
+    /// By host and guest.
+    responders: [Vec<SocketAddr>; 2],
+    guest_tids: [Vec<u32>; 2],
     /// Whether settings are in force that have to be undone.
     pub(crate) in_force: bool,
     /// Guest MTUs whose datagrams were looked for on the underlay.
@@ -69,13 +69,12 @@ impl Lab {
         // Without root, b must live in a's user namespace, or a could not wire it.
         let b = Link::start(&agent("b", &context.placement.b, Some(a.pid())), interrupt)
             .map_err(|error| blame(error, &mut [&mut a]))?;
-        let unset = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         let mut lab = Self {
             a,
             b,
             network: network.clone(),
-            responders: [unset; 2],
-            guest_tids: [0; 2],
+            responders: [const { Vec::new() }; 2],
+            guest_tids: [const { Vec::new() }; 2],
             in_force: false,
             seen: BTreeSet::new(),
             seconds: 0.0,
@@ -100,14 +99,14 @@ impl Lab {
         let replies = self.both(&Request::Build, &Request::Build, PROMPT, interrupt)?;
         for (index, reply) in replies.into_iter().enumerate() {
             let Reply::Built {
-                responder,
-                guest_tid,
+                responders,
+                guest_tids,
             } = reply
             else {
                 return Err(self.a.confused("Build"));
             };
-            self.responders[index] = responder;
-            self.guest_tids[index] = guest_tid;
+            self.responders[index] = responders;
+            self.guest_tids[index] = guest_tids;
         }
         Ok(())
     }
@@ -132,14 +131,15 @@ impl Lab {
         [self.a.pid(), self.b.pid()]
     }
 
-    /// Thread ids, on this machine, of threads inside the guests' namespaces.
-    pub fn guest_tids(&self) -> [u32; 2] {
-        self.guest_tids
+    /// Thread ids, on this machine, of threads inside the guests' namespaces: a's guests and b's.
+    pub fn guest_tids(&self) -> &[Vec<u32>; 2] {
+        &self.guest_tids
     }
 
-    /// Addresses of the guests.
-    pub fn guest_addresses(&self) -> [IpAddr; 2] {
-        self.responders.map(|responder| responder.ip())
+    /// Addresses of the guests: a's and b's.
+    pub fn guest_addresses(&self) -> [Vec<IpAddr>; 2] {
+        let addresses = |host: &Vec<SocketAddr>| host.iter().map(SocketAddr::ip).collect();
+        self.responders.each_ref().map(addresses)
     }
 
     /// The agents' lines, a's and b's.
@@ -168,7 +168,7 @@ impl Lab {
         Ok(devices)
     }
 
-    /// Proves in both directions that the path carries datagrams of exactly `size`; the first time
+    /// Proves between every pair of guests, in both directions, that the path carries datagrams of exactly `size`; the first time
     /// for a size also that the underlay shows them as single frames of the right length.
     pub fn prove(
         &mut self,
@@ -181,13 +181,13 @@ impl Lab {
         if watch {
             self.both_done(&Request::Watch(token), &Request::Watch(token), interrupt)?;
         }
-        let prove = |target| Request::Prove {
-            target,
+        let prove = |targets: &[SocketAddr]| Request::Prove {
+            targets: targets.to_vec(),
             size,
             token,
         };
-        let [responder_a, responder_b] = self.responders;
-        let replies = self.both(&prove(responder_b), &prove(responder_a), PROMPT, interrupt)?;
+        let [to_a, to_b] = self.responders.each_ref().map(|targets| prove(targets));
+        let replies = self.both(&to_b, &to_a, PROMPT, interrupt)?;
         let seen = if watch {
             let request = Request::Watched { size };
             let [at_a, at_b] = self.both(&request, &request, PROMPT, interrupt)?;
@@ -267,46 +267,14 @@ pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     ended.unwrap_or(error)
 }
 
-/// Which of a lab's two links an address is on.
-#[derive(Debug, Clone, Copy)]
-enum Segment {
-    /// Between the hosts.
-    Underlay,
-    /// Between the guests.
-    Guests,
-}
-
-/// Addresses inside namespaces of our own: nobody else's can clash with them. They are those set
-/// aside for benchmarks: 198.18.0.0/15 (RFC 2544, appendix C.2.2) and 2001:2::/48 (RFC 5180, section 8).
-fn address(ip: IpVersion, segment: Segment, side: Side) -> IpAddr {
-    let host = match side {
-        Side::A => 1,
-        Side::B => 2,
-    };
-    match (ip, segment) {
-        (IpVersion::Ipv4, Segment::Underlay) => Ipv4Addr::new(198, 18, 0, host).into(),
-        (IpVersion::Ipv4, Segment::Guests) => Ipv4Addr::new(198, 19, 0, host).into(),
-        (IpVersion::Ipv6, Segment::Underlay) => {
-            Ipv6Addr::new(0x2001, 2, 0, 0x18, 0, 0, 0, host.into()).into()
-        }
-        (IpVersion::Ipv6, Segment::Guests) => {
-            Ipv6Addr::new(0x2001, 2, 0, 0x19, 0, 0, 0, host.into()).into()
-        }
-    }
-}
-
 fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
-    let (other, cpus) = match side {
-        Side::A => (Side::B, &placement.a),
-        Side::B => (Side::A, &placement.b),
+    let cpus = match side {
+        Side::A => &placement.a,
+        Side::B => &placement.b,
     };
-    let underlay = |side| address(network.underlay_ip, Segment::Underlay, side);
     HostSpec {
         side,
         network: network.clone(),
-        underlay_address: underlay(side),
-        underlay_peer: underlay(other),
-        guest_address: address(network.guest_ip, Segment::Guests, side),
         receive_cpus: match &network.steering.rps {
             Rps::Own => (placement.cores == Cores::Split).then(|| cpus.clone()),
             Rps::Off => None,
@@ -346,29 +314,4 @@ fn judge_seen(proof: &mut Proof, frame: Option<SeenFrame>) {
         proof.reason = Some(problem);
     }
     proof.seen = frame;
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_address_is_another_and_of_a_range_for_benchmarks() {
-        let mut all = BTreeSet::new();
-        for ip in IpVersion::ALL {
-            for segment in [Segment::Underlay, Segment::Guests] {
-                for side in [Side::A, Side::B] {
-                    let address = address(ip, segment, side);
-                    match address {
-                        IpAddr::V4(v4) => assert_eq!(v4.to_bits() >> 17, 198 << 7 | 18 >> 1),
-                        IpAddr::V6(v6) => assert_eq!(v6.to_bits() >> 80, 0x2001_0002_0000),
-                    }
-                    all.insert(address);
-                }
-            }
-        }
-        assert_eq!(all.len(), 8);
-    }
 }

@@ -1,6 +1,6 @@
 //! Loads over a lab, counted on both hosts over one window: opened, begun, counted, ended.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct Counting<'a> {
 }
 
 impl Lab {
-    /// Runs loads between a's guest and b's, all at once, counts them and ends them. Host a's counts come first.
+    /// Runs loads between a's guests and b's, each divided evenly among the pairs of guests, all at once, counts them and ends them. Host a's counts come first.
     pub fn load(
         &mut self,
         loads: &[NamedLoad],
@@ -38,9 +38,15 @@ impl Lab {
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
         let within = PROMPT + PER_LOAD * loads.len() as u32;
+        let loads = &among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
-        let unbound = hosts.map(|address| SocketAddr::new(address, 0));
-        let servers = ends(loads, secret, End::Server, |_, host| unbound[host]);
+        let unbound = |load: &OfGuest, host: usize| {
+            let addresses: &[IpAddr] = &hosts[host];
+            SocketAddr::new(addresses[load.guest as usize], 0)
+        };
+        let servers = ends(loads, secret, End::Server, |index, host| {
+            unbound(&loads[index], host)
+        });
         let [a, b] = servers.map(Request::OpenServers);
         let listening = match self.both(&a, &b, within, interrupt)? {
             [Reply::Listening(a), Reply::Listening(b)] => [a, b],
@@ -49,7 +55,7 @@ impl Lab {
         let mut next = listening.each_ref().map(|addresses| addresses.iter());
         let targets: Option<Vec<SocketAddr>> = loads
             .iter()
-            .map(|named| next[host_of(named, End::Server)].next().copied())
+            .map(|load| next[host_of(&load.named, End::Server)].next().copied())
             .collect();
         let Some(targets) = targets else {
             return Err(self.a.confused("OpenServers"));
@@ -98,22 +104,52 @@ fn host_of(named: &NamedLoad, end: End) -> usize {
     usize::from(named.load.direction.host_of(end) == "b")
 }
 
+/// A load's part between one pair of guests.
+struct OfGuest {
+    /// The same of both hosts.
+    guest: u32,
+    named: NamedLoad,
+}
+
+/// Threads that a load has on a host at most, all guests together, where the plan says nothing: as many as
+/// it would have with as many flows and a single guest.
+const THREADS: u32 = 64;
+
+/// Every load for every pair of guests. A load's flows are as many as can be divided evenly (the plan sees to
+/// it), and so are its threads, but that each guest has one.
+fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<OfGuest> {
+    let of = |named: &NamedLoad, guest| {
+        let mut named = named.clone();
+        let load = &mut named.load;
+        load.streams = (load.streams / guests).max(1);
+        if guests > 1 {
+            let all = load.threads.unwrap_or(THREADS);
+            load.threads = Some((all / guests).clamp(1, load.streams));
+        }
+        OfGuest { guest, named }
+    };
+    let pairs = |named| (0..guests).map(move |guest| of(named, guest));
+    loads.iter().flat_map(pairs).collect()
+}
+
 /// One end of every load, by host; `address` is told the load's number and the host's.
 fn ends(
-    loads: &[NamedLoad],
+    loads: &[OfGuest],
     secret: [u8; 16],
     end: End,
     address: impl Fn(usize, usize) -> SocketAddr,
 ) -> [Vec<LoadEnd>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
-    for (index, named) in loads.iter().enumerate() {
+    for (index, OfGuest { guest, named }) in loads.iter().enumerate() {
         let host = host_of(named, end);
-        // No flow of one load is let in by another.
+        // No flow of one load, or of one guest, is let in by another.
         let mut secret = secret;
-        secret[15] ^= index as u8;
+        for (byte, number) in secret[12..].iter_mut().zip((index as u32).to_be_bytes()) {
+            *byte ^= number;
+        }
         ends[host].push(LoadEnd {
             name: named.name.clone(),
-            place: Place::Guest(0),
+            place: Place::Guest(*guest),
             address: address(index, host),
             source: None,
             load: named.load.clone(),
@@ -139,4 +175,49 @@ pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<Load
         Some(LoadResult::join(named, &pairs))
     };
     loads.iter().map(result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::load::{Load, Workload};
+
+    use super::*;
+
+    #[test]
+    fn a_load_is_divided_evenly_among_guests_and_its_threads_are_not_multiplied() {
+        let load = NamedLoad::alone(Load {
+            streams: 80,
+            ..Load::new(Workload::TcpStream)
+        });
+        let divided = among_guests(std::slice::from_ref(&load), 16);
+        let guests: Vec<u32> = divided.iter().map(|part| part.guest).collect();
+        assert_eq!(guests, (0..16).collect::<Vec<_>>());
+        for part in &divided {
+            assert_eq!(
+                (part.named.load.streams, part.named.load.threads),
+                (5, Some(4))
+            );
+        }
+        let [whole] = &among_guests(std::slice::from_ref(&load), 1)[..] else {
+            panic!("one guest");
+        };
+        assert_eq!(whole.named, load, "one guest is left to the engine");
+        let wide = NamedLoad::alone(Load {
+            streams: 1024,
+            ..Load::new(Workload::TcpRr)
+        });
+        let parts = among_guests(&[wide], 64);
+        let threads = parts.iter().map(|part| part.named.load.threads);
+        assert_eq!(threads.map(Option::unwrap_or_default).sum::<u32>(), 64);
+    }
+
+    #[test]
+    fn no_two_ends_have_the_same_secret() {
+        let load = NamedLoad::alone(Load::new(Workload::TcpStream));
+        let parts = among_guests(&[load.clone(), load], 64);
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let [_, servers] = ends(&parts, [7; 16], End::Server, |_, _| here);
+        let secrets: std::collections::BTreeSet<_> = servers.iter().map(|end| end.secret).collect();
+        assert_eq!(secrets.len(), 128);
+    }
 }

@@ -101,10 +101,44 @@ pub struct HeldNetns {
 impl HeldNetns {
     /// Makes a namespace owned by the caller's user namespace. Needs CAP_SYS_ADMIN in it.
     pub fn create(name: &str) -> io::Result<Self> {
+        Making::begin(name)?.finish()
+    }
+
+    /// Makes one for each name, all at the same time.
+    pub fn create_all(names: &[String]) -> io::Result<Vec<Self>> {
+        let making = names.iter().map(|name| Making::begin(name));
+        let making: Vec<Making> = making.collect::<io::Result<_>>()?;
+        making.into_iter().map(Making::finish).collect()
+    }
+
+    /// The namespace.
+    pub fn netns(&self) -> &Netns {
+        &self.netns
+    }
+
+    /// Thread id of the thread parked inside.
+    pub fn tid(&self) -> u32 {
+        self.tid
+    }
+}
+
+/// What a parked thread needs: it calls nothing deep.
+const PARKED_STACK: usize = 64 * 1024;
+
+/// A namespace on its way.
+struct Making {
+    made: mpsc::Receiver<io::Result<(Netns, u32)>>,
+    release: mpsc::Sender<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Making {
+    fn begin(name: &str) -> io::Result<Self> {
         let (report, made) = mpsc::channel();
         let (release, parked) = mpsc::channel::<()>();
         let thread = thread::Builder::new()
             .name(name.to_owned())
+            .stack_size(PARKED_STACK)
             .spawn(move || {
                 let result = unshare(CloneFlags::CLONE_NEWNET)
                     .map_err(io::Error::from)
@@ -116,25 +150,22 @@ impl HeldNetns {
                     let _ = parked.recv();
                 }
             })?;
-        let (netns, tid) = made
-            .recv()
-            .map_err(|_| io::Error::other("the namespace's thread ended"))??;
         Ok(Self {
-            netns,
-            tid,
-            release: Some(release),
-            thread: Some(thread),
+            made,
+            release,
+            thread,
         })
     }
 
-    /// The namespace.
-    pub fn netns(&self) -> &Netns {
-        &self.netns
-    }
-
-    /// Thread id of the thread parked inside.
-    pub fn tid(&self) -> u32 {
-        self.tid
+    fn finish(self) -> io::Result<HeldNetns> {
+        let made = self.made.recv();
+        let (netns, tid) = made.map_err(|_| io::Error::other("the namespace's thread ended"))??;
+        Ok(HeldNetns {
+            netns,
+            tid,
+            release: Some(self.release),
+            thread: Some(self.thread),
+        })
     }
 }
 

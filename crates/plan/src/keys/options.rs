@@ -20,8 +20,9 @@ pub(crate) fn options(workload: Workload) -> &'static [Key] {
 }
 
 /// Options that are factors of a run whether or not the plan says them: what a load is known by.
-pub(crate) const TELLING: [&str; 6] = [
+pub(crate) const TELLING: [&str; 7] = [
     "streams",
+    "streams_per_guest",
     "message",
     "request",
     "response",
@@ -44,6 +45,7 @@ macro_rules! table {
 
 table! { TCP_STREAM "tcp-stream":
     "streams" => STREAMS,
+    "streams_per_guest" => STREAMS_PER_GUEST,
     "message" => TCP_MESSAGE,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
@@ -60,6 +62,7 @@ table! { TCP_STREAM "tcp-stream":
 
 table! { TCP_BIDIRECTIONAL "tcp-bidirectional":
     "streams" => STREAMS,
+    "streams_per_guest" => STREAMS_PER_GUEST,
     "message" => TCP_MESSAGE,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
@@ -76,6 +79,7 @@ table! { TCP_BIDIRECTIONAL "tcp-bidirectional":
 
 table! { TCP_RR "tcp-rr":
     "streams" => STREAMS,
+    "streams_per_guest" => STREAMS_PER_GUEST,
     "request" => TCP_REQUEST,
     "response" => TCP_RESPONSE,
     "congestion" => CONGESTION,
@@ -93,6 +97,7 @@ table! { TCP_RR "tcp-rr":
 
 table! { TCP_CRR "tcp-crr":
     "streams" => STREAMS,
+    "streams_per_guest" => STREAMS_PER_GUEST,
     "request" => TCP_REQUEST,
     "response" => TCP_RESPONSE,
     "congestion" => CONGESTION,
@@ -109,6 +114,7 @@ table! { TCP_CRR "tcp-crr":
 
 table! { UDP_STREAM "udp-stream":
     "streams" => STREAMS,
+    "streams_per_guest" => STREAMS_PER_GUEST,
     "message" => UDP_MESSAGE,
     "socket_buffer" => SOCKET_BUFFER,
     "rate" => BIT_RATE,
@@ -123,6 +129,7 @@ table! { UDP_STREAM "udp-stream":
 
 table! { UDP_RR "udp-rr":
     "streams" => STREAMS,
+    "streams_per_guest" => STREAMS_PER_GUEST,
     "request" => UDP_REQUEST,
     "response" => UDP_RESPONSE,
     "socket_buffer" => SOCKET_BUFFER,
@@ -142,8 +149,15 @@ const STREAMS: Key = Key {
     range: from_to(1.0, MAX_STREAMS as f64),
     presence: Default("1"),
     example: "4",
-    doc: "Connections or flows at once.",
+    doc: "Connections or flows at once, divided evenly among the guests.",
     ..BASE
+};
+
+const STREAMS_PER_GUEST: Key = Key {
+    example: "5",
+    doc: "Connections or flows at once between each pair of guests: instead of `streams`, which are divided among the \
+          guests. It is what holds where there are several guests and neither key is written.",
+    ..STREAMS
 };
 
 const TCP_MESSAGE: Key = Key {

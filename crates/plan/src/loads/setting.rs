@@ -107,7 +107,8 @@ impl Setting {
             _ => Duration::ZERO,
         };
         match option {
-            "streams" => load.streams = whole.unwrap_or(load.streams),
+            // Of several guests' flows all are made later: how many guests there are is no option.
+            "streams" | "streams_per_guest" => load.streams = whole.unwrap_or(load.streams),
             "message" | "request" => load.request = whole.unwrap_or(load.request),
             "response" => load.response = whole.unwrap_or(load.response),
             "depth" => load.depth = whole.unwrap_or(load.depth),

@@ -75,6 +75,8 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "the guest MTU `max` is",
         "is too small for",
         "cannot run over",
+        "cannot cross a router",
+        "cannot be divided evenly",
         "changes nothing",
         "are both",
         "which is more than 4096",
@@ -98,6 +100,8 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is ethtool's short name",
         "is not the name of a sysctl",
     ])
+    // How long lists may be.
+    || ["too many", "not several"].contains(&error.label.as_str())
     // Amounts as text.
     || (is_text(written)
         && (["below", "above", "not above", "not a size", "not such a name"])

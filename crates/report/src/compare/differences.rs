@@ -36,11 +36,12 @@ pub enum Area {
 }
 
 /// Fields of a plan that are factors (told by their levels), or say nothing about the measurement.
-const NOT_OF_THE_PLAN: [&str; 11] = [
+const NOT_OF_THE_PLAN: [&str; 12] = [
     "description",
     "encapsulation",
     "guest_ip",
     "guest_mtu",
+    "guests",
     "load",
     "offload",
     "published",

@@ -106,6 +106,8 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
     let network = &cell.network;
     match key {
         "guest_ip" => Some(Built::Level(network.guest_ip.key().into())),
+        "guests" => Some(Built::Level(network.guests.to_string())),
+        "streams_per_guest" => Some(Built::Meaningless),
         "underlay.ip" => {
             let level = Built::Level(network.underlay_ip.key().into());
             let tunnel = network.encapsulation.is_tunnel();

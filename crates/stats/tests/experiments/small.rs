@@ -9,6 +9,7 @@ use wirecost_model::plan::{
 };
 use wirecost_model::sample::{LoadResult, Sample, StreamResult};
 use wirecost_model::steering::Steering;
+use wirecost_model::transit::Transit;
 use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
 
 /// The load of every cell.
@@ -38,6 +39,8 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                     rate: None,
                     underlay_ip: IpVersion::Ipv4,
                     guest_ip: IpVersion::Ipv4,
+                    guests: 1,
+                    transit: Transit::wire(),
                     encapsulation: encapsulation.clone(),
                     cores,
                     steering: Steering::default(),
@@ -64,7 +67,10 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 mtu: vec![9000],
                 rate: vec![None],
                 ip: vec![IpVersion::Ipv4],
+                transit: Transit::wire(),
+                oversize: false,
             },
+            guests: vec![1],
             guest_ip: vec![IpVersion::Ipv4],
             guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
             encapsulation: encapsulations.into(),

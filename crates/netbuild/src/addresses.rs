@@ -1,0 +1,116 @@
+//! Addresses inside namespaces of our own: nobody else's can clash with them. They are those set aside
+//! for benchmarks: 198.18.0.0/15 (RFC 2544, appendix C.2.2) and 2001:2::/48 (RFC 5180, section 8).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wirecost_model::ip::IpVersion;
+
+use crate::spec::Side;
+
+/// An end of a link between hosts or routers. Links are numbered; host a is on link 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    link: u8,
+    /// Which of the link's ends: the one towards host a, or the one towards host b.
+    end: Side,
+}
+
+impl Place {
+    /// The end of a link that is nearer to host a.
+    pub(crate) const fn near_a(link: u8) -> Self {
+        Self { link, end: Side::A }
+    }
+
+    /// The end of a link that is nearer to host b.
+    pub(crate) const fn near_b(link: u8) -> Self {
+        Self { link, end: Side::B }
+    }
+
+    /// The other end of the same link.
+    pub(crate) const fn across(self) -> Self {
+        Self {
+            link: self.link,
+            end: self.end.other(),
+        }
+    }
+
+    /// Its hardware address, locally administered: known to all without asking.
+    pub(crate) const fn mac(self) -> [u8; 6] {
+        [2, 0, 0, 0, self.link, self.end.number()]
+    }
+
+    /// Its address in that IP.
+    pub(crate) fn address(self, ip: IpVersion) -> IpAddr {
+        let end = self.end.number();
+        match ip {
+            IpVersion::Ipv4 => Ipv4Addr::new(198, 18, self.link, end).into(),
+            IpVersion::Ipv6 => {
+                let subnet = match self.link {
+                    0 => 0x18,
+                    link => 0x1800 | u16::from(link),
+                };
+                Ipv6Addr::new(0x2001, 2, 0, subnet, 0, 0, 0, end.into()).into()
+            }
+        }
+    }
+}
+
+/// What all underlay addresses are in, with its length in bits.
+pub(crate) fn underlay_range(ip: IpVersion) -> (IpAddr, u8) {
+    match ip {
+        IpVersion::Ipv4 => (Ipv4Addr::new(198, 18, 0, 0).into(), 16),
+        IpVersion::Ipv6 => (Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0).into(), 48),
+    }
+}
+
+/// Address of a host's guest by its number. All guests are on one link: those of a have the odd numbers.
+pub(crate) fn guest(ip: IpVersion, side: Side, number: u32) -> IpAddr {
+    let last = 2 * number as u8 + side.number();
+    match ip {
+        IpVersion::Ipv4 => Ipv4Addr::new(198, 19, 0, last).into(),
+        IpVersion::Ipv6 => Ipv6Addr::new(0x2001, 2, 0, 0x19, 0, 0, 0, last.into()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use wirecost_model::cell::MAX_GUESTS;
+
+    use super::*;
+
+    #[test]
+    fn every_address_is_another_and_of_a_range_for_benchmarks() {
+        let (mut all, mut wanted) = (BTreeSet::new(), 0);
+        for ip in IpVersion::ALL {
+            let links = (0..=u8::MAX).flat_map(|link| [Place::near_a(link), Place::near_b(link)]);
+            let places = links.map(|place| place.address(ip));
+            let guests = (0..MAX_GUESTS)
+                .flat_map(|number| [Side::A, Side::B].map(|side| guest(ip, side, number)));
+            for address in places.chain(guests) {
+                match address {
+                    IpAddr::V4(v4) => assert_eq!(v4.to_bits() >> 17, 198 << 7 | 18 >> 1),
+                    IpAddr::V6(v6) => assert_eq!(v6.to_bits() >> 80, 0x2001_0002_0000),
+                }
+                all.insert(address);
+                wanted += 1;
+            }
+        }
+        assert_eq!(all.len(), wanted);
+    }
+
+    #[test]
+    fn the_two_ends_of_a_link_see_each_other() {
+        let place = Place::near_a(7);
+        assert_eq!(place.across().across(), place);
+        assert_eq!(place.across(), Place::near_b(7));
+        assert_ne!(place.mac(), place.across().mac());
+        let (near, far) = (
+            place.address(IpVersion::Ipv6),
+            place.across().address(IpVersion::Ipv6),
+        );
+        assert_eq!(near.to_string(), "2001:2:0:1807::1");
+        assert_eq!(far.to_string(), "2001:2:0:1807::2");
+    }
+}

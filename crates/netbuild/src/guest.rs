@@ -1,0 +1,122 @@
+//! A host's guests: each a network namespace of its own behind the host's bridge, as a virtual machine
+//! is behind its virtual switch.
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+
+use wirecost_sys::ethtool::Ethtool;
+use wirecost_sys::namespace::{HeldNetns, Netns};
+
+use crate::device::{self, PeerNamespace};
+use crate::error::{BuildError, Step};
+use crate::host::{enslave, has_queues, up};
+use crate::ipv6;
+use crate::netlink::Netlink;
+use crate::ready;
+use crate::spec::{GUEST_DEVICE, guest_port, prefix};
+
+/// One guest. Its namespace goes with it.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    pub(crate) namespace: HeldNetns,
+    pub(crate) netlink: Netlink,
+    pub(crate) ethtool: Ethtool,
+    /// The host's end of its device.
+    pub(crate) port: String,
+    address: IpAddr,
+}
+
+impl Guest {
+    /// Makes the namespaces of guests with these addresses, numbered in that order.
+    pub(crate) fn all(addresses: &[IpAddr]) -> Result<Vec<Self>, BuildError> {
+        // The kernel sets namespaces up in parallel; one after the other they take longer.
+        let names: Vec<String> = (0..addresses.len()).map(|n| format!("guest{n}")).collect();
+        let namespaces =
+            HeldNetns::create_all(&names).step(|| "making the guests' namespaces".into())?;
+        let numbered = namespaces.into_iter().zip(addresses).enumerate();
+        numbered
+            .map(|(number, (namespace, address))| Self::settle(number, namespace, *address))
+            .collect()
+    }
+
+    /// Settings that devices take up when they are made.
+    fn settle(number: usize, namespace: HeldNetns, address: IpAddr) -> Result<Self, BuildError> {
+        let inside = || -> Result<_, BuildError> {
+            ipv6::quiet()?;
+            keep_to_own_cores()?;
+            let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+            let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+            Ok((netlink, ethtool))
+        };
+        let (mut netlink, ethtool) = within(namespace.netns(), inside)?;
+        up(&mut netlink, "lo")?;
+        Ok(Self {
+            namespace,
+            netlink,
+            ethtool,
+            port: guest_port(number),
+            address,
+        })
+    }
+
+    /// Its device, behind the bridge of interface index `bridge` in `host`'s namespace.
+    pub(crate) fn connect(
+        &mut self,
+        host: &mut Netlink,
+        bridge: u32,
+        mtu: u32,
+        queues: u32,
+    ) -> Result<(), BuildError> {
+        let Self { port, address, .. } = self;
+        device::create_veth(
+            host,
+            (port, GUEST_DEVICE),
+            PeerNamespace::Fd(self.namespace.netns().as_fd()),
+            mtu,
+            queues,
+        )
+        .step(|| format!("making the veth `{port}` towards its guest"))?;
+        enslave(host, port, bridge)?;
+        let own = device::read(&mut self.netlink, GUEST_DEVICE)
+            .step(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
+        has_queues(GUEST_DEVICE, &own, queues)?;
+        if address.is_ipv6() {
+            within(self.namespace.netns(), || ipv6::allow(GUEST_DEVICE))?;
+        }
+        device::add_address(&mut self.netlink, own.index, *address, prefix(*address))
+            .step(|| format!("giving `{GUEST_DEVICE}` behind `{port}` the address {address}"))?;
+        up(&mut self.netlink, GUEST_DEVICE)
+    }
+
+    /// Waits until its link is up and its address can be used.
+    pub(crate) fn wait_until_ready(&mut self) -> Result<(), BuildError> {
+        ready::link(&mut self.netlink, GUEST_DEVICE)?;
+        match self.address {
+            IpAddr::V4(_) => Ok(()),
+            IpAddr::V6(address) => within(self.namespace.netns(), || ready::address(address)),
+        }
+    }
+}
+
+/// Runs a step inside a guest's namespace.
+fn within<T>(netns: &Netns, step: impl FnOnce() -> Result<T, BuildError>) -> Result<T, BuildError> {
+    let done = netns.within(step);
+    done.step(|| "entering a guest's namespace".into())?
+}
+
+/// Keeps the sending host's work on the sending host's cores.
+///
+/// A packet on a veth keeps its socket until the *other* host's stack takes it, where a NIC would
+/// let go of it at transmit completion. TCP small queues (net/ipv4/tcp_output.c,
+/// `tcp_small_queue_check`) would hold the sender back meanwhile and, on release, run its transmit
+/// path on the receiver's core, overtaking what its own core sends: 266 retransmits in 0.6 s where
+/// there were none. Its limit is 1 ms at the pacing rate; this makes it about
+/// 8 ms, more than the path holds. Nothing paces by that rate under cubic or reno.
+fn keep_to_own_cores() -> Result<(), BuildError> {
+    for key in ["tcp_pacing_ca_ratio", "tcp_pacing_ss_ratio"] {
+        let path = format!("/proc/sys/net/ipv4/{key}");
+        fs::write(&path, "1000").step(|| format!("writing {path}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! From host a to host b, hop by hop: first the namespaces and the wires between them, then what each
+//! hop does with what arrives.
+
+use wirecost_model::transit::{Hop, HopKind, Icmp, Member, Mtus, Transit};
+
+use crate::addresses::Place;
+use crate::device::PeerNamespace;
+use crate::error::BuildError;
+use crate::netlink::Netlink;
+use crate::spec::UNDERLAY_DEVICE;
+use crate::underlay::node::{Node, Plug, wire};
+use crate::underlay::router::{self, Port, Router};
+use crate::underlay::{Wire, fault, switch};
+
+/// The device of a hop towards host a, and the one towards host b.
+pub(super) const TOWARDS_A: &str = "towards-a";
+pub(super) const TOWARDS_B: &str = "towards-b";
+
+/// Links from the first fork to the members have numbers from here on, up to 64 of them,
+const TO_MEMBERS: u8 = 64;
+/// and those from the members to the second fork from here on.
+const FROM_MEMBERS: u8 = 128;
+
+/// The number of host b's link: each router begins another, and the two forks together one.
+pub(super) fn last_link(transit: &Transit) -> u8 {
+    let routers = transit.hops.iter();
+    let routers = routers.filter(|hop| hop.kind == HopKind::Router);
+    routers.count() as u8 + u8::from(!transit.paths.is_empty())
+}
+
+/// Makes every namespace and device between the hosts, and the hosts' own devices.
+pub(super) fn lay(
+    transit: &Transit,
+    Wire { mtu, queues, ip }: Wire,
+    a: &mut Netlink,
+    b: PeerNamespace<'_>,
+) -> Result<Vec<Node>, BuildError> {
+    let host = |place| Plug {
+        device: UNDERLAY_DEVICE.to_owned(),
+        mtu,
+        place: Some(place),
+    };
+    let ends = [Place::near_a(0), Place::near_b(last_link(transit))];
+    let mut laying = Laying {
+        a,
+        nodes: Vec::new(),
+        link: 0,
+        loose: (None, host(ends[0])),
+        queues,
+        to_settle: Vec::new(),
+    };
+    for (number, hop) in (1..).zip(&transit.hops) {
+        laying.hop(number, hop)?;
+    }
+    if !transit.paths.is_empty() {
+        laying.fork(&transit.paths)?;
+    }
+    laying.attach(b, &host(ends[1]))?;
+    let Laying {
+        mut nodes,
+        to_settle,
+        ..
+    } = laying;
+    for (node, work) in nodes.iter_mut().zip(&to_settle) {
+        match work {
+            Work::Switch(hop) => switch::settle(node, hop, queues)?,
+            Work::Router(router) => {
+                router::settle(node, router, ends, ip)?;
+                router::wait_until_ready(node, router, ip)?;
+            }
+        }
+        if let Work::Switch(hop) | Work::Router(Router { hop: Some(hop), .. }) = work {
+            fault::plant(node, hop)?;
+        }
+    }
+    Ok(nodes)
+}
+
+/// What is still to do in a namespace when all its wires are there.
+enum Work<'a> {
+    Switch(&'a Hop),
+    Router(Router<'a>),
+}
+
+struct Laying<'a, 't> {
+    /// Makes all devices, wherever they are to be.
+    a: &'a mut Netlink,
+    nodes: Vec<Node>,
+    /// By node.
+    to_settle: Vec<Work<'t>>,
+    /// The link that has been reached.
+    link: u8,
+    /// The end of the next wire that is known already: at a node, or at host a.
+    loose: (Option<usize>, Plug),
+    /// Of every veth's ends.
+    queues: u32,
+}
+
+impl<'t> Laying<'_, 't> {
+    fn node(&mut self, name: String, work: Work<'t>) -> Result<usize, BuildError> {
+        self.nodes.push(Node::create(name)?);
+        self.to_settle.push(work);
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// Makes the wire from the loose end to what comes next.
+    fn attach(&mut self, next: PeerNamespace<'_>, plug: &Plug) -> Result<(), BuildError> {
+        let (at, own) = &self.loose;
+        let namespace = at.map(|node| self.nodes[node].as_peer());
+        wire(self.a, (namespace, own), (next, plug), self.queues)
+    }
+
+    /// The same to a node, whose other device becomes the loose end.
+    fn attach_node(&mut self, node: usize, near: &Plug, far: Plug) -> Result<(), BuildError> {
+        let (at, own) = &self.loose;
+        let namespace = at.map(|node| self.nodes[node].as_peer());
+        let next = self.nodes[node].as_peer();
+        wire(self.a, (namespace, own), (next, near), self.queues)?;
+        self.loose = (Some(node), far);
+        Ok(())
+    }
+
+    fn hop(&mut self, number: u32, hop: &'t Hop) -> Result<(), BuildError> {
+        let name = format!("hop {number}, a {},", hop.kind.key());
+        let (node, near, far) = match hop.kind {
+            HopKind::Switch => (self.node(name, Work::Switch(hop))?, None, None),
+            HopKind::Router => {
+                let (near, far) = (Place::near_b(self.link), Place::near_a(self.link + 1));
+                self.link += 1;
+                let router = Router {
+                    towards_a: vec![Port::new(TOWARDS_A, near)],
+                    towards_b: vec![Port::new(TOWARDS_B, far)],
+                    mtu: Some(hop.mtu),
+                    icmp: hop.icmp,
+                    hop: Some(hop),
+                };
+                let node = self.node(name, Work::Router(router))?;
+                (node, Some(near), Some(far))
+            }
+        };
+        let plugs = (Plug::inner(TOWARDS_A, near), Plug::inner(TOWARDS_B, far));
+        self.attach_node(node, &plugs.0, plugs.1)
+    }
+
+    /// Two routers that divide flows among the members between them.
+    fn fork(&mut self, members: &[Member]) -> Result<(), BuildError> {
+        let (near, far) = (Place::near_b(self.link), Place::near_a(self.link + 1));
+        self.link += 1;
+        let branch = |first: u8, side: fn(u8) -> Place| -> Vec<Port> {
+            (0..members.len() as u8)
+                .map(|number| Port::new(&format!("member{number}"), side(first + number)))
+                .collect()
+        };
+        let first = Router {
+            towards_a: vec![Port::new(TOWARDS_A, near)],
+            towards_b: branch(TO_MEMBERS, Place::near_a),
+            mtu: None,
+            icmp: Icmp::Sent,
+            hop: None,
+        };
+        let second = Router {
+            towards_a: branch(FROM_MEMBERS, Place::near_b),
+            towards_b: vec![Port::new(TOWARDS_B, far)],
+            mtu: None,
+            icmp: Icmp::Sent,
+            hop: None,
+        };
+        let (outward, inward) = (first.towards_b.clone(), second.towards_a.clone());
+        let first = self.node("the first fork".to_owned(), Work::Router(first))?;
+        let second = self.node("the second fork".to_owned(), Work::Router(second))?;
+        self.attach_node(
+            first,
+            &Plug::inner(TOWARDS_A, Some(near)),
+            outward[0].plug(),
+        )?;
+        for (number, member) in members.iter().enumerate() {
+            let near = Port::new(TOWARDS_A, outward[number].place.across());
+            let far = Port::new(TOWARDS_B, inward[number].place.across());
+            let plugs = (near.plug(), far.plug());
+            let router = Router {
+                towards_a: vec![near],
+                towards_b: vec![far],
+                mtu: member.mtu.map(Mtus::both),
+                icmp: member.icmp,
+                hop: None,
+            };
+            let node = self.node(format!("path {number}"), Work::Router(router))?;
+            self.loose = (Some(first), outward[number].plug());
+            self.attach_node(node, &plugs.0, plugs.1)?;
+            self.attach_node(second, &inward[number].plug(), inward[number].plug())?;
+        }
+        self.loose = (Some(second), Plug::inner(TOWARDS_B, Some(far)));
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! Faults of a hop beside its MTU: what is lost by port or by chance, and what is late.
+
+use wirecost_model::transit::{Hop, HopKind, Icmp};
+
+use crate::error::{BuildError, Step};
+use crate::netem;
+use crate::underlay::chain::{TOWARDS_A, TOWARDS_B};
+use crate::underlay::nftables::{self, Drop};
+use crate::underlay::node::Node;
+use crate::underlay::switch;
+
+/// Plants a hop's faults, each at both directions' devices: where packets come in, they are dropped;
+/// where they go out, they wait.
+pub(super) fn plant(node: &mut Node, hop: &Hop) -> Result<(), BuildError> {
+    let mut drops = Vec::new();
+    drops.extend(hop.drop_udp_port.map(Drop::UdpPort));
+    drops.extend((hop.loss_ppm > 0).then_some(Drop::Share(hop.loss_ppm)));
+    // A router loses its own messages, by a rule of its routes, and passes on those of others.
+    let through = hop.kind == HopKind::Switch && hop.icmp == Icmp::Filtered;
+    drops.extend(through.then_some(Drop::Icmp));
+    let (incoming, outgoing) = match hop.kind {
+        // Inside a switch there are frames only, outside super-packets.
+        HopKind::Switch => (switch::RECEIVING, switch::SENDING),
+        HopKind::Router => ([TOWARDS_A, TOWARDS_B], [TOWARDS_A, TOWARDS_B]),
+    };
+    node.within(|netlink| {
+        if !drops.is_empty() {
+            nftables::drop_at(&incoming, &drops)
+                .step(|| "making nf_tables rules that drop packets".to_owned())?;
+        }
+        if hop.delay_us > 0 {
+            for device in outgoing {
+                netem::delay(netlink, device, hop.delay_us)
+                    .step(|| format!("making a netem qdisc that delays what `{device}` sends"))?;
+            }
+        }
+        Ok(())
+    })
+}

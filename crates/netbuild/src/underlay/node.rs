@@ -1,0 +1,104 @@
+//! A namespace between the hosts, and the wires from one to the next.
+
+use std::os::fd::AsFd;
+
+use wirecost_sys::namespace::HeldNetns;
+
+use crate::addresses::Place;
+use crate::device::{self, PeerNamespace, VethEnd};
+use crate::error::{BuildError, Step};
+use crate::host::up;
+use crate::ipv6;
+use crate::netlink::Netlink;
+use crate::underlay::ANY_SIZE;
+
+/// A switch's or router's namespace.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// As it stands in messages: `hop 2, a router,`.
+    name: String,
+    namespace: HeldNetns,
+    netlink: Netlink,
+}
+
+impl Node {
+    pub(super) fn create(name: String) -> Result<Self, BuildError> {
+        let making = || format!("making the namespace of {name}");
+        let namespace = HeldNetns::create("hop").step(making)?;
+        let inside = || -> Result<_, BuildError> {
+            ipv6::quiet()?;
+            Netlink::open().step(|| "opening rtnetlink".into())
+        };
+        let mut netlink = namespace.netns().within(inside).step(making)??;
+        up(&mut netlink, "lo")?;
+        Ok(Self {
+            name,
+            namespace,
+            netlink,
+        })
+    }
+
+    /// Runs a step inside it.
+    pub(super) fn within<T>(
+        &mut self,
+        step: impl FnOnce(&mut Netlink) -> Result<T, BuildError>,
+    ) -> Result<T, BuildError> {
+        let Self {
+            name,
+            namespace,
+            netlink,
+        } = self;
+        let done = namespace.netns().within(|| step(netlink));
+        let done = done.step(|| format!("entering the namespace of {name}"))?;
+        done.map_err(|error| error.inside(name))
+    }
+
+    /// Where a device can be made in it.
+    pub(super) fn as_peer(&self) -> PeerNamespace<'_> {
+        PeerNamespace::Fd(self.namespace.netns().as_fd())
+    }
+}
+
+/// An end of a wire: the device's name and MTU, and where it is, if it is anywhere that has an address.
+#[derive(Debug, Clone)]
+pub(super) struct Plug {
+    pub(super) device: String,
+    pub(super) mtu: u32,
+    pub(super) place: Option<Place>,
+}
+
+impl Plug {
+    /// One of a device between the hosts.
+    pub(super) fn inner(device: &str, place: Option<Place>) -> Self {
+        Self {
+            device: device.to_owned(),
+            mtu: ANY_SIZE,
+            place,
+        }
+    }
+
+    fn end(&self, queues: u32) -> VethEnd<'_> {
+        VethEnd {
+            name: &self.device,
+            mtu: self.mtu,
+            mac: self.place.map(Place::mac),
+            queues,
+        }
+    }
+}
+
+/// A veth from a namespace, that of `netlink` where it is `None`, to another.
+pub(super) fn wire(
+    netlink: &mut Netlink,
+    (from, own): (Option<PeerNamespace<'_>>, &Plug),
+    (to, other): (PeerNamespace<'_>, &Plug),
+    queues: u32,
+) -> Result<(), BuildError> {
+    let ends = [own, other].map(|plug| plug.end(queues));
+    device::create_veth_between(netlink, (from, ends[0]), (to, ends[1])).step(|| {
+        format!(
+            "making the veth from `{}` to `{}`",
+            own.device, other.device
+        )
+    })
+}

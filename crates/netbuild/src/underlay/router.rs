@@ -1,0 +1,125 @@
+//! A router: forwards by IP address, says what is too large, and may divide flows among equal paths.
+
+use std::net::IpAddr;
+
+use wirecost_model::ip::IpVersion;
+use wirecost_model::transit::{Hop, Icmp, Mtus};
+
+use crate::addresses::Place;
+use crate::error::{BuildError, Step};
+use crate::netlink::Netlink;
+use crate::ready;
+use crate::route::{self, NextHop};
+use crate::underlay::node::{Node, Plug};
+use crate::underlay::{connect, set, set_if_there};
+
+/// A device of a router.
+#[derive(Debug, Clone)]
+pub(super) struct Port {
+    pub(super) device: String,
+    pub(super) place: Place,
+}
+
+impl Port {
+    pub(super) fn new(device: &str, place: Place) -> Self {
+        Self {
+            device: device.to_owned(),
+            place,
+        }
+    }
+
+    pub(super) fn plug(&self) -> Plug {
+        Plug::inner(&self.device, Some(self.place))
+    }
+}
+
+/// What a router is to do.
+pub(super) struct Router<'t> {
+    pub(super) towards_a: Vec<Port>,
+    pub(super) towards_b: Vec<Port>,
+    /// Most bytes of IP that it passes on; `None`: whatever its devices take.
+    pub(super) mtu: Option<Mtus>,
+    pub(super) icmp: Icmp,
+    /// Where it is one of the plan's hops.
+    pub(super) hop: Option<&'t Hop>,
+}
+
+/// Gives a router its addresses and routes to the two hosts, whose places `ends` are.
+pub(super) fn settle(
+    node: &mut Node,
+    router: &Router<'_>,
+    ends: [Place; 2],
+    ip: IpVersion,
+) -> Result<(), BuildError> {
+    node.within(|netlink| {
+        forward(ip)?;
+        let mtu = router.mtu;
+        let ways = [
+            (&router.towards_a, ends[0], mtu.map(|mtu| mtu.from_b)),
+            (&router.towards_b, ends[1], mtu.map(|mtu| mtu.from_a)),
+        ];
+        for (ports, host, mtu) in ways {
+            let hops = ports.iter().map(|port| next_hop(netlink, port, host, ip));
+            let hops: Vec<NextHop> = hops.collect::<Result<_, _>>()?;
+            let address = host.address(ip);
+            let length = if address.is_ipv4() { 32 } else { 128 };
+            route::add(netlink, (address, length), &hops, mtu)
+                .step(|| format!("making the route to {address}"))?;
+        }
+        if router.icmp == Icmp::Filtered {
+            route::silence_icmp(netlink, ip)
+                .step(|| format!("making a rule that loses {ip}'s ICMP"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Waits until a router's addresses can be used.
+pub(super) fn wait_until_ready(
+    node: &mut Node,
+    router: &Router<'_>,
+    ip: IpVersion,
+) -> Result<(), BuildError> {
+    node.within(|_| {
+        for port in router.towards_a.iter().chain(&router.towards_b) {
+            if let IpAddr::V6(address) = port.place.address(ip) {
+                ready::address(address)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Switches the port on, and says how packets for a host leave by it.
+fn next_hop(
+    netlink: &mut Netlink,
+    port: &Port,
+    host: Place,
+    ip: IpVersion,
+) -> Result<NextHop, BuildError> {
+    let device = connect(netlink, &port.device, port.place, ip)?;
+    let across = port.place.across();
+    Ok(NextHop {
+        device,
+        gateway: (across != host).then(|| across.address(ip)),
+    })
+}
+
+/// Settings of a router, in the calling thread's namespace.
+fn forward(ip: IpVersion) -> Result<(), BuildError> {
+    match ip {
+        IpVersion::Ipv4 => {
+            set("ipv4/ip_forward", "1")?;
+            // What comes back by another member of equal paths is no forgery.
+            set("ipv4/conf/all/rp_filter", "0")?;
+            set("ipv4/conf/default/rp_filter", "0")?;
+            // By ports as well as by addresses (Documentation/networking/ip-sysctl.rst).
+            set_if_there("ipv4/fib_multipath_hash_policy", "1")
+        }
+        IpVersion::Ipv6 => {
+            set("ipv6/conf/all/forwarding", "1")?;
+            set("ipv6/conf/default/forwarding", "1")?;
+            set_if_there("ipv6/fib_multipath_hash_policy", "1")
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A switch that drops what is too large without a word, in either direction on its own.
+//!
+//! ```text
+//! towards-a ── bridge-a ══ from-a ══> bridge-b ── towards-b
+//!                      <══ from-b ══
+//! ```
+//!
+//! One bridge would not do. A port's MTU holds for what leaves by it, but not for super-packets, which
+//! pass whole and are cut behind it (net/core/dev.c, `is_skb_forwardable`); and a veth's receiving end
+//! lets 4 bytes more than its MTU through, for a VLAN tag, and holds for both directions. Between two
+//! bridges each direction has a veth of its own, whose sending end cuts super-packets into frames and has
+//! the MTU, and whose receiving end has 4 bytes less: frames and the pieces of super-packets are held
+//! against the same number.
+
+use wirecost_model::offload::{Offload, Profile, Role};
+use wirecost_model::transit::Hop;
+use wirecost_sys::ethtool::Ethtool;
+
+use crate::adapt::set_features;
+use crate::device::{self, PortFlags, VethEnd};
+use crate::error::{BuildError, Step, same};
+use crate::host::{enslave, up};
+use crate::netlink::Netlink;
+use crate::underlay::chain::{TOWARDS_A, TOWARDS_B};
+use crate::underlay::node::Node;
+use crate::underlay::set_if_there;
+
+/// Receiving ends of the two veths inside: what crosses the switch arrives there as frames.
+pub(super) const RECEIVING: [&str; 2] = ["from-a-in", "from-b-in"];
+/// Their sending ends.
+pub(super) const SENDING: [&str; 2] = ["from-a-out", "from-b-out"];
+const BRIDGES: [&str; 2] = ["bridge-a", "bridge-b"];
+/// What makes bridges of this namespace pass frames through IP's packet filter. That fragments what is
+/// too large and may be fragmented (net/bridge/br_netfilter_hooks.c, `br_nf_dev_queue_xmit`), as no
+/// switch does.
+const FILTERED_BRIDGES: [&str; 3] = [
+    "bridge/bridge-nf-call-iptables",
+    "bridge/bridge-nf-call-ip6tables",
+    "bridge/bridge-nf-call-arptables",
+];
+/// What a veth's receiving end takes beyond its MTU: `VLAN_HLEN`.
+const SLACK: u32 = 4;
+
+pub(super) fn settle(node: &mut Node, hop: &Hop, queues: u32) -> Result<(), BuildError> {
+    node.within(|netlink| {
+        for key in FILTERED_BRIDGES {
+            set_if_there(key, "0")?;
+        }
+        let mut bridges = [0; 2];
+        for (bridge, (name, outside)) in bridges
+            .iter_mut()
+            .zip(BRIDGES.iter().zip([TOWARDS_A, TOWARDS_B]))
+        {
+            device::create_bridge(netlink, name).step(|| format!("making the bridge `{name}`"))?;
+            let made = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+            *bridge = made.index;
+            up(netlink, name)?;
+            enslave(netlink, outside, *bridge)?;
+        }
+        let [a, b] = bridges;
+        direction(netlink, 0, [a, b], (hop.mtu.from_a, queues))?;
+        direction(netlink, 1, [b, a], (hop.mtu.from_b, queues))
+    })
+}
+
+/// The veth that carries one direction from the first bridge to the second.
+fn direction(
+    netlink: &mut Netlink,
+    number: usize,
+    bridges: [u32; 2],
+    (mtu, queues): (u32, u32),
+) -> Result<(), BuildError> {
+    let (sending, receiving) = (SENDING[number], RECEIVING[number]);
+    let end = |name, mtu| VethEnd {
+        name,
+        mtu,
+        mac: None,
+        queues,
+    };
+    device::create_veth_here(netlink, end(sending, mtu), end(receiving, mtu - SLACK))
+        .step(|| format!("making the veth from `{sending}` to `{receiving}`"))?;
+    let step = || format!("switching the offloads of `{sending}` off");
+    let wanted = Offload::profile(Profile::None).wanted(Role::Underlay, true);
+    let wanted = wanted.into_iter().flatten().flat_map(|(feature, on)| {
+        let names = feature.ethtool().iter();
+        names.map(move |name| ((*name).to_owned(), on))
+    });
+    let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+    set_features(&ethtool, sending, wanted.collect(), &step)?;
+    let found = device::read(netlink, sending).step(step)?;
+    same(|| format!("MTU of `{sending}`"), &mtu, &found.mtu)?;
+    for (name, bridge, flood) in [(sending, bridges[0], true), (receiving, bridges[1], false)] {
+        enslave(netlink, name, bridge)?;
+        // Nothing leaves by a receiving end, and nothing goes back by the other direction's veth.
+        let flags = PortFlags {
+            flood,
+            learning: false,
+            isolated: true,
+        };
+        device::set_port(netlink, name, flags)
+            .step(|| format!("making `{name}` carry one direction only"))?;
+    }
+    Ok(())
+}

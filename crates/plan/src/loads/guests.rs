@@ -1,0 +1,79 @@
+//! Flows among guests: in all, or between each pair of them.
+
+use wirecost_model::load::{Load, MAX_STREAMS};
+
+use super::{Faults, Loads, Part};
+use crate::read::{Levels, Reader};
+use crate::yaml::Span;
+
+const STREAMS: &str = "streams";
+const PER_GUEST: &str = "streams_per_guest";
+
+impl Loads {
+    /// Decides for each load whether its flows are counted in all or for each pair of guests, and leaves it the option
+    /// that counts them so. Both at once are a fault.
+    pub(crate) fn count_among(&mut self, reader: &mut Reader, guests: &Levels<u32>) {
+        let several = guests.levels.iter().any(|level| level.value > 1);
+        for part in self.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
+            let (in_all, per_guest) = (part.written(STREAMS), part.written(PER_GUEST));
+            if let (Some(_), Some((span, path))) = (&in_all, &per_guest) {
+                let message = "`streams_per_guest` cannot stand beside `streams`";
+                let help = "leave one of them out: `streams` are divided evenly among the guests, \
+                            `streams_per_guest` are between each pair of them";
+                reader.fault(span.clone(), path, message, "counted already", help);
+            }
+            let counts_per_guest = per_guest.is_some() || (several && in_all.is_none());
+            let unused = if counts_per_guest { STREAMS } else { PER_GUEST };
+            part.options.retain(|(key, _)| key.name() != unused);
+        }
+    }
+}
+
+impl Part {
+    /// Where the plan says an option.
+    fn written(&self, option: &str) -> Option<(Span, String)> {
+        let (_, levels) = self.options.iter().find(|(key, _)| key.name() == option)?;
+        let level = levels.levels.iter().find(|level| level.written)?;
+        Some((level.span.clone(), level.path.clone()))
+    }
+
+    fn counts_per_guest(&self) -> bool {
+        let mut names = self.options.iter().map(|(key, _)| key.name());
+        names.any(|name| name == PER_GUEST)
+    }
+}
+
+impl Faults {
+    /// Makes a load's flows those of all guests; notes where they cannot be so many, or are not even.
+    pub(super) fn count(
+        &mut self,
+        part: &Part,
+        load: &mut Load,
+        guests: u32,
+        places: &[(&str, Span, String)],
+    ) {
+        if part.counts_per_guest() {
+            let each = load.streams;
+            let all = each.saturating_mul(guests);
+            load.streams = all.min(MAX_STREAMS);
+            if all > MAX_STREAMS {
+                let message = format!(
+                    "{guests} guests with {each} `streams_per_guest` have {all} connections"
+                );
+                let help = format!(
+                    "a load has at most {MAX_STREAMS}: write fewer, or `exclude` the combination"
+                );
+                self.note(part, PER_GUEST, places, [message, "too many".into(), help]);
+            }
+        } else if !load.streams.is_multiple_of(guests) {
+            let message = format!(
+                "{} `streams` cannot be divided evenly among {guests} guests",
+                load.streams
+            );
+            let help = format!(
+                "write a multiple of {guests}, or `streams_per_guest` instead, or `exclude` the combination"
+            );
+            self.note(part, STREAMS, places, [message, "not even".into(), help]);
+        }
+    }
+}
