@@ -247,6 +247,7 @@ mod tests {
     };
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one table")]
     fn every_fault_names_its_option_and_why() {
         use Workload::{TcpBidirectional, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
         let cases: &[(Workload, Change, &str, &str)] = &[

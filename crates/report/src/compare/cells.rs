@@ -93,8 +93,8 @@ fn shared(before: &Experiment, after: &Experiment) -> Vec<Measured> {
 fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
     let cell = pair.after;
     let has = |figure: &&Measured| {
-        let shares = cell.loads.len() > 1 && figure.metric.is_cpu();
-        !shares && cell.load(&figure.load).is_some()
+        let mixed = cell.loads.len() > 1 && figure.metric.is_cpu();
+        !mixed && cell.load(&figure.load).is_some()
     };
     shared.iter().filter(has).collect()
 }

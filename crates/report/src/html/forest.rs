@@ -60,7 +60,7 @@ fn chart(doc: &Document, figure: &Figure, effects: &[&EffectResult]) -> Chart {
     let margin = Margin::of(doc.repeat.worth);
     Chart {
         id,
-        title: format!("What does each change do to {}?", measured),
+        title: format!("What does each change do to {measured}?"),
         caption: format!(
             "A point is the ratio paired within rounds, its line the 95 % interval; an interval that goes on beyond the \
              axis ends in an arrow. The band from {:.2} to {:.2} is what is not worth a change.",
