@@ -92,9 +92,9 @@ fn shared(before: &Experiment, after: &Experiment) -> Vec<Measured> {
 /// Those that a cell has: of its loads, and CPU only of one that runs alone.
 fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
     let cell = pair.after;
-    let kept = |figure: &&Measured| {
-        let divided = cell.loads.len() > 1 && figure.metric.is_cpu();
-        !divided && cell.load(&figure.load).is_some()
+    let has = |figure: &&Measured| {
+        let mixed = cell.loads.len() > 1 && figure.metric.is_cpu();
+        !mixed && cell.load(&figure.load).is_some()
     };
     shared.iter().filter(kept).collect()
 }
