@@ -96,7 +96,7 @@ fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
         let mixed = cell.loads.len() > 1 && figure.metric.is_cpu();
         !mixed && cell.load(&figure.load).is_some()
     };
-    shared.iter().filter(kept).collect()
+    shared.iter().filter(has).collect()
 }
 
 fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
