@@ -121,8 +121,7 @@ fn every_workload_runs_and_every_option_takes_effect() {
     assert!(mix["busy_cores"][0]["median"].is_f64(), "{mix}");
 
     for format in ["--csv", "--markdown"] {
-        let report =
-            run(&mut common::wirecost(["report", "out", format]).current_dir(place.path()));
+        let report = run(common::wirecost(["report", "out", format]).current_dir(place.path()));
         report.expect_code(0);
         assert!(
             report.stdout.contains("ping"),

@@ -484,7 +484,9 @@ fn levels(key: &'static Key) -> BoxedStrategy<Tree> {
     if !key.factor {
         return one;
     }
-    let list = prop::collection::vec(one.clone(), 1..3).prop_map(Tree::List);
+    // Two loads of one name would be a mistake more often than not.
+    let most = if key.path == "load" { 2 } else { 3 };
+    let list = prop::collection::vec(one.clone(), 1..most).prop_map(Tree::List);
     prop_oneof![one, list].boxed()
 }
 
@@ -519,6 +521,8 @@ fn mapping(parent: &'static str, one_only: bool) -> BoxedStrategy<Tree> {
                 {
                     0.1
                 }
+                // There are many, and some exclude each other.
+                _ if key.is_option() => 0.1,
                 _ => 0.35,
             };
             (prop::bool::weighted(share), pair(key))

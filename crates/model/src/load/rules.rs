@@ -248,6 +248,7 @@ mod tests {
 
     #[expect(clippy::too_many_lines, reason = "a table of every rule")]
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one table")]
     fn every_fault_names_its_option_and_why() {
         use Workload::{TcpBidirectional, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
         let cases: &[(Workload, Change, &str, &str)] = &[

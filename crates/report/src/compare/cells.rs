@@ -92,11 +92,11 @@ fn shared(before: &Experiment, after: &Experiment) -> Vec<Measured> {
 /// Those that a cell has: of its loads, and CPU only of one that runs alone.
 fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
     let cell = pair.after;
-    let kept = |figure: &&Measured| {
-        let shares = cell.loads.len() > 1 && figure.metric.is_cpu();
-        !shares && cell.load(&figure.load).is_some()
+    let has = |figure: &&Measured| {
+        let mixed = cell.loads.len() > 1 && figure.metric.is_cpu();
+        !mixed && cell.load(&figure.load).is_some()
     };
-    shared.iter().filter(kept).collect()
+    shared.iter().filter(has).collect()
 }
 
 fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
