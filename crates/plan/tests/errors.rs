@@ -67,8 +67,8 @@ exclude:
        ╰────
       help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
             `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`,
-            `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`,
-            `exclude` and `published`
+            `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`,
+            `vary`, `exclude` and `published`
 
     Error:
       × this version runs in the lab only
@@ -209,16 +209,16 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
        ╰────
       help: did you mean `guest_mtu`? a plan may have `name`, `description`,
             `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`,
-            `guest_ip`, `offload`, `steering`, `load`, `repeat`, `self_test`,
-            `vary`, `exclude` and `published`
+            `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`,
+            `self_test`, `vary`, `exclude` and `published`
     ");
 }
 
 #[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
-    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
-    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate` and `ip`
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
+    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `ip`, `hops`, `paths` and `oversize`
     ");
 }
 
@@ -625,9 +625,9 @@ exclude:
   - vxlan
 ";
     insta::assert_snapshot!(brief(text), @r"
-    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     5:25 `guest_mtu` has no level `9000` | not a level | its levels are `1500` and `1400`
-    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     7:5 `exclude[3]` names no factor | would drop every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     8:5 `exclude[4]` cannot be `vxlan` | not a mapping | write factors and their levels, such as `{ encapsulation: none, offload: plain }`
     ");
@@ -800,7 +800,7 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·               ╰── unknown factor
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `guest_mtu`, `guest_ip`, `offload`,
+            `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`,
             `steering.queues`, `steering.rps`, `streams`, `message`, `congestion`
             and `socket_buffer`
 
@@ -813,7 +813,7 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·                         ╰── unknown factor
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `guest_mtu`, `guest_ip`, `offload`,
+            `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`,
             `steering.queues`, `steering.rps`, `streams`, `message`, `congestion`
             and `socket_buffer`
     ");
