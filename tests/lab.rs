@@ -264,7 +264,8 @@ fn frames_on_the_wire_agree_with_the_links_counters(record: &Record) {
         wire_frames_per_second(sample).expect("frames") / counted
     });
     println!("frames by TCP_INFO to frames by the link: {ratios:?}");
-    assert!((median(&ratios) - 1.0).abs() < 0.01, "{ratios:?}");
+    // Counters are read some hundred microseconds apart; what is counted wrongly, such as no ACKs, is off by far more.
+    assert!((median(&ratios) - 1.0).abs() < 0.03, "{ratios:?}");
     assert!(
         ratios.iter().all(|ratio| (ratio - 1.0).abs() < 0.10),
         "{ratios:?}"
