@@ -25,7 +25,7 @@ struct Net {
     ip: IpVersion,
     transit: Transit,
     hosts: [HeldNetns; 2],
-    _underlay: Underlay,
+    underlay: Underlay,
 }
 
 /// Two namespaces; `None` where this process may not make any.
@@ -67,7 +67,7 @@ fn lay(transit: &Transit, ip: IpVersion, hosts: [HeldNetns; 2]) -> Result<Net, B
         ip,
         transit: transit.clone(),
         hosts,
-        _underlay: underlay,
+        underlay,
     })
 }
 
@@ -496,9 +496,9 @@ fn what_was_laid_is_gone_when_it_is_dropped() {
     println!("64 paths in {:.3} s", began.elapsed().as_secs_f64());
     assert_eq!(net.pass(Side::A, &[9000]), set([9000]));
     let Net {
-        hosts, _underlay, ..
+        hosts, underlay, ..
     } = net;
-    drop(_underlay);
+    drop(underlay);
     // Both hosts' devices go with what was at their other ends.
     let [a, b] = hosts.each_ref().map(HeldNetns::netns);
     for host in [a, b] {

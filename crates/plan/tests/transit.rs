@@ -71,7 +71,7 @@ fn one_path_is_no_choice_and_more_than_64_are_too_many() {
     3:34 `underlay.paths[1].mtu` cannot be `1` | below 576 | write a whole number from 576 to 65535, such as `1500`
     ");
     let hop = "{ switch: { mtu: 1500 } }";
-    let hops = vec![hop; 9].join(", ");
+    let hops = [hop; 9].join(", ");
     insta::assert_snapshot!(brief(&format!("name: x\nunderlay: {{ hops: [{hops}] }}\n")), @"2:19 `underlay.hops` has 9 hops | too many | write at most 8");
 }
 

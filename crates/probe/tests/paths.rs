@@ -253,9 +253,23 @@ fn random_loss_is_told_from_size() {
     let rule = "$M nft 'add table netdev t; add chain netdev t c { type filter hook ingress device \"pa\" priority 0; }; \
         add rule netdev t c numgen random mod 100 < 20 drop; add rule netdev t c meta length > 1450 drop'";
     let Some(path) = switch(rule) else { return };
-    let surveyed = path.survey(("10.0.0.1", "10.0.0.2"), question(4));
-    assert_eq!(surveyed.result.groups()[0].mtu, 1450);
-    assert_eq!(surveyed.result.groups()[0].flows, [0, 1, 2, 3]);
+    // A busy machine adds losses of its own: then it may say that it cannot tell, and never a wrong size.
+    for _ in 0..5 {
+        let surveyed = path.survey(("10.0.0.1", "10.0.0.2"), question(4));
+        let groups = surveyed.result.groups();
+        assert!(
+            groups.iter().all(|group| group.mtu == 1450),
+            "{:?}",
+            surveyed.result
+        );
+        if groups
+            .first()
+            .is_some_and(|group| group.flows == [0, 1, 2, 3])
+        {
+            return;
+        }
+    }
+    panic!("five times no answer for every flow");
 }
 
 #[test]

@@ -290,7 +290,7 @@ fn the_same_names_of_different_settings_are_not_compared() {
     let comparison = compared(&before, &after, DEFAULT);
     let whys: Vec<Why> = comparison.not_comparable.iter().map(|c| c.why).collect();
     assert_eq!(whys, [Why::BuiltDifferently; 3]);
-    assert_eq!(comparison.cells.len(), 6);
+    assert_eq!(comparison.cells.len(), 5);
 }
 
 #[test]

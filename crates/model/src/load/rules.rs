@@ -246,7 +246,6 @@ mod tests {
         load.think_time = Duration::from_secs(1);
     };
 
-    #[expect(clippy::too_many_lines, reason = "a table of every rule")]
     #[test]
     #[expect(clippy::too_many_lines, reason = "one table")]
     fn every_fault_names_its_option_and_why() {

@@ -153,6 +153,7 @@ fn text(kind: u16, value: &str) -> DefaultNla {
     DefaultNla::new(kind, [value.as_bytes(), &[0]].concat())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "made for it in place")]
 fn nested(kind: u16, attributes: Vec<DefaultNla>) -> DefaultNla {
     let mut bytes = vec![0; attributes.as_slice().buffer_len()];
     attributes.as_slice().emit(&mut bytes);
