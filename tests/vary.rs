@@ -52,6 +52,11 @@ fn keepers(owner: &str) -> Vec<u32> {
         .collect()
 }
 
+fn in_state(pid: u32, state: char) -> Option<()> {
+    let (now, _) = state_and_start(pid)?;
+    (now == state).then_some(())
+}
+
 #[test]
 fn settings_are_in_force_in_the_samples_of_their_level_and_in_no_others() {
     if !lab_can_be_built() {
@@ -428,6 +433,8 @@ impl Held {
         if how == EndOf::ControllerWithStoppedKeepers {
             for keeper in keepers(owner) {
                 assert!(signal(keeper, Signal::SIGSTOP));
+                // Asked is not stopped: the kernel looks for stopped ones at the moment the parent ends.
+                wait_for("it to be stopped", || in_state(keeper, 'T'));
             }
         }
         let signalled = match how {
@@ -494,17 +501,10 @@ fn a_stopped_keeper_whose_run_is_gone_is_told_to_go_on() {
         .stdout(Stdio::null())
         .spawn()
         .expect("a keeper");
-    let is = |state: char| {
-        move |pid| {
-            state_and_start(pid)
-                .is_some_and(|(now, _)| now == state)
-                .then_some(())
-        }
-    };
     assert!(signal(keeper.id(), Signal::SIGSTOP));
-    wait_for("it to be stopped", || is('T')(keeper.id()));
+    wait_for("it to be stopped", || in_state(keeper.id(), 'T'));
     run(&mut wirecost(["clean"])).expect_code(0);
-    wait_for("it to wait for orders again", || is('S')(keeper.id()));
+    wait_for("it to wait for orders again", || in_state(keeper.id(), 'S'));
     drop(keeper.stdin.take());
     assert!(keeper.wait().expect("our own child").success());
 }
