@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,24 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Has what is started from here on begin with SIGINT at its default: a test process that a shell put in the
+/// background ignores it, its children inherit that, and `wirecost` leaves ignored what it finds ignored. What has a
+/// handler begins with the default after execve(2).
+fn heed_interrupts() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = fs::read_to_string("/proc/self/status").expect("proc");
+        let ignored = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:"))
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .expect("a mask");
+        if ignored & 1 << (Signal::SIGINT as i32 - 1) != 0 {
+            signal_hook::flag::register(Signal::SIGINT as i32, Arc::default()).expect("a handler");
+        }
+    });
+}
+
 /// How a program ended and what it had printed.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -86,6 +104,7 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a program whose output goes to files that have no name: no pipe can fill up.
     pub(crate) fn start(command: &mut Command) -> Self {
+        heed_interrupts();
         let file = || tempfile::tempfile().expect("a file for the program's output");
         let (stdout, stderr) = (file(), file());
         let to = |file: &File| Stdio::from(file.try_clone().expect("descriptor"));
