@@ -32,81 +32,73 @@ fn flag(data: Attributes<'_>, number: u16) -> bool {
     data.u8(number).is_some_and(|value| value != 0)
 }
 
+/// Where a kind of tunnel over UDP has what all of them have.
+struct UdpNumbers {
+    remote: u16,
+    remote6: u16,
+    port: u16,
+    metadata: u16,
+    checksum: u16,
+    zero6_tx: u16,
+    zero6_rx: u16,
+}
+
 fn vxlan(data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
-    const GROUP: u16 = 2;
-    const PORT: u16 = 15;
-    const GROUP6: u16 = 16;
-    const UDP_CSUM: u16 = 18;
-    const ZERO6_TX: u16 = 19;
-    const ZERO6_RX: u16 = 20;
-    const COLLECT_METADATA: u16 = 25;
     const GPE: u16 = 27;
-    let remotes: Vec<_> = [GROUP, GROUP6]
-        .into_iter()
-        .filter_map(|number| data.address(number))
-        .collect();
-    let gpe = data.find(GPE).is_some();
-    (
-        udp(
-            if gpe { "vxlan-gpe:ip" } else { "vxlan" }.into(),
-            data,
-            (PORT, COLLECT_METADATA),
-            (UDP_CSUM, ZERO6_TX, ZERO6_RX),
-            &remotes,
-        ),
-        remotes,
-    )
+    let stack = if data.find(GPE).is_some() {
+        "vxlan-gpe:ip"
+    } else {
+        "vxlan"
+    };
+    let numbers = UdpNumbers {
+        remote: 2,
+        remote6: 16,
+        port: 15,
+        metadata: 25,
+        checksum: 18,
+        zero6_tx: 19,
+        zero6_rx: 20,
+    };
+    udp(stack, data, &numbers)
 }
 
 fn geneve(data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
-    const REMOTE: u16 = 2;
-    const PORT: u16 = 5;
-    const COLLECT_METADATA: u16 = 6;
-    const REMOTE6: u16 = 7;
-    const UDP_CSUM: u16 = 8;
-    const ZERO6_TX: u16 = 9;
-    const ZERO6_RX: u16 = 10;
-    let remotes: Vec<_> = [REMOTE, REMOTE6]
+    let numbers = UdpNumbers {
+        remote: 2,
+        remote6: 7,
+        port: 5,
+        metadata: 6,
+        checksum: 8,
+        zero6_tx: 9,
+        zero6_rx: 10,
+    };
+    udp("geneve", data, &numbers)
+}
+
+fn udp(stack: &str, data: Attributes<'_>, numbers: &UdpNumbers) -> (Tunnel, Vec<IpAddr>) {
+    let remotes: Vec<_> = [numbers.remote, numbers.remote6]
         .into_iter()
         .filter_map(|number| data.address(number))
         .collect();
-    (
-        udp(
-            "geneve".into(),
-            data,
-            (PORT, COLLECT_METADATA),
-            (UDP_CSUM, ZERO6_TX, ZERO6_RX),
-            &remotes,
-        ),
-        remotes,
-    )
-}
-
-fn udp(
-    stack: String,
-    data: Attributes<'_>,
-    (port, metadata): (u16, u16),
-    (checksum, zero_tx, zero_rx): (u16, u16, u16),
-    remotes: &[IpAddr],
-) -> Tunnel {
     let over_ipv6 = remotes.iter().any(IpAddr::is_ipv6);
-    let zero6 = (flag(data, zero_tx), flag(data, zero_rx));
-    // `metadata` is a byte with vxlan and a flag without content with geneve.
+    let zero6 = (flag(data, numbers.zero6_tx), flag(data, numbers.zero6_rx));
+    // A byte with vxlan and a flag without content with geneve.
     let external = data
-        .find(metadata)
+        .find(numbers.metadata)
         .is_some_and(|content| content.first().is_none_or(|value| *value != 0));
-    Tunnel {
-        stack,
-        port: data.be16(port).unwrap_or(0),
+    let tunnel = Tunnel {
+        stack: stack.to_owned(),
+        port: data.be16(numbers.port).unwrap_or(0),
         udp_checksum: if over_ipv6 {
             !zero6.0
         } else {
-            flag(data, checksum)
+            flag(data, numbers.checksum)
         },
         external,
         zero_checksum6: over_ipv6.then_some(zero6),
         remotes: Vec::new(),
-    }
+    };
+    (tunnel, remotes)
 }
 
 fn gre(kind: &str, data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {

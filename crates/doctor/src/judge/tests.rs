@@ -6,25 +6,8 @@ use super::*;
 use crate::check::Status;
 use crate::evidence::{Caller, Clock, Machine, Outcome, Trial, Tried, Window};
 use crate::kernel_config::KernelConfig;
+use crate::probe::TRIALS;
 
-const IN_NAMESPACES: [Trial; 16] = [
-    Trial::Veth,
-    Trial::Bridge,
-    Trial::RateLimit,
-    Trial::Vxlan,
-    Trial::Offloads,
-    Trial::Steering,
-    Trial::Congestion,
-    Trial::Capture,
-    Trial::Ipv6,
-    Trial::Geneve,
-    Trial::Vlan,
-    Trial::Tap,
-    Trial::Ifb,
-    Trial::BridgeNetfilter,
-    Trial::Tcx,
-    Trial::AfXdp,
-];
 const ANYWHERE: [Trial; 4] = [Trial::Ebpf, Trial::IoUring, Trial::Userfaultfd, Trial::Kvm];
 
 fn works() -> Outcome {
@@ -49,7 +32,7 @@ fn not_permitted() -> Outcome {
 
 /// A probe in which everything worked.
 fn all(who: &str) -> Tried {
-    let trials = IN_NAMESPACES.into_iter().chain(ANYWHERE);
+    let trials = TRIALS.into_iter().chain(ANYWHERE);
     let mut outcomes: BTreeMap<Trial, Outcome> = trials.map(|trial| (trial, works())).collect();
     outcomes.insert(Trial::Namespaces, works());
     outcomes.insert(Trial::BridgeNetfilter, refused(2, "ENOENT: No such file"));
@@ -63,7 +46,7 @@ fn all(who: &str) -> Tried {
 /// A probe that could make no namespace.
 fn no_namespace(who: &str, outcome: Outcome) -> Tried {
     let mut tried = all(who);
-    for trial in IN_NAMESPACES {
+    for trial in TRIALS {
         let why = "no namespace to try it in".into();
         tried.outcomes.insert(trial, Outcome::NotTried(why));
     }

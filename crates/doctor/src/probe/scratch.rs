@@ -17,7 +17,7 @@ use super::attempts::{outcome, refused};
 use crate::evidence::{Outcome, Trial};
 
 /// What is tried here, in this order.
-pub(super) const TRIALS: [Trial; 16] = [
+pub(crate) const TRIALS: [Trial; 16] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
