@@ -27,7 +27,7 @@ pub struct Options {
     /// `SO_SNDBUF` and `SO_RCVBUF` in bytes, on both ends; `None` is the kernel's autotuning.
     pub socket_buffer: Option<u32>,
     /// Whether a TCP write leaves at once (`TCP_NODELAY`). A stream without it sends full segments only
-    /// (`TCP_CORK`), whatever the size of its messages.
+    /// (`TCP_CORK`), whatever the size of its messages, where its buffer has room for them ([`Options::corks`]).
     pub nodelay: bool,
     /// TCP congestion control by the kernel's name, on both ends; `None` is the kernel's default.
     pub congestion: Option<String>,
@@ -129,6 +129,28 @@ impl Options {
         }
     }
 
+    /// Whether a stream's writes wait for full segments (`TCP_CORK`). Not where a buffer is asked for that holds few of
+    /// them: a corked segment that the buffer has no room to fill leaves after 200 ms only (tcp(7)). Such a stream has
+    /// the kernel's usual ways (RFC 896).
+    pub fn corks(&self) -> bool {
+        !self.nodelay
+            && self
+                .socket_buffer
+                .is_none_or(|bytes| bytes >= CORKED_BUFFER)
+    }
+
+    /// Bytes that one read of a stream takes at most: what has arrived, also where messages are small; with `nodelay` a
+    /// message, as other generators and most applications read. (A reader that empties the queue in one read sleeps
+    /// again at once, and the sender pays for each waking.)
+    pub(crate) fn read_at_once(&self) -> usize {
+        let message = self.request.max(self.response) as usize;
+        if self.nodelay {
+            message
+        } else {
+            message.max(READ_BUFFER)
+        }
+    }
+
     /// Threads at each end, given the processors that the calling thread may use (docs/loads.md has the measurements):
     /// a TCP stream's writer or reader wants its own as long as these are few; those who ask and answer want some that
     /// have several flows each, so that not every answer is a wake-up; datagrams flow as fast as processors are.
@@ -148,6 +170,12 @@ impl Options {
         self.threads.unwrap_or(usual).min(flows)
     }
 }
+
+/// Smallest read buffer in bytes.
+pub(crate) const READ_BUFFER: usize = 128 << 10;
+
+/// From this size on a buffer holds several segments of any MTU, bytes.
+const CORKED_BUFFER: u32 = 128 * 1024;
 
 /// Halves of TCP streams up to which each has a thread of its own.
 const MANY_STREAMS: u32 = 64;

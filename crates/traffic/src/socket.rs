@@ -122,7 +122,7 @@ fn common(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
 
 /// What a writing half's socket needs besides, once the handshake is over (a header is a partial segment).
 pub(crate) fn write_side(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
-    if !options.nodelay {
+    if options.corks() {
         cork(socket)?;
     }
     if options.sending == Sending::ZeroCopy {

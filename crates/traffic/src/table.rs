@@ -12,7 +12,7 @@ use crate::load::Load;
 use crate::machine::datagrams::CONTROL_BYTES;
 use crate::machine::udp_source::segments;
 use crate::machine::{Machine, Room};
-use crate::options::{Options, Receiving, Workload};
+use crate::options::{Options, READ_BUFFER, Receiving, Workload};
 use crate::workload;
 
 /// Machines of one flow.
@@ -90,8 +90,6 @@ pub(crate) struct Buffers {
     pub(crate) receive: (usize, usize),
 }
 
-/// Smallest read buffer in bytes: one read takes what arrived, also where messages are small.
-const READ_BUFFER: usize = 128 << 10;
 /// Messages in a batch of datagrams.
 const BATCH: usize = 64;
 /// Bytes in a batch of datagrams.

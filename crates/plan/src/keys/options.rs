@@ -285,7 +285,7 @@ const STREAM_NODELAY: Key = Key {
     presence: Default("off"),
     example: "on",
     doc: "Whether each write leaves at once (`TCP_NODELAY`), as a segment of its own where it is small; `off` sends full \
-          segments only (`TCP_CORK`).",
+          segments only (`TCP_CORK`), but with a `socket_buffer` below 128KiB as the kernel does by itself.",
     ..BASE
 };
 

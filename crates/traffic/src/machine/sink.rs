@@ -50,7 +50,10 @@ impl Sink {
     fn read(&self, desk: &mut Desk<'_>) -> io::Result<usize> {
         match desk.load.options.receiving {
             // A read that copies, as an application's would.
-            Receiving::Copy => (&*self.socket).read(&mut desk.room.bytes),
+            Receiving::Copy => {
+                let at_once = desk.load.options.read_at_once();
+                (&*self.socket).read(&mut desk.room.bytes[..at_once])
+            }
             Receiving::Discard => receive_discarding(&*self.socket, DISCARDED_AT_ONCE),
         }
     }

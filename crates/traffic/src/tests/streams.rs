@@ -506,3 +506,20 @@ fn options_that_no_load_can_have_are_refused_at_both_ends() {
         Err(TrafficError::Congestion(_))
     ));
 }
+
+#[test]
+fn a_stream_waits_for_full_segments_where_its_buffer_has_room_for_them() {
+    let corks = |nodelay: bool, socket_buffer: Option<u32>| {
+        let options = Options {
+            nodelay,
+            socket_buffer,
+            ..options(1)
+        };
+        options.corks()
+    };
+    assert!(corks(false, None));
+    assert!(corks(false, Some(1 << 20)));
+    assert!(!corks(true, None));
+    // A segment of an MTU of 8900 does not get full in it.
+    assert!(!corks(false, Some(8 * 1024)));
+}
