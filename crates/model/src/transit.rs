@@ -145,7 +145,12 @@ impl fmt::Display for Transit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = self.hops.iter().map(Hop::to_string).collect();
         if !self.paths.is_empty() {
-            parts.push(format!("{} equal paths", self.paths.len()));
+            let odd = self.paths.iter().zip(1..).filter_map(|(member, number)| {
+                let what = member.to_string();
+                (!what.is_empty()).then(|| format!("number {number} {what}"))
+            });
+            let count = format!("{} equal paths", self.paths.len());
+            parts.push(with_details(count, &odd.collect::<Vec<_>>()));
         }
         let Some((last, others)) = parts.split_last() else {
             return f.write_str("over one wire");
@@ -158,15 +163,48 @@ impl fmt::Display for Transit {
     }
 }
 
-/// In words: `a router of MTU 1500`.
+/// In words: `a router of MTU 1500 (ICMP filtered)`.
 impl fmt::Display for Hop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Mtus { from_a, from_b } = self.mtu;
-        write!(f, "a {} of MTU {from_a}", self.kind.key())?;
-        if from_a != from_b {
-            write!(f, " from a and {from_b} from b")?;
+        let other = if from_a == from_b {
+            String::new()
+        } else {
+            format!(" from a and {from_b} from b")
+        };
+        let what = format!("a {} of MTU {from_a}{other}", self.kind.key());
+        let mut details = Vec::new();
+        if self.icmp == Icmp::Filtered {
+            details.push("ICMP filtered".to_owned());
         }
-        Ok(())
+        if let Some(port) = self.drop_udp_port {
+            details.push(format!("UDP to port {port} dropped"));
+        }
+        if self.loss_ppm > 0 {
+            details.push(format!("{} % lost", f64::from(self.loss_ppm) / 1e4));
+        }
+        if self.delay_us > 0 {
+            details.push(format!("{} ms delay", f64::from(self.delay_us) / 1e3));
+        }
+        f.write_str(&with_details(what, &details))
+    }
+}
+
+/// In words: `of MTU 1500, ICMP filtered`; nothing for a path without limits.
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mtu = self.mtu.map(|mtu| format!("of MTU {mtu}"));
+        let icmp = (self.icmp == Icmp::Filtered).then(|| "ICMP filtered".to_owned());
+        let parts: Vec<String> = mtu.into_iter().chain(icmp).collect();
+        f.write_str(&parts.join(", "))
+    }
+}
+
+fn with_details(what: String, details: &[String]) -> String {
+    if details.is_empty() {
+        what
+    } else {
+        format!("{what} ({})", details.join("; "))
     }
 }
 
@@ -189,16 +227,26 @@ mod tests {
         let mut narrow = Hop::new(HopKind::Switch, 9000);
         narrow.mtu.from_b = 8192;
         let member = |mtu| Member {
-            mtu: Some(mtu),
+            mtu,
             icmp: Icmp::Sent,
         };
         let transit = Transit {
-            hops: vec![narrow, Hop::new(HopKind::Router, 8950)],
-            paths: vec![member(9000), member(1500)],
+            hops: vec![
+                narrow,
+                Hop {
+                    icmp: Icmp::Filtered,
+                    drop_udp_port: Some(4789),
+                    loss_ppm: 50_000,
+                    delay_us: 1500,
+                    ..Hop::new(HopKind::Router, 8950)
+                },
+            ],
+            paths: vec![member(None), member(Some(1500))],
         };
         assert_eq!(
             transit.to_string(),
-            "through a switch of MTU 9000 from a and 8192 from b, a router of MTU 8950 and 2 equal paths"
+            "through a switch of MTU 9000 from a and 8192 from b, a router of MTU 8950 (ICMP filtered; UDP to port \
+             4789 dropped; 5 % lost; 1.5 ms delay) and 2 equal paths (number 2 of MTU 1500)"
         );
         assert_eq!(transit.narrowest(), Some(1500));
         assert!(transit.is_routed() && !transit.is_wire());

@@ -13,6 +13,7 @@ use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Cores, GuestMtu};
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::Invalid;
+use wirecost_model::transit::{Hop, HopKind, Transit};
 use wirecost_model::vary::{Place, Setting};
 use wirecost_report::compare::{
     Area, Compared, Comparison, Conclusion, FailOn, Strictness, Why, comparable, compare,
@@ -236,6 +237,29 @@ fn another_line_is_not_compared_and_the_rates_are_named() {
     assert_eq!(first.reason, "the line differs: 10gbit before, 1gbit after");
     assert!(comparison.only_before.is_empty() && comparison.only_after.is_empty());
     assert!(comparable(&before, &after.head.experiment).is_err());
+}
+
+#[test]
+fn what_lies_between_the_hosts_is_told_before_the_cells_and_keeps_them_apart() {
+    let (before, mut after) = (run(4, Cores::Split), later(4));
+    let transit = Transit {
+        hops: vec![Hop::new(HopKind::Switch, 8950)],
+        paths: Vec::new(),
+    };
+    let experiment = &mut after.head.experiment;
+    experiment.plan.underlay.transit = transit.clone();
+    for cell in &mut experiment.cells {
+        cell.network.transit = transit.clone();
+    }
+    let comparison = compared(&before, &after, DEFAULT);
+    assert_eq!(comparison.conclusion, Conclusion::NothingComparable);
+    let told = &comparison.differences[0];
+    assert_eq!(told.before.as_deref(), Some("over one wire"));
+    assert_eq!(told.after.as_deref(), Some("through a switch of MTU 8950"));
+    assert_eq!(
+        comparison.not_comparable[0].reason,
+        "what lies between the hosts differs: over one wire before, through a switch of MTU 8950 after"
+    );
 }
 
 fn setting() -> Setting {

@@ -51,6 +51,9 @@ const NOT_OF_THE_PLAN: [&str; 12] = [
     "vary",
 ];
 
+/// What lies between the hosts: all of the underlay that is no factor.
+pub(super) const TRANSIT: &str = "underlay.transit";
+
 /// Memory that differs by less is the same: kernels keep more or less of it for themselves.
 const MEMORY: f64 = 0.01;
 
@@ -89,6 +92,8 @@ pub(super) fn differences(before: &RunHead, after: &RunHead) -> Vec<Difference> 
         let [was, is] = plans.each_ref().map(|side| side.get(key).cloned());
         add(Area::Plan, key, was, is);
     }
+    let [was, is] = [before, after].map(|head| head.experiment.plan.underlay.transit.to_string());
+    add(Area::Plan, TRANSIT, Some(was), Some(is));
     let factors = factors(&before.experiment, &after.experiment);
     for (key, [was, is]) in factors {
         add(Area::Plan, &key, was, is);

@@ -232,6 +232,15 @@ impl Pair<'_> {
                 ),
             ));
         }
+        if before.network.transit != after.network.transit {
+            return Some((
+                Why::BuiltDifferently,
+                format!(
+                    "what lies between the hosts differs: {} before, {} after",
+                    before.network.transit, after.network.transit
+                ),
+            ));
+        }
         if before.guest_mtu != after.guest_mtu {
             return Some((
                 Why::BuiltDifferently,

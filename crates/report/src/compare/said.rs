@@ -9,6 +9,7 @@ use wirecost_model::plan::{Cores, Levels};
 use wirecost_model::units::format_fraction;
 use wirecost_stats::Margin;
 
+use super::differences::TRANSIT;
 use super::matching::{Matching, Unknown, Unshared};
 use super::{
     Area, Compared, ComparedCell, Comparison, Conclusion, Difference, FailOn, Figure, Side,
@@ -65,6 +66,7 @@ pub(crate) fn difference(difference: &Difference) -> String {
             "repeat.worth" => "worth".into(),
             "repeat.rounds" => "rounds planned".into(),
             "cores" => "cores of the hosts".into(),
+            TRANSIT => "between the hosts".into(),
             key => words::factor(key.strip_prefix("repeat.").unwrap_or(key)).replace('_', " "),
         },
         Area::Program | Area::Environment => {

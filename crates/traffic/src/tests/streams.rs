@@ -511,8 +511,8 @@ fn options_that_no_load_can_have_are_refused_at_both_ends() {
 fn a_stream_waits_for_full_segments_where_its_buffer_has_room_for_them() {
     let corks = |nodelay: bool, socket_buffer: Option<u32>| {
         let options = Options {
-            nodelay,
             socket_buffer,
+            nodelay,
             ..options(1)
         };
         options.corks()
