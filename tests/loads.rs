@@ -297,3 +297,45 @@ fn what_a_host_does_not_have_ends_the_sample_with_the_loads_name_and_nothing_els
         }
     }
 }
+
+#[test]
+fn loads_with_a_limit_end_by_themselves_and_are_counted_to_the_last() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let plan = place.plan(
+        "name: limits\nunderlay: { rate: 1gbit }\nguest_mtu: 1500\nguests: 2\nload:\n\
+         \x20 - tcp-stream: { limit: [1000001, 20MB] }\n\
+         \x20 - udp-rr: { limit: 301 }\n\
+         \x20 - mix:\n\
+         \x20     up: { tcp-bidirectional: { limit: 3MB } }\n\
+         \x20     drip: { udp-stream: { limit: 101, rate: 1mbit } }\n\
+         repeat: { rounds: 1, seconds: 0.1, warmup: 0 }\n",
+    );
+    run(&mut place.run_command(&plan, "out")).expect_code(0);
+    let record = Record::read(&place.path().join("out")).expect("a record");
+    for sample in &record.samples {
+        assert_eq!(sample.invalid, None);
+    }
+    let bytes = |name| -> Vec<(u64, u64)> {
+        let loads = measured(&record, name).into_iter();
+        let streams = loads.map(|one| one.load.stream.clone().expect("a stream"));
+        streams
+            .map(|stream| (stream.bytes, stream.back_bytes))
+            .collect()
+    };
+    let mut one_way = bytes("tcp-stream");
+    one_way.sort_unstable();
+    assert_eq!(one_way, [(1_000_001, 0), (20_000_000, 0)]);
+    // The other direction ends with the one that the limit is for.
+    let (up, back) = bytes("up")[0];
+    assert!(up == 3_000_000 && back > 0, "{up} {back}");
+    let asked = &measured(&record, "udp-rr")[0];
+    let requests = asked.load.requests.as_ref().expect("requests");
+    assert_eq!(requests.transactions + requests.timeouts, 301);
+    let sent = &measured(&record, "drip")[0];
+    let datagrams = sent.load.datagrams.as_ref().expect("datagrams");
+    assert_eq!(datagrams.sent, 101);
+}

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use wirecost_model::cell::LOAD;
-use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
+use wirecost_model::load::{Limit, Load, LoadLevel, LoadPart, NamedLoad, Workload};
 
 use crate::factors::Axis;
 use crate::keys::{self, Key, LOAD_NAME_MAX, TELLING, options};
 use crate::read::{Entry, Fields, Levels, Reader, join, quoted};
 use crate::values::word;
 use crate::yaml::{Node, Span, Value};
-use setting::Setting;
+use setting::{LIMIT, Setting};
 
 /// The levels of `load`.
 #[derive(Debug, Default)]
@@ -333,7 +333,8 @@ impl Loads {
         let first = usize::from(self.choices.len() > 1);
         let before = self.factors().filter(|(of, ..)| *of < number).count();
         let mut next = first + before;
-        let mut loads = Vec::with_capacity(choice.parts.len());
+        let mut loads: Vec<NamedLoad> = Vec::with_capacity(choice.parts.len());
+        let mut limits = Vec::new();
         for part in &choice.parts {
             let mut load = Load::new(part.workload);
             let mut total = None;
@@ -353,14 +354,20 @@ impl Loads {
             }
             faults.count(part, &mut load, guests, &places);
             faults.judge(part, &mut load, total, &places);
+            faults.too_little(part, &load, guests, &places);
+            limits.push((part, load.limit.is_some(), places));
             loads.push(NamedLoad {
                 name: part.name.clone(),
                 load,
             });
         }
+        faults.endless(&limits);
         loads
     }
 }
+
+/// Where a load's options were written, by name.
+type Places = Vec<(&'static str, Span, String)>;
 
 /// Whether an option is a factor of the run: said by the plan, or what such a load is known by.
 fn is_factor(key: &Key, levels: &Levels<Setting>) -> bool {
@@ -410,6 +417,45 @@ impl Faults {
                 fault.option
             };
             self.add(part, option, &fault.message, places);
+        }
+    }
+
+    /// A limit is divided among the guests.
+    fn too_little(
+        &mut self,
+        part: &Part,
+        load: &Load,
+        guests: u32,
+        places: &[(&str, Span, String)],
+    ) {
+        if let Some(Limit::Bytes(all) | Limit::Transactions(all)) = load.limit
+            && all < u64::from(guests)
+        {
+            let message = format!("a limit of {all} leaves nothing for some of {guests} guests");
+            self.add(part, LIMIT, &message, places);
+        }
+    }
+
+    /// What runs at once is over at once: of a mix every load ends by itself, or none does.
+    fn endless(&mut self, limits: &[(&Part, bool, Places)]) {
+        let Some((without, ..)) = limits.iter().find(|(_, limited, _)| !limited) else {
+            return;
+        };
+        for (part, _, places) in limits.iter().filter(|(_, limited, _)| *limited) {
+            let message = format!(
+                "`{}` has a limit and `{}` beside it has none",
+                part.name, without.name
+            );
+            self.note(
+                part,
+                LIMIT,
+                places,
+                [
+                    message,
+                    "this ends, and the other does not".to_owned(),
+                    "give every load of the mix a `limit`, or none".to_owned(),
+                ],
+            );
         }
     }
 

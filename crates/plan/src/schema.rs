@@ -29,7 +29,8 @@ pub const BEYOND_SCHEMA: &[&str] = &[
      the same, a thing that two factors set, a tunnel's features in a cell without one, names of sysctls and features \
      that change nothing here, labels that are too long",
     "that a mask of `steering.rps` is written in hexadecimal",
-    "of loads: two of one name, options that exclude each other, a mix within a mix or beside a load",
+    "of loads: two of one name, options that exclude each other, a mix within a mix or beside a load, a mix of which some \
+     have a `limit` and some have none",
     "how many hops and paths a list may hold",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
     "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",

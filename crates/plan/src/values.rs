@@ -104,11 +104,16 @@ pub(crate) fn whole32(reader: &mut Reader, entry: &Entry<'_>) -> Option<u32> {
 }
 
 /// A size in bytes.
-pub(crate) fn size(reader: &mut Reader, entry: &Entry<'_>) -> Option<u32> {
+pub(crate) fn bytes(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
     let bytes = quantity(reader, entry, "not a size", |text| {
         Some(parse_bytes(text).ok()? as f64)
     })?;
-    Some(bytes as u32)
+    Some(bytes as u64)
+}
+
+/// A size in bytes whose range lies within 32 bits.
+pub(crate) fn size(reader: &mut Reader, entry: &Entry<'_>) -> Option<u32> {
+    bytes(reader, entry)?.try_into().ok()
 }
 
 /// A rate in bits per second.

@@ -1050,3 +1050,13 @@ fn loads_have_names_of_their_own_and_a_mix_has_several() {
         "name: x\nload: [tcp-rr, tcp-stream]\nexclude: [{ streams: 1 }]\n"
     ));
 }
+
+#[test]
+fn a_limit_ends_all_of_a_mix_and_leaves_something_for_every_guest() {
+    insta::assert_snapshot!(brief(
+        "name: x\nload: { mix: { bulk: { tcp-stream: { limit: 1GB } }, ping: tcp-rr } }\n"
+    ));
+    insta::assert_snapshot!(brief(
+        "name: x\nguests: 16\nload: { tcp-rr: { limit: [10, 16] } }\n"
+    ));
+}

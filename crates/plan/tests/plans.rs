@@ -602,7 +602,8 @@ encapsulation: vxlan
     let transit = &cell.network.transit;
     assert_eq!(
         transit.to_string(),
-        "through a switch of MTU 9000 from a and 8192 from b, a router of MTU 8950 and 3 equal paths"
+        "through a switch of MTU 9000 from a and 8192 from b, a router of MTU 8950 (ICMP filtered; 5 % lost) and 3 equal \
+         paths (number 1 of MTU 9000; number 2 of MTU 8000, ICMP filtered)"
     );
     assert_eq!(
         (transit.hops[1].icmp, transit.hops[1].loss_ppm),

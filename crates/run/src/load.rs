@@ -2,12 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{LoadEnd, Measured, MeasuredEnd, Place, Reply, Request, Window};
+use wirecost_agent::protocol::{
+    LoadEnd, Measured, MeasuredEnd, Part, Place, Reply, Request, Window,
+};
 use wirecost_model::end_window::{End, EndWindow};
-use wirecost_model::load::NamedLoad;
+use wirecost_model::load::{Limit, NamedLoad};
 use wirecost_model::sample::LoadResult;
 
 use crate::lab::{Lab, PROMPT};
@@ -28,15 +30,30 @@ pub struct Counting<'a> {
     pub ours: &'a [u32],
 }
 
+/// What loads came to.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Host a's counts come first.
+    pub measured: [Measured; 2],
+    /// Whether loads that end by themselves did so in time.
+    pub is_whole: bool,
+}
+
+/// How long loads that end by themselves may take.
+pub(crate) const TO_THE_END: Duration = Duration::from_mins(10);
+/// How often is asked whether they are over.
+const SLICE: Duration = Duration::from_millis(500);
+
 impl Lab {
-    /// Runs loads between a's guests and b's, each divided evenly among the pairs of guests, all at once, counts them and ends them. Host a's counts come first.
+    /// Runs loads between a's guests and b's, each divided evenly among the pairs of guests, all at once, counts them and ends them.
+    /// Loads with a limit are counted from their start to their own end, whatever `counting` says.
     pub fn load(
         &mut self,
         loads: &[NamedLoad],
         secret: [u8; 16],
         counting: Counting<'_>,
         interrupt: &AtomicBool,
-    ) -> Result<[Measured; 2], LinkError> {
+    ) -> Result<Loaded, LinkError> {
         let within = PROMPT + PER_LOAD * loads.len() as u32;
         let loads = &among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
@@ -66,13 +83,77 @@ impl Lab {
             within,
             interrupt,
         )?;
+        if loads.iter().any(|load| load.named.load.limit.is_some()) {
+            return self.count_to_the_end(loads, within, interrupt);
+        }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let measured = self.count(counting, interrupt)?;
-        // The clients first: servers read to the end of what was sent.
+        self.end_loads(within, interrupt)?;
+        Ok(Loaded {
+            measured,
+            is_whole: true,
+        })
+    }
+
+    /// The clients first: servers read to the end of what was sent.
+    fn end_loads(&mut self, within: Duration, interrupt: &AtomicBool) -> Result<(), LinkError> {
         for request in [Request::StopClients, Request::StopServers] {
             self.both_done_within([request.clone(), request], within, interrupt)?;
         }
-        Ok(measured)
+        Ok(())
+    }
+
+    /// Starts loads that end by themselves, and counts them from there to the last byte.
+    fn count_to_the_end(
+        &mut self,
+        loads: &[OfGuest],
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Loaded, LinkError> {
+        self.both_done_within([Request::Begin, Request::Begin], within, interrupt)?;
+        self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
+        let deadline = Instant::now() + TO_THE_END;
+        let asks = [0, 1].map(|host| {
+            let client = |load: &OfGuest| host_of(&load.named, End::Client) == host;
+            loads.iter().any(client)
+        });
+        let mut is_whole = false;
+        while !is_whole && Instant::now() < deadline {
+            let [a, b] = asks.map(|asks| if asks { SLICE } else { Duration::ZERO });
+            let parts = self.parts([a, b], interrupt)?;
+            is_whole = asks
+                .iter()
+                .zip(parts)
+                .all(|(asks, part)| !asks || part.over);
+        }
+        for request in [Request::StopClients, Request::StopServers] {
+            if request == Request::StopServers {
+                // What was still under way when the last part ended.
+                self.parts([Duration::ZERO; 2], interrupt)?;
+            }
+            self.both_done_within([request.clone(), request], within, interrupt)?;
+        }
+        match self.both(&Request::Whole, &Request::Whole, within, interrupt)? {
+            [Reply::Measured(sent), Reply::Measured(received)] => Ok(Loaded {
+                measured: [*sent, *received],
+                is_whole,
+            }),
+            _ => Err(self.a.confused("Whole")),
+        }
+    }
+
+    fn parts(
+        &mut self,
+        within: [Duration; 2],
+        interrupt: &AtomicBool,
+    ) -> Result<[Part; 2], LinkError> {
+        let [a, b] = within.map(|within| Request::Part {
+            within_s: within.as_secs_f64(),
+        });
+        match self.both(&a, &b, SLICE + PROMPT, interrupt)? {
+            [Reply::Part(a), Reply::Part(b)] => Ok([*a, *b]),
+            _ => Err(self.a.confused("Part")),
+        }
     }
 
     /// Counts on both hosts at once, whatever loads them. Host a, whose machine b's is too, looks for
@@ -126,6 +207,15 @@ fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<OfGuest> {
             let all = load.threads.unwrap_or(THREADS);
             load.threads = Some((all / guests).clamp(1, load.streams));
         }
+        let part = |all: u64| {
+            let (each, rest) = (all / u64::from(guests), all % u64::from(guests));
+            each + u64::from(u64::from(guest) < rest)
+        };
+        load.limit = load.limit.map(|limit| match limit {
+            Limit::Time(time) => Limit::Time(time),
+            Limit::Bytes(all) => Limit::Bytes(part(all)),
+            Limit::Transactions(all) => Limit::Transactions(part(all)),
+        });
         OfGuest { guest, named }
     };
     let pairs = |named| (0..guests).map(move |guest| of(named, guest));
@@ -209,6 +299,21 @@ mod tests {
         let parts = among_guests(&[wide], 64);
         let threads = parts.iter().map(|part| part.named.load.threads);
         assert_eq!(threads.map(Option::unwrap_or_default).sum::<u32>(), 64);
+    }
+
+    #[test]
+    fn a_limit_is_divided_to_the_last_byte() {
+        let load = NamedLoad::alone(Load {
+            streams: 3,
+            limit: Some(Limit::Bytes(1000)),
+            ..Load::new(Workload::TcpStream)
+        });
+        let parts = among_guests(&[load], 3);
+        let limits: Vec<_> = parts.iter().map(|part| part.named.load.limit).collect();
+        assert_eq!(
+            limits,
+            [334, 333, 333].map(|bytes| Some(Limit::Bytes(bytes)))
+        );
     }
 
     #[test]

@@ -65,7 +65,8 @@ pub(crate) fn take(
         interval_s: INTERVAL_S,
         ours: taking.ours,
     };
-    let measured = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
+    let loaded = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
+    let measured = loaded.measured;
     let after = lab.prove(ProofTime::After, cell.guest_mtu, taking.secret, interrupt)?;
     sample.proofs.extend(after);
 
@@ -75,6 +76,7 @@ pub(crate) fn take(
     sample.loads = loads;
     sample.invalid = failed_proof(&sample.proofs)
         .map(Invalid::Proof)
+        .or_else(|| (!loaded.is_whole).then(|| Invalid::Load(not_over())))
         .or_else(|| nothing_arrived(&sample.loads).map(Invalid::Load));
     let [a, b] = measured.map(|host| host.usage);
     sample.marks = marks(&a, &b, taking.cores);
@@ -82,6 +84,13 @@ pub(crate) fn take(
     sample.sender = Some(a);
     sample.receiver = Some(b);
     Ok(())
+}
+
+fn not_over() -> String {
+    let minutes = load::TO_THE_END.as_secs() / 60;
+    format!(
+        "the load was not over after {minutes} minutes: ask for less, or count over a window (`limit: none`)"
+    )
 }
 
 /// The loads of which nothing came through within the window, in words.

@@ -57,6 +57,7 @@ table! { TCP_STREAM "tcp-stream":
     "threads" => THREADS,
     "spin" => SPIN,
     "dscp" => DSCP,
+    "limit" => LIMIT_BYTES,
     "direction" => DIRECTION,
 }
 
@@ -74,6 +75,7 @@ table! { TCP_BIDIRECTIONAL "tcp-bidirectional":
     "threads" => THREADS,
     "spin" => SPIN,
     "dscp" => DSCP,
+    "limit" => LIMIT_BYTES_ONE_WAY,
     "direction" => DIRECTION,
 }
 
@@ -92,6 +94,7 @@ table! { TCP_RR "tcp-rr":
     "threads" => THREADS,
     "spin" => SPIN,
     "dscp" => DSCP,
+    "limit" => LIMIT_TRANSACTIONS,
     "direction" => DIRECTION,
 }
 
@@ -109,6 +112,7 @@ table! { TCP_CRR "tcp-crr":
     "threads" => THREADS,
     "spin" => SPIN,
     "dscp" => DSCP,
+    "limit" => LIMIT_TRANSACTIONS,
     "direction" => DIRECTION,
 }
 
@@ -124,6 +128,7 @@ table! { UDP_STREAM "udp-stream":
     "threads" => THREADS,
     "spin" => SPIN,
     "dscp" => DSCP,
+    "limit" => LIMIT_DATAGRAMS,
     "direction" => DIRECTION,
 }
 
@@ -141,6 +146,7 @@ table! { UDP_RR "udp-rr":
     "threads" => THREADS,
     "spin" => SPIN,
     "dscp" => DSCP,
+    "limit" => LIMIT_TRANSACTIONS,
     "direction" => DIRECTION,
 }
 
@@ -351,4 +357,40 @@ const DIRECTION: Key = Key {
     example: "b-to-a",
     doc: "Which host asks or sends: `a-to-b` is host a.",
     ..BASE
+};
+
+const LIMIT_BYTES: Key = Key {
+    kind: Kind::Size,
+    words: &["none"],
+    range: from_to(1.0, 1e15),
+    presence: Default("none"),
+    example: "1GB",
+    doc: "Bytes that the sending host sends, all flows together, after which the load is over: the sample takes from the \
+          start until the last has arrived, and `repeat.seconds` and `repeat.warmup` mean nothing to it. `none`: until \
+          the window is over.",
+    ..BASE
+};
+
+const LIMIT_BYTES_ONE_WAY: Key = Key {
+    doc: "Bytes that the asking host sends, all flows together, after which the load is over: the other direction ends \
+          with this one. The sample takes from the start until the last has arrived, and `repeat.seconds` and \
+          `repeat.warmup` mean nothing to it. `none`: until the window is over.",
+    ..LIMIT_BYTES
+};
+
+const LIMIT_TRANSACTIONS: Key = Key {
+    kind: Kind::Whole,
+    words: &["none"],
+    range: from_to(1.0, 1e15),
+    presence: Default("none"),
+    example: "10000",
+    doc: "Transactions, of all flows together, after which the load is over: the sample takes from the start to the last \
+          response, and `repeat.seconds` and `repeat.warmup` mean nothing to it. `none`: until the window is over.",
+    ..BASE
+};
+
+const LIMIT_DATAGRAMS: Key = Key {
+    doc: "Datagrams, of all flows together, after which the load is over: the sample takes from the first to the last, \
+          and `repeat.seconds` and `repeat.warmup` mean nothing to it. `none`: until the window is over.",
+    ..LIMIT_TRANSACTIONS
 };

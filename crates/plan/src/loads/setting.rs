@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use wirecost_model::load::{Direction, Load, Rate, Receiving, Segmentation, Sending, Waiting};
+use wirecost_model::load::{
+    Direction, Limit, Load, Rate, Receiving, Segmentation, Sending, Waiting,
+};
 use wirecost_model::units::{format_bytes, format_rate};
 
 use crate::keys::{Key, Kind};
 use crate::read::{Entry, Reader};
-use crate::values::{as_word, congestion, number, rate, size, switch, whole32, word};
+use crate::values::{as_word, bytes, congestion, number, rate, size, switch, whole, whole32, word};
+
+/// The option that ends a load by itself.
+pub(super) const LIMIT: &str = "limit";
 
 /// A level of an option.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +23,8 @@ pub(super) enum Setting {
     Switch(bool),
     /// A number, or bytes.
     Whole(u32, Kind),
+    /// After how much it is over.
+    Limit(Limit),
     /// How fast.
     Rate(Rate),
     /// A time, in seconds.
@@ -36,6 +43,13 @@ pub(super) fn read(reader: &mut Reader, entry: &Entry<'_>) -> Option<Setting> {
         && let Some(word) = as_word(entry)
     {
         return Some(Setting::Word(word));
+    }
+    if key.name() == LIMIT {
+        let limit = match key.kind {
+            Kind::Size => Limit::Bytes(bytes(reader, entry)?),
+            _ => Limit::Transactions(whole(reader, entry)?),
+        };
+        return Some(Setting::Limit(limit));
     }
     match key.kind {
         Kind::Whole => whole32(reader, entry).map(|whole| Setting::Whole(whole, key.kind)),
@@ -61,6 +75,9 @@ pub(super) fn label(setting: &Setting) -> String {
         Setting::Switch(on) => if *on { "on" } else { "off" }.to_owned(),
         Setting::Whole(bytes, Kind::Size) => format_bytes(u64::from(*bytes)),
         Setting::Whole(number, _) => number.to_string(),
+        Setting::Limit(Limit::Bytes(bytes)) => format_bytes(*bytes),
+        Setting::Limit(Limit::Transactions(count)) => count.to_string(),
+        Setting::Limit(Limit::Time(time)) => format_seconds(time.as_secs_f64()),
         Setting::Rate(Rate::BitsPerSecond(bits)) => format_rate(*bits),
         Setting::Rate(Rate::RequestsPerSecond(requests)) => requests.to_string(),
         Setting::Seconds(seconds) => format_seconds(*seconds),
@@ -118,6 +135,12 @@ impl Setting {
             "congestion" => {
                 if let Self::Name(name) = self {
                     load.congestion = Some(name.clone());
+                }
+            }
+            LIMIT => {
+                load.limit = match self {
+                    Self::Limit(limit) => Some(*limit),
+                    _ => None,
                 }
             }
             "rate" => load.rate = rate,

@@ -70,6 +70,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
     says(&[
         "does not fit",
         "two loads are called",
+        "beside it has none",
         "is a mix within a mix",
         "names a load beside its mix",
         "the guest MTU `max` is",
