@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::{ERROR, ERROR_IN_SEARCH, Tally};
+use crate::evidence::{ERROR, ERROR_IN_SEARCH, Tally, copies_to_decide};
 use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
 use crate::rounds::Rounds;
 use crate::sizes::between;
@@ -159,6 +159,21 @@ impl Prober {
                 mtu: mtu + 1,
                 limit: Limit::NotSought,
             });
+        } else {
+            self.conclude_at_device();
+        }
+    }
+
+    /// What is acknowledged passes, and one byte more this host does not send: there is nothing to wait for.
+    fn conclude_at_device(&mut self) {
+        let next = self.rounds.log.largest_answered().map(|mtu| mtu + 1);
+        if self.outcome.is_some() || next.is_none() || self.rounds.refused() != next {
+            return;
+        }
+        match self.stage {
+            Stage::Proof => {}
+            Stage::Search => self.conclude_search(),
+            Stage::Confirm(mtu) => self.conclude_comparison(mtu),
         }
     }
 
@@ -180,7 +195,7 @@ impl Prober {
         match self.stage {
             Stage::Proof => self.proof_failed(),
             Stage::Confirm(mtu) if size <= mtu => self.end(self.too_big_without_search(mtu)),
-            _ => {}
+            _ => self.conclude_at_device(),
         }
     }
 
@@ -196,7 +211,8 @@ impl Prober {
         if self.outcome.is_none() {
             let sizes = self.sizes();
             let deciding = self.stage != Stage::Proof && sizes.len() <= 2;
-            self.rounds.plan(&sizes, deciding);
+            let copies = deciding.then(|| copies_to_decide(self.error));
+            self.rounds.plan(&sizes, copies);
         }
     }
 

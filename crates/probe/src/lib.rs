@@ -1,4 +1,5 @@
-//! The machines of room `pmtu` over real sockets, and the responder that acknowledges their probes.
+//! The machines of room `pmtu` over real sockets, the responder that acknowledges their probes, and a short TCP stream
+//! beside them.
 //!
 //! Sockets are made in the calling thread's network namespace and stay there. A flow is a socket of its own, and so a
 //! source port of its own. Probes cannot be fragmented by this host (`IP_PMTUDISC_PROBE`); what an ICMP message says
@@ -7,16 +8,21 @@
 //!
 //! Not here: what follows from the answers (`pmtu`), what a host's devices look like (`audit`).
 
+mod device;
 mod error;
 mod flow;
 pub mod message;
 mod one_sided;
 mod place;
 mod responder;
+mod stream;
 mod survey;
+mod tap;
 
+pub use device::device_mtu;
 pub use error::ProbeError;
 pub use one_sided::one_sided;
-pub use place::locate;
+pub use place::{locate, locate_on};
 pub use responder::Responder;
+pub use stream::{StreamServer, Streamed, stream};
 pub use survey::{Endpoints, Surveyed, survey};

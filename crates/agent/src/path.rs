@@ -1,0 +1,277 @@
+//! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use wirecost_check::{Leaving, OneSidedReport, PathReport, Stream, Stretch, Wanted};
+use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
+use wirecost_probe::message::Secret;
+use wirecost_probe::{
+    Endpoints, ProbeError, Responder, StreamServer, Streamed, device_mtu, locate_on, one_sided,
+    stream, survey,
+};
+
+use crate::protocol::{
+    Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
+};
+use crate::prove::smallest;
+
+/// How long an answer is waited for while the place of a loss is looked for.
+const HOP_WAIT: Duration = Duration::from_millis(50);
+
+/// What a check has on this host.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    responder: Option<Responder>,
+    server: Option<StreamServer>,
+    /// Wrong checksums until the responder was started.
+    bad_before: Bad,
+    /// The sockets of the last survey.
+    flows: Vec<UdpSocket>,
+    gathering: Option<JoinHandle<Result<String, String>>>,
+}
+
+impl Paths {
+    pub(crate) fn execute(&mut self, request: PathRequest) -> Result<Reply, String> {
+        let reply = match request {
+            PathRequest::Respond { address, secret } => {
+                PathReply::Responding(self.respond(address, secret)?)
+            }
+            PathRequest::Survey(order) => {
+                let (report, flows) = asked(&order).map_err(words)?;
+                self.flows = flows;
+                PathReply::Path(report)
+            }
+            PathRequest::BadChecksums => {
+                let (now, before) = (Bad::count(), self.bad_before);
+                PathReply::BadChecksums {
+                    udp: now.udp.saturating_sub(before.udp),
+                    tcp: now.tcp.saturating_sub(before.tcp),
+                }
+            }
+            PathRequest::Listen { address, secret } => {
+                let server = StreamServer::start(address, secret).map_err(words)?;
+                let address = server.address();
+                self.server = Some(server);
+                PathReply::Listening(address)
+            }
+            PathRequest::Stream {
+                way,
+                size,
+                bytes_per_second,
+            } => {
+                let from = way.from.address;
+                let streamed = stream(from, way.target(), size, bytes_per_second, &way.secret);
+                PathReply::Streamed(said(streamed.map_err(words)?))
+            }
+            PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
+            PathRequest::OneSided(order) => {
+                PathReply::OneSided(from_one_side(&order).map_err(words)?)
+            }
+            PathRequest::Gather { host } => {
+                let gathering = thread::Builder::new()
+                    .name("gather".into())
+                    .spawn(move || gather(&host));
+                self.gathering = Some(gathering.map_err(words)?);
+                return Ok(Reply::Done);
+            }
+            PathRequest::Gathered => {
+                let gathering = self.gathering.take().ok_or("nothing is being read")?;
+                let read = gathering.join();
+                PathReply::Stack(read.map_err(|_| "reading the devices broke down")??)
+            }
+        };
+        Ok(Reply::Path(Box::new(reply)))
+    }
+
+    fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding, String> {
+        self.responder = None;
+        self.bad_before = Bad::count();
+        let (responder, beside) = match Responder::start(address, secret) {
+            Ok(responder) => (responder, false),
+            Err(ProbeError::Responder { source, .. })
+                if source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                match Responder::start_beside(address, secret) {
+                    Ok(responder) => (responder, true),
+                    Err(error) => return Ok(Responding::Taken(words(error))),
+                }
+            }
+            Err(error) => return Err(words(error)),
+        };
+        let answers = responder.addresses().first().copied().unwrap_or(address);
+        self.responder = Some(responder);
+        Ok(if beside {
+            Responding::Beside(answers)
+        } else {
+            Responding::At(answers)
+        })
+    }
+}
+
+impl Paths {
+    fn located(&self, order: &LocateOrder) -> Result<Result<Stretch, String>, String> {
+        let socket = self.flows.get(order.flow as usize);
+        let socket = socket.ok_or_else(|| format!("there is no flow {}", order.flow))?;
+        let way = &order.way;
+        let located = locate_on(socket, way.target(), order.failing, HOP_WAIT, &way.secret);
+        Ok(located
+            .map_err(words)?
+            .map(|located| Stretch::from(&located))
+            .map_err(words))
+    }
+}
+
+const fn said(streamed: Streamed) -> Stream {
+    match streamed {
+        Streamed::NotConnected => Stream::NotConnected,
+        Streamed::Passed => Stream::Passed,
+        Streamed::SmallFails { changed: true } | Streamed::FullFails { changed: true } => {
+            Stream::Changed
+        }
+        Streamed::SmallFails { changed: false } => Stream::SmallStalled,
+        Streamed::FullFails { changed: false } => Stream::FullStalled,
+    }
+}
+
+/// What this namespace ever received with a wrong checksum (/proc/net/snmp and snmp6; TCP's is about both versions).
+#[derive(Debug, Clone, Copy, Default)]
+struct Bad {
+    udp: u64,
+    tcp: u64,
+}
+
+impl Bad {
+    /// What cannot be read counts nothing.
+    fn count() -> Self {
+        let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
+        let four = read("snmp").unwrap_or_default();
+        let six = read("snmp6").unwrap_or_default();
+        let udp6 = six
+            .lines()
+            .find_map(|line| line.strip_prefix("Udp6InCsumErrors"));
+        let udp6: u64 = udp6
+            .and_then(|value| value.trim().parse().ok())
+            .unwrap_or(0);
+        Self {
+            udp: column(&four, "Udp: ", "InCsumErrors") + udp6,
+            tcp: column(&four, "Tcp: ", "InCsumErrors"),
+        }
+    }
+}
+
+/// A counter of a file whose rows are names, and values below them (net/ipv4/proc.c, `snmp_seq_show`).
+fn column(text: &str, protocol: &str, name: &str) -> u64 {
+    let mut rows = text.lines().filter_map(|line| line.strip_prefix(protocol));
+    let names = rows.next().unwrap_or_default().split(' ');
+    let values = rows.next().unwrap_or_default().split(' ');
+    let mut both = names.zip(values);
+    both.find(|(other, _)| *other == name)
+        .and_then(|(_, value)| value.parse().ok())
+        .unwrap_or(0)
+}
+
+fn gather(host: &str) -> Result<String, String> {
+    let stack = wirecost_audit::gather(host)
+        .map_err(|error| format!("listing the devices of {host}: {error}"))?;
+    serde_json::to_string(&stack).map_err(words)
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn pace(limits: &Limits) -> Pace {
+    Pace {
+        datagrams_per_second: limits.datagrams_per_second,
+        bytes_per_second: limits.bytes_per_second,
+        max_time: limits.most,
+        ..Pace::default()
+    }
+}
+
+/// What is wanted of a path, and up to which size it is searched: one byte more than this host's device takes shows
+/// that it is the device that takes no more.
+fn wanted(expect: Option<u32>, from: IpAddr, to: SocketAddr) -> Result<(Wanted, u32), ProbeError> {
+    const LONGEST: u32 = 65_535;
+    let device = device_mtu(from, to)?;
+    Ok(match expect {
+        Some(expect) => (Wanted::Expected(expect), expect),
+        None => (Wanted::Device(device), (device + 1).min(LONGEST)),
+    })
+}
+
+/// What came of a survey, and its sockets.
+fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError> {
+    let way = &order.way;
+    let ends = (way.from.clone(), way.to.clone());
+    let (wanted, high) = match wanted(order.expect, way.from.address, way.target()) {
+        Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
+            let wanted = Wanted::Expected(order.expect.unwrap_or(0));
+            let report = PathReport::without_route(ends, way.port, wanted, order.flows);
+            return Ok((report, Vec::new()));
+        }
+        wanted => wanted?,
+    };
+    let question = Question {
+        low: smallest(way.to.address).min(high),
+        high,
+        expect: order.expect,
+        likely_sizes: likely_sizes(),
+        flows: order.flows,
+        config: Config::default(),
+        pace: pace(&order.limits),
+    };
+    let endpoints = Endpoints {
+        from: way.from.address,
+        first_port: 0,
+        to: way.target(),
+    };
+    let surveyed = survey(endpoints, question, &way.secret)?;
+    let mut report = PathReport::new(ends, way.port, wanted, &surveyed.result, &surveyed.ports);
+    report.leaving = leaving(way.from.address, way.to.address);
+    Ok((report, surveyed.sockets))
+}
+
+/// How packets leave this host; not known is no reason to fail.
+fn leaving(from: IpAddr, to: IpAddr) -> Option<Leaving> {
+    let (device, router) = wirecost_audit::way_out(from, to).ok().flatten()?;
+    Some(Leaving { device, router })
+}
+
+fn is_without_route(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable
+    )
+}
+
+fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
+    let (from, to) = (order.from.address, order.to.address);
+    // The port that discards (RFC 863): it is only named.
+    let (wanted, high) = wanted(order.expect, from, SocketAddr::new(to, 9))?;
+    let low = smallest(to).min(high);
+    let began = Instant::now();
+    let result = one_sided(from, to, (low, high), pace(&order.limits))?;
+    let ends = (order.from.clone(), order.to.clone());
+    let seconds = began.elapsed().as_secs_f64();
+    let mut report = OneSidedReport::new(ends, wanted, &result, seconds);
+    report.path.leaving = leaving(from, to);
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_found_by_its_name() {
+        let text = "Udp: InDatagrams NoPorts InCsumErrors\nUdp: 5 6 7\nTcp: InErrs InCsumErrors\nTcp: 1 2\n";
+        assert_eq!(column(text, "Udp: ", "InCsumErrors"), 7);
+        assert_eq!(column(text, "Tcp: ", "InCsumErrors"), 2);
+        assert_eq!(column(text, "Tcp: ", "None"), 0);
+    }
+}
