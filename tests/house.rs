@@ -29,6 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("audit", &["model", "sys", "wire"]),
     // What probes and audits mean, together: from reports, without I/O of its own.
     ("check", &["audit", "pmtu"]),
+    // Labs of faults from files, for the tests and the bench; the program itself has no part of it.
+    ("faults", &["sys"]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
     ("doctor", &["meter", "netbuild", "sys"]),
     ("run", &["agent", "model", "stats"]),
@@ -43,7 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Its own load runs in a process of its own in the guest, started as the peers beside it are.
     (
         "bench",
-        &["agent", "model", "run", "stats", "sys", "traffic"],
+        &["agent", "faults", "model", "run", "stats", "sys", "traffic"],
     ),
 ];
 

@@ -14,6 +14,7 @@ mod one_sided;
 mod place;
 mod responder;
 mod survey;
+pub mod transfer;
 
 pub use error::ProbeError;
 pub use one_sided::one_sided;

@@ -1,0 +1,156 @@
+//! The catalogue of faults (crates/faults/catalogue): each is built in namespaces of its own, checked by the program,
+//! and named as its file says, with nothing besides.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{run, wirecost};
+use wirecost_check::catalogue as findings;
+use wirecost_faults::{Answer, Fault, Lab, LabError, catalogue, directory};
+
+/// Labs that are up at the same time: a check's probes are timed, and this machine may have two cores.
+const SIDE_BY_SIDE: usize = 2;
+/// Only these files, by a part of their names, for whoever writes one.
+const ONLY: &str = "WIRECOST_FAULTS";
+
+fn faults() -> Vec<Fault> {
+    catalogue().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Whether this machine lets us; says why not.
+fn is_allowed<T>(built: Result<T, LabError>) -> Option<T> {
+    match built {
+        Ok(value) => Some(value),
+        Err(LabError::Unprivileged(why)) => {
+            println!("skipped: labs of faults need root: {why}");
+            assert!(
+                std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
+                "WIRECOST_REQUIRE_ROOT=1, and {why}"
+            );
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn checked(fault: &Fault) -> Result<Answer, LabError> {
+    Lab::with(fault, |_| {
+        let words = ["check"].into_iter().map(str::to_owned);
+        let words = words
+            .chain(fault.check.iter().cloned())
+            .chain(["--json".to_owned()]);
+        let words: Vec<String> = words.collect();
+        let ended = run(&mut wirecost(words.iter().map(String::as_str)));
+        Answer::read(ended.status.code(), &ended.document())
+            .unwrap_or_else(|error| panic!("{}: {error}: {ended:#?}", fault.name))
+    })
+}
+
+/// What is wrong with the answer to one file; `None`: nothing.
+fn judged(fault: &Fault, answer: &Answer) -> Option<String> {
+    let differences = answer.differs_from(fault);
+    match &fault.not_yet {
+        None if differences.is_empty() => None,
+        None => Some(differences.join("\n  ")),
+        Some(_) if differences.is_empty() => {
+            Some("it is named now: take the line `not_yet` out of its file".to_owned())
+        }
+        Some(_) => None,
+    }
+}
+
+#[test]
+fn every_fault_of_the_catalogue_is_named_and_nothing_besides() {
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let faults: Vec<Fault> = faults()
+        .into_iter()
+        .filter(|fault| fault.name.contains(&only))
+        .collect();
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let done = Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE {
+            scope.spawn(|| {
+                while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let Some(answer) = is_allowed(checked(fault)) else {
+                        return;
+                    };
+                    let judged = judged(fault, &answer);
+                    let verdict = if judged.is_some() { "WRONG" } else { "right" };
+                    println!("{:28} {verdict} {:.2} s", fault.name, answer.seconds);
+                    done.lock().expect("lock").insert(fault.name.clone());
+                    if let Some(why) = judged {
+                        wrong.lock().expect("lock").insert(fault.name.clone(), why);
+                    }
+                }
+            });
+        }
+    });
+    let (done, wrong) = (
+        done.into_inner().expect("lock"),
+        wrong.into_inner().expect("lock"),
+    );
+    if done.is_empty() && !faults.is_empty() {
+        return; // Skipped, and said so.
+    }
+    assert_eq!(done.len(), faults.len(), "not every file was run");
+    let wrong: Vec<String> = wrong
+        .iter()
+        .map(|(name, why)| format!("{name}:\n  {why}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The table of the catalogue's README: a fault, its files, its recorded hosts.
+fn table() -> Vec<(String, Vec<String>, Vec<String>)> {
+    let text = std::fs::read_to_string(directory().join("README.md")).expect("README.md");
+    let names = |cell: &str| {
+        let names = cell.split('`').skip(1).step_by(2);
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let table = text.split("## Which file").nth(1).expect("the table");
+    let rows = table.lines().filter(|line| line.starts_with("| "));
+    rows.skip(1)
+        .map(|row| {
+            let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+            assert_eq!(cells.len(), 3, "{row}");
+            (cells[0].trim().to_owned(), names(cells[1]), names(cells[2]))
+        })
+        .collect()
+}
+
+#[test]
+fn every_fault_that_a_check_must_name_is_a_lab_or_a_recorded_host() {
+    let table = table();
+    assert!(table.len() >= 30, "{} rows", table.len());
+    for (fault, labs, recorded) in &table {
+        assert!(!labs.is_empty() || !recorded.is_empty(), "{fault}: neither");
+        for name in recorded {
+            let file = directory().join(format!("../../audit/fixtures/{name}.json"));
+            assert!(file.is_file(), "{fault}: there is no {}", file.display());
+        }
+    }
+    let listed: BTreeSet<String> = table.iter().flat_map(|(_, labs, _)| labs.clone()).collect();
+    let there: BTreeSet<String> = faults().into_iter().map(|fault| fault.name).collect();
+    assert_eq!(listed, there, "the table of README.md and the files");
+}
+
+#[test]
+fn findings_that_files_expect_are_in_the_catalogue_of_findings() {
+    let known: BTreeSet<&str> = findings().map(|kind| kind.id).collect();
+    for fault in faults() {
+        let expect = &fault.expect;
+        for finding in expect.findings.iter().chain(&expect.by_chance) {
+            let is_known = known.contains(finding.id.as_str()) || fault.not_yet.is_some();
+            assert!(
+                is_known,
+                "{}: there is no finding `{}`",
+                fault.name, finding.id
+            );
+        }
+    }
+}
