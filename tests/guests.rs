@@ -105,7 +105,7 @@ fn sixty_four_guests_on_each_host_are_built_proven_pair_by_pair_and_vanish() {
                 assert_eq!((device.count, device.mtu), wanted, "{device:?}");
             }
             assert_eq!(devices.len(), 2 * 4);
-            let proofs = lab.prove(ProofTime::Before, mtu, [1; 16], &NEVER);
+            let proofs = lab.prove(ProofTime::Before, mtu, &NEVER);
             for proof in proofs.expect("the agents answer") {
                 println!("{} probes in {:.3} s", proof.probes, proof.seconds);
                 assert!(proof.proven, "{proof:?}");

@@ -19,27 +19,32 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("traffic", &["model", "sys"]),
     // Headers come from `wire`: what is written here and what a capture is read with are one and the same.
     ("vtep", &["sys", "wire"]),
+    // Probes of a lab's guests and of hosts as they are: one prober, one responder (`probe`). A host's devices are read
+    // where they are (`audit`), and what came of it travels as `check`'s reports.
     (
         "agent",
         &[
-            "meter", "model", "netbuild", "pmtu", "sys", "traffic", "wire",
+            "audit", "check", "meter", "model", "netbuild", "pmtu", "probe", "sys", "traffic",
+            "wire",
         ],
     ),
     // Reads a host and judges what it read; an agent can run it elsewhere. Overheads are `wire`'s.
     ("audit", &["model", "sys", "wire"]),
-    // What probes and audits mean, together: from reports, without I/O of its own.
-    ("check", &["audit", "pmtu"]),
+// What probes and audits mean, together: from reports, without I/O of its own. What guests can have over a path is
+    // `wire`'s arithmetic.
+    ("check", &["audit", "model", "pmtu", "wire"]),
     // Labs of faults from files, for the tests and the bench; the program itself has no part of it.
     ("faults", &["sys"]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
     ("doctor", &["meter", "netbuild", "sys"]),
-    ("run", &["agent", "model", "stats"]),
+    // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
+    ("run", &["agent", "check", "model", "stats", "wire"]),
     ("report", &["model", "stats", "wire"]),
     // `wirecost overhead` is arithmetic and nothing else: no run, no record.
     (
         "cli",
         &[
-            "agent", "doctor", "model", "plan", "report", "run", "sys", "wire",
+            "agent", "check", "doctor", "model", "plan", "report", "run", "sys", "wire",
         ],
     ),
     // Its own load runs in a process of its own in the guest, started as the peers beside it are.

@@ -189,8 +189,8 @@ fn largest(network: &Network) -> u32 {
     network.underlay_mtu - network.overhead_bytes()
 }
 
-fn prove(lab: &mut Lab, size: u32, token: u8) -> Vec<Proof> {
-    lab.prove(ProofTime::Before, size, [token; 16], &NEVER)
+fn prove(lab: &mut Lab, size: u32) -> Vec<Proof> {
+    lab.prove(ProofTime::Before, size, &NEVER)
         .expect("the agents answer")
 }
 
@@ -217,7 +217,7 @@ fn an_underlay_that_is_one_byte_too_small_is_found_whichever_ip_it_carries() {
         let size = largest(&network);
         let offload = Offload::profile(Profile::None);
         lab.adapt(size, &offload, &NEVER).expect("adapted");
-        for proof in prove(&mut lab, size, 1) {
+        for proof in prove(&mut lab, size) {
             assert!(proof.proven, "{network}: {proof:?}");
             let seen = proof.seen.expect("looked for");
             assert_eq!(seen.outer_ip_bytes, UNDERLAY_MTU, "{network}");
@@ -227,7 +227,7 @@ fn an_underlay_that_is_one_byte_too_small_is_found_whichever_ip_it_carries() {
         for pid in lab.pids() {
             set_underlay_mtu(pid, UNDERLAY_MTU - 1);
         }
-        for proof in prove(&mut lab, size, 2) {
+        for proof in prove(&mut lab, size) {
             println!("{network}: {}", proof.reason.as_deref().unwrap_or("proven"));
             assert!(!proof.proven, "{network}: {proof:?}");
             let reason = proof.reason.expect("a reason");
@@ -308,7 +308,7 @@ fn the_udp_checksum_of_a_tunnel_is_as_planned_over_ipv6_too() {
         let size = largest(&network);
         let offload = Offload::profile(Profile::Tunnel);
         lab.adapt(size, &offload, &NEVER).expect("adapted");
-        for proof in prove(&mut lab, size, 3) {
+        for proof in prove(&mut lab, size) {
             assert!(proof.proven, "{network}: {proof:?}");
         }
     }

@@ -47,7 +47,7 @@ fn lab(network: &Network) -> Lab {
 fn prove(lab: &mut Lab, size: u32) -> Vec<Proof> {
     let offload = Offload::profile(Profile::None);
     lab.adapt(size, &offload, &NEVER).expect("adapted");
-    lab.prove(ProofTime::Before, size, [size as u8; 16], &NEVER)
+    lab.prove(ProofTime::Before, size, &NEVER)
         .expect("the agents answer")
 }
 

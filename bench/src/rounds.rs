@@ -390,7 +390,7 @@ fn describe(lab: &mut Lab, report: &mut Report, interrupt: &AtomicBool) -> Resul
 /// A path that drops full frames would have both measure something else.
 fn prove(lab: &mut Lab, interrupt: &AtomicBool) -> Result<(), BenchError> {
     let proofs = lab
-        .prove(ProofTime::Before, GUEST_MTU, random()?, interrupt)
+        .prove(ProofTime::Before, GUEST_MTU, interrupt)
         .map_err(BenchError::lab("proving the path"))?;
     match proofs.into_iter().find(|proof| !proof.proven) {
         None => Ok(()),

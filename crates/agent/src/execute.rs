@@ -9,6 +9,8 @@ use wirecost_model::plan::Encapsulation;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
+use wirecost_probe::Responder;
+use wirecost_probe::message::ProbeMessage;
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 use wirecost_wire::frame::{VxlanId, innermost_udp};
@@ -17,9 +19,9 @@ use crate::address;
 use crate::keepers::Keepers;
 use crate::level::InForce;
 use crate::load::{self, Counting, Loads};
-use crate::probe;
-use crate::protocol::{Reply, Request, Token, VERSION};
-use crate::respond::{self, Header, Kind};
+use crate::path::Paths;
+use crate::protocol::{Reply, Request, Secret, VERSION};
+use crate::prove;
 
 /// Enough of a frame for every header and a probe's own.
 const SNAP_BYTES: usize = 256;
@@ -34,13 +36,16 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(crate) struct Agent {
     host: Option<LabHost>,
     meter: Option<Meter>,
-    watch: Option<(PacketCapture, Token)>,
+    /// Acknowledges the proofs of the other host's guests, which know the secret.
+    responder: Option<(Responder, Secret)>,
+    watch: Option<PacketCapture>,
     loads: Loads,
     counting: Option<Counting>,
     /// As they were after the last adaptation.
     devices: Vec<DeviceState>,
     in_force: InForce,
     keepers: Keepers,
+    paths: Paths,
 }
 
 /// The error is in words, for the user.
@@ -68,7 +73,7 @@ impl Agent {
                 self.host()?.wire(peer).map_err(words)?;
                 Ok(Reply::Done)
             }
-            Request::Build => self.build(),
+            Request::Build { secret } => self.build(secret),
             Request::Adapt { guest_mtu, offload } => {
                 self.devices = self.host()?.adapt(guest_mtu, &offload).map_err(words)?;
                 Ok(Reply::Devices(self.devices.clone()))
@@ -84,21 +89,18 @@ impl Agent {
                 self.in_force.undo(host, &self.keepers)?;
                 Ok(Reply::Done)
             }
-            Request::Watch(token) => {
+            Request::Watch => {
                 let index = self.host()?.underlay_index().map_err(words)?;
                 let capture = PacketCapture::open(index, SNAP_BYTES)
                     .map_err(|error| format!("watching the underlay: {error}"))?;
-                self.watch = Some((capture, token));
+                self.watch = Some(capture);
                 Ok(Reply::Done)
             }
             Request::Watched { size } => self.watched(size).map(Reply::Seen),
-            Request::Prove {
-                targets,
-                size,
-                token,
-            } => {
+            Request::Prove { targets, size } => {
+                let secret = self.secret()?;
                 let host = self.host()?;
-                probe::prove_all(guests(host), &targets, size, token).map(Reply::Proof)
+                prove::prove_all(guests(host), &targets, size, &secret).map(Reply::Proof)
             }
             Request::OpenServers(ends) => {
                 self.loads = Loads::default();
@@ -152,18 +154,26 @@ impl Agent {
             Request::SourceTowards(target) => address::towards(target)
                 .map(Reply::Source)
                 .map_err(|error| format!("it has no route to {target}: {error}")),
+            Request::Path(request) => self.paths.execute(*request),
         }
+    }
+
+    /// What this lab's proofs have to know.
+    fn secret(&self) -> Result<Secret, String> {
+        let responder = self.responder.as_ref().ok_or("the host is not built yet")?;
+        Ok(responder.1)
     }
 
     fn host(&mut self) -> Result<&mut LabHost, String> {
         self.host.as_mut().ok_or_else(|| UNPREPARED.to_owned())
     }
 
-    fn build(&mut self) -> Answer {
+    fn build(&mut self, secret: Secret) -> Answer {
         let host = self.host()?;
         host.build().map_err(words)?;
-        let responders = respond::start(guests(host))
+        let responder = prove::respond(guests(host), secret)
             .map_err(|error| format!("starting the responder in the guests: {error}"))?;
+        let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();
         let cpus = wirecost_sys::process::allowed_cpus().map_err(words)?;
@@ -174,15 +184,17 @@ impl Agent {
             guest_tasks: guest_tids.clone(),
         };
         self.meter = Some(Meter::open(scope).map_err(words)?);
+        self.responder = Some((responder, secret));
         Ok(Reply::Built {
             responders,
             guest_tids,
         })
     }
 
-    /// Looks through what was captured for a full-size probe with the token.
+    /// Looks through what was captured for a full-size probe of this lab.
     fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>, String> {
-        let (capture, token) = self
+        let secret = self.secret()?;
+        let capture = self
             .watch
             .take()
             .ok_or("the underlay is not being watched")?;
@@ -201,10 +213,8 @@ impl Agent {
             let Ok(seen) = innermost_udp(&buffer[..captured], original as u32, tunnel) else {
                 continue;
             };
-            let wanted = Header::parse(seen.payload).is_some_and(|header| {
-                header.token == token && header.kind == Kind::Probe && header.size == size
-            });
-            if wanted {
+            let sent = network.guest_ip.header_bytes() + seen.udp_bytes;
+            if sent == size && ProbeMessage::parse(seen.payload, &secret).is_some() {
                 return Ok(Some(SeenFrame {
                     outer_ip_bytes: seen.outer_ip_bytes,
                     frame_bytes: seen.frame_bytes,

@@ -20,7 +20,7 @@ use crate::protocol::{Reply, Request, VERSION};
 use crate::stray::Owner;
 
 pub use error::LinkError;
-pub use host::HostAgent;
+pub use host::{HostAgent, Starting};
 
 /// How long an agent may take to end by itself.
 const FAREWELL: Duration = Duration::from_millis(500);

@@ -1,7 +1,12 @@
 //! What a controller asks and what an agent answers: one answer to each request, in order.
 
+mod path;
+
 use std::net::{IpAddr, SocketAddr};
 
+pub use path::{
+    Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Responding, SurveyOrder, Way,
+};
 use serde::{Deserialize, Serialize};
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
@@ -12,13 +17,11 @@ use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_model::usage::HostUsage;
 use wirecost_model::vary::Setting;
 pub use wirecost_netbuild::{HostSpec, Side};
+pub use wirecost_probe::message::Secret;
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 3;
-
-/// Marks the datagrams of one proof.
-pub type Token = [u8; 16];
+pub const VERSION: u32 = 4;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +39,10 @@ pub enum Request {
         peer: u32,
     },
     /// Build, third step: everything else, and the responder that acknowledges proofs.
-    Build,
+    Build {
+        /// What the proofs' datagrams have to know; both hosts of a lab have the same.
+        secret: Secret,
+    },
     /// Guest MTU and offloads for the next cell.
     Adapt {
         /// Bytes.
@@ -49,8 +55,8 @@ pub enum Request {
     PutInForce(Vec<Setting>),
     /// Undoes all settings that are in force. What is still in force when the input closes is undone then.
     Undo,
-    /// Begins to watch the underlay for datagrams with this token.
-    Watch(Token),
+    /// Begins to watch the underlay for datagrams of proofs.
+    Watch,
     /// Ends watching and tells what was seen of the full-size datagrams.
     Watched {
         /// The guest's MTU: the size of datagram looked for, bytes.
@@ -62,8 +68,6 @@ pub enum Request {
         targets: Vec<SocketAddr>,
         /// IP datagram size in bytes.
         size: u32,
-        /// Marks the datagrams.
-        token: Token,
     },
     /// Opens the serving ends of loads on this host, and gives up every load that was there before; answered with
     /// their addresses. Each is bound to its [`LoadEnd::address`].
@@ -97,6 +101,8 @@ pub enum Request {
     SourceTowards(IpAddr),
     /// Tells which machine this is.
     Machine,
+    /// About the path between two hosts that are used as they are.
+    Path(Box<PathRequest>),
 }
 
 impl Request {
@@ -106,11 +112,11 @@ impl Request {
             Self::Hello { .. } => "starting",
             Self::Prepare(_) => "making its network namespaces",
             Self::Wire { .. } => "wiring the two hosts",
-            Self::Build => "building its network",
+            Self::Build { .. } => "building its network",
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
             Self::PutInForce(_) => "putting the settings of a level in force",
             Self::Undo => "undoing the settings of a level",
-            Self::Watch(_) => "beginning to watch the underlay",
+            Self::Watch => "beginning to watch the underlay",
             Self::Watched { .. } => "looking at what the underlay showed",
             Self::Prove { .. } => "proving the path",
             Self::OpenServers(_) => "opening the receiving side of the load",
@@ -126,6 +132,7 @@ impl Request {
             Self::Addresses => "telling its addresses",
             Self::SourceTowards(_) => "looking up a route",
             Self::Machine => "telling which machine it is",
+            Self::Path(request) => request.doing(),
         }
     }
 }
@@ -214,6 +221,8 @@ pub enum Reply {
     Addresses(Vec<OwnAddress>),
     /// To [`Request::SourceTowards`].
     Source(IpAddr),
+    /// To [`Request::Path`].
+    Path(Box<PathReply>),
 }
 
 /// An address that other hosts may reach a host by.

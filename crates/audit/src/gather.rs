@@ -147,6 +147,7 @@ fn read(
         }
         devices.push(link.device);
     }
+    let inode = netns.inode().ok();
     Ok(Reading {
         netns,
         own,
@@ -154,6 +155,7 @@ fn read(
         namespace: Namespace {
             label: label.to_owned(),
             enter,
+            inode,
             devices,
             route_mtus: table.mtus,
             exceptions: table.exceptions,

@@ -80,6 +80,9 @@ pub struct Namespace {
     /// How to get in.
     #[serde(default)]
     pub enter: Enter,
+    /// Inode of its file below /proc/PID/ns: on one machine the same namespace has the same, whoever looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inode: Option<u64>,
     /// Its devices.
     pub devices: Vec<Device>,
     /// Routes with an MTU of their own.

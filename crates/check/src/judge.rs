@@ -4,7 +4,7 @@ use wirecost_audit::{Finding, Severity};
 use wirecost_pmtu::{Share, flows_to_meet_one};
 
 use crate::finding::PATH_FINDINGS;
-use crate::report::{FlowReport, Kind, PathReport, Stretch, Wanted};
+use crate::report::{FlowReport, Hint, Kind, PathReport, Stretch, Wanted};
 
 /// Every finding about paths, the worst first. `paths` holds both directions where both were probed.
 pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
@@ -18,7 +18,7 @@ pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
     found
 }
 
-fn add(
+pub(crate) fn add(
     found: &mut Vec<Finding>,
     id: &'static str,
     path: &PathReport,
@@ -37,7 +37,7 @@ fn add(
     });
 }
 
-fn ends(path: &PathReport) -> String {
+pub(crate) fn ends(path: &PathReport) -> String {
     format!(
         "{} ({}) to {} ({})",
         path.from.host, path.from.address, path.to.host, path.to.address
@@ -65,23 +65,7 @@ fn silence(path: &PathReport, found: &mut Vec<Finding>) {
     let dead: Vec<_> = of_kind(path, |kind| kind == Kind::Dead);
     let undecided: Vec<_> = of_kind(path, |kind| kind == Kind::Undecided);
     if !dead.is_empty() {
-        let all = dead.len() == path.flows.len();
-        let evidence = if all {
-            format!("{}: no answer, not even to small packets", ends(path))
-        } else {
-            format!(
-                "{}: {} of {} flows get no answer, not even to small packets: source ports {}",
-                ends(path),
-                dead.len(),
-                path.flows.len(),
-                ports(&dead)
-            )
-        };
-        let fix = vec![
-            format!("ip route get {} from {}", path.to.address, path.from.address),
-            "# a firewall on the way, or at the far end, that drops UDP to this port while ICMP passes: nft list ruleset"
-                .into(),
-        ];
+        let (evidence, fix) = death(path, &dead);
         add(found, "path-dead", path, evidence, fix);
     }
     if !undecided.is_empty() {
@@ -103,6 +87,52 @@ fn silence(path: &PathReport, found: &mut Vec<Finding>) {
                 "# look for random loss first: ip -s link, and the counters of the switches".into(),
             ],
         );
+    }
+}
+
+/// What it means that flows get no answer, and where to look.
+fn death(path: &PathReport, dead: &[&FlowReport]) -> (String, Vec<String>) {
+    let (ends, port) = (ends(path), path.port);
+    let route = format!(
+        "ip route get {} from {}",
+        path.to.address, path.from.address
+    );
+    let rules = "nft list ruleset".to_owned();
+    let others = "# and what filters between the hosts: security groups, a distributed firewall, network policies"
+        .to_owned();
+    if dead.len() < path.flows.len() {
+        let evidence = format!(
+            "{ends}: {} of {} flows get no answer, not even to small packets: source ports {}",
+            dead.len(),
+            path.flows.len(),
+            ports(dead)
+        );
+        let look = "# one of several equal paths is dead: look at each link or member".to_owned();
+        return (evidence, vec![look, rules]);
+    }
+    match path.hint {
+        Some(Hint::NoRoute) => (
+            format!("{ends}: the sender has no route to {}", path.to.address),
+            vec![route, "# then the missing route or address".to_owned()],
+        ),
+        Some(Hint::OtherPort(other)) => (
+            format!(
+                "{ends}: no answer on UDP port {port}, not even to small packets, while port {other} is answered: \
+                 something drops UDP to port {port}"
+            ),
+            vec![rules, others],
+        ),
+        Some(Hint::Echo) => (
+            format!(
+                "{ends}: no answer to UDP, not even to small packets, while echo requests (ICMP) are answered: something \
+                 drops UDP"
+            ),
+            vec![rules, others],
+        ),
+        None => (
+            format!("{ends}: no answer, not even to small packets, nor to echo requests (ICMP)"),
+            vec![route, rules, others],
+        ),
     }
 }
 

@@ -3,14 +3,26 @@
 //! Pure: from reports, which an agent sends, to [`Finding`]s. Nothing is probed here (`probe`), and nothing is decided
 //! about sizes (`pmtu`): here it is said what an answer means, for whom it is a fault, and what to do.
 
+mod assess;
+mod document;
+mod encapsulation;
 mod finding;
 mod judge;
+mod one_sided;
 mod report;
 
+pub use assess::{Audited, assess};
+pub use document::{
+    AskedFor, Checklist, DirectionSaid, Document, FORMAT, HostSaid, PathSaid, SCHEMA, UnreadSaid,
+};
+pub use encapsulation::{EncapsulationSaid, guests_of, tunnel_port};
 pub use finding::{PATH_FINDINGS, catalogue};
 pub use judge::judge;
-pub use report::{End, FlowReport, Kind, PathReport, Stretch, Wanted};
-pub use wirecost_audit::{Finding, FindingKind, Severity};
+pub use one_sided::{Narrow, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
+pub use report::{End, FlowReport, Hint, Kind, PathReport, Stretch, Wanted};
+pub use wirecost_audit::checklist;
+pub use wirecost_audit::snapshot::Enter;
+pub use wirecost_audit::{Finding, FindingKind, HostStack, Severity};
 
 #[cfg(test)]
 mod tests;

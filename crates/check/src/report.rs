@@ -77,8 +77,20 @@ impl From<Limit> for Kind {
     }
 }
 
+/// What an outcome is, in a report.
+pub(crate) fn kind_of(outcome: &Outcome) -> Kind {
+    match outcome {
+        Outcome::CannotTell {
+            reason: CannotTell::Silent,
+            ..
+        } => Kind::Dead,
+        Outcome::CannotTell { .. } => Kind::Undecided,
+        other => other.limit().unwrap_or(Limit::NotSought).into(),
+    }
+}
+
 /// One flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FlowReport {
     /// Its source port.
     pub port: u16,
@@ -86,6 +98,10 @@ pub struct FlowReport {
     pub mtu: Option<u32>,
     /// Why no larger one does.
     pub kind: Kind,
+    /// Datagrams sent on it.
+    pub probes: u32,
+    /// Seconds from the survey's start until its answer was known.
+    pub seconds: f64,
 }
 
 /// Between which two places a size is lost: in words that a reader can act on.
@@ -129,6 +145,17 @@ impl Wanted {
     }
 }
 
+/// What is known where nothing passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hint {
+    /// The sender has no route there.
+    NoRoute,
+    /// Another destination port is answered.
+    OtherPort(u16),
+    /// Echo requests (ICMP) are answered.
+    Echo,
+}
+
 /// One direction of a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
@@ -136,12 +163,16 @@ pub struct PathReport {
     pub from: End,
     /// Who acknowledged.
     pub to: End,
+    /// Destination port of the probes; 0 for echo requests.
+    pub port: u16,
     /// What it has to carry.
     pub wanted: Wanted,
     /// Every flow that was asked.
     pub flows: Vec<FlowReport>,
     /// Where the failing size is lost, if that was looked for and found.
     pub stretch: Option<Stretch>,
+    /// Where nothing passes, what does.
+    pub hint: Option<Hint>,
     /// How long it took.
     pub seconds: f64,
     /// Datagrams sent.
@@ -152,29 +183,60 @@ pub struct PathReport {
 
 impl PathReport {
     /// From a survey's answers and the flows' source ports.
-    pub fn new(ends: (End, End), wanted: Wanted, result: &SurveyResult, ports: &[u16]) -> Self {
+    pub fn new(
+        ends: (End, End),
+        port: u16,
+        wanted: Wanted,
+        result: &SurveyResult,
+        ports: &[u16],
+    ) -> Self {
         let flows = result.outcomes.iter().map(|answer| FlowReport {
             port: ports.get(answer.flow as usize).copied().unwrap_or(0),
             mtu: answer.outcome.mtu(),
-            kind: match &answer.outcome {
-                Outcome::CannotTell {
-                    reason: CannotTell::Silent,
-                    ..
-                } => Kind::Dead,
-                Outcome::CannotTell { .. } => Kind::Undecided,
-                other => other.limit().unwrap_or(Limit::NotSought).into(),
-            },
+            probes: answer.probes,
+            seconds: answer.took.as_secs_f64(),
+            kind: kind_of(&answer.outcome),
         });
         Self {
             from: ends.0,
             to: ends.1,
+            port,
             wanted,
             flows: flows.collect(),
             stretch: None,
+            hint: None,
             seconds: result.took.as_secs_f64(),
             probes: result.probes,
             paths_met: (result.paths_met(0.95), result.paths_met(0.99)),
         }
+    }
+
+    /// A direction in which no packet could leave, because the sender has no route.
+    pub fn without_route(ends: (End, End), port: u16, wanted: Wanted, flows: u32) -> Self {
+        let dead = FlowReport {
+            port: 0,
+            mtu: None,
+            kind: Kind::Dead,
+            probes: 0,
+            seconds: 0.0,
+        };
+        Self {
+            from: ends.0,
+            to: ends.1,
+            port,
+            wanted,
+            flows: vec![dead; flows.max(1) as usize],
+            stretch: None,
+            hint: Some(Hint::NoRoute),
+            seconds: 0.0,
+            probes: 0,
+            paths_met: (0, 0),
+        }
+    }
+
+    /// Whether no flow got an answer.
+    pub fn is_dead(&self) -> bool {
+        self.flows.iter().all(|flow| flow.kind == Kind::Dead)
     }
 
     /// What every flow that told carries: the narrowest, bytes.

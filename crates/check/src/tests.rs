@@ -21,11 +21,19 @@ fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
     PathReport {
         from: end("a", 1),
         to: end("b", 2),
+        port: 50_000,
         wanted,
         flows: flows
-            .map(|(port, &(mtu, kind))| FlowReport { port, mtu, kind })
+            .map(|(port, &(mtu, kind))| FlowReport {
+                port,
+                mtu,
+                kind,
+                probes: 10,
+                seconds: 0.02,
+            })
             .collect(),
         stretch: None,
+        hint: None,
         seconds: 0.08,
         probes: 150,
         paths_met: (2, 1),

@@ -35,14 +35,16 @@ pub(crate) enum Command {
     Run(Run),
     /// Load the path between any two hosts by hand, and tell what it carries
     Load(Box<crate::load::Load>),
+    /// Find out what the path between two hosts carries, and what to type where it carries too little
+    Check(crate::check::Check),
     /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
     Report(Report),
     /// Compare a run with an earlier one, from their records alone
     Compare(crate::compare::Compare),
     /// List the built-in plans, or print one
     Plans(Plans),
-    /// Print the JSON Schema of plans, for editors
-    Schema,
+    /// Print the JSON Schema of plans, for editors, or of what a check prints
+    Schema(crate::plans::Schema),
     /// Compute what encapsulations cost: guest MTU, headers, goodput
     Overhead(crate::overhead::Overhead),
     /// End agents whose run is gone, and say which

@@ -49,6 +49,27 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "check",
+        &[
+            example(
+                "wirecost check local ssh:root@b=10.0.0.2",
+                "both directions, and both hosts' devices",
+            ),
+            example(
+                "wirecost check local 10.0.0.2 --expect 9000",
+                "what one side can know; exit code 1 if not",
+            ),
+            example(
+                "wirecost check netns:a netns:b --encapsulation geneve:ovn",
+                "what guests behind OVN can have",
+            ),
+            example(
+                "wirecost check ssh:a ssh:b --flows 64 --json",
+                "every equal path, for a program",
+            ),
+        ],
+    ),
+    (
         "report",
         &[
             example("wirecost report before", "the result again"),
@@ -81,10 +102,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "schema",
-        &[example(
-            "wirecost schema > plan.schema.json",
-            "for an editor that checks YAML",
-        )],
+        &[
+            example(
+                "wirecost schema > plan.schema.json",
+                "for an editor that checks YAML",
+            ),
+            example("wirecost schema check", "for a program that reads a check"),
+        ],
     ),
     (
         "overhead",

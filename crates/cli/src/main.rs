@@ -2,6 +2,7 @@
 
 mod agent;
 mod arguments;
+mod check;
 mod clean;
 mod compare;
 mod completions;
@@ -33,6 +34,11 @@ mod exit {
     /// Nothing to complain about.
     pub(crate) const FINE: ExitCode = ExitCode::SUCCESS;
 
+    /// A finding.
+    pub(crate) fn finding() -> ExitCode {
+        ExitCode::from(1)
+    }
+
     /// A regression.
     pub(crate) fn regression() -> ExitCode {
         ExitCode::from(1)
@@ -55,10 +61,11 @@ fn main() -> ExitCode {
     match command {
         Command::Run(arguments) => run::run(&arguments, talk),
         Command::Load(arguments) => load::load(&arguments, talk),
+        Command::Check(arguments) => check::check(&arguments, talk),
         Command::Report(arguments) => report::report(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Plans(arguments) => plans::plans(&arguments),
-        Command::Schema => plans::schema(),
+        Command::Schema(arguments) => plans::schema(&arguments),
         Command::Overhead(arguments) => overhead::overhead(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

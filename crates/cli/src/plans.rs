@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wirecost_plan::BUILTIN;
 use wirecost_run::forecast;
@@ -109,9 +109,28 @@ fn summary(description: &str) -> String {
     description[..end].trim_end_matches('.').to_owned()
 }
 
-/// Prints the plan's JSON Schema.
-pub(crate) fn schema() -> ExitCode {
-    screen::print_json(&wirecost_plan::schema())
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Of which document
+    #[arg(default_value = "plan")]
+    of: Described,
+}
+
+/// What there is a schema of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Described {
+    /// Plans, as `wirecost run` takes them
+    Plan,
+    /// What `wirecost check --json` prints
+    Check,
+}
+
+/// Prints a JSON Schema.
+pub(crate) fn schema(arguments: &Schema) -> ExitCode {
+    match arguments.of {
+        Described::Plan => screen::print_json(&wirecost_plan::schema()),
+        Described::Check => screen::print_as_is(wirecost_check::SCHEMA),
+    }
 }
 
 #[cfg(test)]

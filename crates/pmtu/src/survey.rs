@@ -61,6 +61,8 @@ struct Flow {
     /// Probes of the probers that came before: ids go on from there.
     base: u64,
     settled: Option<Outcome>,
+    /// When it was.
+    settled_at: Duration,
     stage: Stage,
     /// It carries less than this.
     below: u32,
@@ -103,6 +105,7 @@ impl Survey {
                 prober: question.search(question.low, question.high),
                 base: 0,
                 settled: None,
+                settled_at: Duration::ZERO,
                 stage: Stage::Waits,
                 below: u32::MAX,
                 above: 0,
@@ -213,6 +216,7 @@ impl Survey {
     /// Ends it; flows that have no answer yet get none.
     pub fn stop(&mut self, reason: CannotTell, now: Duration) {
         for flow in self.flows.iter_mut().filter(|flow| flow.settled.is_none()) {
+            flow.settled_at = now;
             if flow.stage == Stage::Waits {
                 flow.settled = Some(Outcome::CannotTell {
                     reason,
@@ -229,7 +233,14 @@ impl Survey {
     /// What came of it, once all flows are settled.
     pub fn result(&self) -> Option<SurveyResult> {
         let ended = self.ended?;
-        let outcomes = self.flows.iter().filter_map(|flow| flow.settled.clone());
+        let outcomes = (0..).zip(&self.flows).filter_map(|(number, flow)| {
+            Some(FlowOutcome {
+                flow: number,
+                outcome: flow.settled.clone()?,
+                probes: (flow.base as u32).saturating_add(flow.prober.probes()),
+                took: flow.settled_at,
+            })
+        });
         Some(SurveyResult::new(
             outcomes.collect(),
             self.question.expect,
@@ -268,7 +279,10 @@ impl Survey {
                     flow.stage = Stage::Waits;
                 }
                 (Stage::Knocks, Outcome::Carries { .. }) => flow.stage = Stage::Waits,
-                _ => flow.settled = Some(outcome),
+                _ => {
+                    flow.settled = Some(outcome);
+                    flow.settled_at = now;
+                }
             }
         }
         let active = self.flows.iter().any(Flow::is_active);

@@ -26,6 +26,17 @@ pub enum ProbeError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Listening beside whoever has the port.
+    #[error(
+        "listening on {address} beside the tunnel or program that has the port: {source} (this needs CAP_NET_RAW: run as \
+         root, or take another port)"
+    )]
+    Tap {
+        /// Where.
+        address: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// The socket for echo requests.
     #[error(
         "sending echo requests to {to}: {source} (this needs CAP_NET_RAW, or a group in net.ipv4.ping_group_range: \

@@ -7,6 +7,7 @@
 //!
 //! Not here: what follows from the answers (`pmtu`), what a host's devices look like (`audit`).
 
+mod device;
 mod error;
 mod flow;
 pub mod message;
@@ -14,8 +15,10 @@ mod one_sided;
 mod place;
 mod responder;
 mod survey;
+mod tap;
 pub mod transfer;
 
+pub use device::device_mtu;
 pub use error::ProbeError;
 pub use one_sided::one_sided;
 pub use place::locate;

@@ -1,6 +1,8 @@
 //! What travels in a probe, and in its acknowledgement, which is shorter: a responder can never be used to send more
 //! than it was sent.
 
+use serde::{Deserialize, Serialize};
+
 /// `WCP` and the format's version.
 const MAGIC: [u8; 4] = *b"WCP2";
 const PROBE: u8 = 1;
@@ -12,7 +14,7 @@ pub const PROBE_BYTES: usize = 4 + 1 + 16 + 4 + 8;
 pub const ACKNOWLEDGEMENT_BYTES: usize = 4 + 1 + 8 + 4 + 8 + 4;
 
 /// What both ends of a run know and nobody else: random, made anew for each run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret {
     /// Is in every probe.
     pub probe: [u8; 16],

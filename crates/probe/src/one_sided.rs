@@ -1,5 +1,5 @@
-//! What one side can know, over real sockets: echo requests from a ping socket (icmp(7)) and datagrams to a closed
-//! port.
+//! What one side can know, over real sockets: echo requests from a ping socket (icmp(7)), or a raw one where ping
+//! sockets are not allowed, and datagrams to a closed port.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -39,7 +39,7 @@ pub fn one_sided(
     if from.is_ipv4() != to.is_ipv4() {
         return Err(ProbeError::Versions { from, to });
     }
-    let echo = open_echo(from, to).map_err(|source| ProbeError::Echo { to, source })?;
+    let (echo, raw) = open_echo(from, to).map_err(|source| ProbeError::Echo { to, source })?;
     let port = |at: usize| {
         let to = SocketAddr::new(to, CLOSED_PORTS[at]);
         flow::open(at as u32, SocketAddr::new(from, 0), to)
@@ -51,6 +51,7 @@ pub fn one_sided(
     let mut asking = Asking {
         machine: OneSided::new(low, high, likely_sizes(), config, pace),
         echo,
+        raw,
         ports: [port(0)?, port(1)?],
         outstanding: [VecDeque::new(), VecDeque::new()],
         sizes: HashMap::new(),
@@ -78,12 +79,19 @@ fn own_mark() -> [u8; 16] {
     mark
 }
 
-fn open_echo(from: IpAddr, to: IpAddr) -> io::Result<UdpSocket> {
+/// A ping socket, which needs no privilege where the group may have one; else a raw one. Whether it is raw.
+fn open_echo(from: IpAddr, to: IpAddr) -> io::Result<(UdpSocket, bool)> {
     let (domain, protocol) = match to {
         IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
         IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
     };
-    let socket = Socket::new(domain, Type::DGRAM, Some(protocol))?;
+    let (socket, raw) = match Socket::new(domain, Type::DGRAM, Some(protocol)) {
+        Ok(socket) => (socket, false),
+        Err(not_allowed) => {
+            let raw = Socket::new(domain, Type::RAW, Some(protocol));
+            (raw.map_err(|_| not_allowed)?, true)
+        }
+    };
     socket.bind(&SocketAddr::new(from, 0).into())?;
     set_mtu_discover_probe(&socket)?;
     enable_recverr(&socket)?;
@@ -93,12 +101,33 @@ fn open_echo(from: IpAddr, to: IpAddr) -> io::Result<UdpSocket> {
     socket.set_recv_buffer_size(4 << 20)?;
     socket.connect(&SocketAddr::new(to, 0).into())?;
     socket.set_nonblocking(true)?;
-    Ok(socket.into())
+    Ok((socket.into(), raw))
+}
+
+/// Whether an ICMP message is an echo reply; a raw socket on a loopback device hears the requests as well.
+fn is_reply(message: &[u8], to: IpAddr) -> bool {
+    let reply = if to.is_ipv4() { 0 } else { 129 };
+    message.first() == Some(&reply)
+}
+
+/// The Internet checksum (RFC 1071) of a message whose checksum field is 0.
+pub(crate) fn checksum(message: &[u8]) -> [u8; 2] {
+    let words = message.chunks(2).map(|pair| {
+        let low = pair.get(1).copied().unwrap_or(0);
+        u64::from(u16::from_be_bytes([pair[0], low]))
+    });
+    let mut sum: u64 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (!(sum as u16)).to_be_bytes()
 }
 
 struct Asking {
     machine: OneSided,
     echo: UdpSocket,
+    /// Whether that is a raw socket: checksum and identifier are ours to write, and over IPv4 the header is received.
+    raw: bool,
     ports: [UdpSocket; 2],
     /// Ids to each closed port that were not answered.
     outstanding: [VecDeque<u64>; 2],
@@ -159,6 +188,14 @@ impl Asking {
                         sequence[1],
                     ]);
                     self.buffer[ICMP_HEADER..ICMP_HEADER + PROBE_BYTES].copy_from_slice(&message);
+                    if self.raw {
+                        // Over IPv6 the kernel computes the checksum (RFC 3542, section 3.1).
+                        self.buffer[4..6].copy_from_slice(&self.secret.probe[..2]);
+                        if self.to.is_ipv4() {
+                            let sum = checksum(&self.buffer[..ICMP_HEADER + payload]);
+                            self.buffer[2..4].copy_from_slice(&sum);
+                        }
+                    }
                     self.sizes.insert(probe.id, probe.size);
                     self.echo.send(&self.buffer[..ICMP_HEADER + payload])
                 }
@@ -226,13 +263,19 @@ impl Asking {
                 Err(error) if is_queued(&error) => continue,
                 Err(error) => return Err(error),
             };
+            let header = match (self.raw, self.to) {
+                (true, IpAddr::V4(_)) => usize::from(buffer[0] & 0x0f) * 4,
+                _ => 0,
+            };
             let reply = buffer
-                .get(ICMP_HEADER..arrived.length)
-                .and_then(|payload| ProbeMessage::parse(payload, &self.secret));
+                .get(header..arrived.length)
+                .filter(|message| is_reply(message, self.to))
+                .and_then(|message| ProbeMessage::parse(message.get(ICMP_HEADER..)?, &self.secret));
             let Some(reply) = reply else { continue };
             let ip = flow::headers(self.to) - 8;
+            let size = (arrived.length - header) as u32 + ip;
             // A reply that is shorter than the request proves nothing about its size.
-            if self.sizes.get(&reply.id) == Some(&(arrived.length as u32 + ip)) {
+            if self.sizes.get(&reply.id) == Some(&size) {
                 let arrival = arrived
                     .fragment
                     .map_or(Arrival::Whole, |largest| Arrival::Fragmented { largest });
@@ -241,5 +284,18 @@ impl Asking {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_rfc_1071() {
+        // The example of its section 3, and one byte more.
+        let message = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(checksum(&message), (!0xddf2_u16).to_be_bytes());
+        assert_eq!(checksum(&[0x01, 0x02, 0x03]), (!0x0402_u16).to_be_bytes());
     }
 }

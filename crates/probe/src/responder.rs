@@ -1,9 +1,9 @@
 //! The far end: acknowledges the probes of one run, and says how they arrived.
 
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
+use std::net::{Shutdown, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -11,15 +11,17 @@ use wirecost_sys::socket::{enable_fragment_size, poll_readable, receive_arrived}
 
 use crate::error::ProbeError;
 use crate::message::{Secret, answer};
+use crate::tap::Tap;
 
-/// How often it looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(50);
+/// It only ever waits for a datagram or its end: how long at a time does not matter, and nothing wakes up between.
+const WAIT: Duration = Duration::from_mins(10);
 
-/// Answers until it is dropped.
+/// Answers on one socket or many, from one thread, until it is dropped.
 #[derive(Debug)]
 pub struct Responder {
-    address: SocketAddr,
-    ends: Arc<AtomicBool>,
+    addresses: Vec<SocketAddr>,
+    /// Closed, it ends the thread.
+    end: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -29,59 +31,149 @@ impl Responder {
     /// # Errors
     /// Where the address cannot be bound.
     pub fn start(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
-        let failed = |source| ProbeError::Responder { address, source };
-        let socket = UdpSocket::bind(address).map_err(failed)?;
+        Self::over(vec![Self::bind(address)?], secret)
+    }
+
+    /// Opens a responder on a port that something else on this host has, such as a live tunnel: it listens to what
+    /// arrives for that port, and answers in its name. No guest sees the probes: they are no header of a tunnel (for
+    /// VXLAN one without a network identifier, for Geneve one of an unknown version, RFC 7348 and RFC 8926), so that
+    /// the tunnel drops them.
+    ///
+    /// What arrives is seen before the host's own filters have their say.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW`.
+    pub fn start_beside(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
+        let tap = Tap::open(address).map_err(|source| ProbeError::Tap { address, source })?;
+        Self::run(vec![address], vec![Ear::Tap(tap)], secret)
+    }
+
+    /// A socket for [`over`](Self::over), in the calling thread's namespace, where it stays; port 0: any.
+    ///
+    /// # Errors
+    /// Where the address cannot be bound.
+    pub fn bind(address: SocketAddr) -> Result<UdpSocket, ProbeError> {
+        let bound = UdpSocket::bind(address);
+        let socket = bound.map_err(|source| ProbeError::Responder { address, source })?;
         // Without it, an old kernel's, a datagram in fragments counts as whole.
         let _ = enable_fragment_size(&socket);
-        let bound = socket.local_addr().map_err(failed)?;
-        let ends = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&ends);
+        Ok(socket)
+    }
+
+    /// Opens a responder over sockets of any namespaces.
+    ///
+    /// # Errors
+    /// Where a socket has no address, or no thread can be started.
+    pub fn over(sockets: Vec<UdpSocket>, secret: Secret) -> Result<Self, ProbeError> {
+        let addresses: io::Result<Vec<_>> = sockets.iter().map(UdpSocket::local_addr).collect();
+        let addresses = addresses.map_err(failed)?;
+        let ears = sockets.into_iter().map(Ear::Socket).collect();
+        Self::run(addresses, ears, secret)
+    }
+
+    fn run(addresses: Vec<SocketAddr>, ears: Vec<Ear>, secret: Secret) -> Result<Self, ProbeError> {
+        let (end, ends) = UnixStream::pair().map_err(failed)?;
         let thread = thread::Builder::new()
             .name("responder".into())
-            .spawn(move || respond(&socket, &secret, &told))
+            .spawn(move || respond(&ears, &secret, &ends))
             .map_err(failed)?;
         Ok(Self {
-            address: bound,
-            ends,
+            addresses,
+            end,
             thread: Some(thread),
         })
     }
 
-    /// Where it answers.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it answers, by socket.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 }
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
+        let _ = self.end.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn respond(socket: &UdpSocket, secret: &Secret, ends: &AtomicBool) {
-    let mut buffer = vec![0; 1 << 16];
-    while !ends.load(Ordering::Relaxed) {
-        if poll_readable(&[socket.as_fd()], LOOK).is_err() {
-            return;
+/// Where probes are heard.
+#[derive(Debug)]
+enum Ear {
+    Socket(UdpSocket),
+    Tap(Tap),
+}
+
+impl AsFd for Ear {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Socket(socket) => socket.as_fd(),
+            Self::Tap(tap) => tap.as_fd(),
         }
-        loop {
-            match receive_arrived(socket, &mut buffer) {
-                Ok(Some(arrived)) => {
-                    let datagram = &buffer[..arrived.length.min(buffer.len())];
-                    if let Some(answer) = answer(datagram, arrived.fragment, secret) {
-                        // Lost on the way or refused here: the prober asks again.
-                        let _ = socket.send_to(&answer, arrived.from);
-                    }
-                }
-                Ok(None) => break,
-                // An ICMP message about an answer of ours; the socket stays good.
-                Err(_) if ends.load(Ordering::Relaxed) => return,
-                Err(_) => {}
+    }
+}
+
+/// What has no address of its own to blame.
+fn failed(source: io::Error) -> ProbeError {
+    ProbeError::Responder {
+        address: SocketAddr::from(([0; 4], 0)),
+        source,
+    }
+}
+
+fn respond(ears: &[Ear], secret: &Secret, ends: &UnixStream) {
+    let mut buffer = vec![0; 1 << 16];
+    let mut fds: Vec<_> = ears.iter().map(AsFd::as_fd).collect();
+    fds.push(ends.as_fd());
+    loop {
+        let Ok(ready) = poll_readable(&fds, WAIT) else {
+            return;
+        };
+        for index in ready {
+            match ears.get(index) {
+                Some(Ear::Socket(socket)) => answer_all(socket, secret, &mut buffer),
+                Some(Ear::Tap(tap)) => answer_tapped(tap, secret, &mut buffer),
+                None => return,
             }
+        }
+    }
+}
+
+/// Datagrams after which other sockets, and the end, have their turn.
+const TURN: usize = 256;
+
+/// Answers what has arrived at one socket.
+fn answer_all(socket: &UdpSocket, secret: &Secret, buffer: &mut [u8]) {
+    for _ in 0..TURN {
+        match receive_arrived(socket, buffer) {
+            Ok(Some(arrived)) => {
+                let datagram = &buffer[..arrived.length.min(buffer.len())];
+                if let Some(answer) = answer(datagram, arrived.fragment, secret) {
+                    // Lost on the way or refused here: the prober asks again.
+                    let _ = socket.send_to(&answer, arrived.from);
+                }
+            }
+            Ok(None) => return,
+            // An ICMP message about an answer of ours; the socket stays good.
+            Err(_) => {}
+        }
+    }
+}
+
+/// The same of what has arrived for somebody else.
+fn answer_tapped(tap: &Tap, secret: &Secret, buffer: &mut [u8]) {
+    for _ in 0..TURN {
+        match tap.receive(buffer) {
+            Ok(Some(Some(heard))) => {
+                if let Some(answer) = answer(heard.payload, heard.fragment, secret) {
+                    let _ = tap.answer(heard.from, &answer);
+                }
+            }
+            // Not for this address, or no datagram.
+            Ok(Some(None)) | Err(_) => {}
+            Ok(None) => return,
         }
     }
 }

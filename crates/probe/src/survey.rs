@@ -13,7 +13,7 @@ use crate::flow::{self, EMSGSIZE, Said};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
 
 /// The largest payload that UDP has a length for, over IPv4.
-const LARGEST: usize = 65_507;
+pub(crate) const LARGEST: usize = 65_507;
 
 /// Between whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

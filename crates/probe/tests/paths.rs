@@ -85,7 +85,7 @@ impl Path {
                 let endpoints = Endpoints {
                     from: ends[0],
                     first_port: 40_000,
-                    to: responder.address(),
+                    to: responder.addresses()[0],
                 };
                 let within = here.netns().within(|| survey(endpoints, question, &SECRET));
                 within.expect("the namespace").expect("a survey")
@@ -293,7 +293,7 @@ fn the_place_of_a_drop_is_behind_the_router_or_before_it() {
                 let endpoints = Endpoints {
                     from: "10.0.1.1".parse().expect("an address"),
                     first_port: 0,
-                    to: responder.address(),
+                    to: responder.addresses()[0],
                 };
                 let wait = Duration::from_millis(50);
                 let within = path

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use wirecost_agent::link::{HostAgent, Link, LinkError};
+use wirecost_agent::link::{HostAgent, Link, LinkError, Starting};
 use wirecost_agent::protocol::{OwnAddress, Reply, Request};
 use wirecost_agent::stray::Owner;
 use wirecost_model::host::{HostAddress, Place};
 
 use crate::lab::PROMPT;
 
-pub use data_plane::{AddressError, data_plane};
+pub use data_plane::{AddressError, data_plane, source_towards};
 
 /// What the agents of all hosts are started with.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub enum HostsError {
     Address(#[from] AddressError),
 }
 
-/// Starts the agents of all hosts, those at the end of a network at the same time.
+/// Starts the agents of all hosts at the same time.
 ///
 /// To be called on a thread that lives as long as they: the kernel ends the agents of this machine with it.
 ///
@@ -49,35 +49,46 @@ pub fn open(
     hosts: &[&HostAddress],
     interrupt: &AtomicBool,
 ) -> Result<Vec<Link>, LinkError> {
-    let open = |host: &HostAddress| {
-        let agent = HostAgent {
-            program: context.program.clone(),
-            host: host.clone(),
-            owner: context.owner,
-            verbose: context.verbose,
-        };
-        Link::open(&agent, interrupt)
+    let agent = |host: &HostAddress| HostAgent {
+        program: context.program.clone(),
+        host: host.clone(),
+        owner: context.owner,
+        verbose: context.verbose,
     };
     let is_far = |host: &HostAddress| matches!(host.place, Place::Ssh(_) | Place::Exec(_));
     thread::scope(|scope| {
-        let far: Vec<_> = hosts
+        // An agent of this machine ends with the thread that starts it, so that is this one.
+        let starting: Vec<_> = hosts
             .iter()
-            .map(|host| is_far(host).then(|| scope.spawn(|| open(host))))
+            .map(|host| {
+                let agent = agent(host);
+                if is_far(host) {
+                    Start::Far(scope.spawn(move || Link::open(&agent, interrupt)))
+                } else {
+                    Start::Near(Link::begin(&agent))
+                }
+            })
             .collect();
         // All of them, though one may have failed: each is waited for, and ended.
-        let opened: Vec<_> = far
+        let opened: Vec<_> = starting
             .into_iter()
-            .zip(hosts)
-            .map(
-                |(far, host)| match far.map(thread::ScopedJoinHandle::join) {
-                    None => open(host),
-                    Some(Ok(opened)) => opened,
-                    Some(Err(panic)) => std::panic::resume_unwind(panic),
-                },
-            )
+            .map(|start| match start {
+                Start::Near(starting) => starting.and_then(|starting| starting.finish(interrupt)),
+                Start::Far(far) => far
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            })
             .collect();
         opened.into_iter().collect()
     })
+}
+
+/// An agent on its way.
+enum Start<'scope> {
+    /// Of this machine.
+    Near(Result<Starting, LinkError>),
+    /// At the end of a network.
+    Far(thread::ScopedJoinHandle<'scope, Result<Link, LinkError>>),
 }
 
 /// A host as the choice of addresses sees it.

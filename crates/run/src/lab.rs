@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{LabAgent, Link, LinkError};
-use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side, Token};
+use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side};
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
 use wirecost_model::offload::Offload;
@@ -96,7 +96,10 @@ impl Lab {
         )?;
         let wire = Request::Wire { peer: self.b.pid() };
         self.a.done(&wire, PROMPT, interrupt)?;
-        let replies = self.both(&Request::Build, &Request::Build, PROMPT, interrupt)?;
+        let build = Request::Build {
+            secret: crate::check::secret(&self.a)?,
+        };
+        let replies = self.both(&build, &build, PROMPT, interrupt)?;
         for (index, reply) in replies.into_iter().enumerate() {
             let Reply::Built {
                 responders,
@@ -174,17 +177,15 @@ impl Lab {
         &mut self,
         when: ProofTime,
         size: u32,
-        token: Token,
         interrupt: &AtomicBool,
     ) -> Result<Vec<Proof>, LinkError> {
         let watch = when == ProofTime::Before && self.seen.insert(size);
         if watch {
-            self.both_done(&Request::Watch(token), &Request::Watch(token), interrupt)?;
+            self.both_done(&Request::Watch, &Request::Watch, interrupt)?;
         }
         let prove = |targets: &[SocketAddr]| Request::Prove {
             targets: targets.to_vec(),
             size,
-            token,
         };
         let [to_a, to_b] = self.responders.each_ref().map(|targets| prove(targets));
         let replies = self.both(&to_b, &to_a, PROMPT, interrupt)?;

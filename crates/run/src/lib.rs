@@ -5,6 +5,7 @@
 //! output for people (`report`).
 
 pub mod by_hand;
+pub mod check;
 mod directory;
 mod forecast;
 pub mod hosts;

@@ -52,7 +52,7 @@ pub(crate) fn take(
         }
         Err(error) => return Err(error),
     }
-    let before = lab.prove(ProofTime::Before, cell.guest_mtu, taking.secret, interrupt)?;
+    let before = lab.prove(ProofTime::Before, cell.guest_mtu, interrupt)?;
     sample.proofs.extend(before);
     if let Some(reason) = failed_proof(&sample.proofs) {
         sample.invalid = Some(Invalid::Proof(reason));
@@ -66,7 +66,7 @@ pub(crate) fn take(
         ours: taking.ours,
     };
     let measured = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
-    let after = lab.prove(ProofTime::After, cell.guest_mtu, taking.secret, interrupt)?;
+    let after = lab.prove(ProofTime::After, cell.guest_mtu, interrupt)?;
     sample.proofs.extend(after);
 
     let Some(loads) = load::results(&cell.loads, &measured) else {

@@ -34,6 +34,15 @@ impl Netns {
         })
     }
 
+    /// The inode of its file (namespaces(7)): the same namespace of a machine has the same.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell.
+    pub fn inode(&self) -> io::Result<u64> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(self.file.metadata()?.ino())
+    }
+
     /// Moves the calling thread into this namespace until the guard is dropped.
     ///
     /// Sockets made meanwhile stay in this namespace for good.

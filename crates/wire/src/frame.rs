@@ -41,6 +41,8 @@ pub struct Seen<'a> {
     pub src_port: u16,
     /// Destination port of the innermost datagram.
     pub dst_port: u16,
+    /// Its length in bytes, UDP header and payload, as its header says; of all fragments together.
+    pub udp_bytes: u32,
     /// Its payload, as far as it was captured; link padding is left out.
     pub payload: &'a [u8],
 }
@@ -64,20 +66,21 @@ pub fn innermost_udp(
 ) -> Result<Seen<'_>, FrameError> {
     let mut cursor = Cursor::new(frame);
     let (outer, ip) = read_outer(&mut cursor, frame_bytes)?;
-    let mut ports = cursor.udp(&ip)?;
+    let mut udp = cursor.udp(&ip)?;
     if let Some(id) = tunnel {
-        cursor.vxlan(id, ports.1)?;
+        cursor.vxlan(id, udp.dst_port)?;
         let ether_type = cursor.ethernet()?;
         let inner = cursor.ip(ether_type)?;
-        ports = cursor.udp(&inner)?;
+        udp = cursor.udp(&inner)?;
     }
     Ok(Seen {
         frame_bytes: outer.frame_bytes,
         outer_ip_bytes: outer.ip_bytes,
         fragment: outer.fragment,
         df: outer.df,
-        src_port: ports.0,
-        dst_port: ports.1,
+        src_port: udp.src_port,
+        dst_port: udp.dst_port,
+        udp_bytes: udp.bytes,
         payload: cursor.rest(),
     })
 }

@@ -36,10 +36,36 @@ pub struct HostAgent {
     pub verbose: u8,
 }
 
+/// An agent that was started and not spoken to yet. Dropping it ends it.
+#[derive(Debug)]
+pub struct Starting {
+    name: String,
+    line: Line,
+    program: PathBuf,
+    /// What the agent behind a shell is started with.
+    behind_a_shell: Option<Vec<String>>,
+}
+
+impl Starting {
+    /// Waits until it is up, and greets it. On another machine the program is copied to a private directory for the
+    /// time of its start, unless the same one is there.
+    pub fn finish(mut self, interrupt: &AtomicBool) -> Result<Link, LinkError> {
+        if let Some(arguments) = &self.behind_a_shell {
+            shell::bring_up(&mut self.line, &self.program, arguments, interrupt)
+                .map_err(|failure| failed(&mut self.line, self.name.clone(), failure))?;
+        }
+        Link::greet(self.name, self.line, GREETING, interrupt)
+    }
+}
+
 impl Link {
-    /// Starts the agent of a host that is used as it is, and greets it. On another machine the program is copied to
-    /// a private directory for the time of its start, unless the same one is there.
+    /// Starts the agent of a host that is used as it is, and greets it.
     pub fn open(agent: &HostAgent, interrupt: &AtomicBool) -> Result<Self, LinkError> {
+        Self::begin(agent)?.finish(interrupt)
+    }
+
+    /// Starts the agent of a host that is used as it is, without waiting for it.
+    pub fn begin(agent: &HostAgent) -> Result<Starting, LinkError> {
         let name = agent.host.place.to_string();
         let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place"]
             .map(str::to_owned)
@@ -75,16 +101,19 @@ impl Link {
             (true, _) => (Hearing::Aloud, FAR_FAREWELL),
         };
         let spawned = Line::spawn(&mut command, hearing, farewell);
-        let mut line = spawned.map_err(|source| LinkError::Start {
+        let line = spawned.map_err(|source| LinkError::Start {
             host: name.clone(),
             source: explained(source, &command, &agent.host.place),
         })?;
-        if behind_a_shell {
-            arguments.extend(["--idle-limit".to_owned(), IDLE_S.to_string()]);
-            shell::bring_up(&mut line, &agent.program, &arguments, interrupt)
-                .map_err(|failure| failed(&mut line, name.clone(), failure))?;
-        }
-        Self::greet(name, line, GREETING, interrupt)
+        Ok(Starting {
+            name,
+            line,
+            program: agent.program.clone(),
+            behind_a_shell: behind_a_shell.then(|| {
+                arguments.extend(["--idle-limit".to_owned(), IDLE_S.to_string()]);
+                arguments
+            }),
+        })
     }
 }
 

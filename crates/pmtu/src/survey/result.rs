@@ -13,6 +13,10 @@ pub struct FlowOutcome {
     pub flow: u32,
     /// What came of it.
     pub outcome: Outcome,
+    /// Datagrams sent on it.
+    pub probes: u32,
+    /// When its answer was known, from the same moment as `now`.
+    pub took: Duration,
 }
 
 /// Flows that carry the same.
@@ -41,15 +45,11 @@ pub struct SurveyResult {
 
 impl SurveyResult {
     pub(crate) fn new(
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<FlowOutcome>,
         expected: Option<u32>,
         probes: u32,
         took: Duration,
     ) -> Self {
-        let outcomes = (0..)
-            .zip(outcomes)
-            .map(|(flow, outcome)| FlowOutcome { flow, outcome })
-            .collect();
         Self {
             outcomes,
             expected,

@@ -87,6 +87,29 @@ pub fn data_plane(
     Ok(addresses)
 }
 
+/// The addresses of a host and of an address that no agent is at: the one that was given for the host, or the one that
+/// the kernel uses to reach the other.
+///
+/// # Errors
+/// An address that is not the host's own, no route, or two versions of IP.
+pub fn source_towards(
+    from: &HostAddress,
+    host: &mut impl Reachable,
+    to: IpAddr,
+) -> Result<[IpAddr; 2], HostsError> {
+    let source = match from.data {
+        Some(given) => {
+            has(host, given)?;
+            given
+        }
+        None => host.towards(to)?,
+    };
+    if source.is_ipv4() != to.is_ipv4() {
+        return Err(AddressError::Versions { of: [source, to] }.into());
+    }
+    Ok([source, to])
+}
+
 fn has(host: &mut impl Reachable, address: IpAddr) -> Result<(), HostsError> {
     let own = host.own()?;
     if address.is_loopback() || own.iter().any(|own| own.address == address) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::socket::sockopt::RcvBufForce;
 use nix::sys::socket::{MsgFlags, recv, setsockopt};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockFilter, Socket, Type};
 
 use super::poll_readable;
 
@@ -35,7 +35,27 @@ impl PacketCapture {
         if setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER).is_err() {
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         }
-        socket.bind(&link_address(ifindex)?)?;
+        let existing = Some(ifindex).filter(|&index| index > 0);
+        let ifindex = existing.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
+        socket.bind(&link_address(ifindex, libc::ETH_P_ALL as u16)?)?;
+        Ok(Self { socket, snaplen })
+    }
+
+    /// Opens a capture on every interface of what is received with this EtherType and passes `filter`, a classic BPF
+    /// program (bpf(4)) that begins at the network header and returns how many bytes are copied. Frames are given
+    /// from there on (`SOCK_DGRAM`), whatever kind of link they come over.
+    ///
+    /// # Errors
+    /// `EPERM` without `CAP_NET_RAW`, `EINVAL` where the kernel does not take the filter.
+    pub fn open_cooked(ether_type: u16, filter: &[SockFilter], snaplen: usize) -> io::Result<Self> {
+        let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(0)))?;
+        socket.set_nonblocking(true)?;
+        if setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER).is_err() {
+            socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+        }
+        // Before the bind, so that nothing else can slip in.
+        socket.attach_filter(filter)?;
+        socket.bind(&link_address(0, ether_type)?)?;
         Ok(Self { socket, snaplen })
     }
 
@@ -71,19 +91,17 @@ impl AsFd for PacketCapture {
     }
 }
 
-/// The address that binds a packet socket to one interface, for every protocol.
-fn link_address(ifindex: u32) -> io::Result<SockAddr> {
-    let sll_ifindex = i32::try_from(ifindex)
-        .ok()
-        .filter(|&index| index > 0)
-        .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
+/// The address that binds a packet socket to one interface, or with index 0 to all, for one EtherType.
+fn link_address(ifindex: u32, ether_type: u16) -> io::Result<SockAddr> {
+    let sll_ifindex =
+        i32::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     // SAFETY: `storage` is zeroed and, as sockaddr_storage, large enough and aligned for any socket address; the
     // family and the length that are set belong to what is written.
     let ((), address) = unsafe {
         SockAddr::try_init(|storage, length| {
             let link = storage.cast::<libc::sockaddr_ll>();
             (*link).sll_family = libc::AF_PACKET as libc::sa_family_t;
-            (*link).sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+            (*link).sll_protocol = ether_type.to_be();
             (*link).sll_ifindex = sll_ifindex;
             *length = mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t;
             Ok(())

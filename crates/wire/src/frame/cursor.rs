@@ -25,6 +25,14 @@ pub(super) struct Ip {
     protocol: IpNumber,
 }
 
+/// What a UDP header says.
+pub(super) struct Udp {
+    pub(super) src_port: u16,
+    pub(super) dst_port: u16,
+    /// Header and payload, of all fragments together.
+    pub(super) bytes: u32,
+}
+
 impl Ip {
     pub(super) fn is_fragment(&self) -> bool {
         self.more_fragments || self.fragment_offset > 0
@@ -111,8 +119,8 @@ impl<'a> Cursor<'a> {
         Ok(ip)
     }
 
-    /// The UDP header behind `ip`, and what follows it cut to the datagram's end: source and destination port.
-    pub(super) fn udp(&mut self, ip: &Ip) -> Result<(u16, u16), FrameError> {
+    /// The UDP header behind `ip`, and what follows it cut to the datagram's end.
+    pub(super) fn udp(&mut self, ip: &Ip) -> Result<Udp, FrameError> {
         if ip.protocol != IpNumber::UDP {
             return Err(self.error(Layer::Udp, Problem::NotUdp(ip.protocol.0)));
         }
@@ -127,7 +135,11 @@ impl<'a> Cursor<'a> {
             .ok_or_else(|| self.error(Layer::Udp, Problem::Malformed))?;
         self.skip(UdpHeader::LEN);
         self.end_after(payload);
-        Ok((header.source_port(), header.destination_port()))
+        Ok(Udp {
+            src_port: header.source_port(),
+            dst_port: header.destination_port(),
+            bytes: header.length().into(),
+        })
     }
 
     /// The VXLAN header behind a datagram to `port`.

@@ -61,6 +61,7 @@ fn a_guest_packet_of_1450_is_1500_on_the_underlay() {
     assert_eq!(seen.outer_ip_bytes, 1500);
     assert_eq!(seen.frame_bytes, 1514);
     assert_eq!((seen.src_port, seen.dst_port), (1111, 2222));
+    assert_eq!(seen.udp_bytes, 1450 - 20);
     assert!(seen.df && !seen.fragment);
     assert_eq!(seen.payload, payload);
 }

@@ -1,0 +1,178 @@
+//! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use wirecost_check::{OneSidedReport, PathReport, Stretch, Wanted};
+use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
+use wirecost_probe::message::Secret;
+use wirecost_probe::{Endpoints, ProbeError, Responder, device_mtu, locate, one_sided, survey};
+
+use crate::protocol::{
+    Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
+};
+use crate::prove::smallest;
+
+/// How long an answer is waited for while the place of a loss is looked for.
+const HOP_WAIT: Duration = Duration::from_millis(50);
+
+/// What a check has on this host.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    responder: Option<Responder>,
+    gathering: Option<JoinHandle<Result<String, String>>>,
+}
+
+impl Paths {
+    pub(crate) fn execute(&mut self, request: PathRequest) -> Result<Reply, String> {
+        let reply = match request {
+            PathRequest::Respond { address, secret } => {
+                PathReply::Responding(self.respond(address, secret)?)
+            }
+            PathRequest::Survey(order) => PathReply::Path(asked(&order).map_err(words)?),
+            PathRequest::Locate(order) => PathReply::Located(located(&order).map_err(words)?),
+            PathRequest::OneSided(order) => {
+                PathReply::OneSided(from_one_side(&order).map_err(words)?)
+            }
+            PathRequest::Gather { host } => {
+                let gathering = thread::Builder::new()
+                    .name("gather".into())
+                    .spawn(move || gather(&host));
+                self.gathering = Some(gathering.map_err(words)?);
+                return Ok(Reply::Done);
+            }
+            PathRequest::Gathered => {
+                let gathering = self.gathering.take().ok_or("nothing is being read")?;
+                let read = gathering.join();
+                PathReply::Stack(read.map_err(|_| "reading the devices broke down")??)
+            }
+        };
+        Ok(Reply::Path(Box::new(reply)))
+    }
+
+    fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding, String> {
+        self.responder = None;
+        let (responder, beside) = match Responder::start(address, secret) {
+            Ok(responder) => (responder, false),
+            Err(ProbeError::Responder { source, .. })
+                if source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                match Responder::start_beside(address, secret) {
+                    Ok(responder) => (responder, true),
+                    Err(error) => return Ok(Responding::Taken(words(error))),
+                }
+            }
+            Err(error) => return Err(words(error)),
+        };
+        let answers = responder.addresses().first().copied().unwrap_or(address);
+        self.responder = Some(responder);
+        Ok(if beside {
+            Responding::Beside(answers)
+        } else {
+            Responding::At(answers)
+        })
+    }
+}
+
+fn gather(host: &str) -> Result<String, String> {
+    let stack = wirecost_audit::gather(host)
+        .map_err(|error| format!("listing the devices of {host}: {error}"))?;
+    serde_json::to_string(&stack).map_err(words)
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn pace(limits: &Limits) -> Pace {
+    Pace {
+        datagrams_per_second: limits.datagrams_per_second,
+        bytes_per_second: limits.bytes_per_second,
+        max_time: limits.most,
+        ..Pace::default()
+    }
+}
+
+/// What is wanted of a path, and up to which size it is searched: one byte more than this host's device takes shows
+/// that it is the device that takes no more.
+fn wanted(expect: Option<u32>, from: IpAddr, to: SocketAddr) -> Result<(Wanted, u32), ProbeError> {
+    const LONGEST: u32 = 65_535;
+    let device = device_mtu(from, to)?;
+    Ok(match expect {
+        Some(expect) => (Wanted::Expected(expect), expect),
+        None => (Wanted::Device(device), (device + 1).min(LONGEST)),
+    })
+}
+
+fn asked(order: &SurveyOrder) -> Result<PathReport, ProbeError> {
+    let way = &order.way;
+    let ends = (way.from.clone(), way.to.clone());
+    let (wanted, high) = match wanted(order.expect, way.from.address, way.target()) {
+        Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
+            let wanted = Wanted::Expected(order.expect.unwrap_or(0));
+            return Ok(PathReport::without_route(
+                ends,
+                way.port,
+                wanted,
+                order.flows,
+            ));
+        }
+        wanted => wanted?,
+    };
+    let question = Question {
+        low: smallest(way.to.address).min(high),
+        high,
+        expect: order.expect,
+        likely_sizes: likely_sizes(),
+        flows: order.flows,
+        config: Config::default(),
+        pace: pace(&order.limits),
+    };
+    let endpoints = Endpoints {
+        from: way.from.address,
+        first_port: 0,
+        to: way.target(),
+    };
+    let surveyed = survey(endpoints, question, &way.secret)?;
+    Ok(PathReport::new(
+        ends,
+        way.port,
+        wanted,
+        &surveyed.result,
+        &surveyed.ports,
+    ))
+}
+
+fn is_without_route(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable
+    )
+}
+
+fn located(order: &LocateOrder) -> Result<Result<Stretch, String>, ProbeError> {
+    let way = &order.way;
+    let endpoints = Endpoints {
+        from: way.from.address,
+        first_port: order.source_port,
+        to: way.target(),
+    };
+    let located = locate(endpoints, order.failing, HOP_WAIT, &way.secret)?;
+    Ok(located
+        .map(|located| Stretch::from(&located))
+        .map_err(words))
+}
+
+fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
+    let (from, to) = (order.from.address, order.to.address);
+    // The port that discards (RFC 863): it is only named.
+    let (wanted, high) = wanted(order.expect, from, SocketAddr::new(to, 9))?;
+    let low = smallest(to).min(high);
+    let began = Instant::now();
+    let result = one_sided(from, to, (low, high), pace(&order.limits))?;
+    let ends = (order.from.clone(), order.to.clone());
+    let seconds = began.elapsed().as_secs_f64();
+    Ok(OneSidedReport::new(ends, wanted, &result, seconds))
+}

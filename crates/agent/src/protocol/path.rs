@@ -1,0 +1,141 @@
+//! What is asked about the path between two hosts that are used as they are.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use wirecost_check::{End, OneSidedReport, PathReport, Stretch};
+use wirecost_probe::message::Secret;
+
+/// How fast probes of one direction may leave, and how much in all.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Datagrams per second, above 0.
+    pub datagrams_per_second: f64,
+    /// Bytes of IP packets per second, above 0.
+    pub bytes_per_second: f64,
+    /// Time after which what is still open gets no answer.
+    pub most: Duration,
+}
+
+/// Between whom: one direction of a path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Way {
+    /// The host that is asked, and the address that its probes leave with.
+    pub from: End,
+    /// The host at the other end.
+    pub to: End,
+    /// The port of its responder.
+    pub port: u16,
+    /// The secret of both responders of the check.
+    pub secret: Secret,
+}
+
+impl Way {
+    /// The far responder.
+    pub fn target(&self) -> SocketAddr {
+        SocketAddr::new(self.to.address, self.port)
+    }
+}
+
+/// What a direction is to be asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SurveyOrder {
+    /// Between whom.
+    pub way: Way,
+    /// What it should carry, bytes; `None`: what the sender's device takes.
+    pub expect: Option<u32>,
+    /// Flows to ask, at least 1, each from a port that the kernel picks of `net.ipv4.ip_local_port_range`, from which
+    /// it also takes the source ports of its own tunnels (net/core, `udp_flow_src_port`).
+    pub flows: u32,
+    /// How fast.
+    pub limits: Limits,
+}
+
+/// Where a size is lost, on one flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LocateOrder {
+    /// Between whom.
+    pub way: Way,
+    /// The flow's source port.
+    pub source_port: u16,
+    /// The size that is lost, bytes.
+    pub failing: u32,
+}
+
+/// What one side is to find out by itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OneSidedOrder {
+    /// The host that is asked.
+    pub from: End,
+    /// The other end, where there is no agent.
+    pub to: End,
+    /// What the path should carry, bytes; `None`: what the sender's device takes.
+    pub expect: Option<u32>,
+    /// How fast.
+    pub limits: Limits,
+}
+
+/// Questions about paths.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum PathRequest {
+    /// Starts the responder of this host, in place of the one before; answered with [`PathReply::Responding`].
+    Respond {
+        /// Where; port 0 is any.
+        address: SocketAddr,
+        /// What probes have to know.
+        secret: Secret,
+    },
+    /// Asks every flow in one direction; answered with [`PathReply::Path`].
+    Survey(SurveyOrder),
+    /// Looks where a size is lost; answered with [`PathReply::Located`].
+    Locate(LocateOrder),
+    /// Asks a path from one side; answered with [`PathReply::OneSided`].
+    OneSided(OneSidedOrder),
+    /// Begins to read the device stack, beside whatever is asked next; answered with [`super::Reply::Done`].
+    Gather {
+        /// What the host is to be called.
+        host: String,
+    },
+    /// Waits for what was read; answered with [`PathReply::Stack`].
+    Gathered,
+}
+
+impl PathRequest {
+    pub(super) fn doing(&self) -> &'static str {
+        match self {
+            Self::Respond { .. } => "opening its responder",
+            Self::Survey(_) => "probing the path",
+            Self::Locate(_) => "looking for the place of a loss",
+            Self::OneSided(_) => "probing the path from one side",
+            Self::Gather { .. } | Self::Gathered => "reading its devices",
+        }
+    }
+}
+
+/// Where a responder answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Responding {
+    /// On a port of its own.
+    At(SocketAddr),
+    /// On a port that something else on this host has, such as a live tunnel.
+    Beside(SocketAddr),
+    /// Nowhere: something else has the port, and this is why it cannot be heard beside it.
+    Taken(String),
+}
+
+/// Answers about paths.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum PathReply {
+    /// Where the responder answers.
+    Responding(Responding),
+    /// What came of a survey.
+    Path(PathReport),
+    /// Between which routers, and where it was not found, why.
+    Located(Result<Stretch, String>),
+    /// What one side knows.
+    OneSided(OneSidedReport),
+    /// The host's device stack, a [`wirecost_audit::HostStack`] as JSON: that document leaves out what is not there,
+    /// which this protocol cannot.
+    Stack(String),
+}

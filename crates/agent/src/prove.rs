@@ -1,0 +1,112 @@
+//! Proofs between the guests of a lab: room `probe` from inside each of them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use wirecost_model::ip::IpVersion;
+use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
+use wirecost_probe::message::Secret;
+use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
+use wirecost_sys::namespace::Netns;
+
+use crate::protocol::ProofResult;
+
+/// Whatever happens, the proof of all guests ends; well within the controller's patience.
+const LIMIT: Duration = Duration::from_secs(8);
+
+/// Starts one responder for all guests, on an address of each.
+pub(crate) fn respond<'a>(
+    guests: impl Iterator<Item = (&'a Netns, IpAddr)>,
+    secret: Secret,
+) -> Result<Responder, String> {
+    let sockets: Result<Vec<_>, String> = guests
+        .map(|(guest, address)| {
+            let bound = guest.within(|| Responder::bind(SocketAddr::new(address, 0)));
+            let bound =
+                bound.map_err(|error| format!("entering the guest's namespace: {error}"))?;
+            bound.map_err(|error| error.to_string())
+        })
+        .collect();
+    Responder::over(sockets?, secret).map_err(|error| error.to_string())
+}
+
+/// Proves from inside each guest that datagrams of exactly `size` bytes arrive whole at the target that
+/// has its number. The first that does not get through is searched for what does, and ends the proof.
+pub(crate) fn prove_all<'a>(
+    guests: impl Iterator<Item = (&'a Netns, IpAddr)>,
+    targets: &[SocketAddr],
+    size: u32,
+    secret: &Secret,
+) -> Result<ProofResult, String> {
+    let began = Instant::now();
+    let mut all = ProofResult {
+        proven: true,
+        reason: None,
+        probes: 0,
+        seconds: 0.0,
+    };
+    for (number, ((guest, address), target)) in guests.zip(targets).enumerate() {
+        let endpoints = Endpoints {
+            from: address,
+            first_port: 0,
+            to: *target,
+        };
+        let left = LIMIT.saturating_sub(began.elapsed());
+        let one = guest
+            .within(|| prove(endpoints, size, secret, left))
+            .map_err(|error| format!("entering the guest's namespace: {error}"))?
+            .map_err(|error| format!("proving the path from inside the guest: {error}"))?;
+        all.probes += one.probes;
+        if !one.proven {
+            all.proven = false;
+            all.reason = match targets.len() {
+                1 => one.reason,
+                _ => one.reason.map(|reason| format!("guest {number}: {reason}")),
+            };
+            break;
+        }
+    }
+    all.seconds = began.elapsed().as_secs_f64();
+    Ok(all)
+}
+
+/// The same of one guest, within `limit`.
+fn prove(
+    endpoints: Endpoints,
+    size: u32,
+    secret: &Secret,
+    limit: Duration,
+) -> Result<ProofResult, ProbeError> {
+    let question = Question {
+        low: smallest(endpoints.to.ip()).min(size),
+        high: size,
+        expect: Some(size),
+        likely_sizes: likely_sizes(),
+        flows: 1,
+        config: Config::default(),
+        // The lab is ours alone: nobody is disturbed by how fast it goes.
+        pace: Pace {
+            datagrams_per_second: 1e6,
+            bytes_per_second: 10e9,
+            max_time: limit,
+            ..Pace::default()
+        },
+    };
+    let surveyed = survey(endpoints, question, secret)?;
+    let outcome = surveyed.result.outcomes.first().map(|flow| &flow.outcome);
+    let proven = outcome.is_some_and(|outcome| outcome.is_proven());
+    Ok(ProofResult {
+        proven,
+        reason: outcome.filter(|_| !proven).map(ToString::to_string),
+        probes: surveyed.result.probes,
+        seconds: surveyed.took.as_secs_f64(),
+    })
+}
+
+/// Where a search begins: the smallest MTU that IP can have there.
+pub(crate) const fn smallest(target: IpAddr) -> u32 {
+    match target {
+        IpAddr::V4(_) => IpVersion::Ipv4.min_mtu(),
+        IpAddr::V6(_) => IpVersion::Ipv6.min_mtu(),
+    }
+}

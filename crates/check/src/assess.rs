@@ -1,0 +1,127 @@
+//! Everything that was found out about two hosts and the path between them, put together: what to say, once.
+
+use std::net::IpAddr;
+
+use wirecost_audit::snapshot::Enter;
+use wirecost_audit::{Finding, HostStack};
+
+use crate::judge::judge;
+use crate::one_sided::{OneSidedReport, judge_one_sided};
+use crate::report::{Kind, PathReport};
+
+/// A host as it was read.
+#[derive(Debug, Clone)]
+pub struct Audited {
+    /// Its devices; [`HostStack::host`] is what reports call it.
+    pub stack: HostStack,
+    /// Which machine it is on: namespaces of one machine are told apart by their number.
+    pub machine: String,
+    /// How commands get there from where the user types.
+    pub enter: Enter,
+}
+
+/// Every finding, the worst first, and of the same severity what packets showed before what is configured.
+pub fn assess(
+    paths: &[PathReport],
+    one_sided: Option<&OneSidedReport>,
+    hosts: &mut [Audited],
+) -> Vec<Finding> {
+    for host in &mut *hosts {
+        forget_what_we_caused(host, paths);
+        if let Some(own) = host.stack.namespaces.first_mut() {
+            own.enter = host.enter.clone();
+        }
+    }
+    let mut findings = judge(paths);
+    findings.extend(one_sided.into_iter().flat_map(judge_one_sided));
+    let senders = paths.iter().chain(one_sided.map(|report| &report.path));
+    for path in senders {
+        for finding in &mut findings {
+            if finding.host == path.from.host {
+                make_typable(finding, path, hosts);
+            }
+        }
+    }
+    findings.extend(about_devices(hosts));
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+/// A router's message about a probe leaves an exception behind; it says what the path's own line says.
+fn forget_what_we_caused(host: &mut Audited, paths: &[PathReport]) {
+    let signalled = |flow: &crate::FlowReport| matches!(flow.kind, Kind::Signalled { .. });
+    let probed: Vec<IpAddr> = paths
+        .iter()
+        .filter(|path| path.from.host == host.stack.host && path.flows.iter().any(signalled))
+        .map(|path| path.to.address)
+        .collect();
+    if let Some(own) = host.stack.namespaces.first_mut() {
+        own.exceptions
+            .retain(|exception| !probed.contains(&exception.destination));
+    }
+}
+
+/// Names the device that the probes left through, and gets commands to their host.
+fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
+    let Some(host) = hosts.iter().find(|host| host.stack.host == path.from.host) else {
+        return;
+    };
+    let own = host.stack.namespaces.first();
+    let device = own.and_then(|own| {
+        own.devices
+            .iter()
+            .find(|device| device.addresses.contains(&path.from.address))
+    });
+    for line in &mut finding.fix {
+        if let Some(device) = device {
+            *line = line.replace(" dev DEV ", &format!(" dev {} ", device.name));
+        }
+        let entered = ["ip -n ", "ip netns exec ", "nsenter "];
+        if !line.starts_with('#') && !entered.iter().any(|start| line.starts_with(start)) {
+            *line = host.enter.command(line);
+        }
+    }
+}
+
+/// Findings about devices. Hosts on one machine see each other's: each device is told of once, by its own host where
+/// that was asked.
+fn about_devices(hosts: &[Audited]) -> Vec<Finding> {
+    let mut told: Vec<(Option<Place<'_>>, Finding)> = Vec::new();
+    for own in [true, false] {
+        for host in hosts {
+            for finding in wirecost_audit::judge(&host.stack) {
+                let is_own = finding.host == host.stack.host;
+                if is_own != own {
+                    continue;
+                }
+                let place = place(host, &finding);
+                let again = told.iter().any(|(other, known)| {
+                    place.is_some()
+                        && *other == place
+                        && known.id == finding.id
+                        && known.device == finding.device
+                });
+                if !again {
+                    told.push((place, finding));
+                }
+            }
+        }
+    }
+    told.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// A namespace: of which machine, and its inode there.
+type Place<'a> = (&'a str, u64);
+
+fn place<'a>(host: &'a Audited, finding: &Finding) -> Option<Place<'a>> {
+    let rest = finding.host.strip_prefix(host.stack.host.as_str())?;
+    let label = rest
+        .strip_prefix(" (")
+        .and_then(|rest| rest.strip_suffix(')'));
+    let mut namespaces = host.stack.namespaces.iter();
+    let namespace = match label {
+        Some(label) => namespaces.find(|namespace| namespace.label == label)?,
+        None => namespaces.next()?,
+    };
+    Some((&host.machine, namespace.inode?))
+}

@@ -1,0 +1,106 @@
+//! What a path leaves to guests behind an encapsulation.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+use wirecost_model::ip::IpVersion;
+use wirecost_wire::overhead::{MtuError, Stack, StackError};
+
+/// An encapsulation over the path that was checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EncapsulationSaid {
+    /// As `wirecost overhead` writes it.
+    pub format: String,
+    /// The largest MTU of guests that fits what every flow carries in both directions, bytes; `None` where nothing
+    /// fits, or where what the path carries is not known.
+    pub guest_mtu: Option<u32>,
+    /// What the underlay has to carry for guests of [`guests`](Self::guests), bytes.
+    pub underlay_mtu: Option<u32>,
+    /// The guests' MTU that [`underlay_mtu`](Self::underlay_mtu) is for, bytes: what is expected of the path, or what
+    /// the senders' devices take, used by the guests in full.
+    pub guests: u32,
+}
+
+impl EncapsulationSaid {
+    /// Of `stack` over a path between addresses like `address` that carries `carries` bytes, for guests that want
+    /// `guests`; guests speak IPv4.
+    ///
+    /// # Errors
+    /// Where the encapsulation cannot be over that IP version.
+    pub fn new(
+        stack: &Stack,
+        address: IpAddr,
+        carries: Option<u32>,
+        guests: u32,
+    ) -> Result<Self, StackError> {
+        let path = stack.over(version(address), IpVersion::Ipv4)?;
+        let fits = |mtu: Result<u32, MtuError>| mtu.ok();
+        Ok(Self {
+            format: stack.to_string(),
+            guest_mtu: carries.and_then(|mtu| fits(path.guest_mtu(mtu))),
+            underlay_mtu: fits(path.underlay_mtu(guests)),
+            guests,
+        })
+    }
+}
+
+/// The MTU of guests behind `stack` over an underlay of `underlay_mtu` bytes; `None` where none fits.
+pub fn guests_of(stack: &Stack, address: IpAddr, underlay_mtu: u32) -> Option<u32> {
+    let path = stack.over(version(address), IpVersion::Ipv4).ok()?;
+    path.guest_mtu(underlay_mtu).ok()
+}
+
+const fn version(address: IpAddr) -> IpVersion {
+    match address {
+        IpAddr::V4(_) => IpVersion::Ipv4,
+        IpAddr::V6(_) => IpVersion::Ipv6,
+    }
+}
+
+/// The UDP port that the outermost encapsulation has by default: what probes have to be sent to, so that filters and
+/// equal paths treat them as they treat it. `None`: it has none.
+pub fn tunnel_port(stack: &Stack) -> Option<u16> {
+    let format = stack.to_string();
+    let outermost = format
+        .split('+')
+        .rfind(|layer| !layer.starts_with("outer-") && !matches!(*layer, "vlan" | "qinq"))?;
+    let name = outermost.split(':').next().unwrap_or(outermost);
+    match name {
+        // RFC 7348, draft-ietf-nvo3-vxlan-gpe, RFC 8926, wg(8), RFC 3948.
+        "vxlan" => Some(4789),
+        "vxlan-gpe" => Some(4790),
+        "geneve" => Some(6081),
+        "wireguard" => Some(51_820),
+        "esp" | "esp-transport" if outermost.contains("natt") => Some(4500),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ovn_over_9000_leaves_8942_and_wants_58_more() {
+        let stack: Stack = "geneve:ovn".parse().expect("a stack");
+        let said = EncapsulationSaid::new(&stack, [10, 0, 0, 1].into(), Some(9000), 9000);
+        let said = said.expect("over IPv4");
+        assert_eq!(
+            (said.guest_mtu, said.underlay_mtu),
+            (Some(8942), Some(9058))
+        );
+        let unknown = EncapsulationSaid::new(&stack, [10, 0, 0, 1].into(), None, 9000);
+        assert_eq!(unknown.expect("over IPv4").guest_mtu, None);
+    }
+
+    #[test]
+    fn the_port_is_that_of_the_outermost_tunnel() {
+        let port = |text: &str| tunnel_port(&text.parse().expect("a stack"));
+        assert_eq!(port("vxlan"), Some(4789));
+        assert_eq!(port("vxlan+vlan"), Some(4789));
+        assert_eq!(port("geneve:ovn+outer-vlan"), Some(6081));
+        assert_eq!(port("geneve:ovn+esp"), None);
+        assert_eq!(port("geneve:ovn+esp:natt"), Some(4500));
+        assert_eq!(port("none"), None);
+    }
+}

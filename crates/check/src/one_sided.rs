@@ -1,0 +1,147 @@
+//! What one side knows of a path, and what that means.
+
+use serde::{Deserialize, Serialize};
+use wirecost_audit::Finding;
+use wirecost_pmtu::{Forward, OneSidedResult};
+
+use crate::judge::{add, ends, judge};
+use crate::report::{End, FlowReport, Kind, PathReport, Wanted, kind_of};
+
+/// Which way is the narrow one, where larger echoes do not come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Narrow {
+    /// Neither: every size of interest came back, or this host sends no larger one.
+    Neither,
+    /// The way back: the way there carries this size at least, bytes.
+    Back(u32),
+    /// The way there; nothing is known of the way back beyond what came back.
+    There,
+    /// One of both.
+    CannotTell,
+}
+
+impl Narrow {
+    /// In a word, for documents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Neither => "neither",
+            Self::Back(_) => "back",
+            Self::There => "there",
+            Self::CannotTell => "cannot-tell",
+        }
+    }
+}
+
+/// A path as one side sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OneSidedReport {
+    /// What comes back as an echo, as if it were one flow.
+    pub path: PathReport,
+    /// Which way is the narrow one.
+    pub narrow: Narrow,
+}
+
+impl OneSidedReport {
+    /// From what was found out in so many seconds.
+    pub fn new(ends: (End, End), wanted: Wanted, result: &OneSidedResult, seconds: f64) -> Self {
+        let flow = FlowReport {
+            port: 0,
+            mtu: result.both_ways.mtu(),
+            kind: kind_of(&result.both_ways),
+            probes: result.probes,
+            seconds,
+        };
+        Self {
+            path: PathReport {
+                from: ends.0,
+                to: ends.1,
+                port: 0,
+                wanted,
+                flows: vec![flow],
+                stretch: None,
+                hint: None,
+                seconds,
+                probes: result.probes,
+                paths_met: (1, 1),
+            },
+            narrow: match result.forward {
+                Forward::NotAsked => Narrow::Neither,
+                Forward::AtLeast(mtu) => Narrow::Back(mtu),
+                Forward::NoMore => Narrow::There,
+                Forward::CannotTell => Narrow::CannotTell,
+            },
+        }
+    }
+}
+
+/// What one side cannot know, whatever it finds.
+pub const ONE_SIDED_LIMITS: &str = "from one side: an echo passes there and back, so what each way carries by itself, \
+     other equal paths, UDP ports and the far host's devices are not known; with an agent at the far end (ssh:HOST) they are";
+
+/// Every finding about a path from one side, the worst first.
+pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
+    let path = &report.path;
+    let Some(flow) = path.flows.first() else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let ask_both = format!(
+        "# with an agent at the far end it can be told: wirecost check {}={} ssh:HOST={}",
+        path.from.host, path.from.address, path.to.address
+    );
+    match flow.kind {
+        Kind::Dead => add(
+            &mut found,
+            "path-undecided",
+            path,
+            format!(
+                "{}: no answer to echo requests, not even to small ones: nobody is there, or ICMP is filtered, and one \
+                 side cannot tell which",
+                ends(path)
+            ),
+            vec![
+                format!(
+                    "ip route get {} from {}",
+                    path.to.address, path.from.address
+                ),
+                ask_both,
+            ],
+        ),
+        Kind::Silent if path.failing().next().is_some() => {
+            let mtu = flow.mtu.unwrap_or(0);
+            let wanted = path.wanted.bytes();
+            let which = match report.narrow {
+                Narrow::Back(there) => format!(
+                    "packets of {there} bytes arrive (a closed port answers them), so it is the way back that is narrow"
+                ),
+                Narrow::There => {
+                    "a closed port answers small packets and none of one byte more, so the way there carries no more; \
+                     the way back may be as narrow"
+                        .to_owned()
+                }
+                Narrow::Neither | Narrow::CannotTell => {
+                    "closed ports give no answer, or too few, so that it cannot be told which way is the narrow one"
+                        .to_owned()
+                }
+            };
+            let evidence = format!(
+                "{}: echoes of {mtu} bytes come back and no larger ones, {wanted} are wanted, and nobody says so: {which}",
+                ends(path)
+            );
+            let raise = format!(
+                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+            );
+            let lower = format!("ip route replace {} dev DEV mtu {mtu}", path.to.address);
+            let until = format!("# until it does: {lower}, on both hosts");
+            add(
+                &mut found,
+                "path-drops-silently",
+                path,
+                evidence,
+                vec![raise, until, ask_both],
+            );
+        }
+        _ => found = judge(std::slice::from_ref(path)),
+    }
+    found
+}

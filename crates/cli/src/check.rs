@@ -1,0 +1,145 @@
+//! `wirecost check`: what the path between two hosts carries, and what to type where it carries too little.
+
+mod print;
+mod watch;
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use clap::Args;
+use wirecost_agent::stray::Owner;
+use wirecost_model::host::HostAddress;
+use wirecost_model::units::{UnitError, parse_rate};
+use wirecost_run::check::{Check as Asked, Far, check as run};
+use wirecost_run::hosts::{HostsContext, HostsError};
+use wirecost_wire::overhead::Stack;
+
+use self::watch::Watch;
+use crate::arguments::Talk;
+use crate::{complain, exit, interrupt, screen};
+
+/// Each of up to four equal paths is met with a probability of 95 % (the stopping rule of the Multipath Detection
+/// Algorithm: `wirecost_pmtu::flows_to_meet_all`).
+const FLOWS: u32 = 16;
+/// More sockets than this are not opened.
+const MOST_FLOWS: i64 = 1024;
+/// The smallest IP packet that is worth asking for, bytes: what a probe needs over IPv6.
+const SMALLEST: i64 = 81;
+/// The longest IP packet without jumbograms, bytes.
+const LONGEST: i64 = 65_535;
+/// 40 MB/s.
+const BANDWIDTH: &str = "320mbit";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, as for `wirecost load`, each with =ADDRESS behind it to \
+    say which address the probes use. TO may be a bare address: then there is no agent at the far end, and what one side \
+    can know is told.\n\n\
+    Exit codes: 0 as expected (info is no finding), 1 something was found, 2 the command line is wrong, or which addresses to \
+    use cannot be told, 3 the check could not be completed."
+)]
+pub(crate) struct Check {
+    /// One host
+    from: HostAddress,
+    /// The other host, or an address without an agent
+    #[arg(value_parser = far)]
+    to: Far,
+    /// The IP packet that every direction should carry [default: what the sender's device takes]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(SMALLEST..=LONGEST))]
+    expect: Option<u32>,
+    /// Flows of each direction, each a source port of its own; 16 meet each of 4 equal paths with 95 %
+    #[arg(long, value_name = "NUMBER", default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=MOST_FLOWS))]
+    flows: u32,
+    /// Destination port of the probes, such as a tunnel's [default: the encapsulation's, else any]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// What guests are behind, as for `wirecost overhead`: tells the MTU that they can have
+    #[arg(long, value_name = "FORMAT")]
+    encapsulation: Option<Stack>,
+    /// Datagrams a second of each direction at most
+    #[arg(long, value_name = "NUMBER", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    rate: u32,
+    /// Bits a second of each direction at most
+    #[arg(long, value_name = "RATE", default_value = BANDWIDTH, value_parser = bandwidth)]
+    bandwidth: u64,
+    /// Print the list for large frames as well: done, missing, cannot see
+    #[arg(long)]
+    checklist: bool,
+    /// Print the result as one JSON document (`wirecost schema check`)
+    #[arg(long)]
+    json: bool,
+}
+
+/// The other end: an address, or a host.
+fn far(text: &str) -> Result<Far, String> {
+    match text.parse::<IpAddr>() {
+        Ok(address) => Ok(Far::Address(address)),
+        Err(_) => text
+            .parse()
+            .map(Far::Host)
+            .map_err(|error| format!("{error}; or an address without an agent")),
+    }
+}
+
+/// A rate in bits per second.
+fn bandwidth(text: &str) -> Result<u64, UnitError> {
+    parse_rate(text)
+}
+
+pub(crate) fn check(arguments: &Check, talk: Talk) -> ExitCode {
+    let asked = arguments.asked();
+    let started = interrupt::flag().and_then(|interrupt| {
+        let context = HostsContext {
+            program: std::env::current_exe()?,
+            owner: Owner::this()?,
+            verbose: talk.verbose,
+        };
+        Ok((interrupt, context))
+    });
+    let (interrupt, context) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            complain(&error);
+            return exit::incomplete();
+        }
+    };
+    let watch = Watch::start(talk.quiet);
+    let document = run(&asked, &context, &interrupt, &mut |step| watch.show(step));
+    drop(watch);
+    let document = match document {
+        Ok(document) => document,
+        Err(error) => {
+            complain(&error);
+            return match error {
+                HostsError::Address(_) => exit::usage(),
+                HostsError::Link(_) => exit::incomplete(),
+            };
+        }
+    };
+    let printed = if arguments.json {
+        screen::print_json(&document)
+    } else {
+        let width = screen::terminal().width;
+        screen::print(&print::text(&document, arguments.checklist, width))
+    };
+    if printed == exit::FINE && document.has_findings() {
+        return exit::finding();
+    }
+    printed
+}
+
+impl Check {
+    fn asked(&self) -> Asked {
+        let stack = self.encapsulation.as_ref();
+        Asked {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            expect: self.expect,
+            flows: self.flows,
+            port: self.port.or(stack.and_then(wirecost_check::tunnel_port)),
+            encapsulation: self.encapsulation.clone(),
+            datagrams_per_s: f64::from(self.rate),
+            bytes_per_s: self.bandwidth as f64 / 8.0,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A check on the terminal: a line for each path and direction, then what was found, with what to type.
+
+use std::fmt::Write as _;
+
+use wirecost_check::{DirectionSaid, Document, EncapsulationSaid, Finding, PathSaid};
+
+use crate::screen::wrap;
+
+/// Equal flows of a direction.
+struct Group<'a> {
+    path: &'a PathSaid,
+    flows: u32,
+}
+
+/// What came of it, for people.
+pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String {
+    let mut text = String::new();
+    paths(&mut text, document);
+    if let Some(encapsulation) = &document.encapsulation {
+        let _ = write!(text, "\n{}", guests(encapsulation));
+    }
+    for note in &document.notes {
+        let _ = write!(text, "\n{}", wrap(&format!("note: {note}"), "  ", width));
+    }
+    if document.findings.is_empty() {
+        text.push_str("\n\nnothing was found");
+    }
+    for finding in &document.findings {
+        let _ = write!(text, "\n\n{}", found(finding, width));
+    }
+    if with_list {
+        list(&mut text, document, width);
+    }
+    text
+}
+
+fn paths(text: &mut String, document: &Document) {
+    let mut lines: Vec<[String; 3]> = Vec::new();
+    for direction in &document.directions {
+        for group in groups(document, direction) {
+            let of = if group.flows == direction.flows {
+                String::new()
+            } else {
+                format!(" on {} of {} flows", group.flows, direction.flows)
+            };
+            let mtu = group.path.mtu.map_or("-".to_owned(), |mtu| mtu.to_string());
+            lines.push([
+                format!(
+                    "{} to {}",
+                    end(document, &direction.from),
+                    end(document, &direction.to)
+                ),
+                mtu,
+                format!("{}{of}", words(group.path, direction)),
+            ]);
+        }
+    }
+    let widest = |column: usize| lines.iter().map(|line| line[column].len()).max();
+    let (first, second) = (widest(0).unwrap_or(0), widest(1).unwrap_or(0));
+    for (index, [ends, mtu, words]) in lines.iter().enumerate() {
+        let start = if index > 0 { "\n" } else { "" };
+        let _ = write!(text, "{start}{ends:first$}  {mtu:>second$}  {words}");
+    }
+    let _ = write!(text, "\n{}", effort(document));
+}
+
+/// A host as it was given, with the address that was used.
+fn end(document: &Document, name: &str) -> String {
+    let host = document.hosts.iter().find(|host| host.host == name);
+    match host {
+        Some(host) if host.agent => format!("{name} ({})", host.address),
+        _ => name.to_owned(),
+    }
+}
+
+/// The flows of a direction by what they carry and why, the narrowest first.
+fn groups<'a>(document: &'a Document, direction: &DirectionSaid) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    let flows = document
+        .paths
+        .iter()
+        .filter(|path| path.from == direction.from && path.to == direction.to);
+    for path in flows {
+        let same = groups.iter_mut().find(|group| {
+            (group.path.mtu, group.path.kind, group.path.limit) == (path.mtu, path.kind, path.limit)
+        });
+        match same {
+            Some(group) => group.flows += 1,
+            None => groups.push(Group { path, flows: 1 }),
+        }
+    }
+    groups.sort_by_key(|group| group.path.mtu);
+    groups
+}
+
+/// Why no larger packet passes.
+fn words(path: &PathSaid, direction: &DirectionSaid) -> String {
+    match (path.kind, path.signalled_by, path.limit) {
+        ("ok", ..) => "as much as was asked for".to_owned(),
+        ("device", ..) if path.mtu >= Some(direction.wanted) => {
+            "as much as the sender's device sends".to_owned()
+        }
+        ("device", _, Some(mtu)) => format!("the sender's device sends no more than {mtu}"),
+        ("signalled", Some(by), Some(mtu)) => {
+            format!("{by} says that {mtu} pass")
+        }
+        ("fragmented", _, Some(largest)) => {
+            format!("larger ones arrive in fragments of at most {largest}")
+        }
+        ("silent", ..) => "larger ones vanish, and nobody says so".to_owned(),
+        ("dead", ..) => "no answer, not even to small packets".to_owned(),
+        ("undecided", ..) => "pass; whether more do, the probes do not tell".to_owned(),
+        (other, ..) => other.to_owned(),
+    }
+}
+
+fn effort(document: &Document) -> String {
+    let probes: u32 = document.directions.iter().map(|way| way.probes).sum();
+    let met = document.directions.iter().map(|way| way.paths_met_95).min();
+    let flows = document.directions.iter().map(|way| way.flows).max();
+    let mut text = format!("{probes} datagrams in {:.2} s", document.seconds);
+    let agents = document.hosts.iter().all(|host| host.agent);
+    if let (Some(met), Some(flows), true) = (met, flows, agents) {
+        let _ = write!(
+            text,
+            "; {flows} flow{} each way: of up to {met} equal path{} every one was met with 95 %",
+            if flows == 1 { "" } else { "s" },
+            if met == 1 { "" } else { "s" }
+        );
+    }
+    text
+}
+
+fn guests(said: &EncapsulationSaid) -> String {
+    let EncapsulationSaid {
+        format,
+        guest_mtu,
+        underlay_mtu,
+        guests,
+    } = said;
+    let fits = guest_mtu.map_or_else(
+        || "no guest MTU is known to fit".to_owned(),
+        |mtu| format!("guests can have an MTU of {mtu}"),
+    );
+    let needs = underlay_mtu.map_or_else(String::new, |mtu| {
+        format!("; guests of {guests} would need {mtu} here")
+    });
+    format!("behind {format} {fits}{needs}")
+}
+
+fn found(finding: &Finding, width: usize) -> String {
+    let device = finding
+        .device
+        .as_ref()
+        .map_or_else(String::new, |device| format!(", {device}"));
+    let mut text = format!(
+        "{}: {} on {}{device}",
+        finding.severity.word(),
+        finding.id,
+        finding.host
+    );
+    let evidence = wrap(&format!("  {}", finding.evidence), "  ", width);
+    let _ = write!(text, "\n{evidence}");
+    for line in &finding.fix {
+        // Not wrapped: it is copied.
+        let _ = write!(text, "\n    {line}");
+    }
+    text
+}
+
+fn list(text: &mut String, document: &Document, width: usize) {
+    for of_host in &document.checklist {
+        let _ = write!(text, "\n\nfor large frames, {}", of_host.host);
+        for item in &of_host.items {
+            let line = format!(
+                "  {:10}  {}: {}",
+                item.state.words(),
+                item.what,
+                item.evidence
+            );
+            let _ = write!(text, "\n{}", wrap(&line, "              ", width));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Hearing and answering on a UDP port that something else has: a packet socket hears what arrives for it, a raw one
+//! answers in its name.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
+use wirecost_sys::socket::PacketCapture;
+
+/// Enough of a datagram for every header and a probe's own.
+const SNAP_BYTES: usize = 256;
+const UDP: u8 = 17;
+/// IPv6's fragment header, and its length in bytes (RFC 8200, section 4.5).
+const FRAGMENT: u8 = 44;
+const FRAGMENT_BYTES: usize = 8;
+const UDP_BYTES: usize = 8;
+const V4_BYTES: usize = 20;
+const V6_BYTES: usize = 40;
+const ETHER_IPV4: u16 = 0x0800;
+const ETHER_IPV6: u16 = 0x86dd;
+/// IPPROTO_RAW: the IP header is written by the sender, and nothing is ever received (raw(7)).
+const RAW: i32 = 255;
+
+/// Both sockets.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    address: SocketAddr,
+    heard: PacketCapture,
+    answers: Socket,
+}
+
+/// A datagram that was heard.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Heard<'a> {
+    pub(crate) from: SocketAddr,
+    /// Of a first fragment the IP packet it came in, bytes.
+    pub(crate) fragment: Option<u32>,
+    /// As far as it was copied.
+    pub(crate) payload: &'a [u8],
+}
+
+impl Tap {
+    /// In the calling thread's namespace.
+    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
+        let (domain, ether_type) = match address {
+            SocketAddr::V4(_) => (Domain::IPV4, ETHER_IPV4),
+            SocketAddr::V6(_) => (Domain::IPV6, ETHER_IPV6),
+        };
+        let filter = match address {
+            SocketAddr::V4(_) => v4_filter(address.port()),
+            SocketAddr::V6(_) => v6_filter(address.port()),
+        };
+        Ok(Self {
+            address,
+            heard: PacketCapture::open_cooked(ether_type, &filter, SNAP_BYTES)?,
+            answers: Socket::new(domain, Type::RAW, Some(Protocol::from(RAW)))?,
+        })
+    }
+
+    /// The next packet, without waiting: `None` where there is none yet, `Some(None)` where it is not for this
+    /// address.
+    pub(crate) fn receive<'a>(
+        &self,
+        buffer: &'a mut [u8],
+    ) -> io::Result<Option<Option<Heard<'a>>>> {
+        let Some((copied, _)) = self.heard.recv(buffer)? else {
+            return Ok(None);
+        };
+        Ok(Some(parse(&buffer[..copied], self.address)))
+    }
+
+    pub(crate) fn answer(&self, to: SocketAddr, payload: &[u8]) -> io::Result<()> {
+        let packet = packet(self.address, to, payload);
+        // A raw socket's address has no port.
+        self.answers
+            .send_to(&packet, &SocketAddr::new(to.ip(), 0).into())
+            .map(|_| ())
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.heard.as_fd()
+    }
+}
+
+// Classic BPF (linux/bpf_common.h): load byte, load half-word, the same at X, X = 4 * (byte & 15), jumps, return.
+const LOAD_B: u16 = 0x30;
+const LOAD_H: u16 = 0x28;
+const LOAD_H_X: u16 = 0x48;
+const X_HEADER: u16 = 0xb1;
+const JUMP: u16 = 0x05;
+const IF_EQUAL: u16 = 0x15;
+const IF_ANY: u16 = 0x45;
+const RETURN: u16 = 0x06;
+
+/// UDP to `port` over IPv4, but for later fragments.
+fn v4_filter(port: u16) -> Vec<SockFilter> {
+    let of = SockFilter::new;
+    vec![
+        of(LOAD_B, 0, 0, 9),
+        of(IF_EQUAL, 0, 6, UDP.into()),
+        of(LOAD_H, 0, 0, 6),
+        of(IF_ANY, 4, 0, 0x1fff),
+        of(X_HEADER, 0, 0, 0),
+        of(LOAD_H_X, 0, 0, 2),
+        of(IF_EQUAL, 0, 1, port.into()),
+        of(RETURN, 0, 0, SNAP_BYTES as u32),
+        of(RETURN, 0, 0, 0),
+    ]
+}
+
+/// The same over IPv6, behind a fragment header too.
+fn v6_filter(port: u16) -> Vec<SockFilter> {
+    let of = SockFilter::new;
+    vec![
+        of(LOAD_B, 0, 0, 6),
+        of(IF_EQUAL, 7, 0, UDP.into()),
+        of(IF_EQUAL, 0, 9, FRAGMENT.into()),
+        of(LOAD_B, 0, 0, V6_BYTES as u32),
+        of(IF_EQUAL, 0, 7, UDP.into()),
+        of(LOAD_H, 0, 0, V6_BYTES as u32 + 2),
+        of(IF_ANY, 5, 0, 0xfff8),
+        of(LOAD_H, 0, 0, (V6_BYTES + FRAGMENT_BYTES) as u32 + 2),
+        of(JUMP, 0, 0, 1),
+        of(LOAD_H, 0, 0, V6_BYTES as u32 + 2),
+        of(IF_EQUAL, 0, 1, port.into()),
+        of(RETURN, 0, 0, SNAP_BYTES as u32),
+        of(RETURN, 0, 0, 0),
+    ]
+}
+
+/// A packet from its IP header on; `None`: not UDP to this address and port, or too short.
+fn parse(packet: &[u8], to: SocketAddr) -> Option<Heard<'_>> {
+    let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
+    let (from, at, destination, fragment): (IpAddr, usize, IpAddr, Option<u32>) = match to {
+        SocketAddr::V4(_) => {
+            let header = usize::from(packet.first()? & 0x0f) * 4;
+            let cut = half(6)?;
+            let more = cut & 0x2000 > 0;
+            if header < V4_BYTES || *packet.get(9)? != UDP || cut & 0x1fff > 0 {
+                return None;
+            }
+            let address = |at: usize| Some(Ipv4Addr::from(*packet.get(at..)?.first_chunk::<4>()?));
+            (
+                address(12)?.into(),
+                header,
+                address(16)?.into(),
+                more.then_some(half(2)?.into()),
+            )
+        }
+        SocketAddr::V6(_) => {
+            let address = |at: usize| Some(Ipv6Addr::from(*packet.get(at..)?.first_chunk::<16>()?));
+            let size = u32::from(half(4)?) + V6_BYTES as u32;
+            let (at, fragment) = match *packet.get(6)? {
+                UDP => (V6_BYTES, None),
+                FRAGMENT if *packet.get(V6_BYTES)? == UDP && half(V6_BYTES + 2)? & 0xfff8 == 0 => {
+                    (V6_BYTES + FRAGMENT_BYTES, Some(size))
+                }
+                _ => return None,
+            };
+            (address(8)?.into(), at, address(24)?.into(), fragment)
+        }
+    };
+    let wanted = destination == to.ip() && half(at + 2)? == to.port();
+    let heard = Heard {
+        from: SocketAddr::new(from, half(at)?),
+        fragment,
+        payload: packet.get(at + UDP_BYTES..)?,
+    };
+    wanted.then_some(heard)
+}
+
+/// A whole datagram with its IP header. Over IPv4 the kernel fills in length, identification and checksum of that
+/// header (raw(7)).
+fn packet(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+    let length = (UDP_BYTES + payload.len()) as u16;
+    let mut udp = Vec::with_capacity(length.into());
+    for field in [from.port(), to.port(), length, 0] {
+        udp.extend(field.to_be_bytes());
+    }
+    udp.extend(payload);
+    let (mut header, pseudo) = match (from.ip(), to.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, UDP, 0, 0];
+            header[2..4].copy_from_slice(&(V4_BYTES as u16 + length).to_be_bytes());
+            header.extend(from.octets());
+            header.extend(to.octets());
+            let pseudo = [&from.octets()[..], &to.octets()].concat();
+            (header, pseudo)
+        }
+        (from, to) => {
+            let six = |address: IpAddr| match address {
+                IpAddr::V4(four) => four.to_ipv6_mapped().octets(),
+                IpAddr::V6(six) => six.octets(),
+            };
+            let mut header = vec![0x60, 0, 0, 0, 0, 0, UDP, 64];
+            header[4..6].copy_from_slice(&length.to_be_bytes());
+            let addresses = [six(from), six(to)].concat();
+            header.extend(&addresses);
+            (header, addresses)
+        }
+    };
+    // The pseudo-header of RFC 768 and RFC 8200: addresses, protocol, length; zeros do not count.
+    let covered = [&pseudo[..], &[0, UDP], &length.to_be_bytes(), &udp].concat();
+    let sum = match crate::one_sided::checksum(&covered) {
+        // 0 would say that there is none.
+        [0, 0] => [0xff, 0xff],
+        sum => sum,
+    };
+    udp[6..8].copy_from_slice(&sum);
+    header.extend(udp);
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(six: bool) -> [SocketAddr; 2] {
+        let [from, to] = if six {
+            ["[3fff::1]:50000", "[3fff::2]:4789"]
+        } else {
+            ["192.0.2.1:50000", "192.0.2.2:4789"]
+        };
+        [from.parse().expect("from"), to.parse().expect("to")]
+    }
+
+    #[test]
+    fn what_is_sent_is_heard_and_nothing_else() {
+        for six in [false, true] {
+            let [from, to] = ends(six);
+            let packet = packet(from, to, b"a probe");
+            let heard = Heard {
+                from,
+                fragment: None,
+                payload: b"a probe",
+            };
+            assert_eq!(parse(&packet, to), Some(heard));
+            assert_eq!(parse(&packet, from), None, "for somebody else");
+            for end in 0..packet.len() - 7 {
+                assert_eq!(parse(&packet[..end], to), None, "cut at {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_fragment_tells_its_size_and_a_later_one_is_none() {
+        let [from, to] = ends(false);
+        let mut first = packet(from, to, &[7; 100]);
+        first[6] = 0x20;
+        assert_eq!(
+            parse(&first, to).and_then(|heard| heard.fragment),
+            Some(128)
+        );
+        first[7] = 16;
+        assert_eq!(parse(&first, to), None);
+
+        let [from, to] = ends(true);
+        let whole = packet(from, to, &[7; 100]);
+        let mut first = [&whole[..40], &[UDP, 0, 0, 1, 0, 0, 0, 9], &whole[40..]].concat();
+        first[6] = FRAGMENT;
+        first[5] += 8;
+        assert_eq!(
+            parse(&first, to).and_then(|heard| heard.fragment),
+            Some(156)
+        );
+        first[42] = 1;
+        assert_eq!(parse(&first, to), None);
+    }
+
+    #[test]
+    fn the_checksum_of_an_answer_is_right() {
+        for six in [false, true] {
+            let [from, to] = ends(six);
+            let packet = packet(from, to, b"odd");
+            let (addresses, at) = if six { (8..40, 40) } else { (12..20, 20) };
+            let length = (packet.len() - at) as u16;
+            let covered = [
+                &packet[addresses],
+                &[0, UDP],
+                &length.to_be_bytes(),
+                &packet[at..],
+            ]
+            .concat();
+            assert_eq!(crate::one_sided::checksum(&covered), [0, 0]);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What agents found out, as it is printed.
+
+use std::time::Duration;
+
+use wirecost_check::{
+    AskedFor, Checklist, DirectionSaid, Document, EncapsulationSaid, FORMAT, HostSaid,
+    ONE_SIDED_LIMITS, PathReport, PathSaid, UnreadSaid, assess, checklist,
+};
+
+use super::Check;
+use super::session::Made;
+
+pub(super) fn document(asked: &Check, mut made: Made, started: String, took: Duration) -> Document {
+    let findings = assess(&made.paths, made.one_sided.as_ref(), &mut made.hosts);
+    let one_sided = made.one_sided.as_ref();
+    let every: Vec<&PathReport> = made
+        .paths
+        .iter()
+        .chain(one_sided.map(|report| &report.path))
+        .collect();
+    // What every flow carries, both ways: not known where one way does not tell.
+    let carries: Option<Vec<u32>> = every.iter().map(|path| path.mtu()).collect();
+    let carries = carries.and_then(|mtus| mtus.into_iter().min());
+    let wanted = every.iter().map(|path| path.wanted.bytes()).max();
+    let wanted = asked.expect.or(wanted).unwrap_or(0);
+    let stack = asked.encapsulation.as_ref();
+    let mut notes = notes(asked, &made);
+    let encapsulation = stack.and_then(|stack| {
+        let address = made.ends[0].0.address;
+        EncapsulationSaid::new(stack, address, carries, wanted)
+            .map_err(|error| notes.push(error.to_string()))
+            .ok()
+    });
+    let guests = match (stack, &encapsulation) {
+        (Some(stack), Some(_)) => wirecost_check::guests_of(stack, made.ends[0].0.address, wanted),
+        _ => Some(wanted),
+    };
+    let checklists = guests.map_or_else(Vec::new, |guest_mtu| {
+        let wanted = checklist::Wanted {
+            guest_mtu,
+            underlay_mtu: wanted,
+            proven: carries,
+        };
+        let of_host = |host: &wirecost_check::Audited| Checklist {
+            host: host.stack.host.clone(),
+            items: checklist::checklist(&host.stack, wanted),
+        };
+        made.hosts.iter().map(of_host).collect()
+    });
+    let unread = made.hosts.iter().flat_map(|host| {
+        host.stack.unread.iter().map(|unread| UnreadSaid {
+            host: host.stack.host.clone(),
+            what: unread.what.clone(),
+            why: unread.why.clone(),
+        })
+    });
+    Document {
+        format: FORMAT,
+        program_version: env!("CARGO_PKG_VERSION"),
+        started,
+        seconds: took.as_secs_f64(),
+        asked: AskedFor {
+            expect: asked.expect,
+            flows: asked.flows,
+            port: asked.port,
+            datagrams_per_s: asked.datagrams_per_s,
+            bytes_per_s: asked.bytes_per_s,
+        },
+        hosts: made
+            .ends
+            .iter()
+            .map(|(end, agent)| HostSaid {
+                host: end.host.clone(),
+                address: end.address,
+                agent: *agent,
+            })
+            .collect(),
+        paths: every.iter().flat_map(|path| PathSaid::of(path)).collect(),
+        directions: made
+            .paths
+            .iter()
+            .map(DirectionSaid::of)
+            .chain(one_sided.map(DirectionSaid::from_one_side))
+            .collect(),
+        encapsulation,
+        findings,
+        checklist: checklists,
+        unread: unread.collect(),
+        notes,
+    }
+}
+
+fn notes(asked: &Check, made: &Made) -> Vec<String> {
+    let mut notes = Vec::new();
+    if made.one_sided.is_some() {
+        notes.push(ONE_SIDED_LIMITS.to_owned());
+    }
+    let port = asked.port.unwrap_or(0);
+    if !made.beside.is_empty() {
+        notes.push(format!(
+            "port {port} is in use on {}, by a tunnel or a program: probes were heard beside it, before that host's own \
+             filters",
+            made.beside.join(" and ")
+        ));
+    }
+    for (host, why) in &made.taken {
+        notes.push(format!(
+            "port {port} is in use on {host}, and probes went to another port there, so that a filter on {port} was not \
+             tested: {why}"
+        ));
+    }
+    notes
+}

@@ -1,0 +1,326 @@
+//! `wirecost check`: paths as they are and as they fail, from both sides and from one.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+
+use std::process::Command;
+
+use common::{Ended, Running, is_root, run, succeeds, wait_for, wirecost};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+/// Two hosts on one subnet, and a switch between them.
+struct Switched {
+    a: String,
+    middle: String,
+    b: String,
+}
+
+impl Switched {
+    /// `mtu` is that of every device.
+    fn new(test: &str, mtu: u32) -> Self {
+        let name = |part: &str| format!("wcc-{test}-{}-{part}", std::process::id());
+        let made = Self {
+            a: name("a"),
+            middle: name("m"),
+            b: name("b"),
+        };
+        let (a, m, b) = (&made.a, &made.middle, &made.b);
+        shell(&format!(
+            "set -e
+            for n in {a} {m} {b}; do ip netns add $n; ip -n $n link set lo up; done
+            ip -n {m} link add br0 mtu {mtu} type bridge
+            ip -n {m} link set br0 up
+            i=0
+            for n in {a} {b}; do
+                i=$((i + 1))
+                ip -n {m} link add p$i mtu {mtu} type veth peer name eth0 mtu {mtu} netns $n
+                ip -n {m} link set p$i master br0 up
+                ip -n $n link set eth0 up
+                ip -n $n address add 10.78.0.$i/24 dev eth0
+                ip -n $n address add fd78::$i/64 dev eth0 nodad
+            done"
+        ));
+        made
+    }
+
+    /// Has the switch drop IP packets above `mtu` that come from the host of port `port`, 1 or 2, without a word.
+    fn drops_above(&self, port: u32, mtu: u32) {
+        shell(&format!(
+            "ip netns exec {} nft 'add table netdev t{port}; add chain netdev t{port} c {{ type filter hook ingress \
+             device \"p{port}\" priority 0; }}; add rule netdev t{port} c meta length > {mtu} drop'",
+            self.middle
+        ));
+    }
+
+    fn check(&self, more: &[&str]) -> Ended {
+        let (a, b) = (format!("netns:{}", self.a), format!("netns:{}", self.b));
+        check(&[&[a.as_str(), b.as_str()], more].concat())
+    }
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        for netns in [&self.a, &self.middle, &self.b] {
+            succeeds(Command::new("ip").args(["netns", "del", netns]));
+        }
+    }
+}
+
+#[track_caller]
+fn shell(script: &str) {
+    run(Command::new("sh").args(["-c", script])).expect_code(0);
+}
+
+fn check(arguments: &[&str]) -> Ended {
+    let arguments = ["check"].into_iter().chain(arguments.iter().copied());
+    run(&mut wirecost(arguments))
+}
+
+/// What a check printed, which is what its schema says.
+#[track_caller]
+fn document(ended: &Ended) -> Value {
+    let document = ended.document();
+    let schema = run(&mut wirecost(["schema", "check"]));
+    let validator = jsonschema::validator_for(&schema.document()).expect("a schema");
+    let errors: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    document
+}
+
+/// What every flow of each direction carries, and why: once where all are alike.
+fn told(document: &Value) -> Vec<(String, u64, String)> {
+    let mut told: Vec<_> = document["paths"]
+        .as_array()
+        .expect("paths")
+        .iter()
+        .map(|path| {
+            let text = |key: &str| path[key].as_str().expect("text").to_owned();
+            (
+                text("from"),
+                path["mtu"].as_u64().unwrap_or(0),
+                text("kind"),
+            )
+        })
+        .collect();
+    told.dedup();
+    told
+}
+
+/// Ids of what was found that is more than information.
+fn found(document: &Value) -> Vec<String> {
+    document["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .filter(|finding| finding["severity"] != "info")
+        .map(|finding| finding["id"].as_str().expect("an id").to_owned())
+        .collect()
+}
+
+#[test]
+fn a_path_that_is_all_right_has_no_finding_at_1500_and_at_9000() {
+    if !is_root() {
+        return;
+    }
+    for mtu in [1500, 9000] {
+        let path = Switched::new("right", mtu);
+        let ended = path.check(&["--json"]);
+        ended.expect_code(0);
+        assert_eq!(ended.stderr, "");
+        let document = document(&ended);
+        let (a, b) = (format!("netns:{}", path.a), format!("netns:{}", path.b));
+        let carries = |host: &str| (host.to_owned(), u64::from(mtu), "device".to_owned());
+        assert_eq!(told(&document), [carries(&a), carries(&b)], "{document:#}");
+        assert_eq!(found(&document), [""; 0], "{document:#}");
+        assert_eq!(document["hosts"][0]["address"], "10.78.0.1");
+        assert_eq!(document["paths"].as_array().map(Vec::len), Some(32));
+
+        let expected = path.check(&["--expect", "1500", "--flows", "1"]);
+        expected.expect_code(0);
+        assert!(
+            expected.stdout.contains("nothing was found"),
+            "{}",
+            expected.stdout
+        );
+        let more = path.check(&["--expect", "9216", "--flows", "2", "--json"]);
+        more.expect_code(1);
+        let document = self::document(&more);
+        assert_eq!(found(&document), ["expected-size-fails"; 2], "{document:#}");
+        assert_eq!(
+            document["findings"][0]["fix"][0],
+            format!("ip -n {} link set dev eth0 mtu 9216", path.a)
+        );
+    }
+}
+
+#[test]
+fn a_switch_that_drops_silently_is_found_both_ways_over_both_ip_versions() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("hole", 9000);
+    path.drops_above(1, 8950);
+    path.drops_above(2, 8950);
+    for to in ["10.78.0.2", "fd78::2"] {
+        let (a, b) = (
+            format!("netns:{}", path.a),
+            format!("netns:{}={to}", path.b),
+        );
+        let ended = check(&[&a, &b, "--json"]);
+        ended.expect_code(1);
+        let document = document(&ended);
+        let told = told(&document);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told.iter()
+                .all(|(_, mtu, kind)| *mtu == 8950 && kind == "silent"),
+            "{told:?}"
+        );
+        assert_eq!(found(&document), ["path-drops-silently"; 2]);
+        let evidence = document["findings"][0]["evidence"].as_str().expect("words");
+        assert!(
+            evidence.contains("between this host and the destination"),
+            "{evidence}"
+        );
+    }
+}
+
+#[test]
+fn one_narrow_direction_is_told_apart_from_the_other() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("oneway", 9000);
+    path.drops_above(2, 1500);
+    let ended = path.check(&["--json", "--encapsulation", "vxlan", "--flows", "4"]);
+    ended.expect_code(1);
+    let document = document(&ended);
+    let (a, b) = (format!("netns:{}", path.a), format!("netns:{}", path.b));
+    assert_eq!(
+        told(&document),
+        [
+            (a, 9000, "device".to_owned()),
+            (b.clone(), 1500, "silent".to_owned())
+        ]
+    );
+    assert_eq!(
+        found(&document),
+        ["path-drops-silently", "directions-differ"]
+    );
+    assert_eq!(document["findings"][0]["host"], b.as_str());
+    assert_eq!(document["encapsulation"]["guest_mtu"], 1450);
+    assert_eq!(document["encapsulation"]["underlay_mtu"], 9050);
+    // Nothing has the tunnel's port, so that is where the probes went.
+    assert_eq!(document["directions"][0]["port"], 4789);
+}
+
+#[test]
+fn one_side_says_which_way_is_narrow_and_what_it_cannot_know() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("alone", 9000);
+    let a = format!("netns:{}", path.a);
+    let ended = check(&[&a, "10.78.0.2", "--json"]);
+    ended.expect_code(0);
+    let right = document(&ended);
+    assert_eq!(told(&right), [(a.clone(), 9000, "device".to_owned())]);
+    assert_eq!(right["hosts"][1]["agent"], false);
+    let note = right["notes"][0].as_str().expect("a note");
+    assert!(note.contains("not known"), "{note}");
+
+    path.drops_above(1, 4000);
+    for (to, expect) in [("10.78.0.2", "9000"), ("fd78::2", "9000")] {
+        let ended = check(&[&a, to, "--json", "--expect", expect]);
+        ended.expect_code(1);
+        let narrow = document(&ended);
+        assert_eq!(told(&narrow), [(a.clone(), 4000, "silent".to_owned())]);
+        assert_eq!(found(&narrow), ["path-drops-silently"]);
+        assert_eq!(narrow["directions"][0]["narrow"], "there");
+    }
+    let nobody = check(&[&a, "10.78.0.9", "--json"]);
+    nobody.expect_code(1);
+    assert_eq!(found(&document(&nobody)), ["path-undecided"]);
+}
+
+#[test]
+fn what_is_in_the_way_of_a_check_is_said() {
+    for (arguments, code, words) in [
+        (&["local"][..], 2, "<TO>"),
+        (&["local", "somewhere"], 2, "an address without an agent"),
+        (&["local", "local", "--flows", "0"], 2, "1..=1024"),
+        (&["local", "local", "--expect", "40"], 2, "81..=65535"),
+        (&["local", "local", "--port", "0"], 2, "--port"),
+        (&["local", "local", "--encapsulation", "vxlam"], 2, "vxlan"),
+        (&["local", "local", "--bandwidth", "40"], 2, "--bandwidth"),
+        (&["local=192.0.2.77", "local"], 2, "192.0.2.77"),
+        (&["local=127.0.0.1", "::1"], 2, "different versions of IP"),
+        (&["exec:true", "local"], 3, "exec:true"),
+    ] {
+        let ended = check(arguments);
+        ended.expect_code(code);
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+    }
+    if is_root() {
+        let ended = check(&["netns:wcc-is-not-there", "local"]);
+        ended.expect_code(3);
+        let words = "is named wcc-is-not-there";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn this_machine_with_itself_carries_what_loopback_does() {
+    let ended = check(&["local", "local", "--flows", "2", "--json"]);
+    let document = document(&ended);
+    let told = told(&document);
+    assert!(
+        told.iter().all(|(_, mtu, _)| *mtu == 65_535),
+        "{document:#}"
+    );
+}
+
+#[test]
+fn an_interrupted_check_ends_and_leaves_nothing() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("ends", 1500);
+    let a = format!("netns:{}", path.a);
+    // Nobody answers, so that it takes its time.
+    shell(&format!(
+        "ip netns exec {} nft 'add table netdev t; add chain netdev t c {{ type filter hook ingress device \"p1\" \
+         priority 0; }}; add rule netdev t c udp length > 400 numgen random mod 100 < 50 drop'",
+        path.middle
+    ));
+    let b = format!("netns:{}", path.b);
+    let mut running = Running::start(&mut wirecost([
+        "check", &a, &b, "--flows", "1024", "--rate", "100",
+    ]));
+    wait_for("both agents", || {
+        (running.agents().len() == 2).then_some(())
+    });
+    wait_for("a word about it", || {
+        running.told().contains("probing").then_some(())
+    });
+    assert!(running.signal(Signal::SIGINT));
+    let ended = running.wait();
+    ended.expect_code(3);
+    assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+    wait_for("the agents to be gone", || {
+        running.agents().is_empty().then_some(())
+    });
+}
+
+#[test]
+fn help_says_what_the_exit_codes_mean() {
+    let ended = run(&mut wirecost(["check", "--help"]));
+    ended.expect_code(0);
+    insta::assert_snapshot!(ended.stdout);
+}
