@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Reads a host and judges what it read; an agent can run it elsewhere. Overheads are `wire`'s.
     ("audit", &["model", "sys", "wire"]),
-// What probes and audits mean, together: from reports, without I/O of its own. What guests can have over a path is
+    // What probes and audits mean, together: from reports, without I/O of its own. What guests can have over a path is
     // `wire`'s arithmetic.
     ("check", &["audit", "model", "pmtu", "wire"]),
     // Labs of faults from files, for the tests and the bench; the program itself has no part of it.

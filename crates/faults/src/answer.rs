@@ -36,7 +36,7 @@ pub struct Path {
 pub struct Finding {
     /// As docs/check.md has it.
     pub id: String,
-    /// `a`, or `a (x)` where it is about namespace x, which a's agent found.
+    /// `netns:a`, or `netns:a (x)` where it is about namespace x, which a's agent found.
     pub host: String,
     /// The device.
     pub device: Option<String>,
@@ -115,7 +115,7 @@ impl Answer {
         let told = self
             .paths
             .iter()
-            .find(|path| path.from == *from && path.to == *to);
+            .find(|path| name(&path.from) == from && name(&path.to) == to);
         match told {
             None => differences.push(format!("nothing about {from} to {to}")),
             Some(path) if path.mtu != *mtu || path.kind != *kind => differences.push(format!(
@@ -127,6 +127,11 @@ impl Answer {
             Some(_) => {}
         }
     }
+}
+
+/// A host's name as files have it.
+fn name(host: &str) -> &str {
+    host.strip_prefix("netns:").unwrap_or(host)
 }
 
 fn bytes(mtu: Option<u32>) -> String {
@@ -143,7 +148,7 @@ impl Finding {
     fn at(&self) -> &str {
         match self.host.split_once(" (") {
             Some((_, label)) => label.trim_end_matches(')'),
-            None => &self.host,
+            None => name(&self.host),
         }
     }
 

@@ -5,6 +5,20 @@ use std::net::IpAddr;
 use crate::fault::{EqualPaths, Fault, Namespace, Vxlan};
 use crate::rules::{devices_of, end};
 
+/// Beyond what the kernel gives by itself.
+const FIRST_INDEX: usize = 100;
+
+/// The kernel tells bridges and qdiscs of a carrier a moment later, and who looked for a neighbour meanwhile, in vain,
+/// asks again after a second only.
+const READY: &str = "set +x
+tries=0
+while ip -br link show type veth | grep -E ' (DOWN|LOWERLAYERDOWN) ' >&2; do
+    tries=$((tries + 1))
+    [ $tries -lt 500 ]
+    sleep 0.01
+done
+ip neigh flush all 2>/dev/null";
+
 /// Commands, one a line, and where they are run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step<'a> {
@@ -20,21 +34,18 @@ pub(crate) fn steps(fault: &Fault) -> Vec<Step<'_>> {
         .keys()
         .map(|name| format!("ip netns add {name}"))
         .collect();
-    for wire in &fault.wires {
-        let mtus = wire.mtus.unwrap_or([fault.mtu; 2]);
-        outside.extend(veth(&wire.ends, mtus));
-    }
-    if let Some(EqualPaths {
-        between, members, ..
-    }) = &fault.equal_paths
-    {
-        for number in 0..*members {
-            let ends = between
-                .each_ref()
-                .map(|router| format!("{router}.m{number}"));
-            outside.extend(veth(&ends, [fault.mtu; 2]));
-        }
-    }
+    let wires = fault
+        .wires
+        .iter()
+        .map(|wire| (wire.ends.clone(), wire.mtus.unwrap_or([fault.mtu; 2])));
+    let members = fault.equal_paths.iter().flat_map(|paths| {
+        (0..paths.members).map(|number| {
+            let end = |router: &String| format!("{router}.m{number}");
+            (paths.between.each_ref().map(end), [fault.mtu; 2])
+        })
+    });
+    let wires = wires.chain(members).enumerate();
+    outside.extend(wires.filter_map(|(number, (ends, mtus))| veth(number, &ends, mtus)));
     let inside = fault.namespaces.iter().map(|(name, namespace)| Step {
         at: Some(name),
         script: settle(fault, name, namespace).join("\n"),
@@ -43,20 +54,34 @@ pub(crate) fn steps(fault: &Fault) -> Vec<Step<'_>> {
         at: Some(&deed.at),
         script: deed.run.clone(),
     });
+    let ready = fault.namespaces.keys().map(|name| Step {
+        at: Some(name),
+        script: READY.into(),
+    });
     std::iter::once(Step {
         at: None,
         script: outside.join("\n"),
     })
     .chain(inside)
     .chain(deeds)
+    .chain(ready)
     .collect()
 }
 
-fn veth(ends: &[String; 2], mtus: [u32; 2]) -> Option<String> {
+/// The two ends get different numbers: where they have the same in their namespaces, the kernel takes the device for no
+/// virtual one and tells a bridge of its carrier a second later (net/core/link_watch.c, `linkwatch_urgent_event`).
+fn veth(number: usize, ends: &[String; 2], mtus: [u32; 2]) -> Option<String> {
     let (one, other) = (end(&ends[0])?, end(&ends[1])?);
+    let index = FIRST_INDEX + 2 * number;
     Some(format!(
-        "ip link add {} mtu {} netns {} type veth peer name {} mtu {} netns {}",
-        one.1, mtus[0], one.0, other.1, mtus[1], other.0
+        "ip link add {} index {index} mtu {} netns {} type veth peer name {} index {} mtu {} netns {}",
+        one.1,
+        mtus[0],
+        one.0,
+        other.1,
+        index + 1,
+        mtus[1],
+        other.0
     ))
 }
 

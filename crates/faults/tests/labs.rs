@@ -56,7 +56,10 @@ fn every_network_is_built_beside_another_and_its_names_are_seen_in_it_only() {
         .flat_map(|fault| fault.namespaces.keys())
         .collect();
     let after = seen();
-    let left: Vec<_> = after.difference(&before).filter(|name| ours.contains(name)).collect();
+    let left: Vec<_> = after
+        .difference(&before)
+        .filter(|name| ours.contains(name))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -73,7 +76,11 @@ fn a_command_that_is_refused_is_told_with_file_and_place() {
         Err(LabError::Unprivileged(why)) => return println!("skipped: {why}"),
         other => other.expect_err("no such gateway").to_string(),
     };
-    for part in ["right-as-expected: a: ", "+ ip route add 10.9.9.0/24", "Nexthop"] {
+    for part in [
+        "right-as-expected: a: ",
+        "+ ip route add 10.9.9.0/24",
+        "Nexthop",
+    ] {
         assert!(error.contains(part), "{part}: {error}");
     }
 }

@@ -1,6 +1,6 @@
 //! `--simulate`: what a TCP transfer over the path would do.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use clap::Args;
@@ -27,12 +27,33 @@ pub(crate) struct Options {
     simulate_limit: u32,
 }
 
+/// A host that others use as well.
+#[derive(Debug)]
+pub(super) struct NotALab(String);
+
+impl fmt::Display for NotALab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing meanwhile, \
+             which every other connection there would meet",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NotALab {}
+
 impl Options {
     /// What is to be sent.
     ///
     /// # Errors
     /// Where a host is no namespace: the setting would be changed for everything else that runs there.
-    pub(super) fn wanted(&self, from: &HostAddress, to: &Far) -> Result<Option<Simulation>, String> {
+    pub(super) fn wanted(
+        &self,
+        from: &HostAddress,
+        to: &Far,
+    ) -> Result<Option<Simulation>, NotALab> {
         if !self.simulate {
             return Ok(None);
         }
@@ -43,10 +64,7 @@ impl Options {
         };
         let own = (!is_lab(from)).then(|| from.place.to_string());
         if let Some(host) = own.or(other) {
-            return Err(format!(
-                "--simulate sends between two hosts netns:NAME, and {host} is none: it sets net.ipv4.tcp_mtu_probing \
-                 meanwhile, which every other connection there would meet"
-            ));
+            return Err(NotALab(host));
         }
         Ok(Some(Simulation {
             bytes: BYTES,

@@ -31,12 +31,12 @@ fn document() -> Value {
     json!({
         "seconds": 0.2,
         "directions": [
-            { "from": "a", "to": "b", "mtu": 1450, "kind": "silent" },
-            { "from": "b", "to": "a", "mtu": null, "kind": "dead" },
+            { "from": "netns:a", "to": "netns:b", "mtu": 1450, "kind": "silent" },
+            { "from": "netns:b", "to": "netns:a", "mtu": null, "kind": "dead" },
         ],
         "findings": [
-            finding("path-drops-silently", "a", None),
-            finding("veth-ends-differ", "a (b)", Some("eth0")),
+            finding("path-drops-silently", "netns:a", None),
+            finding("veth-ends-differ", "netns:a (b)", Some("eth0")),
         ],
     })
 }
@@ -54,7 +54,7 @@ fn what_is_as_expected_has_no_difference_whoever_saw_it() {
         .as_array_mut()
         .expect("a list")
         .push(
-            json!({ "id": "few-flows", "host": "a", "device": null, "evidence": "few", "fix": [] }),
+            json!({ "id": "few-flows", "host": "netns:a", "device": null, "evidence": "few", "fix": [] }),
         );
     assert!(differences(&with_chance).is_empty());
 }
@@ -80,13 +80,13 @@ fn each_difference_is_told() {
         ),
         (
             "/findings/1/host",
-            json!("a"),
+            json!("netns:a"),
             "not found: veth-ends-differ b eth0",
         ),
         (
             "/findings/1/device",
             json!("eth1"),
-            "found and not there: veth-ends-differ a (b) eth1: seen",
+            "found and not there: veth-ends-differ netns:a (b) eth1: seen",
         ),
     ] {
         let told = with(pointer, value);
@@ -103,7 +103,7 @@ fn a_finding_told_twice_is_one_too_many() {
     findings.push(findings[0].clone());
     assert_eq!(
         differences(&twice),
-        ["found and not there: path-drops-silently a -: seen"]
+        ["found and not there: path-drops-silently netns:a -: seen"]
     );
 }
 

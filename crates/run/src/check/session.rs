@@ -1,5 +1,7 @@
 //! The agents of a check, and what they are asked.
 
+mod simulate;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,7 +12,8 @@ use wirecost_agent::protocol::{
     SurveyOrder, Way,
 };
 use wirecost_check::{
-    Audited, End, Enter, Hint, HostStack, Kind, OneSidedReport, PathReport, Stretch, Wanted,
+    Audited, End, Enter, Hint, HostStack, Kind, OneSidedReport, PathReport, Simulated, Stretch,
+    Wanted,
 };
 use wirecost_model::host::{HostAddress, Place};
 
@@ -34,6 +37,7 @@ pub(super) struct Made {
     pub(super) paths: Vec<PathReport>,
     pub(super) one_sided: Option<OneSidedReport>,
     pub(super) hosts: Vec<Audited>,
+    pub(super) simulations: Vec<Simulated>,
     /// Hosts where something else has the port that was asked for, and probes are heard beside it,
     pub(super) beside: Vec<String>,
     /// and where they cannot be, with the reason.
@@ -103,6 +107,7 @@ impl<'a> Session<'a> {
             paths: Vec::new(),
             one_sided: None,
             hosts: Vec::new(),
+            simulations: Vec::new(),
             beside: Vec::new(),
             taken: Vec::new(),
         };
@@ -126,6 +131,10 @@ impl<'a> Session<'a> {
         }
         told(Step::Reading);
         made.hosts = self.read()?;
+        if let (Some(wanted), 2) = (self.asked.simulate, self.links.len()) {
+            told(Step::Simulating);
+            made.simulations = self.simulate(wanted)?;
+        }
         Ok(made)
     }
 

@@ -98,9 +98,7 @@ impl Session<'_> {
                 return Err(LinkError::Interrupted);
             }
             replies.push(reply.and_then(|reply| match reply {
-                Reply::Transfer(reply) => {
-                    wanted(*reply).ok_or_else(|| link.confused("a transfer"))
-                }
+                Reply::Transfer(reply) => wanted(*reply).ok_or_else(|| link.confused("a transfer")),
                 _ => Err(link.confused("a transfer")),
             }));
         }
