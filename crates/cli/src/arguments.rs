@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Load the path between any two hosts by hand, and tell what it carries
     Load(Box<crate::load::Load>),
-    /// Find out what the path between two hosts carries, and what to type where it carries too little
+    /// Find out what the path between two hosts carries, and what to type where it is too little
     Check(crate::check::Check),
     /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
     Report(Report),

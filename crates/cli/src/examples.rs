@@ -53,19 +53,19 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "wirecost check local ssh:root@b=10.0.0.2",
-                "both directions, and both hosts' devices",
+                "both directions, both hosts",
             ),
             example(
                 "wirecost check local 10.0.0.2 --expect 9000",
-                "what one side can know; exit code 1 if not",
+                "what one side can know",
             ),
             example(
                 "wirecost check netns:a netns:b --encapsulation geneve:ovn",
-                "what guests behind OVN can have",
+                "the MTU of guests behind OVN",
             ),
             example(
                 "wirecost check ssh:a ssh:b --flows 64 --json",
-                "every equal path, for a program",
+                "every equal path, for programs",
             ),
         ],
     ),

@@ -178,9 +178,28 @@ pub(crate) fn chance_that_only_luck_lost(big: u32, passing: Tally) -> f64 {
         .product()
 }
 
+/// How many copies of a size decide in one round that it is too big, where nothing else is lost: with each goes one that
+/// passes and a control, and a last control behind them.
+pub(crate) fn copies_to_decide(error: f64) -> u32 {
+    const MOST: u32 = 16;
+    let clean = |copies: u32| Tally {
+        sent: 2 * copies + 1,
+        lost: 0,
+    };
+    (1..MOST)
+        .find(|&copies| chance_that_only_luck_lost(copies, clean(copies)) <= error)
+        .unwrap_or(MOST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deciding_round_has_copies_enough_and_no_more() {
+        let each = |flows: f64| copies_to_decide(ERROR_IN_SEARCH / flows);
+        assert_eq!((each(1.0), each(16.0), each(64.0)), (7, 8, 9));
+    }
 
     #[test]
     fn the_chance_is_that_of_drawing_the_big_ones() {
@@ -226,7 +245,7 @@ mod tests {
     #[test]
     fn at_any_rate_of_loss_fewer_than_1_in_10_000_verdicts_are_wrong() {
         for percent in 1..=90 {
-            for copies in 1..=4 {
+            for copies in [1, 2, 3, 4, 7, 9] {
                 let wrong = wrong_at(f64::from(percent) / 100.0, copies, 24, ERROR);
                 assert!(wrong < ERROR, "{percent} %, {copies} copies: {wrong}");
             }

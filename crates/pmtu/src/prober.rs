@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::{ERROR, ERROR_IN_SEARCH, Tally};
+use crate::evidence::{ERROR, ERROR_IN_SEARCH, Tally, copies_to_decide};
 use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
 use crate::rounds::Rounds;
 use crate::sizes::between;
@@ -196,7 +196,8 @@ impl Prober {
         if self.outcome.is_none() {
             let sizes = self.sizes();
             let deciding = self.stage != Stage::Proof && sizes.len() <= 2;
-            self.rounds.plan(&sizes, deciding);
+            let copies = deciding.then(|| copies_to_decide(self.error));
+            self.rounds.plan(&sizes, copies);
         }
     }
 

@@ -49,11 +49,12 @@ impl Rounds {
     /// put between them, and every copy begins elsewhere, so that whoever answers only the first of many answers no
     /// size more often than another.
     ///
-    /// `last`: one that is to decide. It makes up for the copies that a wide round saved.
-    pub(crate) fn plan(&mut self, sizes: &[u32], last: bool) {
+    /// `deciding`: the copies of one that is to decide at once, rather than to cost another wait. What passes is sent as
+    /// often, so that one control goes with each.
+    pub(crate) fn plan(&mut self, sizes: &[u32], deciding: Option<u32>) {
         self.log.start_round();
-        let copies = if last {
-            self.config.copies + 1
+        let copies = if let Some(copies) = deciding {
+            self.config.copies.max(copies)
         } else if sizes.len() > CONTROL_EVERY {
             self.config.copies.min(2)
         } else {
@@ -67,7 +68,9 @@ impl Rounds {
                 self.queue.push_back(control);
                 self.queue.extend(sizes.iter().map(|&size| (size, false)));
             }
-            self.queue.push_back(control);
+            if deciding.is_none() || copy + 1 == copies as usize {
+                self.queue.push_back(control);
+            }
         }
     }
 
