@@ -58,6 +58,7 @@ impl OneSidedReport {
                 port: 0,
                 wanted,
                 flows: vec![flow],
+                corrupted: 0,
                 stretch: None,
                 hint: None,
                 seconds,

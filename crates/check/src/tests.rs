@@ -32,6 +32,7 @@ fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
                 seconds: 0.02,
             })
             .collect(),
+        corrupted: 0,
         stretch: None,
         hint: None,
         seconds: 0.08,
