@@ -10,7 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{run, wirecost};
 use wirecost_check::catalogue as findings;
-use wirecost_faults::{Answer, Fault, Lab, LabError, catalogue, directory};
+use wirecost_faults::{
+    Answer, ExpectedFinding, ExpectedPath, Fault, Finding, Lab, LabError, Path, catalogue,
+    directory,
+};
 
 /// Labs that are up at the same time: a check's probes are timed, and this machine may have two cores.
 const SIDE_BY_SIDE: usize = 2;
@@ -153,4 +156,47 @@ fn findings_that_files_expect_are_in_the_catalogue_of_findings() {
             );
         }
     }
+}
+
+/// One file, and the answer that it expects.
+fn expected() -> (Fault, Answer) {
+    let named = |fault: &Fault| fault.name == "switch-8950";
+    let fault = faults().into_iter().find(named).expect("a file");
+    let expect = &fault.expect;
+    let path = |path: &ExpectedPath| Path {
+        from: path.from.clone(),
+        to: path.to.clone(),
+        mtu: path.mtu,
+        kind: path.kind.clone(),
+    };
+    let finding = |finding: &ExpectedFinding| Finding {
+        id: finding.id.clone(),
+        host: finding.at.clone(),
+        device: finding.device.clone(),
+        evidence: String::new(),
+        fix: Vec::new(),
+    };
+    let answer = Answer {
+        exit: Some(expect.exit),
+        paths: expect.paths.iter().map(path).collect(),
+        findings: expect.findings.iter().map(finding).collect(),
+        seconds: 0.1,
+    };
+    (fault, answer)
+}
+
+#[test]
+fn a_fault_that_is_not_named_yet_fails_the_test_once_it_is() {
+    let (mut fault, answer) = expected();
+    let unnamed = Answer {
+        findings: Vec::new(),
+        ..answer.clone()
+    };
+    assert_eq!(judged(&fault, &answer), None);
+    let why = judged(&fault, &unnamed).expect("two findings are missing");
+    assert_eq!(why.matches("not found: path-drops-silently").count(), 2);
+    fault.not_yet = Some("nothing looks at it".into());
+    assert_eq!(judged(&fault, &unnamed), None);
+    let why = judged(&fault, &answer).expect("it is named now");
+    assert!(why.contains("`not_yet`"), "{why}");
 }

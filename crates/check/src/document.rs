@@ -26,7 +26,7 @@ pub struct Document {
     pub program_version: &'static str,
     /// When it began, RFC 3339 in UTC.
     pub started: String,
-    /// How long it took, agents' start included.
+    /// How long it took, agents' start included and simulations not.
     pub seconds: f64,
     /// What was asked.
     pub asked: AskedFor,

@@ -192,10 +192,11 @@ fn sizes(path: &PathReport, found: &mut Vec<Finding>) {
                 path.corrupted
             );
             let fix = vec![
-                "# whoever computes checksums for such packets does it wrongly, on the sender or on the tunnel's hosts. To \
-                 see who, one after the other: ethtool -K DEV tx off; for the card below a tunnel ethtool -K DEV \
-                 tx-udp_tnl-segmentation off tx-udp_tnl-csum-segmentation off"
+                "# whoever computes checksums for such packets does it wrongly; to see who, on the sender, then on the \
+                 hosts of its tunnel:"
                     .into(),
+                "# ethtool -K DEV tx off".into(),
+                "# ethtool -K CARD tx-udp_tnl-segmentation off tx-udp_tnl-csum-segmentation off".into(),
             ];
             add(found, "path-corrupts", path, evidence, fix);
         }

@@ -80,6 +80,22 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
 }
 
 #[test]
+fn what_arrives_with_a_wrong_checksum_is_no_narrow_switch() {
+    let mut report = path(Wanted::Device(1450), &[(Some(1400), Kind::Silent)]);
+    report.corrupted = 2;
+    assert_eq!(ids(&[report.clone()]), ["path-drops-silently"]);
+    report.corrupted = 12;
+    let findings = judge(&[report]);
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].id, "path-corrupts");
+    assert_eq!(
+        findings[0].evidence,
+        "a (10.0.0.1) to b (10.0.0.2): 1400 bytes pass and no more; of what is larger, up to 1450, 12 datagrams did arrive, \
+         with a wrong UDP checksum, and were thrown away there"
+    );
+}
+
+#[test]
 fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
     let kind = Kind::Signalled {
         by: ROUTER,

@@ -119,7 +119,8 @@ pub fn check(
     let mut session = Session::new(asked, &hosts, links, addresses, interrupt);
     let made = session.made(told);
     let made = made.map_err(|error| session.blame(error))?;
-    Ok(document::document(asked, made, started, began.elapsed()))
+    let took = began.elapsed().saturating_sub(made.simulating);
+    Ok(document::document(asked, made, started, took))
 }
 
 /// Between which addresses it is.

@@ -41,7 +41,8 @@ impl Tool {
     pub(crate) fn answer(self, said: &str) -> Option<u32> {
         let before = match self {
             Self::Tracepath => "Resume: pmtu ",
-            Self::Scamper => "mtu: ",
+            // Behind every hop from which on another size is sent: the last one reaches the end.
+            Self::Scamper => "[mtu: ",
         };
         let rest = said.rsplit_once(before)?.1;
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -60,5 +61,28 @@ impl Tool {
             Err(error) => Err(format!("starting {}: {error}", self.name())),
             Ok(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_from_what_was_recorded() {
+        let tracepath = include_str!("../../../fixtures/tracepath-20221126-black-hole.txt");
+        assert_eq!(Tool::Tracepath.answer(tracepath), Some(9000));
+        let scamper = include_str!("../../../fixtures/scamper-20211212-black-hole.txt");
+        assert_eq!(Tool::Scamper.answer(scamper), Some(9000));
+    }
+
+    #[test]
+    fn no_answer_is_none() {
+        assert_eq!(Tool::Tracepath.answer(" 1:  no reply\n"), None);
+        assert_eq!(
+            Tool::Scamper.answer("traceroute from a to b\n 1  *\n"),
+            None
+        );
+        assert_eq!(Tool::Scamper.answer("[mtu: ]"), None);
     }
 }

@@ -4,7 +4,7 @@ mod simulate;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
@@ -38,6 +38,8 @@ pub(super) struct Made {
     pub(super) one_sided: Option<OneSidedReport>,
     pub(super) hosts: Vec<Audited>,
     pub(super) simulations: Vec<Simulated>,
+    /// How long these took.
+    pub(super) simulating: Duration,
     /// Hosts where something else has the port that was asked for, and probes are heard beside it,
     pub(super) beside: Vec<String>,
     /// and where they cannot be, with the reason.
@@ -108,6 +110,7 @@ impl<'a> Session<'a> {
             one_sided: None,
             hosts: Vec::new(),
             simulations: Vec::new(),
+            simulating: Duration::ZERO,
             beside: Vec::new(),
             taken: Vec::new(),
         };
@@ -133,7 +136,9 @@ impl<'a> Session<'a> {
         made.hosts = self.read()?;
         if let (Some(wanted), 2) = (self.asked.simulate, self.links.len()) {
             told(Step::Simulating);
+            let began = Instant::now();
             made.simulations = self.simulate(wanted)?;
+            made.simulating = began.elapsed();
         }
         Ok(made)
     }
