@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use wirecost_check::{OneSidedReport, PathReport, Stretch, Wanted};
 use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
 use wirecost_probe::message::Secret;
-use wirecost_probe::{
-    Endpoints, ProbeError, Responder, checksum_errors, device_mtu, locate, one_sided, survey,
-};
+use wirecost_probe::{Endpoints, ProbeError, Responder, device_mtu, locate, one_sided, survey};
 
 use crate::protocol::{
     Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
@@ -24,8 +22,6 @@ const HOP_WAIT: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     responder: Option<Responder>,
-    /// Wrong checksums before it was started.
-    corrupted_before: u64,
     gathering: Option<JoinHandle<Result<String, String>>>,
 }
 
@@ -34,10 +30,6 @@ impl Paths {
         let reply = match request {
             PathRequest::Respond { address, secret } => {
                 PathReply::Responding(self.respond(address, secret)?)
-            }
-            PathRequest::Corrupted => {
-                let now = checksum_errors().map_err(words)?;
-                PathReply::Corrupted(now.saturating_sub(self.corrupted_before))
             }
             PathRequest::Survey(order) => PathReply::Path(asked(&order).map_err(words)?),
             PathRequest::Locate(order) => PathReply::Located(located(&order).map_err(words)?),
@@ -62,7 +54,6 @@ impl Paths {
 
     fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding, String> {
         self.responder = None;
-        self.corrupted_before = checksum_errors().map_err(words)?;
         let (responder, beside) = match Responder::start(address, secret) {
             Ok(responder) => (responder, false),
             Err(ProbeError::Responder { source, .. })

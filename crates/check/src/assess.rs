@@ -55,17 +55,9 @@ fn forget_what_we_caused(host: &mut Audited, paths: &[PathReport]) {
         .filter(|path| path.from.host == host.stack.host && path.flows.iter().any(signalled))
         .map(|path| path.to.address)
         .collect();
-    // A message in the destination's own name is a tunnel's: the underlay's router told the namespace that has it.
-    let from_tunnel = paths.iter().any(|path| {
-        path.flows
-            .iter()
-            .any(|flow| matches!(flow.kind, Kind::Signalled { by, .. } if by == path.to.address))
-    });
-    for (index, namespace) in host.stack.namespaces.iter_mut().enumerate() {
-        namespace.exceptions.retain(|exception| {
-            let is_own = index == 0;
-            !probed.contains(&exception.destination) && (is_own || !from_tunnel)
-        });
+    if let Some(own) = host.stack.namespaces.first_mut() {
+        own.exceptions
+            .retain(|exception| !probed.contains(&exception.destination));
     }
 }
 

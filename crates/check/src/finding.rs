@@ -21,11 +21,6 @@ pub const PATH_FINDINGS: &[FindingKind] = &[
         "packets that the sender's device takes vanish on the way, and nobody says so",
     ),
     kind(
-        "path-corrupts",
-        Error,
-        "larger packets arrive with a wrong checksum and are thrown away",
-    ),
-    kind(
         "one-path-of-several",
         Error,
         "some flows carry less than others: one of several equal paths is narrow",

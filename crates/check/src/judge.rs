@@ -6,10 +6,6 @@ use wirecost_pmtu::{Share, flows_to_meet_one};
 use crate::finding::PATH_FINDINGS;
 use crate::report::{FlowReport, Hint, Kind, PathReport, Stretch, Wanted};
 
-/// So many wrong checksums are no accident: a size that fails was sent at least as often
-/// (`wirecost_pmtu::Config`), and bit errors do not choose by size.
-const CORRUPTED: u64 = 3;
-
 /// Every finding about paths, the worst first. `paths` holds both directions where both were probed.
 pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -184,22 +180,6 @@ fn sizes(path: &PathReport, found: &mut Vec<Finding>) {
         return;
     }
     match first.kind {
-        Kind::Silent if path.corrupted >= CORRUPTED => {
-            let evidence = format!(
-                "{}: {carries} pass and no more; of what is larger, up to {wanted}, {} datagrams did arrive, with a wrong \
-                 UDP checksum, and were thrown away there",
-                ends(path),
-                path.corrupted
-            );
-            let fix = vec![
-                "# whoever computes checksums for such packets does it wrongly; to see who, on the sender, then on the \
-                 hosts of its tunnel:"
-                    .into(),
-                "# ethtool -K DEV tx off".into(),
-                "# ethtool -K CARD tx-udp_tnl-segmentation off tx-udp_tnl-csum-segmentation off".into(),
-            ];
-            add(found, "path-corrupts", path, evidence, fix);
-        }
         Kind::Silent => {
             let evidence = format!(
                 "{}: {carries} pass and no more, {wanted} vanish without a message{}",

@@ -58,7 +58,6 @@ impl OneSidedReport {
                 port: 0,
                 wanted,
                 flows: vec![flow],
-                corrupted: 0,
                 stretch: None,
                 hint: None,
                 seconds,

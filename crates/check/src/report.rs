@@ -169,9 +169,6 @@ pub struct PathReport {
     pub wanted: Wanted,
     /// Every flow that was asked.
     pub flows: Vec<FlowReport>,
-    /// Datagrams that arrived with a wrong checksum meanwhile and were thrown away, in the receiver's whole namespace;
-    /// asked for where large ones vanish.
-    pub corrupted: u64,
     /// Where the failing size is lost, if that was looked for and found.
     pub stretch: Option<Stretch>,
     /// Where nothing passes, what does.
@@ -206,7 +203,6 @@ impl PathReport {
             port,
             wanted,
             flows: flows.collect(),
-            corrupted: 0,
             stretch: None,
             hint: None,
             seconds: result.took.as_secs_f64(),
@@ -230,7 +226,6 @@ impl PathReport {
             port,
             wanted,
             flows: vec![dead; flows.max(1) as usize],
-            corrupted: 0,
             stretch: None,
             hint: Some(Hint::NoRoute),
             seconds: 0.0,

@@ -32,7 +32,6 @@ fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
                 seconds: 0.02,
             })
             .collect(),
-        corrupted: 0,
         stretch: None,
         hint: None,
         seconds: 0.08,
@@ -76,22 +75,6 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
         findings[0].fix[1].contains("mtu 8950"),
         "{:?}",
         findings[0].fix
-    );
-}
-
-#[test]
-fn what_arrives_with_a_wrong_checksum_is_no_narrow_switch() {
-    let mut report = path(Wanted::Device(1450), &[(Some(1400), Kind::Silent)]);
-    report.corrupted = 2;
-    assert_eq!(ids(&[report.clone()]), ["path-drops-silently"]);
-    report.corrupted = 12;
-    let findings = judge(&[report]);
-    assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].id, "path-corrupts");
-    assert_eq!(
-        findings[0].evidence,
-        "a (10.0.0.1) to b (10.0.0.2): 1400 bytes pass and no more; of what is larger, up to 1450, 12 datagrams did arrive, \
-         with a wrong UDP checksum, and were thrown away there"
     );
 }
 

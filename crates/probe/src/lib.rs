@@ -7,7 +7,6 @@
 //!
 //! Not here: what follows from the answers (`pmtu`), what a host's devices look like (`audit`).
 
-mod checksum;
 mod device;
 mod error;
 mod flow;
@@ -19,7 +18,6 @@ mod survey;
 mod tap;
 pub mod transfer;
 
-pub use checksum::checksum_errors;
 pub use device::device_mtu;
 pub use error::ProbeError;
 pub use one_sided::one_sided;

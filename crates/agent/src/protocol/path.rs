@@ -86,9 +86,6 @@ pub enum PathRequest {
         /// What probes have to know.
         secret: Secret,
     },
-    /// How many datagrams were thrown away for their checksum since the responder was started; answered with
-    /// [`PathReply::Corrupted`].
-    Corrupted,
     /// Asks every flow in one direction; answered with [`PathReply::Path`].
     Survey(SurveyOrder),
     /// Looks where a size is lost; answered with [`PathReply::Located`].
@@ -108,7 +105,6 @@ impl PathRequest {
     pub(super) fn doing(&self) -> &'static str {
         match self {
             Self::Respond { .. } => "opening its responder",
-            Self::Corrupted => "counting what arrived with a wrong checksum",
             Self::Survey(_) => "probing the path",
             Self::Locate(_) => "looking for the place of a loss",
             Self::OneSided(_) => "probing the path from one side",
@@ -133,8 +129,6 @@ pub enum Responding {
 pub enum PathReply {
     /// Where the responder answers.
     Responding(Responding),
-    /// In the whole namespace.
-    Corrupted(u64),
     /// What came of a survey.
     Path(PathReport),
     /// Between which routers, and where it was not found, why.

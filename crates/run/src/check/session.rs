@@ -12,8 +12,8 @@ use wirecost_agent::protocol::{
     SurveyOrder, Way,
 };
 use wirecost_check::{
-    Audited, End, Enter, FlowReport, Hint, HostStack, Kind, OneSidedReport, PathReport, Simulated,
-    Stretch, Wanted,
+    Audited, End, Enter, Hint, HostStack, Kind, OneSidedReport, PathReport, Simulated, Stretch,
+    Wanted,
 };
 use wirecost_model::host::{HostAddress, Place};
 
@@ -169,7 +169,6 @@ impl<'a> Session<'a> {
             made.paths.push(report);
         }
         self.look_beside(&ways, &mut made.paths)?;
-        self.corrupted(&mut made.paths)?;
         self.locate(&ways, &mut made.paths, told)
     }
 
@@ -294,29 +293,6 @@ impl<'a> Session<'a> {
                 return Ok(answering);
             }
         }
-    }
-
-    /// Whether what vanished did arrive, and was thrown away for its checksum: the receivers tell.
-    fn corrupted(&mut self, paths: &mut [PathReport]) -> Result<(), LinkError> {
-        let asked: Vec<usize> = (0..paths.len())
-            .filter(|index| {
-                let silent = |flow: &FlowReport| matches!(flow.kind, Kind::Silent);
-                paths[*index].failing().any(silent)
-            })
-            .collect();
-        // The first direction's receiver is the second host.
-        let requests = (0..paths.len()).map(|host| {
-            let receives = asked.contains(&(1 - host));
-            receives.then_some(PathRequest::Corrupted)
-        });
-        let replies = self.ask_some(requests.collect(), PROMPT)?;
-        for (index, reply) in asked.iter().rev().zip(replies) {
-            let PathReply::Corrupted(corrupted) = reply else {
-                return Err(self.links[0].confused("Corrupted"));
-            };
-            paths[*index].corrupted = corrupted;
-        }
-        Ok(())
     }
 
     /// Where sizes are lost that the sender's device takes and nobody reports.
