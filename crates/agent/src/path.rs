@@ -1,5 +1,6 @@
 //! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
 
+use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::thread::{self, JoinHandle};
@@ -22,6 +23,8 @@ const HOP_WAIT: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     responder: Option<Responder>,
+    /// Wrong checksums until the responder was started.
+    bad_before: u64,
     gathering: Option<JoinHandle<Result<String, String>>>,
 }
 
@@ -32,6 +35,9 @@ impl Paths {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => PathReply::Path(asked(&order).map_err(words)?),
+            PathRequest::BadChecksums => {
+                PathReply::BadChecksums(bad_checksums().saturating_sub(self.bad_before))
+            }
             PathRequest::Locate(order) => PathReply::Located(located(&order).map_err(words)?),
             PathRequest::OneSided(order) => {
                 PathReply::OneSided(from_one_side(&order).map_err(words)?)
@@ -54,6 +60,7 @@ impl Paths {
 
     fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding, String> {
         self.responder = None;
+        self.bad_before = bad_checksums();
         let (responder, beside) = match Responder::start(address, secret) {
             Ok(responder) => (responder, false),
             Err(ProbeError::Responder { source, .. })
@@ -74,6 +81,25 @@ impl Paths {
             Responding::At(answers)
         })
     }
+}
+
+/// Datagrams that this namespace received with a wrong UDP checksum, ever (/proc/net/snmp and snmp6).
+fn bad_checksums() -> u64 {
+    let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
+    let four = read("snmp").unwrap_or_default();
+    let mut rows = four.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let names = rows.next().unwrap_or_default().split(' ');
+    let values = rows.next().unwrap_or_default().split(' ');
+    let four = names
+        .zip(values)
+        .find(|(name, _)| *name == "InCsumErrors")
+        .and_then(|(_, value)| value.parse().ok());
+    let six = read("snmp6").unwrap_or_default();
+    let six = six
+        .lines()
+        .find_map(|line| line.strip_prefix("Udp6InCsumErrors"))
+        .and_then(|value| value.trim().parse().ok());
+    four.unwrap_or(0u64) + six.unwrap_or(0u64)
 }
 
 fn gather(host: &str) -> Result<String, String> {

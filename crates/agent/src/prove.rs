@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
-use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
+use wirecost_pmtu::{Config, Outcome, Pace, Question, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
@@ -94,7 +94,7 @@ fn prove(
     };
     let surveyed = survey(endpoints, question, secret)?;
     let outcome = surveyed.result.outcomes.first().map(|flow| &flow.outcome);
-    let proven = outcome.is_some_and(|outcome| outcome.is_proven());
+    let proven = outcome.is_some_and(Outcome::is_proven);
     Ok(ProofResult {
         proven,
         reason: outcome.filter(|_| !proven).map(ToString::to_string),

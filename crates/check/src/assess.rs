@@ -1,7 +1,5 @@
 //! Everything that was found out about two hosts and the path between them, put together: what to say, once.
 
-use std::net::IpAddr;
-
 use wirecost_audit::snapshot::Enter;
 use wirecost_audit::{Finding, HostStack};
 
@@ -26,8 +24,8 @@ pub fn assess(
     one_sided: Option<&OneSidedReport>,
     hosts: &mut [Audited],
 ) -> Vec<Finding> {
+    forget_what_we_caused(hosts, paths);
     for host in &mut *hosts {
-        forget_what_we_caused(host, paths);
         if let Some(own) = host.stack.namespaces.first_mut() {
             own.enter = host.enter.clone();
         }
@@ -47,17 +45,29 @@ pub fn assess(
     findings
 }
 
-/// A router's message about a probe leaves an exception behind; it says what the path's own line says.
-fn forget_what_we_caused(host: &mut Audited, paths: &[PathReport]) {
+/// A router's message about a probe leaves an exception behind; it says what the path's own line says. Hosts of one
+/// machine see each other's.
+fn forget_what_we_caused(hosts: &mut [Audited], paths: &[PathReport]) {
     let signalled = |flow: &crate::FlowReport| matches!(flow.kind, Kind::Signalled { .. });
-    let probed: Vec<IpAddr> = paths
-        .iter()
-        .filter(|path| path.from.host == host.stack.host && path.flows.iter().any(signalled))
-        .map(|path| path.to.address)
-        .collect();
-    if let Some(own) = host.stack.namespaces.first_mut() {
-        own.exceptions
-            .retain(|exception| !probed.contains(&exception.destination));
+    for path in paths.iter().filter(|path| path.flows.iter().any(signalled)) {
+        let sender = hosts
+            .iter()
+            .find(|host| host.stack.host == path.from.host)
+            .and_then(|host| Some((host.machine.clone(), host.stack.namespaces.first()?.inode)));
+        let Some((machine, inode)) = sender else {
+            continue;
+        };
+        for host in hosts.iter_mut().filter(|host| host.machine == machine) {
+            let is_own = host.stack.host == path.from.host;
+            for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
+                let same = inode.is_some() && namespace.inode == inode;
+                if same || (is_own && at == 0) {
+                    namespace
+                        .exceptions
+                        .retain(|exception| exception.destination != path.to.address);
+                }
+            }
+        }
     }
 }
 
@@ -74,7 +84,9 @@ fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
     });
     for line in &mut finding.fix {
         if let Some(device) = device {
-            *line = line.replace(" dev DEV ", &format!(" dev {} ", device.name));
+            let named = |before: &str| format!("{before} {} ", device.name);
+            *line = line.replace(" dev DEV ", &named(" dev"));
+            *line = line.replace("ethtool -K DEV ", &named("ethtool -K"));
         }
         let entered = ["ip -n ", "ip netns exec ", "nsenter "];
         if !line.starts_with('#') && !entered.iter().any(|start| line.starts_with(start)) {

@@ -21,6 +21,11 @@ pub const PATH_FINDINGS: &[FindingKind] = &[
         "packets that the sender's device takes vanish on the way, and nobody says so",
     ),
     kind(
+        "bad-checksums",
+        Error,
+        "large packets arrive with a wrong checksum, and the receiving host drops them",
+    ),
+    kind(
         "one-path-of-several",
         Error,
         "some flows carry less than others: one of several equal paths is narrow",

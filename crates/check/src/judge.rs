@@ -175,6 +175,10 @@ fn sizes(path: &PathReport, found: &mut Vec<Finding>) {
         "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
     );
     let fix: Vec<String> = [raise].into_iter().chain(lower).collect();
+    if path.bad_checksums >= BAD_CHECKSUMS && first.kind == Kind::Silent {
+        checksums(path, &carries, found);
+        return;
+    }
     if failing.len() < told {
         several(path, &failing, told as u32, found);
         return;
@@ -228,6 +232,32 @@ fn sizes(path: &PathReport, found: &mut Vec<Finding>) {
         ),
         _ => expected(path, &carries, fix, found),
     }
+}
+
+/// So many wrong checksums are the path's: others' packets have one now and then, and a size is called lost after
+/// seven copies at least.
+const BAD_CHECKSUMS: u64 = 7;
+
+fn checksums(path: &PathReport, carries: &str, found: &mut Vec<Finding>) {
+    add(
+        found,
+        "bad-checksums",
+        path,
+        format!(
+            "{}: {carries} pass and no more; larger ones arrive with a wrong UDP checksum, {} of them, and are dropped by \
+             the receiving host",
+            ends(path),
+            path.bad_checksums
+        ),
+        vec![
+            "# a card, its driver or a virtual switch on the way computes it wrongly: switch its offload off, one by one, \
+             and check again"
+                .into(),
+            "ethtool -K DEV tx-checksum-ip-generic off tx-checksum-ipv4 off tx-checksum-ipv6 off".into(),
+            "ethtool -K DEV tx-udp_tnl-csum-segmentation off tx-udp_tnl-segmentation off".into(),
+            "# at the receiving host: nstat -az UdpInCsumErrors Udp6InCsumErrors".into(),
+        ],
+    );
 }
 
 /// What the user expects is an error to miss, whoever is the reason.
@@ -307,13 +337,16 @@ fn several(path: &PathReport, failing: &[&FlowReport], told: u32, found: &mut Ve
     }
 }
 
+/// What a device takes beyond its MTU when it receives, for a VLAN tag (net/core/dev.c, `__is_skb_forwardable`).
+const TAG_BYTES: u32 = 4;
+
 fn directions(paths: &[PathReport], found: &mut Vec<Finding>) {
     for (at, there) in paths.iter().enumerate() {
         let back = paths[at + 1..]
             .iter()
             .find(|back| back.from == there.to && back.to == there.from);
         let sizes = back.and_then(|back| Some((there.mtu()?, back.mtu()?)));
-        if let Some((one, other)) = sizes.filter(|(one, other)| one != other) {
+        if let Some((one, other)) = sizes.filter(|(one, other)| one.abs_diff(*other) > TAG_BYTES) {
             add(
                 found,
                 "directions-differ",

@@ -60,6 +60,7 @@ impl OneSidedReport {
                 flows: vec![flow],
                 stretch: None,
                 hint: None,
+                bad_checksums: 0,
                 seconds,
                 probes: result.probes,
                 paths_met: (1, 1),

@@ -173,6 +173,8 @@ pub struct PathReport {
     pub stretch: Option<Stretch>,
     /// Where nothing passes, what does.
     pub hint: Option<Hint>,
+    /// Datagrams with a wrong UDP checksum that the receiving host's namespace counted meanwhile.
+    pub bad_checksums: u64,
     /// How long it took.
     pub seconds: f64,
     /// Datagrams sent.
@@ -205,6 +207,7 @@ impl PathReport {
             flows: flows.collect(),
             stretch: None,
             hint: None,
+            bad_checksums: 0,
             seconds: result.took.as_secs_f64(),
             probes: result.probes,
             paths_met: (result.paths_met(0.95), result.paths_met(0.99)),
@@ -228,6 +231,7 @@ impl PathReport {
             flows: vec![dead; flows.max(1) as usize],
             stretch: None,
             hint: Some(Hint::NoRoute),
+            bad_checksums: 0,
             seconds: 0.0,
             probes: 0,
             paths_met: (0, 0),

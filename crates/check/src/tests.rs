@@ -34,6 +34,7 @@ fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
             .collect(),
         stretch: None,
         hint: None,
+        bad_checksums: 0,
         seconds: 0.08,
         probes: 150,
         paths_met: (2, 1),

@@ -26,9 +26,8 @@ pub fn device_mtu(from: IpAddr, to: SocketAddr) -> Result<u32, ProbeError> {
     };
     endpoints.check(1)?;
     let socket = flow::open(0, endpoints.source(0), to)?;
-    let refused = match socket.send(&vec![0; LARGEST]) {
-        Ok(_) => return Ok(LONGEST),
-        Err(error) => error,
+    let Err(refused) = socket.send(&vec![0; LARGEST]) else {
+        return Ok(LONGEST);
     };
     let failed = |source| ProbeError::Socket { to, source };
     if refused.raw_os_error() != Some(EMSGSIZE) {

@@ -166,14 +166,16 @@ fn answer_all(socket: &UdpSocket, secret: &Secret, buffer: &mut [u8]) {
 fn answer_tapped(tap: &Tap, secret: &Secret, buffer: &mut [u8]) {
     for _ in 0..TURN {
         match tap.receive(buffer) {
-            Ok(Some(Some(heard))) => {
-                if let Some(answer) = answer(heard.payload, heard.fragment, secret) {
-                    let _ = tap.answer(heard.from, &answer);
+            Ok(Some(copied)) => {
+                let answered = tap.parse(&buffer[..copied]).and_then(|heard| {
+                    Some((heard.from, answer(heard.payload, heard.fragment, secret)?))
+                });
+                if let Some((to, answer)) = answered {
+                    let _ = tap.answer(to, &answer);
                 }
             }
-            // Not for this address, or no datagram.
-            Ok(Some(None)) | Err(_) => {}
             Ok(None) => return,
+            Err(_) => {}
         }
     }
 }

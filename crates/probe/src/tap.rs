@@ -58,16 +58,15 @@ impl Tap {
         })
     }
 
-    /// The next packet, without waiting: `None` where there is none yet, `Some(None)` where it is not for this
-    /// address.
-    pub(crate) fn receive<'a>(
-        &self,
-        buffer: &'a mut [u8],
-    ) -> io::Result<Option<Option<Heard<'a>>>> {
-        let Some((copied, _)) = self.heard.recv(buffer)? else {
-            return Ok(None);
-        };
-        Ok(Some(parse(&buffer[..copied], self.address)))
+    /// The next packet, without waiting: how many bytes of it are in the buffer.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let heard = self.heard.recv(buffer)?;
+        Ok(heard.map(|(copied, _)| copied))
+    }
+
+    /// What a packet is; `None`: not for this address.
+    pub(crate) fn parse<'a>(&self, packet: &'a [u8]) -> Option<Heard<'a>> {
+        parse(packet, self.address)
     }
 
     pub(crate) fn answer(&self, to: SocketAddr, payload: &[u8]) -> io::Result<()> {

@@ -137,7 +137,11 @@ pub(super) fn bring_up(
         interrupt,
         noise: String::new(),
     };
-    talk.send(script(program, arguments).as_bytes(), PATIENCE)?;
+    match talk.send(script(program, arguments).as_bytes(), PATIENCE) {
+        // It has ended already: what it printed says why.
+        Ok(()) | Err(Failure::Stopped(Stop::Closed, _)) => {}
+        Err(failure) => return Err(failure),
+    }
     let found = talk.look_around()?;
     let cannot_read = |error| {
         let path = program.display();

@@ -88,6 +88,9 @@ pub enum PathRequest {
     },
     /// Asks every flow in one direction; answered with [`PathReply::Path`].
     Survey(SurveyOrder),
+    /// Tells how many datagrams with a wrong checksum came since the responder was started; answered with
+    /// [`PathReply::BadChecksums`].
+    BadChecksums,
     /// Looks where a size is lost; answered with [`PathReply::Located`].
     Locate(LocateOrder),
     /// Asks a path from one side; answered with [`PathReply::OneSided`].
@@ -106,6 +109,7 @@ impl PathRequest {
         match self {
             Self::Respond { .. } => "opening its responder",
             Self::Survey(_) => "probing the path",
+            Self::BadChecksums => "telling what it counted",
             Self::Locate(_) => "looking for the place of a loss",
             Self::OneSided(_) => "probing the path from one side",
             Self::Gather { .. } | Self::Gathered => "reading its devices",
@@ -131,6 +135,8 @@ pub enum PathReply {
     Responding(Responding),
     /// What came of a survey.
     Path(PathReport),
+    /// Of UDP, over both versions of IP, in the host's namespace.
+    BadChecksums(u64),
     /// Between which routers, and where it was not found, why.
     Located(Result<Stretch, String>),
     /// What one side knows.

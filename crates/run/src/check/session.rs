@@ -168,8 +168,32 @@ impl<'a> Session<'a> {
             };
             made.paths.push(report);
         }
+        self.count_bad_checksums(&mut made.paths)?;
         self.look_beside(&ways, &mut made.paths)?;
         self.locate(&ways, &mut made.paths, told)
+    }
+
+    /// Where packets are lost without a word: whether they arrived, and the receiving host dropped them.
+    fn count_bad_checksums(&mut self, paths: &mut [PathReport]) -> Result<(), LinkError> {
+        let is_silent = |path: &PathReport| path.failing().any(|flow| flow.kind == Kind::Silent);
+        let silent: Vec<usize> = (0..paths.len())
+            .filter(|index| is_silent(&paths[*index]))
+            .collect();
+        // The receiving host of a direction is the other one, and answers come in the order of the hosts.
+        let requests = (0..2)
+            .map(|host| {
+                silent
+                    .contains(&(1 - host))
+                    .then_some(PathRequest::BadChecksums)
+            })
+            .collect();
+        for (index, reply) in silent.iter().rev().zip(self.ask_some(requests, PROMPT)?) {
+            let PathReply::BadChecksums(count) = reply else {
+                return Err(self.links[1 - index].confused("BadChecksums"));
+            };
+            paths[*index].bad_checksums = count;
+        }
+        Ok(())
     }
 
     /// Where nothing passes: whether another port does where one was asked for, or else echo requests.
