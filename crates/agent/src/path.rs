@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use wirecost_check::{OneSidedReport, PathReport, Stretch, Wanted};
 use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
 use wirecost_probe::message::Secret;
-use wirecost_probe::{Endpoints, ProbeError, Responder, device_mtu, locate, one_sided, survey};
+use wirecost_probe::{Endpoints, ProbeError, Responder, device_mtu, locate_on, one_sided, survey};
 
 use crate::protocol::{
     Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
@@ -25,6 +25,8 @@ pub(crate) struct Paths {
     responder: Option<Responder>,
     /// Wrong checksums until the responder was started.
     bad_before: u64,
+    /// The sockets of the last survey.
+    flows: Vec<UdpSocket>,
     gathering: Option<JoinHandle<Result<String, String>>>,
 }
 
@@ -34,11 +36,15 @@ impl Paths {
             PathRequest::Respond { address, secret } => {
                 PathReply::Responding(self.respond(address, secret)?)
             }
-            PathRequest::Survey(order) => PathReply::Path(asked(&order).map_err(words)?),
+            PathRequest::Survey(order) => {
+                let (report, flows) = asked(&order).map_err(words)?;
+                self.flows = flows;
+                PathReply::Path(report)
+            }
             PathRequest::BadChecksums => {
                 PathReply::BadChecksums(bad_checksums().saturating_sub(self.bad_before))
             }
-            PathRequest::Locate(order) => PathReply::Located(located(&order).map_err(words)?),
+            PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
             PathRequest::OneSided(order) => {
                 PathReply::OneSided(from_one_side(&order).map_err(words)?)
             }
@@ -80,6 +86,19 @@ impl Paths {
         } else {
             Responding::At(answers)
         })
+    }
+}
+
+impl Paths {
+    fn located(&self, order: &LocateOrder) -> Result<Result<Stretch, String>, String> {
+        let socket = self.flows.get(order.flow as usize);
+        let socket = socket.ok_or_else(|| format!("there is no flow {}", order.flow))?;
+        let way = &order.way;
+        let located = locate_on(socket, way.target(), order.failing, HOP_WAIT, &way.secret);
+        Ok(located
+            .map_err(words)?
+            .map(|located| Stretch::from(&located))
+            .map_err(words))
     }
 }
 
@@ -132,18 +151,15 @@ fn wanted(expect: Option<u32>, from: IpAddr, to: SocketAddr) -> Result<(Wanted, 
     })
 }
 
-fn asked(order: &SurveyOrder) -> Result<PathReport, ProbeError> {
+/// What came of a survey, and its sockets.
+fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError> {
     let way = &order.way;
     let ends = (way.from.clone(), way.to.clone());
     let (wanted, high) = match wanted(order.expect, way.from.address, way.target()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
             let wanted = Wanted::Expected(order.expect.unwrap_or(0));
-            return Ok(PathReport::without_route(
-                ends,
-                way.port,
-                wanted,
-                order.flows,
-            ));
+            let report = PathReport::without_route(ends, way.port, wanted, order.flows);
+            return Ok((report, Vec::new()));
         }
         wanted => wanted?,
     };
@@ -162,13 +178,8 @@ fn asked(order: &SurveyOrder) -> Result<PathReport, ProbeError> {
         to: way.target(),
     };
     let surveyed = survey(endpoints, question, &way.secret)?;
-    Ok(PathReport::new(
-        ends,
-        way.port,
-        wanted,
-        &surveyed.result,
-        &surveyed.ports,
-    ))
+    let report = PathReport::new(ends, way.port, wanted, &surveyed.result, &surveyed.ports);
+    Ok((report, surveyed.sockets))
 }
 
 fn is_without_route(error: &io::Error) -> bool {
@@ -176,19 +187,6 @@ fn is_without_route(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable
     )
-}
-
-fn located(order: &LocateOrder) -> Result<Result<Stretch, String>, ProbeError> {
-    let way = &order.way;
-    let endpoints = Endpoints {
-        from: way.from.address,
-        first_port: order.source_port,
-        to: way.target(),
-    };
-    let located = locate(endpoints, order.failing, HOP_WAIT, &way.secret)?;
-    Ok(located
-        .map(|located| Stretch::from(&located))
-        .map_err(words))
 }
 
 fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {

@@ -56,7 +56,7 @@ pub(crate) enum Said {
     /// A router says that a TTL ended; the probe that it quotes, if it quotes enough.
     Expired {
         from: IpAddr,
-        probe: Option<u64>,
+        probe: Option<ProbeMessage>,
     },
     /// Nobody listens there.
     Closed,
@@ -86,7 +86,7 @@ pub(crate) fn said(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<Sai
             }
             (_, _, Some(from)) if exceeded => {
                 let quoted = &quote[..entry.quoted.min(quote.len())];
-                let probe = ProbeMessage::parse(quoted, secret).map(|probe| probe.id);
+                let probe = ProbeMessage::parse(quoted, secret);
                 return Ok(Some(Said::Expired { from, probe }));
             }
             (ECONNREFUSED, _, _) if icmp => return Ok(Some(Said::Closed)),

@@ -21,6 +21,6 @@ pub mod transfer;
 pub use device::device_mtu;
 pub use error::ProbeError;
 pub use one_sided::one_sided;
-pub use place::locate;
+pub use place::{locate, locate_on};
 pub use responder::Responder;
 pub use survey::{Endpoints, Surveyed, survey};

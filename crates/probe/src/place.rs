@@ -1,7 +1,7 @@
 //! Where a size is lost, over a real socket: one flow, rising TTL.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -30,18 +30,37 @@ pub fn locate(
     endpoints.check(1)?;
     let to = endpoints.to;
     let socket = flow::open(0, endpoints.source(0), to)?;
+    locate_on(&socket, to, failing, wait, secret)
+}
+
+/// The same on a flow of a [`survey`](crate::survey()), whose hop limit is not what it was afterwards. Another socket with the
+/// same ports need not take the same path: between namespaces of one machine Linux chooses among equal routes by a
+/// random number of the sending socket (net/ipv4/route.c, `fib_multipath_hash`; net/core/sock.c, `sk_set_txhash`).
+///
+/// # Errors
+/// As of [`locate`].
+pub fn locate_on(
+    socket: &UdpSocket,
+    to: SocketAddr,
+    failing: u32,
+    wait: Duration,
+    secret: &Secret,
+) -> Result<Result<Located, NotLocated>, ProbeError> {
     let config = LocateConfig {
         wait,
         ..LocateConfig::new(flow::control_size(to.ip()), failing)
     };
-    run(&socket, Locator::new(config), endpoints, secret)
+    run(socket, Locator::new(config), to.ip(), secret)
         .map_err(|source| ProbeError::Socket { to, source })
 }
+
+/// What these probes call their flow: an answer to a probe of before is not taken for one of theirs.
+const LOCATING: u32 = u32::MAX;
 
 fn run(
     socket: &UdpSocket,
     mut locator: Locator,
-    endpoints: Endpoints,
+    to: IpAddr,
     secret: &Secret,
 ) -> io::Result<Result<Located, NotLocated>> {
     let began = Instant::now();
@@ -50,11 +69,11 @@ fn run(
         while let Some(probe) = locator.poll_transmit(began.elapsed()) {
             set_hop_limit(socket, probe.ttl)?;
             let message = ProbeMessage {
-                flow: 0,
+                flow: LOCATING,
                 id: probe.id,
             };
             payload[..PROBE_BYTES].copy_from_slice(&message.write(secret));
-            let length = probe.size.saturating_sub(flow::headers(endpoints.to.ip())) as usize;
+            let length = probe.size.saturating_sub(flow::headers(to)) as usize;
             let length = length.clamp(PROBE_BYTES, payload.len());
             // An ICMP error of an earlier probe takes the place of sending, once.
             for _ in 0..4 {
@@ -79,15 +98,19 @@ fn run(
 
 fn hear(socket: &UdpSocket, locator: &mut Locator, secret: &Secret) -> io::Result<()> {
     while let Some(said) = flow::said(socket, secret)? {
-        if let Said::Expired { from, probe } = said {
-            locator.on_expired(probe, from);
+        if let Said::Expired { from, probe } = said
+            && probe.is_none_or(|probe| probe.flow == LOCATING)
+        {
+            locator.on_expired(probe.map(|probe| probe.id), from);
         }
     }
     let mut answer = [0; ACKNOWLEDGEMENT_BYTES + 1];
     loop {
         match socket.recv(&mut answer) {
             Ok(length) => {
-                if let Some(told) = Acknowledgement::parse(&answer[..length], secret) {
+                if let Some(told) = Acknowledgement::parse(&answer[..length], secret)
+                    && told.flow == LOCATING
+                {
                     locator.on_arrived(told.id);
                 }
             }

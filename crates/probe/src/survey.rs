@@ -54,7 +54,7 @@ impl Endpoints {
 }
 
 /// What came of a survey.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Surveyed {
     /// The answers, by flow.
     pub result: SurveyResult,
@@ -62,6 +62,8 @@ pub struct Surveyed {
     pub ports: Vec<u16>,
     /// From the first socket to the last answer.
     pub took: Duration,
+    /// The flows' sockets, for [`locate_on`](crate::locate_on).
+    pub sockets: Vec<UdpSocket>,
 }
 
 /// Asks every flow of the path to a [`Responder`](crate::Responder) with the same secret. The control size of the
@@ -109,6 +111,7 @@ pub fn survey(
             source: io::Error::other("the survey ended without a result"),
         })?,
         took: began.elapsed(),
+        sockets: driving.sockets,
     })
 }
 

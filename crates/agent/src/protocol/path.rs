@@ -52,13 +52,13 @@ pub struct SurveyOrder {
     pub limits: Limits,
 }
 
-/// Where a size is lost, on one flow.
+/// Where a size is lost, on one flow of the last survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocateOrder {
     /// Between whom.
     pub way: Way,
-    /// The flow's source port.
-    pub source_port: u16,
+    /// The flow, from 0.
+    pub flow: u32,
     /// The size that is lost, bytes.
     pub failing: u32,
 }

@@ -122,7 +122,7 @@ fn effort(document: &Document) -> String {
     let flows = document.directions.iter().map(|way| way.flows).max();
     let mut text = format!("{probes} datagrams in {:.2} s", document.seconds);
     let agents = document.hosts.iter().all(|host| host.agent);
-    if let (Some(met), Some(flows), true) = (met, flows, agents) {
+    if let (Some(met @ 1..), Some(flows), true) = (met, flows, agents) {
         let _ = write!(
             text,
             "; {flows} flow{} each way: of up to {met} equal path{} every one was met with 95 %",

@@ -12,8 +12,7 @@ use wirecost_agent::protocol::{
     SurveyOrder, Way,
 };
 use wirecost_check::{
-    Audited, End, Enter, Hint, HostStack, Kind, OneSidedReport, PathReport, Simulated, Stretch,
-    Wanted,
+    Audited, End, Enter, FlowReport, Hint, HostStack, Kind, OneSidedReport, PathReport, Simulated,
 };
 use wirecost_model::host::{HostAddress, Place};
 
@@ -330,18 +329,17 @@ impl<'a> Session<'a> {
             .iter()
             .zip(&*paths)
             .map(|(way, path)| {
-                let silent = path
-                    .failing()
-                    .find(|flow| matches!(flow.kind, Kind::Silent))?;
-                // Of what is lost the smallest: a larger one may be lost elsewhere as well.
-                let failing = match path.wanted {
-                    Wanted::Expected(mtu) | Wanted::Device(mtu) => {
-                        silent.mtu.map_or(mtu, |carried| carried + 1)
-                    }
+                let wanted = path.wanted.bytes();
+                let fails = |flow: &FlowReport| {
+                    flow.kind == Kind::Silent && flow.mtu.is_none_or(|mtu| mtu < wanted)
                 };
+                let flow = path.flows.iter().position(fails)?;
+                let silent = path.flows[flow];
+                // Of what is lost the smallest: a larger one may be lost elsewhere as well.
+                let failing = silent.mtu.map_or(wanted, |carried| carried + 1);
                 Some(PathRequest::Locate(LocateOrder {
                     way: way.clone(),
-                    source_port: silent.port,
+                    flow: flow as u32,
                     failing,
                 }))
             })
@@ -358,7 +356,7 @@ impl<'a> Session<'a> {
                 return Err(self.links[0].confused("Locate"));
             };
             // Not found, or it arrived after all: the path's line stands without a place.
-            paths[*index].stretch = located.ok().map(|stretch: Stretch| stretch);
+            paths[*index].stretch = located.ok();
         }
         Ok(())
     }
