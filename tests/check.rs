@@ -248,6 +248,152 @@ fn one_side_says_which_way_is_narrow_and_what_it_cannot_know() {
 }
 
 #[test]
+fn a_filter_on_the_tunnels_port_is_told_from_a_dead_path() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("filter", 1500);
+    shell(&format!(
+        "ip netns exec {} nft 'add table netdev t; add chain netdev t c {{ type filter hook ingress device \"p1\" \
+         priority 0; }}; add rule netdev t c udp dport 4789 drop'",
+        path.middle
+    ));
+    let ended = path.check(&["--encapsulation", "vxlan", "--flows", "3", "--json"]);
+    ended.expect_code(1);
+    let document = document(&ended);
+    let (a, b) = (format!("netns:{}", path.a), format!("netns:{}", path.b));
+    let told = told(&document);
+    assert_eq!(told[0], (a, 0, "dead".to_owned()));
+    assert_eq!(told[1], (b, 1500, "device".to_owned()));
+    assert_eq!(found(&document), ["path-dead"]);
+    let evidence = document["findings"][0]["evidence"].as_str().expect("words");
+    let words = "something drops UDP to port 4789";
+    assert!(evidence.contains(words), "{evidence}");
+}
+
+#[test]
+fn beside_a_live_tunnel_its_own_port_is_probed_and_its_guests_see_nothing() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("live", 9000);
+    for (here, there) in [(&path.a, "10.78.0.2"), (&path.b, "10.78.0.1")] {
+        shell(&format!(
+            "ip -n {here} link add vx0 type vxlan id 7 remote {there} dstport 4789 dev eth0; ip -n {here} link set vx0 up"
+        ));
+    }
+    path.drops_above(1, 8000);
+    let ended = path.check(&["--encapsulation", "vxlan", "--flows", "4", "--json"]);
+    ended.expect_code(1);
+    let document = document(&ended);
+    assert_eq!(document["directions"][0]["port"], 4789);
+    assert_eq!(document["directions"][1]["port"], 4789);
+    let told = told(&document);
+    assert_eq!((told[0].1, told[0].2.as_str()), (8000, "silent"));
+    assert_eq!((told[1].1, told[1].2.as_str()), (9000, "device"));
+    let note = document["notes"][0].as_str().expect("a note");
+    assert!(note.contains("heard beside it"), "{note}");
+    let received = run(Command::new("ip").args([
+        "netns",
+        "exec",
+        &path.b,
+        "cat",
+        "/sys/class/net/vx0/statistics/rx_packets",
+    ]));
+    // What a new device sends by itself, and never hundreds of probes.
+    let received: u32 = received.stdout.trim().parse().unwrap_or(0);
+    assert!(received < 50, "{received}");
+}
+
+#[test]
+fn wrong_checksums_are_told_from_a_size() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("sums", 9000);
+    shell(&format!(
+        "ip netns exec {} ethtool -K eth0 tx off >/dev/null; \
+         ip netns exec {} nft 'add table netdev t; add chain netdev t c {{ type filter hook ingress device \"p1\" \
+         priority 0; }}; add rule netdev t c meta length > 1400 udp checksum set 0xdead'",
+        path.a, path.middle
+    ));
+    let ended = path.check(&["--flows", "2", "--json"]);
+    ended.expect_code(1);
+    let document = document(&ended);
+    assert_eq!(found(&document), ["bad-checksums", "directions-differ"]);
+    assert_eq!(document["findings"][0]["host"], format!("netns:{}", path.a));
+}
+
+#[test]
+fn wrong_checksums_of_tcp_alone_are_found_by_a_stream() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("tcpsums", 1500);
+    shell(&format!(
+        "ip netns exec {} ethtool -K eth0 tx off >/dev/null; \
+         ip netns exec {} nft 'add table netdev t; add chain netdev t c {{ type filter hook ingress device \"p1\" \
+         priority 0; }}; add rule netdev t c meta length > 1000 tcp checksum set 0xdead'",
+        path.a, path.middle
+    ));
+    let ended = path.check(&["--flows", "2", "--json"]);
+    ended.expect_code(1);
+    let document = document(&ended);
+    assert_eq!(found(&document), ["bad-checksums"], "{document:#}");
+    assert_eq!(document["directions"][0]["tcp"], "full-stalled");
+    assert_eq!(document["directions"][1]["tcp"], "passed");
+}
+
+#[test]
+fn what_two_hosts_of_one_machine_both_see_is_said_once() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("once", 9000);
+    shell(&format!(
+        "ip -n {} link set eth0 mtu 1500; ip -n {} link set p2 mtu 8000",
+        path.b, path.middle
+    ));
+    let ended = path.check(&["--flows", "1", "--json"]);
+    ended.expect_code(1);
+    let document = document(&ended);
+    let veth: Vec<&Value> = document["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .filter(|finding| finding["id"] == "veth-ends-differ")
+        .collect();
+    assert_eq!(veth.len(), 1, "{veth:#?}");
+    assert_eq!(veth[0]["host"], format!("netns:{}", path.b));
+    assert_eq!(
+        veth[0]["fix"][0],
+        format!("ip -n {} link set dev eth0 mtu 8000", path.b)
+    );
+}
+
+#[test]
+fn a_way_without_a_route_is_named() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("route", 1500);
+    shell(&format!(
+        "ip -n {} address add 10.79.0.2/24 dev eth0",
+        path.b
+    ));
+    let (a, b) = (
+        format!("netns:{}=10.78.0.1", path.a),
+        format!("netns:{}=10.79.0.2", path.b),
+    );
+    let ended = check(&[&a, &b, "--flows", "2", "--json"]);
+    ended.expect_code(1);
+    let document = document(&ended);
+    assert_eq!(found(&document), ["path-dead"; 2], "{document:#}");
+    let evidence = document["findings"][0]["evidence"].as_str().expect("words");
+    assert!(evidence.contains("no route to 10.79.0.2"), "{evidence}");
+}
+
+#[test]
 fn what_is_in_the_way_of_a_check_is_said() {
     for (arguments, code, words) in [
         (&["local"][..], 2, "<TO>"),

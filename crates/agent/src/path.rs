@@ -6,10 +6,13 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use wirecost_check::{OneSidedReport, PathReport, Stretch, Wanted};
+use wirecost_check::{Leaving, OneSidedReport, PathReport, Stream, Stretch, Wanted};
 use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
 use wirecost_probe::message::Secret;
-use wirecost_probe::{Endpoints, ProbeError, Responder, device_mtu, locate_on, one_sided, survey};
+use wirecost_probe::{
+    Endpoints, ProbeError, Responder, StreamServer, Streamed, device_mtu, locate_on, one_sided,
+    stream, survey,
+};
 
 use crate::protocol::{
     Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
@@ -23,8 +26,9 @@ const HOP_WAIT: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     responder: Option<Responder>,
+    server: Option<StreamServer>,
     /// Wrong checksums until the responder was started.
-    bad_before: u64,
+    bad_before: Bad,
     /// The sockets of the last survey.
     flows: Vec<UdpSocket>,
     gathering: Option<JoinHandle<Result<String, String>>>,
@@ -42,7 +46,26 @@ impl Paths {
                 PathReply::Path(report)
             }
             PathRequest::BadChecksums => {
-                PathReply::BadChecksums(bad_checksums().saturating_sub(self.bad_before))
+                let (now, before) = (Bad::count(), self.bad_before);
+                PathReply::BadChecksums {
+                    udp: now.udp.saturating_sub(before.udp),
+                    tcp: now.tcp.saturating_sub(before.tcp),
+                }
+            }
+            PathRequest::Listen { address, secret } => {
+                let server = StreamServer::start(address, secret).map_err(words)?;
+                let address = server.address();
+                self.server = Some(server);
+                PathReply::Listening(address)
+            }
+            PathRequest::Stream {
+                way,
+                size,
+                bytes_per_second,
+            } => {
+                let from = way.from.address;
+                let streamed = stream(from, way.target(), size, bytes_per_second, &way.secret);
+                PathReply::Streamed(said(streamed.map_err(words)?))
             }
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
             PathRequest::OneSided(order) => {
@@ -66,7 +89,7 @@ impl Paths {
 
     fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding, String> {
         self.responder = None;
-        self.bad_before = bad_checksums();
+        self.bad_before = Bad::count();
         let (responder, beside) = match Responder::start(address, secret) {
             Ok(responder) => (responder, false),
             Err(ProbeError::Responder { source, .. })
@@ -102,23 +125,53 @@ impl Paths {
     }
 }
 
-/// Datagrams that this namespace received with a wrong UDP checksum, ever (/proc/net/snmp and snmp6).
-fn bad_checksums() -> u64 {
-    let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
-    let four = read("snmp").unwrap_or_default();
-    let mut rows = four.lines().filter_map(|line| line.strip_prefix("Udp: "));
+const fn said(streamed: Streamed) -> Stream {
+    match streamed {
+        Streamed::NotConnected => Stream::NotConnected,
+        Streamed::Passed => Stream::Passed,
+        Streamed::SmallFails { changed: true } | Streamed::FullFails { changed: true } => {
+            Stream::Changed
+        }
+        Streamed::SmallFails { changed: false } => Stream::SmallStalled,
+        Streamed::FullFails { changed: false } => Stream::FullStalled,
+    }
+}
+
+/// What this namespace ever received with a wrong checksum (/proc/net/snmp and snmp6; TCP's is about both versions).
+#[derive(Debug, Clone, Copy, Default)]
+struct Bad {
+    udp: u64,
+    tcp: u64,
+}
+
+impl Bad {
+    /// What cannot be read counts nothing.
+    fn count() -> Self {
+        let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
+        let four = read("snmp").unwrap_or_default();
+        let six = read("snmp6").unwrap_or_default();
+        let udp6 = six
+            .lines()
+            .find_map(|line| line.strip_prefix("Udp6InCsumErrors"));
+        let udp6: u64 = udp6
+            .and_then(|value| value.trim().parse().ok())
+            .unwrap_or(0);
+        Self {
+            udp: column(&four, "Udp: ", "InCsumErrors") + udp6,
+            tcp: column(&four, "Tcp: ", "InCsumErrors"),
+        }
+    }
+}
+
+/// A counter of a file whose rows are names, and values below them (net/ipv4/proc.c, `snmp_seq_show`).
+fn column(text: &str, protocol: &str, name: &str) -> u64 {
+    let mut rows = text.lines().filter_map(|line| line.strip_prefix(protocol));
     let names = rows.next().unwrap_or_default().split(' ');
     let values = rows.next().unwrap_or_default().split(' ');
-    let four = names
-        .zip(values)
-        .find(|(name, _)| *name == "InCsumErrors")
-        .and_then(|(_, value)| value.parse().ok());
-    let six = read("snmp6").unwrap_or_default();
-    let six = six
-        .lines()
-        .find_map(|line| line.strip_prefix("Udp6InCsumErrors"))
-        .and_then(|value| value.trim().parse().ok());
-    four.unwrap_or(0u64) + six.unwrap_or(0u64)
+    let mut both = names.zip(values);
+    both.find(|(other, _)| *other == name)
+        .and_then(|(_, value)| value.parse().ok())
+        .unwrap_or(0)
 }
 
 fn gather(host: &str) -> Result<String, String> {
@@ -178,8 +231,15 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
         to: way.target(),
     };
     let surveyed = survey(endpoints, question, &way.secret)?;
-    let report = PathReport::new(ends, way.port, wanted, &surveyed.result, &surveyed.ports);
+    let mut report = PathReport::new(ends, way.port, wanted, &surveyed.result, &surveyed.ports);
+    report.leaving = leaving(way.from.address, way.to.address);
     Ok((report, surveyed.sockets))
+}
+
+/// How packets leave this host; not known is no reason to fail.
+fn leaving(from: IpAddr, to: IpAddr) -> Option<Leaving> {
+    let (device, router) = wirecost_audit::way_out(from, to).ok().flatten()?;
+    Some(Leaving { device, router })
 }
 
 fn is_without_route(error: &io::Error) -> bool {
@@ -198,5 +258,20 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let result = one_sided(from, to, (low, high), pace(&order.limits))?;
     let ends = (order.from.clone(), order.to.clone());
     let seconds = began.elapsed().as_secs_f64();
-    Ok(OneSidedReport::new(ends, wanted, &result, seconds))
+    let mut report = OneSidedReport::new(ends, wanted, &result, seconds);
+    report.path.leaving = leaving(from, to);
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_found_by_its_name() {
+        let text = "Udp: InDatagrams NoPorts InCsumErrors\nUdp: 5 6 7\nTcp: InErrs InCsumErrors\nTcp: 1 2\n";
+        assert_eq!(column(text, "Udp: ", "InCsumErrors"), 7);
+        assert_eq!(column(text, "Tcp: ", "InCsumErrors"), 2);
+        assert_eq!(column(text, "Tcp: ", "None"), 0);
+    }
 }

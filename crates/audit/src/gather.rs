@@ -13,6 +13,7 @@ mod tunnels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
 use wirecost_sys::ethtool::Ethtool;
@@ -104,6 +105,18 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
         cpus: online(),
         unread,
     })
+}
+
+/// How packets between two addresses leave the calling thread's namespace: the name of the device, and the router that
+/// they go to first. `None` where there is no route.
+///
+/// # Errors
+/// Where the kernel cannot be asked.
+pub fn way_out(from: IpAddr, to: IpAddr) -> io::Result<Option<(String, Option<IpAddr>)>> {
+    let mut netlink = Netlink::open()?;
+    let way = routes::way_out(&mut netlink, from, to);
+    let named = way.and_then(|(index, router)| Some((links::name(&mut netlink, index)?, router)));
+    Ok(named)
 }
 
 fn read(

@@ -34,6 +34,21 @@ pub struct HostStack {
     pub unread: Vec<Unread>,
 }
 
+impl HostStack {
+    /// A host of which nothing could be read.
+    pub fn unread(host: &str, what: &str, why: &str) -> Self {
+        Self {
+            version: VERSION,
+            host: host.to_owned(),
+            unread: vec![Unread {
+                what: what.to_owned(),
+                why: why.to_owned(),
+            }],
+            ..Self::default()
+        }
+    }
+}
+
 /// Something that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

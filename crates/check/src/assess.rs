@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use wirecost_audit::snapshot::Enter;
 use wirecost_audit::{Finding, HostStack};
 
-use crate::judge::judge;
+use crate::judge::{UNTIL, judge};
 use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{Kind, PathReport};
 
@@ -91,25 +91,16 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[PathReport]) {
     }
 }
 
-/// Names the device that the probes left through, and gets commands to their host.
+/// Gets commands to their host.
 fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
     let Some(host) = hosts.iter().find(|host| host.stack.host == path.from.host) else {
         return;
     };
-    let own = host.stack.namespaces.first();
-    let device = own.and_then(|own| {
-        own.devices
-            .iter()
-            .find(|device| device.addresses.contains(&path.from.address))
-    });
+    let entered = ["ip -n ", "ip netns exec ", "nsenter "];
     for line in &mut finding.fix {
-        if let Some(device) = device {
-            let named = |before: &str| format!("{before} {} ", device.name);
-            *line = line.replace(" dev DEV ", &named(" dev"));
-            *line = line.replace("ethtool -K DEV ", &named("ethtool -K"));
-        }
-        let entered = ["ip -n ", "ip netns exec ", "nsenter "];
-        if !line.starts_with('#') && !entered.iter().any(|start| line.starts_with(start)) {
+        if let Some(command) = line.strip_prefix(UNTIL) {
+            *line = format!("{UNTIL}{}", host.enter.command(command));
+        } else if !line.starts_with('#') && !entered.iter().any(|start| line.starts_with(start)) {
             *line = host.enter.command(line);
         }
     }

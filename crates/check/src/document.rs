@@ -8,7 +8,7 @@ use wirecost_audit::{Finding, Severity};
 
 use crate::encapsulation::EncapsulationSaid;
 use crate::one_sided::OneSidedReport;
-use crate::report::{Kind, PathReport};
+use crate::report::{Kind, PathReport, Stream};
 use crate::simulation::Simulated;
 
 /// Version of [`Document`]: it changes where a reader of the one before would be misled.
@@ -136,6 +136,9 @@ pub struct DirectionSaid {
     pub lost_after: Option<IpAddr>,
     /// Before this one; `None`: before the destination, or not looked for.
     pub lost_before: Option<IpAddr>,
+    /// What came of a short TCP stream, small segments and then full ones (`passed`, `small-stalled`, `full-stalled`,
+    /// `changed`, `not-connected`); `None`: there was none, as where a size fails.
+    pub tcp: Option<&'static str>,
     /// Of a path that was asked from one side: which way is the narrow one (`neither`, `there`, `back`,
     /// `cannot-tell`).
     pub narrow: Option<&'static str>,
@@ -222,6 +225,7 @@ impl DirectionSaid {
             paths_met_99: path.paths_met.1,
             lost_after: stretch.and_then(|stretch| router(stretch.after)),
             lost_before: stretch.and_then(|stretch| router(stretch.before)),
+            tcp: path.stream.map(Stream::word),
             narrow: None,
         }
     }

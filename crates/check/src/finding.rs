@@ -23,7 +23,7 @@ pub const PATH_FINDINGS: &[FindingKind] = &[
     kind(
         "bad-checksums",
         Error,
-        "large packets arrive with a wrong checksum, and the receiving host drops them",
+        "packets arrive with a wrong checksum, and the receiving host drops them",
     ),
     kind(
         "one-path-of-several",

@@ -4,7 +4,7 @@ use wirecost_audit::{Finding, Severity};
 use wirecost_pmtu::{Share, flows_to_meet_one};
 
 use crate::finding::PATH_FINDINGS;
-use crate::report::{FlowReport, Hint, Kind, PathReport, Stretch, Wanted};
+use crate::report::{FlowReport, Hint, Kind, PathReport, Stream, Stretch, Wanted};
 
 /// Every finding about paths, the worst first. `paths` holds both directions where both were probed.
 pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
@@ -12,6 +12,7 @@ pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
     for path in paths {
         silence(path, &mut found);
         sizes(path, &mut found);
+        segments(path, &mut found);
     }
     directions(paths, &mut found);
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -155,6 +156,28 @@ fn place(stretch: Option<&Stretch>) -> String {
     format!(". They are lost between {after} and {before}")
 }
 
+/// What stands before a command that helps as long as the path is as it is.
+pub(crate) const UNTIL: &str = "# until it does, here and likewise on the other host: ";
+
+/// Has this host send less to that destination, by the way that packets take already.
+pub(crate) fn lower(path: &PathReport, mtu: u32) -> Option<String> {
+    let leaving = path.leaving.as_ref()?;
+    let six = if path.to.address.is_ipv6() { "-6 " } else { "" };
+    let via = leaving
+        .router
+        .map_or_else(String::new, |router| format!("via {router} "));
+    Some(format!(
+        "{UNTIL}ip {six}route replace {} {via}dev {} mtu {mtu}",
+        path.to.address, leaving.device
+    ))
+}
+
+/// The device that packets leave through, for a command.
+fn device_of(path: &PathReport) -> &str {
+    let leaving = path.leaving.as_ref();
+    leaving.map_or("DEV", |leaving| &leaving.device)
+}
+
 fn sizes(path: &PathReport, found: &mut Vec<Finding>) {
     let failing: Vec<&FlowReport> = path.failing().collect();
     let told = path.flows.iter().filter(|flow| flow.kind.is_told()).count();
@@ -165,12 +188,7 @@ fn sizes(path: &PathReport, found: &mut Vec<Finding>) {
     let carries = first
         .mtu
         .map_or_else(|| "less".to_owned(), |mtu| format!("{mtu} bytes"));
-    let lower = first.mtu.map(|mtu| {
-        format!(
-            "# until it does: ip route replace {} dev DEV mtu {mtu}, on both hosts",
-            path.to.address
-        )
-    });
+    let lower = first.mtu.and_then(|mtu| lower(path, mtu));
     let raise = format!(
         "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
     );
@@ -249,15 +267,48 @@ fn checksums(path: &PathReport, carries: &str, found: &mut Vec<Finding>) {
             ends(path),
             path.bad_checksums
         ),
-        vec![
-            "# a card, its driver or a virtual switch on the way computes it wrongly: switch its offload off, one by one, \
-             and check again"
-                .into(),
-            "ethtool -K DEV tx-checksum-ip-generic off tx-checksum-ipv4 off tx-checksum-ipv6 off".into(),
-            "ethtool -K DEV tx-udp_tnl-csum-segmentation off tx-udp_tnl-segmentation off".into(),
-            "# at the receiving host: nstat -az UdpInCsumErrors Udp6InCsumErrors".into(),
-        ],
+        offloads_off(path),
     );
+}
+
+fn offloads_off(path: &PathReport) -> Vec<String> {
+    let device = device_of(path);
+    vec![
+        "# a card, its driver or a virtual switch on the way computes it wrongly: switch its offload off, one by one, and \
+         check again"
+            .into(),
+        format!(
+            "ethtool -K {device} tx-checksum-ip-generic off tx-checksum-ipv4 off tx-checksum-ipv6 off"
+        ),
+        format!("ethtool -K {device} tx-tcp-segmentation off tx-tcp6-segmentation off"),
+        format!(
+            "ethtool -K {device} tx-udp_tnl-csum-segmentation off tx-udp_tnl-segmentation off"
+        ),
+        "# at the receiving host: nstat -az UdpInCsumErrors Udp6InCsumErrors TcpInCsumErrors".into(),
+    ]
+}
+
+/// So many segments with a wrong checksum are the stream's own; one or two may be others'.
+const BAD_SEGMENTS: u64 = 3;
+
+/// A stream that only stalls proves nothing: loss does that too.
+fn segments(path: &PathReport, found: &mut Vec<Finding>) {
+    let changed = path.stream == Some(Stream::Changed);
+    if path.bad_segments < BAD_SEGMENTS && !changed {
+        return;
+    }
+    let what = if changed {
+        "what a TCP stream carries arrives changed".to_owned()
+    } else {
+        format!(
+            "datagrams of {} bytes pass, and of a TCP stream {} segments arrive with a wrong checksum and are dropped by the \
+             receiving host",
+            path.wanted.bytes(),
+            path.bad_segments
+        )
+    };
+    let evidence = format!("{}: {what}", ends(path));
+    add(found, "bad-checksums", path, evidence, offloads_off(path));
 }
 
 /// What the user expects is an error to miss, whoever is the reason.
@@ -272,7 +323,7 @@ fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<
     let (why, fix) = match device {
         Some(mtu) => (
             format!(": this host's own device takes {mtu}"),
-            vec![format!("ip link set dev DEV mtu {wanted}")],
+            vec![format!("ip link set dev {} mtu {wanted}", device_of(path))],
         ),
         None => (String::new(), fix),
     };

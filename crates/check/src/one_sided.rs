@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
 use wirecost_pmtu::{Forward, OneSidedResult};
 
-use crate::judge::{add, ends, judge};
+use crate::judge::{add, ends, judge, lower};
 use crate::report::{End, FlowReport, Kind, PathReport, Wanted, kind_of};
 
 /// Which way is the narrow one, where larger echoes do not come back.
@@ -60,7 +60,10 @@ impl OneSidedReport {
                 flows: vec![flow],
                 stretch: None,
                 hint: None,
+                leaving: None,
                 bad_checksums: 0,
+                stream: None,
+                bad_segments: 0,
                 seconds,
                 probes: result.probes,
                 paths_met: (1, 1),
@@ -132,14 +135,13 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             let raise = format!(
                 "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
             );
-            let lower = format!("ip route replace {} dev DEV mtu {mtu}", path.to.address);
-            let until = format!("# until it does: {lower}, on both hosts");
+            let fix = [Some(raise), lower(path, mtu), Some(ask_both)];
             add(
                 &mut found,
                 "path-drops-silently",
                 path,
                 evidence,
-                vec![raise, until, ask_both],
+                fix.into_iter().flatten().collect(),
             );
         }
         _ => found = judge(std::slice::from_ref(path)),

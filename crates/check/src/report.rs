@@ -145,6 +145,43 @@ impl Wanted {
     }
 }
 
+/// How packets leave the sender.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leaving {
+    /// The device.
+    pub device: String,
+    /// The router that they go to first; `None`: the destination is on the link.
+    pub router: Option<IpAddr>,
+}
+
+/// What came of a short TCP stream, small segments and then full ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stream {
+    /// No connection was made.
+    NotConnected,
+    /// Everything arrived as it was sent.
+    Passed,
+    /// Not even the small ones arrived in time.
+    SmallStalled,
+    /// The full ones did not arrive in time.
+    FullStalled,
+    /// Something else arrived than what was sent.
+    Changed,
+}
+
+impl Stream {
+    /// In a word, for documents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NotConnected => "not-connected",
+            Self::Passed => "passed",
+            Self::SmallStalled => "small-stalled",
+            Self::FullStalled => "full-stalled",
+            Self::Changed => "changed",
+        }
+    }
+}
+
 /// What is known where nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hint {
@@ -173,8 +210,14 @@ pub struct PathReport {
     pub stretch: Option<Stretch>,
     /// Where nothing passes, what does.
     pub hint: Option<Hint>,
+    /// How packets leave the sender, where that was read.
+    pub leaving: Option<Leaving>,
     /// Datagrams with a wrong UDP checksum that the receiving host's namespace counted meanwhile.
     pub bad_checksums: u64,
+    /// What came of a TCP stream, where there was one: with a fault of size there is none.
+    pub stream: Option<Stream>,
+    /// Segments with a wrong checksum that the receiving host's namespace counted meanwhile.
+    pub bad_segments: u64,
     /// How long it took.
     pub seconds: f64,
     /// Datagrams sent.
@@ -207,7 +250,10 @@ impl PathReport {
             flows: flows.collect(),
             stretch: None,
             hint: None,
+            leaving: None,
             bad_checksums: 0,
+            stream: None,
+            bad_segments: 0,
             seconds: result.took.as_secs_f64(),
             probes: result.probes,
             paths_met: (result.paths_met(0.95), result.paths_met(0.99)),
@@ -231,7 +277,10 @@ impl PathReport {
             flows: vec![dead; flows.max(1) as usize],
             stretch: None,
             hint: Some(Hint::NoRoute),
+            leaving: None,
             bad_checksums: 0,
+            stream: None,
+            bad_segments: 0,
             seconds: 0.0,
             probes: 0,
             paths_met: (0, 0),

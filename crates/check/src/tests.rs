@@ -34,7 +34,13 @@ fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
             .collect(),
         stretch: None,
         hint: None,
+        leaving: Some(Leaving {
+            device: "eth0".into(),
+            router: Some(ROUTER),
+        }),
         bad_checksums: 0,
+        stream: None,
+        bad_segments: 0,
         seconds: 0.08,
         probes: 150,
         paths_met: (2, 1),
@@ -72,10 +78,9 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
         "a (10.0.0.1) to b (10.0.0.2): 8950 bytes pass and no more, 9000 vanish without a message. They are lost \
          between 10.0.1.254 (hop 1) and the destination"
     );
-    assert!(
-        findings[0].fix[1].contains("mtu 8950"),
-        "{:?}",
-        findings[0].fix
+    assert_eq!(
+        findings[0].fix[1],
+        "# until it does, here and likewise on the other host: ip route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"
     );
 }
 
@@ -212,4 +217,223 @@ proptest! {
         let text = serde_json::to_string(&report).expect("written");
         prop_assert_eq!(serde_json::from_str::<PathReport>(&text).expect("read"), report);
     }
+}
+
+mod together {
+    use wirecost_audit::snapshot::{Device, Exception, Namespace, Peer};
+
+    use super::*;
+
+    fn namespace(label: &str, inode: u64, device: Device) -> Namespace {
+        Namespace {
+            label: label.into(),
+            inode: Some(inode),
+            devices: vec![device],
+            ..Namespace::default()
+        }
+    }
+
+    /// A veth's end in the first namespace of its host; the other end is in the second.
+    fn veth(mtu: u32, other: usize) -> Device {
+        Device {
+            name: "eth0".into(),
+            index: 2,
+            kind: "veth".into(),
+            mtu,
+            up: true,
+            peer: Some(Peer {
+                namespace: Some(other),
+                index: 2,
+            }),
+            ..Device::default()
+        }
+    }
+
+    fn host(name: &str, own: (u64, u32), other: (u64, u32), netns: &str) -> Audited {
+        Audited {
+            stack: HostStack {
+                version: 1,
+                host: name.into(),
+                namespaces: vec![
+                    namespace("host", own.0, veth(own.1, 1)),
+                    namespace("other", other.0, veth(other.1, 0)),
+                ],
+                ..HostStack::default()
+            },
+            machine: "one".into(),
+            enter: Enter::Named(netns.into()),
+        }
+    }
+
+    #[test]
+    fn what_both_hosts_of_a_machine_see_is_said_once_by_the_one_that_has_it() {
+        let (a, b) = ((11, 9000), (22, 1500));
+        let mut hosts = [host("a", a, b, "red"), host("b", b, a, "blue")];
+        let findings = assess(&[], None, &mut hosts);
+        let said: Vec<_> = findings
+            .iter()
+            .filter(|finding| finding.id == "veth-ends-differ")
+            .map(|finding| (finding.host.as_str(), finding.fix[0].as_str()))
+            .collect();
+        assert_eq!(said, [("b", "ip -n blue link set dev eth0 mtu 9000")]);
+        // On two machines they are two.
+        hosts[1].machine = "another".into();
+        let findings = assess(&[], None, &mut hosts);
+        let veth = |finding: &&Finding| finding.id == "veth-ends-differ";
+        assert_eq!(findings.iter().filter(veth).count(), 2);
+    }
+
+    #[test]
+    fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
+        let exception = |last: u8| Exception {
+            destination: Ipv4Addr::new(10, 0, 0, last).into(),
+            device: Some(2),
+            mtu: 1400,
+        };
+        let signalled = Kind::Signalled {
+            by: ROUTER,
+            mtu: 1400,
+        };
+        for (last, kind, found) in [
+            (2, signalled, false),
+            (3, signalled, true),
+            (2, Kind::Device { mtu: 9000 }, true),
+        ] {
+            let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
+            hosts[0].stack.namespaces[0]
+                .exceptions
+                .push(exception(last));
+            let carried = if kind == signalled { 1400 } else { 9000 };
+            let path = path(Wanted::Device(9000), &[(Some(carried), kind)]);
+            let findings = assess(&[path], None, &mut hosts);
+            let cached = findings.iter().any(|it| it.id == "cached-exception");
+            assert_eq!(cached, found, "{last} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_as_they_are_typed_here() {
+        let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
+        let path = path(Wanted::Device(9000), &[(Some(8950), Kind::Silent)]);
+        let findings = assess(&[path], None, &mut hosts);
+        assert_eq!(
+            findings[0].fix[1],
+            "# until it does, here and likewise on the other host: ip -n red route replace 10.0.0.2 via 10.0.1.254 dev \
+             eth0 mtu 8950"
+        );
+    }
+}
+
+#[test]
+fn wrong_checksums_are_no_size_where_there_are_as_many_as_lost_probes() {
+    let mut report = path(Wanted::Device(9000), &[(Some(1400), Kind::Silent)]);
+    report.bad_checksums = 6;
+    assert_eq!(ids(&[report.clone()]), ["path-drops-silently"]);
+    report.bad_checksums = 7;
+    assert_eq!(ids(&[report]), ["bad-checksums"]);
+}
+
+#[test]
+fn four_bytes_are_no_difference_between_directions() {
+    for (back, differ) in [(1504, false), (1505, true)] {
+        let there = path(
+            Wanted::Device(1500),
+            &[(Some(1500), Kind::Device { mtu: 1500 })],
+        );
+        let mut other = path(
+            Wanted::Device(1500),
+            &[(Some(back), Kind::Device { mtu: back })],
+        );
+        (other.from, other.to) = (there.to.clone(), there.from.clone());
+        let differs = ids(&[there, other]).contains(&"directions-differ");
+        assert_eq!(differs, differ, "{back}");
+    }
+}
+
+#[test]
+fn a_dead_path_says_what_is_answered_instead() {
+    for (hint, words) in [
+        (Some(Hint::NoRoute), "no route to 10.0.0.2"),
+        (
+            Some(Hint::OtherPort(40_001)),
+            "something drops UDP to port 50000",
+        ),
+        (Some(Hint::Echo), "something drops UDP"),
+        (None, "nor to echo requests"),
+    ] {
+        let mut report = path(Wanted::Device(9000), &[(None, Kind::Dead); 4]);
+        report.hint = hint;
+        let findings = judge(&[report]);
+        assert_eq!(findings[0].id, "path-dead");
+        assert!(
+            findings[0].evidence.contains(words),
+            "{}",
+            findings[0].evidence
+        );
+    }
+}
+
+#[test]
+fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
+    for (narrow, words) in [
+        (Narrow::Back(9000), "it is the way back that is narrow"),
+        (Narrow::There, "the way there carries no more"),
+        (Narrow::CannotTell, "cannot be told which way"),
+    ] {
+        let report = OneSidedReport {
+            path: path(Wanted::Device(9000), &[(Some(1500), Kind::Silent)]),
+            narrow,
+        };
+        let findings = judge_one_sided(&report);
+        assert_eq!(findings[0].id, "path-drops-silently");
+        assert!(
+            findings[0].evidence.contains(words),
+            "{}",
+            findings[0].evidence
+        );
+    }
+    let silent = OneSidedReport {
+        path: path(Wanted::Device(9000), &[(None, Kind::Dead)]),
+        narrow: Narrow::CannotTell,
+    };
+    assert_eq!(judge_one_sided(&silent)[0].id, "path-undecided");
+    let right = OneSidedReport {
+        path: path(
+            Wanted::Device(9000),
+            &[(Some(9000), Kind::Device { mtu: 9000 })],
+        ),
+        narrow: Narrow::Neither,
+    };
+    assert!(judge_one_sided(&right).is_empty());
+}
+
+#[test]
+fn every_key_of_the_document_is_in_its_schema() {
+    let schema: serde_json::Value = serde_json::from_str(SCHEMA).expect("JSON");
+    let document = Document {
+        format: FORMAT,
+        program_version: "0",
+        started: String::new(),
+        seconds: 0.0,
+        asked: AskedFor {
+            expect: None,
+            flows: 1,
+            port: None,
+            datagrams_per_s: 1.0,
+            bytes_per_s: 1.0,
+        },
+        hosts: Vec::new(),
+        paths: Vec::new(),
+        directions: Vec::new(),
+        encapsulation: None,
+        findings: Vec::new(),
+        checklist: Vec::new(),
+        unread: Vec::new(),
+        notes: Vec::new(),
+    };
+    let document = serde_json::to_value(document).expect("JSON");
+    let keys: BTreeSet<&String> = document.as_object().expect("an object").keys().collect();
+    let properties = schema["properties"].as_object().expect("properties");
+    assert_eq!(keys, properties.keys().collect());
+    assert_eq!(schema["properties"]["format"]["const"], FORMAT);
 }

@@ -90,6 +90,9 @@ pub enum NotLocated {
 const MUTE: usize = 5;
 /// Tries with which a hop is looked for.
 const TRIES: u32 = 3;
+/// Small packets that a router has to report after large ones it did not: a single report may be the one that its rate
+/// limit allows in that moment (Linux: 6 at once, then one a second).
+const STILL: u32 = 2;
 
 /// Looks for the place where a size is lost, on one flow.
 ///
@@ -103,6 +106,9 @@ pub struct Locator {
     allowed: u32,
     last: Option<Duration>,
     next_id: u64,
+    /// Reports in this stage, and the probe of the last one.
+    reports: u32,
+    reported: Option<u64>,
     /// Ids of the stage under way begin here.
     first_id: u64,
     hops: Vec<Option<IpAddr>>,
@@ -138,6 +144,8 @@ impl Locator {
             allowed: 1,
             last: None,
             next_id: 0,
+            reports: 0,
+            reported: None,
             first_id: 0,
             hops: Vec::new(),
             asked: Vec::new(),
@@ -203,8 +211,15 @@ impl Locator {
                 self.bisect();
             }
             Stage::Still { position } => {
-                self.high = position;
-                self.bisect();
+                if probe.is_some() && probe == self.reported {
+                    return;
+                }
+                self.reported = probe;
+                self.reports += 1;
+                if self.reports >= STILL {
+                    self.high = position;
+                    self.bisect();
+                }
             }
         }
     }
@@ -245,9 +260,11 @@ impl Locator {
     fn begin(&mut self, stage: Stage) {
         self.stage = stage;
         self.sent = 0;
+        (self.reports, self.reported) = (0, None);
         self.allowed = match stage {
             Stage::Large { .. } => self.config.copies,
-            Stage::Discover { .. } | Stage::Still { .. } => 1,
+            Stage::Discover { .. } => 1,
+            Stage::Still { .. } => STILL,
         };
         self.first_id = self.next_id;
     }
@@ -255,9 +272,8 @@ impl Locator {
     /// What was sent in this stage was not answered in time.
     fn unanswered(&mut self) {
         match self.stage {
-            Stage::Discover { .. } | Stage::Still { .. } if self.allowed < TRIES => {
-                self.allowed = TRIES;
-            }
+            Stage::Discover { .. } if self.allowed < TRIES => self.allowed = TRIES,
+            Stage::Still { .. } if self.allowed < STILL + TRIES => self.allowed = STILL + TRIES,
             Stage::Discover { ttl } => {
                 self.hops.push(None);
                 self.discover(ttl.saturating_add(1));

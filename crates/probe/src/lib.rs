@@ -1,4 +1,5 @@
-//! The machines of room `pmtu` over real sockets, and the responder that acknowledges their probes.
+//! The machines of room `pmtu` over real sockets, the responder that acknowledges their probes, and a short TCP stream
+//! beside them.
 //!
 //! Sockets are made in the calling thread's network namespace and stay there. A flow is a socket of its own, and so a
 //! source port of its own. Probes cannot be fragmented by this host (`IP_PMTUDISC_PROBE`); what an ICMP message says
@@ -14,6 +15,7 @@ pub mod message;
 mod one_sided;
 mod place;
 mod responder;
+mod stream;
 mod survey;
 mod tap;
 pub mod transfer;
@@ -23,4 +25,5 @@ pub use error::ProbeError;
 pub use one_sided::one_sided;
 pub use place::{locate, locate_on};
 pub use responder::Responder;
+pub use stream::{StreamServer, Streamed, stream};
 pub use survey::{Endpoints, Surveyed, survey};

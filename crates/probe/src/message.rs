@@ -43,7 +43,7 @@ pub struct Acknowledgement {
 }
 
 /// Compares in a time that does not depend on where the difference is.
-fn same(one: &[u8], other: &[u8]) -> bool {
+pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).map(|(one, other)| one ^ other);
     one.len() == other.len() && differences.fold(0, |all, one| all | one) == 0
 }

@@ -1,10 +1,10 @@
 //! What is asked about the path between two hosts that are used as they are.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirecost_check::{End, OneSidedReport, PathReport, Stretch};
+use wirecost_check::{End, OneSidedReport, PathReport, Stream, Stretch};
 use wirecost_probe::message::Secret;
 
 /// How fast probes of one direction may leave, and how much in all.
@@ -88,6 +88,22 @@ pub enum PathRequest {
     },
     /// Asks every flow in one direction; answered with [`PathReply::Path`].
     Survey(SurveyOrder),
+    /// Listens for short TCP streams, on any port of an address; answered with [`PathReply::Listening`].
+    Listen {
+        /// Where.
+        address: IpAddr,
+        /// What streams have to know.
+        secret: Secret,
+    },
+    /// Sends a short TCP stream; answered with [`PathReply::Streamed`].
+    Stream {
+        /// Between whom; the port is that of the far end's [`PathReply::Listening`].
+        way: Way,
+        /// Full segments are IP packets of this size, bytes.
+        size: u32,
+        /// How fast, bytes per second.
+        bytes_per_second: f64,
+    },
     /// Tells how many datagrams with a wrong checksum came since the responder was started; answered with
     /// [`PathReply::BadChecksums`].
     BadChecksums,
@@ -109,6 +125,8 @@ impl PathRequest {
         match self {
             Self::Respond { .. } => "opening its responder",
             Self::Survey(_) => "probing the path",
+            Self::Listen { .. } => "listening for a stream",
+            Self::Stream { .. } => "sending a stream",
             Self::BadChecksums => "telling what it counted",
             Self::Locate(_) => "looking for the place of a loss",
             Self::OneSided(_) => "probing the path from one side",
@@ -135,8 +153,17 @@ pub enum PathReply {
     Responding(Responding),
     /// What came of a survey.
     Path(PathReport),
-    /// Of UDP, over both versions of IP, in the host's namespace.
-    BadChecksums(u64),
+    /// Over both versions of IP, in the host's namespace.
+    BadChecksums {
+        /// Of UDP.
+        udp: u64,
+        /// Of TCP.
+        tcp: u64,
+    },
+    /// Where streams are listened for.
+    Listening(SocketAddr),
+    /// What came of a stream.
+    Streamed(Stream),
     /// Between which routers, and where it was not found, why.
     Located(Result<Stretch, String>),
     /// What one side knows.

@@ -39,6 +39,14 @@ pub(super) struct Link {
     pub(super) remotes: Vec<std::net::IpAddr>,
 }
 
+/// The name of the device with this index.
+pub(super) fn name(netlink: &mut Netlink, index: u32) -> Option<String> {
+    let mut body = [0; IFINFOMSG];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    let answer = netlink.get(GETLINK, &body).ok().flatten()?;
+    Attributes(answer.get(IFINFOMSG..)?).text(IFLA_IFNAME)
+}
+
 pub(super) fn read(netlink: &mut Netlink) -> io::Result<Vec<Link>> {
     let messages = netlink.dump(GETLINK, &[0; IFINFOMSG])?;
     let mut links: Vec<Link> = messages

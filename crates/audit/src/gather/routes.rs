@@ -20,7 +20,9 @@ const CLONED: u32 = 0x200;
 const RTN_UNICAST: u8 = 1;
 
 const RTA_DST: u16 = 1;
+const RTA_SRC: u16 = 2;
 const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
 const RTA_METRICS: u16 = 8;
 const RTA_MULTIPATH: u16 = 9;
 const RTAX_LOCK: u16 = 1;
@@ -100,12 +102,34 @@ fn take(message: &[u8], routes: &mut Routes) {
     }
 }
 
-/// How packets to an address leave: the kernel's own answer.
-pub(super) fn towards(netlink: &mut Netlink, address: IpAddr) -> Remote {
-    let (family, bytes) = match address {
+fn octets(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
         IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
         IpAddr::V6(address) => (AF_INET6, address.octets().to_vec()),
-    };
+    }
+}
+
+/// The index of the device that packets between two addresses leave through, and the router that they go to first.
+pub(super) fn way_out(
+    netlink: &mut Netlink,
+    from: IpAddr,
+    to: IpAddr,
+) -> Option<(u32, Option<IpAddr>)> {
+    let ((family, to), (_, from)) = (octets(to), octets(from));
+    let mut body = vec![0; RTMSG];
+    body[0] = family;
+    body[1] = (8 * to.len()) as u8;
+    body[2] = (8 * from.len()) as u8;
+    body.extend(attribute(RTA_DST, &to));
+    body.extend(attribute(RTA_SRC, &from));
+    let answer = netlink.get(GETROUTE, &body).ok().flatten()?;
+    let attributes = Attributes(answer.get(RTMSG..)?);
+    Some((attributes.u32(RTA_OIF)?, attributes.address(RTA_GATEWAY)))
+}
+
+/// How packets to an address leave: the kernel's own answer.
+pub(super) fn towards(netlink: &mut Netlink, address: IpAddr) -> Remote {
+    let (family, bytes) = octets(address);
     let mut body = vec![0; RTMSG];
     body[0] = family;
     body[1] = (8 * bytes.len()) as u8;

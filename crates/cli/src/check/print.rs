@@ -23,6 +23,13 @@ pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String
     for note in &document.notes {
         let _ = write!(text, "\n{}", wrap(&format!("note: {note}"), "  ", width));
     }
+    for unread in &document.unread {
+        let line = format!(
+            "not read on {}: {}: {}",
+            unread.host, unread.what, unread.why
+        );
+        let _ = write!(text, "\n{}", wrap(&line, "  ", width));
+    }
     if document.findings.is_empty() {
         text.push_str("\n\nnothing was found");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wirecost_check::{
     AskedFor, Checklist, DirectionSaid, Document, EncapsulationSaid, FORMAT, HostSaid,
-    ONE_SIDED_LIMITS, PathReport, PathSaid, UnreadSaid, assess, checklist,
+    ONE_SIDED_LIMITS, PathReport, PathSaid, Stream, UnreadSaid, assess, checklist,
 };
 
 use super::Check;
@@ -103,6 +103,19 @@ fn notes(asked: &Check, made: &Made) -> Vec<String> {
              filters",
             made.beside.join(" and ")
         ));
+    }
+    for path in &made.paths {
+        let stalled = matches!(
+            path.stream,
+            Some(Stream::SmallStalled | Stream::FullStalled)
+        );
+        if stalled && path.bad_segments == 0 {
+            notes.push(format!(
+                "{} to {}: datagrams pass, and a short TCP stream did not end within a second, with no wrong checksum: loss, \
+                 or a filter",
+                path.from.host, path.to.host
+            ));
+        }
     }
     for (host, why) in &made.taken {
         notes.push(format!(

@@ -13,6 +13,7 @@ use wirecost_agent::protocol::{
 };
 use wirecost_check::{
     Audited, End, Enter, FlowReport, Hint, HostStack, Kind, OneSidedReport, PathReport, Simulated,
+    Stream,
 };
 use wirecost_model::host::{HostAddress, Place};
 
@@ -23,6 +24,13 @@ use crate::lab::PROMPT;
 const READING: Duration = Duration::from_mins(1);
 /// How long looking for the place of a loss may take.
 const LOCATING: Duration = Duration::from_secs(30);
+
+/// Datagrams of a search, and of each flow that is compared with it, where much is lost; and their mean size.
+const USUAL: u32 = 400;
+const USUAL_EACH: u32 = 60;
+const USUAL_BYTES: f64 = 4500.0;
+/// However slow: an hour.
+const LONGEST: Duration = Duration::from_hours(1);
 
 /// An IP packet that passes wherever anything does, bytes; large enough for a probe over either version.
 const SMALL: u32 = 128;
@@ -82,7 +90,11 @@ impl<'a> Session<'a> {
             (None, Far::Host(host)) => host.place.to_string(),
         };
         let end = |index: usize| End {
-            host: name(index),
+            // A host that is checked with itself.
+            host: match (index, name(index)) {
+                (1, same) if same == name(0) => format!("{same} (2)"),
+                (_, name) => name,
+            },
             address: addresses[index],
         };
         Self {
@@ -123,7 +135,7 @@ impl<'a> Session<'a> {
                 expect: self.asked.expect,
                 limits: self.limits(),
             };
-            let replies = self.ask(vec![PathRequest::OneSided(order)], MOST + PROMPT)?;
+            let replies = self.ask(vec![PathRequest::OneSided(order)], self.most() + PROMPT)?;
             for reply in replies {
                 let PathReply::OneSided(report) = reply else {
                     return Err(self.links[0].confused("OneSided"));
@@ -161,36 +173,84 @@ impl<'a> Session<'a> {
             })
         };
         let orders = ways.iter().map(order).collect();
-        for reply in self.ask(orders, MOST + PROMPT)? {
+        for reply in self.ask(orders, self.most() + PROMPT)? {
             let PathReply::Path(report) = reply else {
                 return Err(self.links[0].confused("Survey"));
             };
             made.paths.push(report);
         }
+        self.stream(&ways, &mut made.paths)?;
         self.count_bad_checksums(&mut made.paths)?;
         self.look_beside(&ways, &mut made.paths)?;
         self.locate(&ways, &mut made.paths, told)
     }
 
-    /// Where packets are lost without a word: whether they arrived, and the receiving host dropped them.
+    /// Where every size passes: whether TCP's small and full segments arrive as they are sent.
+    fn stream(&mut self, ways: &[Way; 2], paths: &mut [PathReport]) -> Result<(), LinkError> {
+        let passes = |path: &PathReport| {
+            path.flows.iter().all(|flow| flow.kind.is_told()) && path.failing().next().is_none()
+        };
+        // The listening host of a direction is the other one, and answers come in the order of the hosts.
+        let listen = |host: usize| {
+            passes(&paths[1 - host]).then(|| PathRequest::Listen {
+                address: self.ends[host].address,
+                secret: ways[0].secret,
+            })
+        };
+        let requests = vec![listen(0), listen(1)];
+        let wanted: Vec<usize> = (0..2).filter(|host| requests[*host].is_some()).collect();
+        let mut orders = vec![None, None];
+        for (host, reply) in wanted.iter().zip(self.ask_some(requests, PROMPT)?) {
+            let PathReply::Listening(address) = reply else {
+                return Err(self.links[*host].confused("Listen"));
+            };
+            let index = 1 - host;
+            orders[index] = Some(PathRequest::Stream {
+                way: Way {
+                    port: address.port(),
+                    ..ways[index].clone()
+                },
+                size: paths[index].wanted.bytes(),
+                bytes_per_second: self.asked.bytes_per_s,
+            });
+        }
+        let asked: Vec<usize> = (0..2).filter(|index| orders[*index].is_some()).collect();
+        for (index, reply) in asked.into_iter().zip(self.ask_some(orders, PROMPT)?) {
+            let PathReply::Streamed(streamed) = reply else {
+                return Err(self.links[index].confused("Stream"));
+            };
+            paths[index].stream = Some(streamed);
+        }
+        Ok(())
+    }
+
+    /// Where packets are lost without a word, or a stream was not right: whether they arrived, and the receiving host
+    /// dropped them.
     fn count_bad_checksums(&mut self, paths: &mut [PathReport]) -> Result<(), LinkError> {
-        let is_silent = |path: &PathReport| path.failing().any(|flow| flow.kind == Kind::Silent);
-        let silent: Vec<usize> = (0..paths.len())
-            .filter(|index| is_silent(&paths[*index]))
+        let lossy = |path: &PathReport| {
+            let stalled = matches!(
+                path.stream,
+                Some(Stream::SmallStalled | Stream::FullStalled | Stream::Changed)
+            );
+            stalled || path.failing().any(|flow| flow.kind == Kind::Silent)
+        };
+        let lossy: Vec<usize> = (0..paths.len())
+            .filter(|index| lossy(&paths[*index]))
             .collect();
-        // The receiving host of a direction is the other one, and answers come in the order of the hosts.
+        // As above.
         let requests = (0..2)
             .map(|host| {
-                silent
+                lossy
                     .contains(&(1 - host))
                     .then_some(PathRequest::BadChecksums)
             })
             .collect();
-        for (index, reply) in silent.iter().rev().zip(self.ask_some(requests, PROMPT)?) {
-            let PathReply::BadChecksums(count) = reply else {
+        for (index, reply) in lossy.iter().rev().zip(self.ask_some(requests, PROMPT)?) {
+            let PathReply::BadChecksums { udp, tcp } = reply else {
                 return Err(self.links[1 - index].confused("BadChecksums"));
             };
-            paths[*index].bad_checksums = count;
+            paths[*index].bad_checksums = udp;
+            paths[*index].bad_segments = tcp;
         }
         Ok(())
     }
@@ -217,7 +277,11 @@ impl<'a> Session<'a> {
                 limits: self.limits(),
             }));
         }
-        let replies = self.ask_some(orders, MOST + PROMPT)?;
+        let replies = match self.ask_some(orders, self.most() + PROMPT) {
+            // Not allowed to, perhaps: it would have said more, and what was found stands without it.
+            Err(LinkError::Refused { .. }) => return Ok(()),
+            replies => replies?,
+        };
         for (index, reply) in dead.into_iter().zip(replies) {
             if let PathReply::OneSided(report) = reply
                 && report.path.mtu().is_some()
@@ -268,7 +332,7 @@ impl<'a> Session<'a> {
         }
         let mut asked: Vec<usize> = dead.to_vec();
         asked.sort_unstable();
-        let replies = self.ask_some(orders, MOST + PROMPT)?;
+        let replies = self.ask_some(orders, self.most() + PROMPT)?;
         let answered = asked.into_iter().zip(replies).filter_map(|(index, reply)| {
             matches!(reply, PathReply::Path(report) if report.mtu().is_some())
                 .then_some((index, ports[index]))
@@ -351,7 +415,11 @@ impl<'a> Session<'a> {
         let asked: Vec<usize> = (0..orders.len())
             .filter(|index| orders[*index].is_some())
             .collect();
-        for (index, reply) in asked.iter().zip(self.ask_some(orders, LOCATING)?) {
+        let replies = match self.ask_some(orders, LOCATING) {
+            Err(LinkError::Refused { .. }) => return Ok(()),
+            replies => replies?,
+        };
+        for (index, reply) in asked.iter().zip(replies) {
             let PathReply::Located(located) = reply else {
                 return Err(self.links[0].confused("Locate"));
             };
@@ -363,15 +431,22 @@ impl<'a> Session<'a> {
 
     fn read(&mut self) -> Result<Vec<Audited>, LinkError> {
         let machines = self.machines()?;
-        let requests = self.links.iter().map(|_| PathRequest::Gathered).collect();
-        let replies = self.ask(requests, READING)?;
+        let requests = self.links.iter().map(|_| Some(PathRequest::Gathered));
+        let replies = self.ask_each(requests.collect(), READING)?;
         let mut hosts = Vec::new();
         for (index, (reply, machine)) in replies.into_iter().zip(machines).enumerate() {
-            let PathReply::Stack(json) = reply else {
-                return Err(self.links[index].confused("Gathered"));
+            let stack = match reply {
+                Ok(PathReply::Stack(json)) => serde_json::from_str(&json)
+                    .map_err(|_| self.links[index].confused("Gathered"))?,
+                Ok(_) => return Err(self.links[index].confused("Gathered")),
+                // What the packets showed stands without it.
+                Err(LinkError::Refused { message, .. }) => HostStack::unread(
+                    &self.places[index].to_string(),
+                    "devices, routes and settings",
+                    &message,
+                ),
+                Err(error) => return Err(error),
             };
-            let stack: HostStack =
-                serde_json::from_str(&json).map_err(|_| self.links[index].confused("Gathered"))?;
             hosts.push(Audited {
                 stack,
                 machine,
@@ -399,8 +474,17 @@ impl<'a> Session<'a> {
         Limits {
             datagrams_per_second: self.asked.datagrams_per_s,
             bytes_per_second: self.asked.bytes_per_s,
-            most: MOST,
+            most: self.most(),
         }
+    }
+
+    /// What a direction's probes may take before what is still open gets no answer: more where they are to be slow.
+    fn most(&self) -> Duration {
+        let datagrams = f64::from(USUAL + USUAL_EACH * self.asked.flows);
+        let slow = (datagrams / self.asked.datagrams_per_s)
+            .max(datagrams * USUAL_BYTES / self.asked.bytes_per_s);
+        let slow = Duration::try_from_secs_f64(2.0 * slow).unwrap_or(LONGEST);
+        slow.clamp(MOST, LONGEST)
     }
 
     /// One request to each host, at the same time.
@@ -412,12 +496,21 @@ impl<'a> Session<'a> {
         self.ask_some(requests.into_iter().map(Some).collect(), within)
     }
 
-    /// The same of those that have one; every answer is taken off its line, whatever it is.
+    /// The same of those that have one.
     fn ask_some(
         &mut self,
         requests: Vec<Option<PathRequest>>,
         within: Duration,
     ) -> Result<Vec<PathReply>, LinkError> {
+        self.ask_each(requests, within)?.into_iter().collect()
+    }
+
+    /// The same, each with its own answer or refusal; every one is taken off its line, whatever it is.
+    fn ask_each(
+        &mut self,
+        requests: Vec<Option<PathRequest>>,
+        within: Duration,
+    ) -> Result<Vec<Result<PathReply, LinkError>>, LinkError> {
         let mut asked = Vec::new();
         for (link, request) in self.links.iter_mut().zip(requests) {
             if let Some(request) = request {
@@ -437,7 +530,7 @@ impl<'a> Session<'a> {
                 Err(error) => Err(error),
             });
         }
-        replies.into_iter().collect()
+        Ok(replies)
     }
 }
 
