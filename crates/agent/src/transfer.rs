@@ -42,13 +42,13 @@ impl Transfers {
             TransferRequest::Send(order) => TransferReply::Sent(send(&order, owner)?),
             TransferRequest::Received => {
                 let receiver = self.receiver.take().ok_or("nothing is being received")?;
-                let received = receiver.finish();
+                let arrived = receiver.finish();
                 TransferReply::Received(TransferReceived {
-                    bytes: received.bytes,
-                    took: received.took,
-                    stalled: received.stalled,
-                    flows_since: received.flows_since,
-                    ended: received.ended,
+                    bytes: arrived.bytes,
+                    took: arrived.took,
+                    stalled: arrived.stalled,
+                    flows_since: arrived.flows_since,
+                    ended: arrived.ended,
                 })
             }
         };

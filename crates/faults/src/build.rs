@@ -122,7 +122,7 @@ fn settle(fault: &Fault, name: &str, namespace: &Namespace) -> Vec<String> {
             lines.push(format!("ip address add {address} dev {device}{nodad}"));
         }
     }
-    let members = fault.equal_paths.iter().flat_map(|paths| {
+    let members = fault.equal_paths.iter().filter_map(|paths| {
         let side = paths.between.iter().position(|router| router == name)?;
         Some((0..paths.members).map(move |number| {
             format!(

@@ -24,12 +24,12 @@ fn everything_arrives_where_nothing_is_lost() {
         limit: Duration::from_mins(1),
     };
     let sent = transfer(HERE, receiver.address(), amount, &SECRET).expect("a socket");
-    let received = receiver.finish();
+    let arrived = receiver.finish();
     assert_eq!(sent.heartbeats, HEARTBEATS);
     assert!(sent.mss_before > 1000 && !sent.congestion_control.is_empty());
-    assert_eq!(received.heartbeats, HEARTBEATS);
-    assert_eq!(received.bytes, 3_000_001);
-    assert!(received.ended, "{received:?}");
+    assert_eq!(arrived.heartbeats, HEARTBEATS);
+    assert_eq!(arrived.bytes, 3_000_001);
+    assert!(arrived.ended, "{arrived:?}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Session<'_> {
             TransferReply::Listening(address) => Some(address),
             _ => None,
         })?;
-        let send = |from: usize, to: usize| {
+        let order = |from: usize, to: usize| {
             TransferRequest::Send(TransferOrder {
                 from: self.ends[from].address,
                 to: listening[to],
@@ -61,7 +61,7 @@ impl Session<'_> {
                 tcp_mtu_probing: probing,
             })
         };
-        let requests = [send(0, 1), send(1, 0)];
+        let requests = [order(0, 1), order(1, 0)];
         let sent = self.transfer(requests, wanted.limit + PROMPT, |reply| match reply {
             TransferReply::Sent(sent) => Some(sent),
             _ => None,
