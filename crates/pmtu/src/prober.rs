@@ -159,6 +159,21 @@ impl Prober {
                 mtu: mtu + 1,
                 limit: Limit::NotSought,
             });
+        } else {
+            self.conclude_at_device();
+        }
+    }
+
+    /// What is acknowledged passes, and one byte more this host does not send: there is nothing to wait for.
+    fn conclude_at_device(&mut self) {
+        let next = self.rounds.log.largest_answered().map(|mtu| mtu + 1);
+        if self.outcome.is_some() || next.is_none() || self.rounds.refused() != next {
+            return;
+        }
+        match self.stage {
+            Stage::Proof => {}
+            Stage::Search => self.conclude_search(),
+            Stage::Confirm(mtu) => self.conclude_comparison(mtu),
         }
     }
 
@@ -180,7 +195,7 @@ impl Prober {
         match self.stage {
             Stage::Proof => self.proof_failed(),
             Stage::Confirm(mtu) if size <= mtu => self.end(self.too_big_without_search(mtu)),
-            _ => {}
+            _ => self.conclude_at_device(),
         }
     }
 

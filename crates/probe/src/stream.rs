@@ -15,9 +15,9 @@ use crate::error::ProbeError;
 use crate::message::{Secret, same};
 
 /// How long a connection may take to be made: where a filter drops it, nothing is said about it.
-const CONNECTING: Duration = Duration::from_millis(400);
-/// How long an answer may take: a lost segment comes again after 200 ms at the latest, twice that after two.
-const ANSWERING: Duration = Duration::from_millis(900);
+const CONNECTING: Duration = Duration::from_millis(300);
+/// How long a part may take: a lost segment comes again after 200 ms.
+const ANSWERING: Duration = Duration::from_millis(400);
 /// The server's patience with a client.
 const SERVING: Duration = Duration::from_secs(3);
 /// Bytes of the small part, sent in writes of [`SMALL_WRITE`], and of the full one.
@@ -146,7 +146,7 @@ const fn content(at: usize) -> u8 {
 }
 
 /// Sends small and full segments to a [`StreamServer`] with the same secret; full ones are IP packets of `size` bytes.
-/// The connection and each part have an end of their own, so that it takes two seconds at most.
+/// The connection and each part have an end of their own, so that it takes little more than a second at most.
 ///
 /// # Errors
 /// Where a socket cannot be made. What the path does is no error.
@@ -164,7 +164,6 @@ pub fn stream(
     }
     let mut stream = TcpStream::from(socket);
     stream.set_nodelay(true).map_err(failed)?;
-    stream.set_read_timeout(Some(ANSWERING)).map_err(failed)?;
     stream.set_write_timeout(Some(ANSWERING)).map_err(failed)?;
     let small = stream
         .write_all(&secret.probe)
@@ -209,6 +208,8 @@ fn part(stream: &mut TcpStream, bytes: usize, each: usize) -> io::Result<bool> {
             rest = &rest[written..];
         }
     }
+    let left = until.saturating_duration_since(Instant::now());
+    stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
     let mut answer = [0];
     stream.read_exact(&mut answer)?;
     Ok(answer == [1])

@@ -111,7 +111,7 @@ fn notes(asked: &Check, made: &Made) -> Vec<String> {
         );
         if stalled && path.bad_segments == 0 {
             notes.push(format!(
-                "{} to {}: datagrams pass, and a short TCP stream did not end within a second, with no wrong checksum: loss, \
+                "{} to {}: datagrams pass, and a short TCP stream did not end in time, with no wrong checksum: loss, \
                  or a filter",
                 path.from.host, path.to.host
             ));
