@@ -168,7 +168,7 @@ fn a_path_without_a_fault_ends_at_this_hosts_device() {
         (group.mtu, group.limit),
         (9000, Limit::Device { mtu: 9000 })
     );
-    // Its sockets have the ports of the next one.
+    // Its flows keep their ports as long as it lives.
     drop(surveyed);
     let expected = Question {
         expect: Some(9000),
