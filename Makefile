@@ -17,7 +17,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test build bench bench-start bench-verdicts soak-stats fuzz-wire deny install uninstall deb \
+.PHONY: run test build bench bench-check bench-start bench-verdicts soak-stats fuzz-wire deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -43,6 +43,13 @@ bench: build install-missing-bench
 ## Verdicts where the truth is known: a cell twice, a path a tenth slower; half an hour, and as above.
 bench-verdicts: build
 	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-verdicts
+
+## `wirecost check` beside tracepath and scamper on silent black holes: half an hour, most of it theirs.
+## BENCH takes options: make bench-check BENCH='--alone', BENCH='--catalogue'.
+bench-check: build
+	@scripts/install-missing tracepath:iputils-tracepath scamper:scamper nsenter:util-linux \
+		ip:iproute2 nft:nftables ethtool:ethtool
+	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-paths -- $(BENCH)
 
 ## How long the program takes to start.
 bench-start: build
@@ -100,7 +107,7 @@ install-missing:
 
 install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
-		nft:nftables tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark
+		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \

@@ -33,6 +33,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // What probes and audits mean, together: from reports, without I/O of its own. What guests can have over a path is
     // `wire`'s arithmetic.
     ("check", &["audit", "model", "pmtu", "wire"]),
+    // Labs of faults from files, for the tests and the bench; the program itself has no part of it.
+    ("faults", &["sys"]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
     ("doctor", &["meter", "netbuild", "sys"]),
     // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
@@ -48,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Its own load runs in a process of its own in the guest, started as the peers beside it are.
     (
         "bench",
-        &["agent", "model", "run", "stats", "sys", "traffic"],
+        &["agent", "faults", "model", "run", "stats", "sys", "traffic"],
     ),
 ];
 

@@ -22,6 +22,7 @@ use crate::load::{self, Counting, Loads};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
+use crate::transfer::Transfers;
 
 /// Enough of a frame for every header and a probe's own.
 const SNAP_BYTES: usize = 256;
@@ -46,6 +47,7 @@ pub(crate) struct Agent {
     in_force: InForce,
     keepers: Keepers,
     paths: Paths,
+    transfers: Transfers,
 }
 
 /// The error is in words, for the user.
@@ -155,6 +157,7 @@ impl Agent {
                 .map(Reply::Source)
                 .map_err(|error| format!("it has no route to {target}: {error}")),
             Request::Path(request) => self.paths.execute(*request),
+            Request::Transfer(request) => self.transfers.execute(*request, self.keepers.owner()),
         }
     }
 

@@ -36,6 +36,11 @@ impl Keepers {
         }
     }
 
+    /// The controller, as a keeper's arguments name it.
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
     /// Puts the sysctls and the command of a level in force where they belong.
     pub(crate) fn put(&self, host: &LabHost, setting: &Setting) -> Result<(), String> {
         if setting.sysctl.is_empty() && setting.command.is_none() {

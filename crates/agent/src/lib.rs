@@ -20,5 +20,6 @@ mod prove;
 mod serve;
 mod settings;
 pub mod stray;
+mod transfer;
 
 pub use serve::serve;

@@ -1,6 +1,7 @@
 //! What a controller asks and what an agent answers: one answer to each request, in order.
 
 mod path;
+mod transfer;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,6 +9,7 @@ pub use path::{
     Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Responding, SurveyOrder, Way,
 };
 use serde::{Deserialize, Serialize};
+pub use transfer::{TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent};
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
 use wirecost_model::load::Load;
@@ -103,6 +105,8 @@ pub enum Request {
     Machine,
     /// About the path between two hosts that are used as they are.
     Path(Box<PathRequest>),
+    /// About a TCP transfer between two hosts of a lab.
+    Transfer(Box<TransferRequest>),
 }
 
 impl Request {
@@ -133,6 +137,7 @@ impl Request {
             Self::SourceTowards(_) => "looking up a route",
             Self::Machine => "telling which machine it is",
             Self::Path(request) => request.doing(),
+            Self::Transfer(request) => request.doing(),
         }
     }
 }
@@ -223,6 +228,8 @@ pub enum Reply {
     Source(IpAddr),
     /// To [`Request::Path`].
     Path(Box<PathReply>),
+    /// To [`Request::Transfer`].
+    Transfer(Box<TransferReply>),
 }
 
 /// An address that other hosts may reach a host by.

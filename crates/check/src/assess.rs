@@ -1,5 +1,7 @@
 //! Everything that was found out about two hosts and the path between them, put together: what to say, once.
 
+use std::net::IpAddr;
+
 use wirecost_audit::snapshot::Enter;
 use wirecost_audit::{Finding, HostStack};
 
@@ -57,9 +59,27 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[PathReport]) {
         let Some((machine, inode)) = sender else {
             continue;
         };
+        // A message in the destination's own name is a tunnel's: the underlay's router told the namespace that has it.
+        let from_tunnel = path
+            .flows
+            .iter()
+            .any(|flow| matches!(flow.kind, Kind::Signalled { by, .. } if by == path.to.address));
         for host in hosts.iter_mut().filter(|host| host.machine == machine) {
             let is_own = host.stack.host == path.from.host;
             for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
+                if from_tunnel && is_own {
+                    let tunnels = namespace
+                        .devices
+                        .iter()
+                        .filter_map(|device| device.tunnel.as_ref());
+                    let remotes: Vec<IpAddr> = tunnels
+                        .flat_map(|tunnel| &tunnel.remotes)
+                        .map(|remote| remote.address)
+                        .collect();
+                    namespace
+                        .exceptions
+                        .retain(|exception| !remotes.contains(&exception.destination));
+                }
                 let same = inode.is_some() && namespace.inode == inode;
                 if same || (is_own && at == 0) {
                     namespace

@@ -9,6 +9,7 @@ use wirecost_audit::{Finding, Severity};
 use crate::encapsulation::EncapsulationSaid;
 use crate::one_sided::OneSidedReport;
 use crate::report::{Kind, PathReport, Stream};
+use crate::simulation::Simulated;
 
 /// Version of [`Document`]: it changes where a reader of the one before would be misled.
 pub const FORMAT: u32 = 1;
@@ -25,7 +26,7 @@ pub struct Document {
     pub program_version: &'static str,
     /// When it began, RFC 3339 in UTC.
     pub started: String,
-    /// How long it took, agents' start included.
+    /// How long it took, agents' start included and simulations not.
     pub seconds: f64,
     /// What was asked.
     pub asked: AskedFor,
@@ -39,6 +40,8 @@ pub struct Document {
     pub encapsulation: Option<EncapsulationSaid>,
     /// The worst first.
     pub findings: Vec<Finding>,
+    /// What TCP transfers over the path came to, where they were asked for.
+    pub simulations: Vec<Simulated>,
     /// The list for large frames, by host.
     pub checklist: Vec<Checklist>,
     /// What could not be read on the hosts; nothing is concluded from it.

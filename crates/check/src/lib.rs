@@ -10,6 +10,7 @@ mod finding;
 mod judge;
 mod one_sided;
 mod report;
+mod simulation;
 
 pub use assess::{Audited, assess};
 pub use document::{
@@ -20,6 +21,7 @@ pub use finding::{PATH_FINDINGS, catalogue};
 pub use judge::judge;
 pub use one_sided::{Narrow, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
 pub use report::{End, FlowReport, Hint, Kind, Leaving, PathReport, Stream, Stretch, Wanted};
+pub use simulation::Simulated;
 pub use wirecost_audit::checklist;
 pub use wirecost_audit::snapshot::Enter;
 pub use wirecost_audit::{Finding, FindingKind, HostStack, Severity};

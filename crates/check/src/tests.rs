@@ -427,6 +427,7 @@ fn every_key_of_the_document_is_in_its_schema() {
         directions: Vec::new(),
         encapsulation: None,
         findings: Vec::new(),
+        simulations: Vec::new(),
         checklist: Vec::new(),
         unread: Vec::new(),
         notes: Vec::new(),

@@ -1,6 +1,7 @@
 //! `wirecost check`: what the path between two hosts carries, and what to type where it carries too little.
 
 mod print;
+mod simulate;
 mod watch;
 
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use wirecost_run::check::{Check as Asked, Far, check as run};
 use wirecost_run::hosts::{HostsContext, HostsError};
 use wirecost_wire::overhead::Stack;
 
+use self::simulate::NotALab;
 use self::watch::Watch;
 use crate::arguments::Talk;
 use crate::{complain, exit, interrupt, screen};
@@ -62,6 +64,8 @@ pub(crate) struct Check {
     /// Bits a second of each direction at most
     #[arg(long, value_name = "RATE", default_value = BANDWIDTH, value_parser = bandwidth)]
     bandwidth: u64,
+    #[command(flatten)]
+    simulate: simulate::Options,
     /// Print the list for large frames as well: done, missing, cannot see
     #[arg(long)]
     checklist: bool,
@@ -87,7 +91,13 @@ fn bandwidth(text: &str) -> Result<u64, UnitError> {
 }
 
 pub(crate) fn check(arguments: &Check, talk: Talk) -> ExitCode {
-    let asked = arguments.asked();
+    let asked = match arguments.asked() {
+        Ok(asked) => asked,
+        Err(error) => {
+            complain(&error);
+            return exit::usage();
+        }
+    };
     let started = interrupt::flag().and_then(|interrupt| {
         let context = HostsContext {
             program: std::env::current_exe()?,
@@ -129,9 +139,9 @@ pub(crate) fn check(arguments: &Check, talk: Talk) -> ExitCode {
 }
 
 impl Check {
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> Result<Asked, NotALab> {
         let stack = self.encapsulation.as_ref();
-        Asked {
+        Ok(Asked {
             from: self.from.clone(),
             to: self.to.clone(),
             expect: self.expect,
@@ -140,6 +150,7 @@ impl Check {
             encapsulation: self.encapsulation.clone(),
             datagrams_per_s: f64::from(self.rate),
             bytes_per_s: self.bandwidth as f64 / 8.0,
-        }
+            simulate: self.simulate.wanted(&self.from, &self.to)?,
+        })
     }
 }

@@ -18,6 +18,7 @@ mod responder;
 mod stream;
 mod survey;
 mod tap;
+pub mod transfer;
 
 pub use device::device_mtu;
 pub use error::ProbeError;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use wirecost_check::{DirectionSaid, Document, EncapsulationSaid, Finding, PathSaid};
 
+use super::simulate;
 use crate::screen::wrap;
 
 /// Equal flows of a direction.
@@ -35,6 +36,7 @@ pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String
     for finding in &document.findings {
         let _ = write!(text, "\n\n{}", found(finding, width));
     }
+    text.push_str(&simulate::text(&document.simulations, width));
     if with_list {
         list(&mut text, document, width);
     }

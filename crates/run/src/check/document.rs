@@ -84,6 +84,7 @@ pub(super) fn document(asked: &Check, mut made: Made, started: String, took: Dur
             .collect(),
         encapsulation,
         findings,
+        simulations: made.simulations,
         checklist: checklists,
         unread: unread.collect(),
         notes,

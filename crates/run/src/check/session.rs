@@ -1,8 +1,10 @@
 //! The agents of a check, and what they are asked.
 
+mod simulate;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
@@ -10,7 +12,8 @@ use wirecost_agent::protocol::{
     SurveyOrder, Way,
 };
 use wirecost_check::{
-    Audited, End, Enter, FlowReport, Hint, HostStack, Kind, OneSidedReport, PathReport, Stream,
+    Audited, End, Enter, FlowReport, Hint, HostStack, Kind, OneSidedReport, PathReport, Simulated,
+    Stream,
 };
 use wirecost_model::host::{HostAddress, Place};
 
@@ -41,6 +44,9 @@ pub(super) struct Made {
     pub(super) paths: Vec<PathReport>,
     pub(super) one_sided: Option<OneSidedReport>,
     pub(super) hosts: Vec<Audited>,
+    pub(super) simulations: Vec<Simulated>,
+    /// How long these took.
+    pub(super) simulating: Duration,
     /// Hosts where something else has the port that was asked for, and probes are heard beside it,
     pub(super) beside: Vec<String>,
     /// and where they cannot be, with the reason.
@@ -114,6 +120,8 @@ impl<'a> Session<'a> {
             paths: Vec::new(),
             one_sided: None,
             hosts: Vec::new(),
+            simulations: Vec::new(),
+            simulating: Duration::ZERO,
             beside: Vec::new(),
             taken: Vec::new(),
         };
@@ -137,6 +145,12 @@ impl<'a> Session<'a> {
         }
         told(Step::Reading);
         made.hosts = self.read()?;
+        if let (Some(wanted), 2) = (self.asked.simulate, self.links.len()) {
+            told(Step::Simulating);
+            let began = Instant::now();
+            made.simulations = self.simulate(wanted)?;
+            made.simulating = began.elapsed();
+        }
         Ok(made)
     }
 

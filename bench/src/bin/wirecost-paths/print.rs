@@ -1,0 +1,140 @@
+//! What came of it, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::run::{Measured, Said};
+
+/// Of no numbers: not a number.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count => f64::midpoint(values[(count - 1) / 2], values[count / 2]),
+    }
+}
+
+fn range(values: &[f64]) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let middle = median(values.to_vec());
+    format!(
+        "{middle:7.3} s ({least:.3} to {most:.3}, {} runs)",
+        values.len()
+    )
+}
+
+fn mtu(mtu: Option<u32>) -> String {
+    mtu.map_or_else(|| "-".to_owned(), |mtu| mtu.to_string())
+}
+
+/// What the file expects: by direction.
+fn expected(network: &Measured) -> Vec<Option<u32>> {
+    network
+        .fault
+        .expect
+        .paths
+        .iter()
+        .map(|path| path.mtu)
+        .collect()
+}
+
+fn together(mtus: impl Iterator<Item = Option<u32>>) -> String {
+    mtus.map(mtu).collect::<Vec<_>>().join(" / ")
+}
+
+fn is_right(network: &Measured, said: &[Said; 2]) -> bool {
+    said.iter().map(|said| said.mtu).eq(expected(network))
+}
+
+/// A table for each network.
+pub(crate) fn text(measured: &[Measured], bound: f64) -> String {
+    let mut text = String::new();
+    for network in measured {
+        let wanted = together(expected(network).into_iter());
+        let _ = writeln!(text, "{}: {wanted}", network.fault.name);
+        let seconds: Vec<f64> = network.checks.iter().map(|check| check.seconds).collect();
+        let last = network.checks.last();
+        let said = last.map_or_else(String::new, |check| {
+            together(check.answer.paths.iter().map(|path| path.mtu))
+        });
+        let right = match (network.wrong(), &network.fault.not_yet) {
+            (0, None) => "right".to_owned(),
+            (0, Some(_)) => "not named yet".to_owned(),
+            (wrong, _) => format!("WRONG {wrong} times"),
+        };
+        let held = if network.median() <= bound {
+            "within"
+        } else {
+            "NOT within"
+        };
+        let _ = writeln!(
+            text,
+            "  {:14} {said:13} {right:6} {}, {held} {bound} s",
+            "wirecost check",
+            range(&seconds)
+        );
+        for (tool, rounds) in &network.others {
+            let seconds: Vec<f64> = rounds.iter().flatten().map(|said| said.seconds).collect();
+            let right = rounds.iter().filter(|said| is_right(network, said)).count();
+            let right = match right {
+                0 => "wrong".to_owned(),
+                all if all == rounds.len() => "right".to_owned(),
+                some => format!("right {some} times"),
+            };
+            let Some(last) = rounds.last() else { continue };
+            let said = together(last.iter().map(|said| said.mtu));
+            let exits = last.each_ref().map(|said| said.exit.unwrap_or(-1));
+            let _ = writeln!(
+                text,
+                "  {:14} {said:13} {right:6} {}, exit {} / {}",
+                tool.name(),
+                range(&seconds),
+                exits[0],
+                exits[1]
+            );
+        }
+    }
+    text
+}
+
+/// One document with every run.
+pub(crate) fn document(measured: &[Measured], bound: f64) -> Value {
+    let networks = measured.iter().map(|network| {
+        let checks = network.checks.iter().map(|check| {
+            let mtus: Vec<_> = check.answer.paths.iter().map(|path| path.mtu).collect();
+            json!({
+                "seconds": check.seconds,
+                "own_seconds": check.answer.seconds,
+                "mtus": mtus,
+                "exit": check.answer.exit,
+                "differences": check.answer.differs_from(&network.fault),
+            })
+        });
+        let others = network.others.iter().map(|(tool, rounds)| {
+            let runs = rounds.iter().map(|round| {
+                json!({
+                    "mtus": round.each_ref().map(|said| said.mtu),
+                    "seconds": round.each_ref().map(|said| said.seconds),
+                    "exits": round.each_ref().map(|said| said.exit),
+                    "right": is_right(network, round),
+                })
+            });
+            (tool.name().to_owned(), Value::Array(runs.collect()))
+        });
+        json!({
+            "network": network.fault.name,
+            "about": network.fault.about,
+            "expected_mtus": expected(network),
+            "bound_seconds": bound,
+            "good": network.is_good(bound),
+            "wirecost": checks.collect::<Vec<_>>(),
+            "others": others.collect::<serde_json::Map<_, _>>(),
+        })
+    });
+    json!({ "format": 1, "networks": networks.collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests;

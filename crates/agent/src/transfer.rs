@@ -1,0 +1,102 @@
+//! TCP transfers over a path between hosts of a lab: what becomes of an application's bytes.
+
+use std::fs;
+use std::path::Path;
+
+use wirecost_model::vary::{Place, Setting};
+use wirecost_probe::transfer::{Amount, HEARTBEATS, Receiver, transfer};
+
+use crate::keeper::Keeper;
+use crate::protocol::{
+    Reply, TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent,
+};
+
+/// This program, also where its file was replaced or removed meanwhile.
+const SELF: &str = "/proc/self/exe";
+/// There is no socket option for it, and it is asked at every timeout (net/ipv4/tcp_timer.c, `tcp_mtu_probing`), so
+/// that it has to be in force in the namespace while the transfer goes on.
+const PROBING: &str = "net.ipv4.tcp_mtu_probing";
+const PROBING_FILE: &str = "/proc/sys/net/ipv4/tcp_mtu_probing";
+
+/// What simulations have on this host.
+#[derive(Debug, Default)]
+pub(crate) struct Transfers {
+    receiver: Option<Receiver>,
+}
+
+impl Transfers {
+    /// `owner` is the controller's.
+    pub(crate) fn execute(
+        &mut self,
+        request: TransferRequest,
+        owner: &str,
+    ) -> Result<Reply, String> {
+        let reply = match request {
+            TransferRequest::Receive { address, secret } => {
+                self.receiver = None;
+                let receiver = Receiver::start(address, secret).map_err(words)?;
+                let listening = receiver.address();
+                self.receiver = Some(receiver);
+                TransferReply::Listening(listening)
+            }
+            TransferRequest::Send(order) => TransferReply::Sent(send(&order, owner)?),
+            TransferRequest::Received => {
+                let receiver = self.receiver.take().ok_or("nothing is being received")?;
+                let arrived = receiver.finish();
+                TransferReply::Received(TransferReceived {
+                    bytes: arrived.bytes,
+                    took: arrived.took,
+                    stalled: arrived.stalled,
+                    flows_since: arrived.flows_since,
+                    ended: arrived.ended,
+                })
+            }
+        };
+        Ok(Reply::Transfer(Box::new(reply)))
+    }
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent, String> {
+    let keeper = in_force(order.tcp_mtu_probing, owner)?;
+    let amount = Amount {
+        bytes: order.bytes,
+        limit: order.limit,
+    };
+    let sent = transfer(order.from, order.to, amount, &order.secret);
+    if let Some(mut keeper) = keeper {
+        keeper.undo()?;
+    }
+    let sent = sent.map_err(words)?;
+    Ok(TransferSent {
+        heartbeats: sent.heartbeats,
+        of_heartbeats: HEARTBEATS,
+        mss_before: sent.mss_before,
+        mss_after: sent.mss_after,
+        retransmits: sent.retransmits,
+        congestion_control: sent.congestion_control,
+    })
+}
+
+/// Sets the sysctl where it is another, by a process that puts it back whatever becomes of us.
+fn in_force(probing: u8, owner: &str) -> Result<Option<Keeper>, String> {
+    let found = fs::read_to_string(PROBING_FILE)
+        .map_err(|error| format!("reading {PROBING_FILE}: {error}"))?;
+    let wanted = probing.to_string();
+    if found.trim() == wanted {
+        return Ok(None);
+    }
+    let mut keeper = Keeper::start(Path::new(SELF), owner, "this host", false)?;
+    keeper.put(&Setting {
+        factor: "simulation".into(),
+        label: format!("tcp_mtu_probing {probing}"),
+        sysctl: [(PROBING.to_owned(), wanted)].into(),
+        ethtool: [].into(),
+        command: None,
+        on: Place::Hosts,
+    })?;
+    Ok(Some(keeper))
+}

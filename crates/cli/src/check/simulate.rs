@@ -1,0 +1,93 @@
+//! `--simulate`: what a TCP transfer over the path would do.
+
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use wirecost_check::Simulated;
+use wirecost_model::host::{HostAddress, Place};
+use wirecost_run::check::{Far, Simulation};
+
+use crate::screen::wrap;
+
+/// Enough for a slow start to be over, little enough for any path.
+const BYTES: u64 = 16_000_000;
+/// The kernel looks for a smaller segment after three to six seconds without an acknowledgement
+/// (`net.ipv4.tcp_retries1`, net/ipv4/tcp_timer.c).
+const LIMIT_S: u32 = 10;
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Then send 16 MB by TCP in both directions, with `tcp_mtu_probing` 0, 1 and 2: bytes, stalls, recovery (hosts
+    /// netns:NAME only, where the setting is changed meanwhile)
+    #[arg(long)]
+    simulate: bool,
+    /// How long a transfer may take
+    #[arg(long, value_name = "SECONDS", default_value_t = LIMIT_S, requires = "simulate", value_parser = clap::value_parser!(u32).range(1..=600))]
+    simulate_limit: u32,
+}
+
+/// A host that others use as well.
+#[derive(Debug)]
+pub(super) struct NotALab(String);
+
+impl fmt::Display for NotALab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing meanwhile, \
+             which every other connection there would meet",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NotALab {}
+
+impl Options {
+    /// What is to be sent.
+    ///
+    /// # Errors
+    /// Where a host is no namespace: the setting would be changed for everything else that runs there.
+    pub(super) fn wanted(
+        &self,
+        from: &HostAddress,
+        to: &Far,
+    ) -> Result<Option<Simulation>, NotALab> {
+        if !self.simulate {
+            return Ok(None);
+        }
+        let is_lab = |host: &HostAddress| matches!(host.place, Place::Netns(_));
+        let other = match to {
+            Far::Host(host) => (!is_lab(host)).then(|| host.place.to_string()),
+            Far::Address(address) => Some(address.to_string()),
+        };
+        let own = (!is_lab(from)).then(|| from.place.to_string());
+        if let Some(host) = own.or(other) {
+            return Err(NotALab(host));
+        }
+        Ok(Some(Simulation {
+            bytes: BYTES,
+            limit: Duration::from_secs(self.simulate_limit.into()),
+        }))
+    }
+}
+
+/// A paragraph for each direction; nothing where nothing was simulated.
+pub(super) fn text(simulated: &[Simulated], width: usize) -> String {
+    let mut text = String::new();
+    let mut before = None;
+    for transfer in simulated {
+        let ends = (&transfer.from, &transfer.to);
+        if before != Some(ends) {
+            let _ = write!(
+                text,
+                "\n\na TCP transfer from {} to {} ({})",
+                ends.0, ends.1, transfer.congestion_control
+            );
+            before = Some(ends);
+        }
+        let _ = write!(text, "\n{}", wrap(&format!("  {transfer}"), "    ", width));
+    }
+    text
+}
