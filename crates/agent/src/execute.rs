@@ -5,24 +5,24 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
-use wirecost_model::plan::Encapsulation;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
-use wirecost_wire::frame::{VxlanId, innermost_udp};
 
 use crate::address;
+use crate::datapath::{self, Programs};
 use crate::keepers::Keepers;
 use crate::level::InForce;
 use crate::load::{self, Counting, Loads};
 use crate::probe;
 use crate::protocol::{Reply, Request, Token, VERSION};
-use crate::respond::{self, Header, Kind};
+use crate::respond;
+use crate::seen::Wanted;
 
-/// Enough of a frame for every header and a probe's own.
-const SNAP_BYTES: usize = 256;
+/// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
+const SNAP_BYTES: usize = 512;
 
 const UNPREPARED: &str = "the host is not prepared yet";
 
@@ -32,6 +32,8 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// What an agent has made so far.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
+    // Before the host: off its devices before they go.
+    programs: Option<Programs>,
     host: Option<LabHost>,
     meter: Option<Meter>,
     watch: Option<(PacketCapture, Token)>,
@@ -70,7 +72,11 @@ impl Agent {
             }
             Request::Build => self.build(),
             Request::Adapt { guest_mtu, offload } => {
-                self.devices = self.host()?.adapt(guest_mtu, &offload).map_err(words)?;
+                let host = self.host.as_mut().ok_or(UNPREPARED)?;
+                self.devices = host.adapt(guest_mtu, &offload).map_err(words)?;
+                if let Some(programs) = &mut self.programs {
+                    programs.introduce(host.spec())?;
+                }
                 Ok(Reply::Devices(self.devices.clone()))
             }
             Request::PutInForce(settings) => {
@@ -160,8 +166,9 @@ impl Agent {
     }
 
     fn build(&mut self) -> Answer {
-        let host = self.host()?;
+        let host = self.host.as_mut().ok_or(UNPREPARED)?;
         host.build().map_err(words)?;
+        self.programs = datapath::attach(host.spec())?;
         let responders = respond::start(guests(host))
             .map_err(|error| format!("starting the responder in the guests: {error}"))?;
         let guest_tids = host.guest_tids();
@@ -186,31 +193,12 @@ impl Agent {
             .watch
             .take()
             .ok_or("the underlay is not being watched")?;
-        let network = &self.host()?.spec().network;
-        let overhead = network.overhead_bytes();
-        let tunnel = match &network.encapsulation {
-            Encapsulation::None => None,
-            Encapsulation::Vxlan(vxlan) => Some(VxlanId {
-                port: vxlan.port,
-                vni: vxlan.vni,
-            }),
-        };
+        let wanted = Wanted::of(&self.host()?.spec().network, size, token)?;
         let mut buffer = [0; SNAP_BYTES];
         let failed = |error| format!("reading what the underlay showed: {error}");
         while let Some((captured, original)) = capture.recv(&mut buffer).map_err(failed)? {
-            let Ok(seen) = innermost_udp(&buffer[..captured], original as u32, tunnel) else {
-                continue;
-            };
-            let wanted = Header::parse(seen.payload).is_some_and(|header| {
-                header.token == token && header.kind == Kind::Probe && header.size == size
-            });
-            if wanted {
-                return Ok(Some(SeenFrame {
-                    outer_ip_bytes: seen.outer_ip_bytes,
-                    frame_bytes: seen.frame_bytes,
-                    expected_outer_ip_bytes: size + overhead,
-                    fragment: seen.fragment,
-                }));
+            if let Some(seen) = wanted.look(&buffer[..captured], original) {
+                return Ok(Some(seen));
             }
         }
         Ok(None)

@@ -5,6 +5,7 @@
 //! Not here: which cell is measured when (`run`), what follows from it (`stats`).
 
 mod address;
+mod datapath;
 mod execute;
 mod frame;
 pub mod keeper;
@@ -17,6 +18,7 @@ pub mod place;
 mod probe;
 pub mod protocol;
 mod respond;
+mod seen;
 mod serve;
 mod settings;
 pub mod stray;

@@ -15,7 +15,7 @@ pub use wirecost_netbuild::{HostSpec, Side};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Marks the datagrams of one proof.
 pub type Token = [u8; 16];

@@ -7,13 +7,13 @@
 mod adapt;
 mod addresses;
 mod device;
+mod encapsulate;
 mod error;
 mod features;
 mod guest;
 mod host;
 mod ipv6;
 mod netem;
-mod netlink;
 mod ready;
 mod route;
 mod spec;
@@ -21,6 +21,8 @@ mod steering;
 pub mod tbf;
 pub mod trial;
 pub mod underlay;
+
+use wirecost_netlink as netlink;
 
 pub use error::{BuildError, error_code};
 pub use features::KeptFeatures;

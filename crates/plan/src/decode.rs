@@ -90,7 +90,14 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         guest_mtu: factors.guest_mtu.values(),
         guest_ip: factors.guest_ip.values(),
         guests: factors.guests.values(),
-        encapsulation: factors.encapsulation.values(),
+        encapsulation: factors
+            .encapsulation
+            .levels
+            .iter()
+            .map(|level| level.value.encapsulation.clone())
+            .collect(),
+        udp_checksum: factors.udp_checksum.values(),
+        datapath: factors.datapath.values().into_iter().flatten().collect(),
         offload: factors.offload.values(),
         steering: SteeringPlan {
             queues: factors.queues.values(),

@@ -213,6 +213,7 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
             port: 8472,
             df: OuterDf::Inherit,
             udp_checksum: true,
+            ..Vxlan::default()
         })]
     );
     assert_eq!(plan.plan.offload[0].set, [(Feature::Gro, false)].into());

@@ -5,6 +5,7 @@
 //! output for people (`report`).
 
 pub mod by_hand;
+mod datapath;
 mod directory;
 mod forecast;
 pub mod hosts;

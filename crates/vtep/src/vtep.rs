@@ -24,7 +24,13 @@ pub enum Location {
     Guest(String),
     /// Behind another endpoint.
     Remote(IpAddr),
+    /// On the underlay, of formats without endpoints to name. Without it their frames go there too, but to every other
+    /// guest here as well.
+    Underlay,
 }
+
+/// Where formats without remotes have an entry for stations on the underlay.
+const NOBODY_FAR: u32 = 1;
 
 struct Guest {
     device: Device,
@@ -132,7 +138,7 @@ impl Vtep {
         Ok(())
     }
 
-    /// The entry that formats without remotes send by: it has the MTU alone.
+    /// The entries that formats without remotes send by: they have the MTU alone.
     fn write_nobody(&mut self) -> Result<(), Error> {
         let nobody = RemoteFields {
             header: &[],
@@ -144,10 +150,12 @@ impl Vtep {
             ceiling: 0,
             resolved: false,
         };
-        self.maps
-            .remotes
-            .set(0, nobody.bytes(), 0)
-            .map_err(in_map("remotes"))
+        let far = self.config.format.tunnel().is_none().then_some(NOBODY_FAR);
+        for index in [0].into_iter().chain(far) {
+            let written = self.maps.remotes.set(index, nobody.bytes(), 0);
+            written.map_err(in_map("remotes"))?;
+        }
+        Ok(())
     }
 
     fn mtu(&self) -> u32 {
@@ -244,6 +252,13 @@ impl Vtep {
                 layout::station(0, guest.device.index, guest.device.peers_elsewhere)
             }
             Location::Remote(address) => layout::station(self.remote(*address)?, 0, false),
+            Location::Underlay if self.config.format.tunnel().is_none() => {
+                layout::station(NOBODY_FAR, 0, false)
+            }
+            Location::Underlay => {
+                let what = "a tunnel's stations are behind remotes";
+                return Err(Error::Config(what.to_owned()));
+            }
         };
         self.maps
             .stations
