@@ -22,5 +22,6 @@ mod seen;
 mod serve;
 mod settings;
 pub mod stray;
+pub mod tunnel;
 
 pub use serve::serve;

@@ -21,6 +21,7 @@ mod progress;
 mod report;
 mod run;
 mod screen;
+mod tunnel;
 
 use std::process::ExitCode;
 
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Plans(arguments) => plans::plans(&arguments),
         Command::Schema => plans::schema(),
         Command::Overhead(arguments) => overhead::overhead(&arguments),
+        Command::Tunnel(arguments) => tunnel::tunnel(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),

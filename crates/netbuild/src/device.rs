@@ -275,6 +275,11 @@ fn neighbour_message(index: u32, address: IpAddr, mac: [u8; 6]) -> NeighbourMess
     message
 }
 
+/// Removes a device.
+pub(crate) fn delete(netlink: &mut Netlink, name: &str) -> io::Result<()> {
+    netlink.apply(RouteNetlinkMessage::DelLink(named(name)), Intent::Change)
+}
+
 /// The devices of a namespace that do not carry yet: see [`Device::carries`].
 pub(crate) fn not_carrying(netlink: &mut Netlink) -> io::Result<Vec<String>> {
     let all = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;

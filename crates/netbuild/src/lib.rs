@@ -6,6 +6,7 @@
 
 mod adapt;
 mod addresses;
+pub mod by_hand;
 mod device;
 mod encapsulate;
 mod error;
