@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::{Ended, Place, Record, alone, lab_can_be_built, run, skip};
+use common::{
+    Ended, Place, Record, Running, alone, lab_can_be_built, lines_written, run, skip, wait_for,
+};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::datapath::Datapath;
@@ -328,4 +331,103 @@ fn a_run_leaves_no_device_behind_on_this_machine() {
     );
     ended.expect_code(0);
     assert_eq!(devices(), before);
+}
+
+/// The program in a user namespace, where nobody may load eBPF programs.
+fn in_user_namespace(place: &Place, plan: &str) -> Ended {
+    let file = place.plan(plan);
+    let mut command = std::process::Command::new("unshare");
+    command
+        .args(["--user", "--map-root-user"])
+        .arg(common::program())
+        .arg("run")
+        .arg(file)
+        .arg("--out")
+        .arg(place.path().join("out"));
+    run(command.current_dir(place.path()))
+}
+
+#[test]
+fn without_the_privilege_the_reason_is_told_and_all_else_is_measured() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let plan = |rest: &str| {
+        format!(
+            "name: small\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\n{rest}\n\
+             repeat: {{ rounds: 1, seconds: 0.1, warmup: 0.05 }}\n"
+        )
+    };
+    let refused = "does not let this process load eBPF programs: run as root";
+
+    let place = Place::new();
+    let ended = in_user_namespace(&place, &plan("encapsulation: vxlan\ndatapath: ebpf"));
+    ended.expect_code(3);
+    assert!(ended.stderr.contains(refused), "{ended:#?}");
+    assert!(Record::read(&place.path().join("out")).is_none());
+
+    // Left to the run, the kernel builds most; what it cannot is told with why eBPF cannot either.
+    let place = Place::new();
+    let left_open = "encapsulation: [none, vxlan, { geneve: { options: 8 } }]";
+    in_user_namespace(&place, &plan(left_open)).expect_code(3);
+    let record = Record::read(&place.path().join("out")).expect("a record");
+    assert_eq!(record.head.experiment.plan.datapath, [Datapath::Kernel]);
+    for sample in &record.samples {
+        let label = &cell_of(&record, sample).levels["encapsulation"];
+        let reason = sample
+            .invalid
+            .as_ref()
+            .map(wirecost_model::sample::Invalid::reason);
+        if label.starts_with("geneve") {
+            let reason = reason.expect("the kernel sends no options");
+            assert!(
+                reason.contains("sends no options of its own; by eBPF:"),
+                "{reason}"
+            );
+            assert!(reason.contains(refused), "{reason}");
+        } else {
+            assert_eq!(reason, None, "{sample:#?}");
+        }
+    }
+}
+
+/// The kernel's numbers of our programs, whoever holds them.
+fn programs() -> BTreeSet<u32> {
+    let all = aya::programs::loaded_programs().filter_map(Result::ok);
+    let ours = all.filter(|program| {
+        let name = program.name_as_str();
+        matches!(name, Some("encapsulate" | "decapsulate"))
+    });
+    ours.map(|program| program.id()).collect()
+}
+
+#[test]
+fn a_killed_run_leaves_no_program_behind() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    let before = programs();
+    let place = Place::new();
+    let plan = place.plan(
+        "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: geneve\nudp_checksum: on\n\
+         datapath: ebpf\nrepeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n",
+    );
+    let mut running = Running::start(&mut place.run_command(&plan, "out"));
+    wait_for("a sample", || {
+        (lines_written(&place.path().join("out")) > 0).then_some(())
+    });
+    let during: BTreeSet<u32> = programs().difference(&before).copied().collect();
+    assert!(during.len() >= 4, "two on each host: {during:?}");
+    let agents = running.agents();
+    running.signal(Signal::SIGKILL);
+    assert!(running.wait().was_killed());
+    wait_for("the agents to be gone", || {
+        let gone = |agent: &common::Agent| common::state_and_start(agent.pid).is_none();
+        agents.iter().all(gone).then_some(())
+    });
+    wait_for("their programs to be gone", || {
+        programs().is_disjoint(&during).then_some(())
+    });
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
+use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
@@ -71,14 +72,7 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Build => self.build(),
-            Request::Adapt { guest_mtu, offload } => {
-                let host = self.host.as_mut().ok_or(UNPREPARED)?;
-                self.devices = host.adapt(guest_mtu, &offload).map_err(words)?;
-                if let Some(programs) = &mut self.programs {
-                    programs.introduce(host.spec())?;
-                }
-                Ok(Reply::Devices(self.devices.clone()))
-            }
+            Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
             Request::PutInForce(settings) => {
                 let host = self.host.as_mut().ok_or(UNPREPARED)?;
                 self.in_force
@@ -163,6 +157,15 @@ impl Agent {
 
     fn host(&mut self) -> Result<&mut LabHost, String> {
         self.host.as_mut().ok_or_else(|| UNPREPARED.to_owned())
+    }
+
+    fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
+        let host = self.host.as_mut().ok_or(UNPREPARED)?;
+        self.devices = host.adapt(guest_mtu, offload).map_err(words)?;
+        if let Some(programs) = &mut self.programs {
+            programs.introduce(host.spec())?;
+        }
+        Ok(Reply::Devices(self.devices.clone()))
     }
 
     fn build(&mut self) -> Answer {

@@ -168,8 +168,8 @@ impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (encapsulation, mtu) = (&self.encapsulation, self.underlay_mtu);
         let by = match self.datapath {
-            Datapath::Kernel => String::new(),
-            other => format!(" by {other}"),
+            Datapath::Kernel => "",
+            Datapath::Ebpf => " by eBPF",
         };
         match self.underlay_ip {
             IpVersion::Ipv4 => write!(f, "{encapsulation}{by} over an underlay of MTU {mtu}")?,

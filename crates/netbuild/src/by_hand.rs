@@ -1,12 +1,16 @@
 //! The devices of a tunnel that somebody tries by hand: on a host that is used as it is, in the calling thread's
 //! network namespace.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 
 use wirecost_model::ip::IpVersion;
+use wirecost_model::offload::Feature;
+use wirecost_sys::ethtool::Ethtool;
 
+use crate::adapt::set_features;
 use crate::addresses;
 use crate::device::{self, VethEnd};
 use crate::error::{BuildError, Step};
@@ -36,6 +40,9 @@ pub struct GuestDevice<'a> {
     pub mac: [u8; 6],
     /// Its IP address and the length of its network's prefix.
     pub address: (IpAddr, u8),
+    /// Whether segments that arrive one by one are joined for the guest: worth it where the underlay's device delivers
+    /// them so, as network cards do that know no such tunnel.
+    pub joins: bool,
 }
 
 impl GuestDevice<'_> {
@@ -61,8 +68,25 @@ impl GuestDevice<'_> {
         let index = index(&mut netlink, self.name)?;
         device::add_address(&mut netlink, index, address, prefix)
             .step(|| format!("giving `{}` the address {address}", self.name))?;
+        if self.joins {
+            self.join_segments()?;
+        }
         up(&mut netlink, self.port)?;
         up(&mut netlink, self.name)
+    }
+
+    /// The guest's end joins what its port does not leave to it unsegmented (drivers/net/veth.c,
+    /// `veth_skb_is_eligible_for_gro`).
+    fn join_segments(&self) -> Result<(), BuildError> {
+        let step = || format!("having `{}` join segments", self.name);
+        let ethtool = Ethtool::open().step(step)?;
+        let all = |feature: Feature, on: bool| -> BTreeMap<String, bool> {
+            let names = feature.ethtool().iter();
+            names.map(|name| ((*name).to_owned(), on)).collect()
+        };
+        set_features(&ethtool, self.port, all(Feature::Tso, false), &step)?;
+        set_features(&ethtool, self.name, all(Feature::Gro, true), &step)?;
+        Ok(())
     }
 }
 

@@ -35,6 +35,7 @@ pub enum Side {
 
 impl Side {
     /// The other one.
+    #[must_use]
     pub const fn other(self) -> Self {
         match self {
             Self::A => Self::B,

@@ -206,7 +206,9 @@ fn geneve_options(reader: &mut Reader, entry: &Entry<'_>) -> Option<GeneveOption
 }
 
 /// `auto` is no range.
-fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<Option<SourcePorts>> {
+type Range = Option<SourcePorts>;
+
+fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<Range> {
     if as_word(entry).is_some() {
         return Some(None);
     }
@@ -218,7 +220,9 @@ fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<Option<SourceP
 }
 
 /// `none` is no tag.
-fn inner_vlan(reader: &mut Reader, entry: &Entry<'_>) -> Option<Option<u16>> {
+type Tag = Option<u16>;
+
+fn inner_vlan(reader: &mut Reader, entry: &Entry<'_>) -> Option<Tag> {
     if as_word(entry).is_some() {
         return Some(None);
     }

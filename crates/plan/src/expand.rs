@@ -7,7 +7,6 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Role;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
-use wirecost_model::steering::Steering;
 
 use crate::factors::{Axis, COUNT, Factors};
 use crate::fit::{Fit, Room};
@@ -323,14 +322,7 @@ fn cell(
         guests,
         transit: between.transit.clone(),
         cores,
-        steering: Steering {
-            queues: factors.queues.get(queues).map_or(1, |level| level.value),
-            rps: factors
-                .rps
-                .get(rps)
-                .map(|level| level.value.clone())
-                .unwrap_or_default(),
-        },
+        steering: factors.steering_of(queues, rps),
     };
     let room = Room::of(&network, mtu, encapsulation);
     if datapath.is_some() && !fit.takes_datapath(&network, room) {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Feature, Offload, Profile, Role};
-use wirecost_model::plan::GuestMtu;
-use wirecost_model::steering::Rps;
+use wirecost_model::plan::{Encapsulation, GuestMtu, SteeringPlan};
+use wirecost_model::steering::{Rps, Steering};
 use wirecost_model::units::format_rate;
 
 use crate::encapsulation::{Encapsulated, encapsulation};
@@ -25,7 +25,7 @@ pub(crate) struct Factors {
     pub(crate) encapsulation: Levels<Encapsulated>,
     pub(crate) udp_checksum: Levels<bool>,
     /// `None` is the run's choice.
-    pub(crate) datapath: Levels<Option<Datapath>>,
+    pub(crate) datapath: Levels<Chosen>,
     pub(crate) guest_mtu: Levels<GuestMtu>,
     pub(crate) guest_ip: Levels<IpVersion>,
     pub(crate) guests: Levels<u32>,
@@ -55,7 +55,38 @@ type Limit = Option<u64>;
 /// Number of factors of the network.
 pub(crate) const COUNT: usize = 12;
 
+/// A datapath, or the run's choice.
+type Chosen = Option<Datapath>;
+
 impl Factors {
+    pub(crate) fn encapsulations(&self) -> Vec<Encapsulation> {
+        let levels = self.encapsulation.levels.iter();
+        levels
+            .map(|level| level.value.encapsulation.clone())
+            .collect()
+    }
+
+    /// None where the run is to choose.
+    pub(crate) fn datapaths(&self) -> Vec<Datapath> {
+        self.datapath.values().into_iter().flatten().collect()
+    }
+
+    pub(crate) fn steering(&self) -> SteeringPlan {
+        SteeringPlan {
+            queues: self.queues.values(),
+            rps: self.rps.values(),
+        }
+    }
+
+    /// The steering of a cell by the numbers of its levels.
+    pub(crate) fn steering_of(&self, queues: usize, rps: usize) -> Steering {
+        let rps = self.rps.get(rps).map(|level| level.value.clone());
+        Steering {
+            queues: self.queues.get(queues).map_or(1, |level| level.value),
+            rps: rps.unwrap_or_default(),
+        }
+    }
+
     /// The factors in the order of the cross product: the last varies fastest.
     pub(crate) fn axes(&self) -> [Axis; COUNT] {
         [
@@ -75,7 +106,7 @@ impl Factors {
                 switch(r, e).map(|on| on_off(on).to_owned())
             }),
             axis(&keys::DATAPATH, &self.datapath, |r, e| {
-                datapath(r, e).map(|level| datapath_label(&level))
+                datapath(r, e).map(datapath_label)
             }),
             axis(&keys::GUEST_MTU, &self.guest_mtu, |r, e| {
                 guest_mtu(r, e).map(|mtu| mtu.to_string())
@@ -185,8 +216,10 @@ fn levels<T>(
     }
 }
 
-fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Option<Datapath>> {
-    let read = levels(reader, root, &keys::DATAPATH, datapath, datapath_label);
+fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Chosen> {
+    let read = levels(reader, root, &keys::DATAPATH, datapath, |chosen| {
+        datapath_label(*chosen)
+    });
     let auto = read.levels.iter().find(|level| level.value.is_none());
     if let Some(auto) = auto.filter(|_| read.levels.len() > 1) {
         let message = "`auto` stands beside other datapaths";
@@ -202,12 +235,12 @@ fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Option<Data
     read
 }
 
-fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<Option<Datapath>> {
+fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<Chosen> {
     let word = word(reader, entry)?;
     Some(Datapath::ALL.into_iter().find(|known| known.key() == word))
 }
 
-fn datapath_label(datapath: &Option<Datapath>) -> String {
+fn datapath_label(datapath: Chosen) -> String {
     datapath.map_or("auto", Datapath::key).to_owned()
 }
 

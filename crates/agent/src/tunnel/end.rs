@@ -81,6 +81,8 @@ pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Resu
             mtu,
             mac,
             address: (end.address, end.prefix),
+            // Between namespaces super-packets arrive whole.
+            joins: end.namespace.is_none(),
         };
         guest.create().map_err(|error| error.to_string())?;
         let vni = encapsulation.udp().map_or(0, |udp| udp.vni);
@@ -116,9 +118,12 @@ pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
         .into_iter()
         .chain(end.underlay_index.map(sending_end));
     let removed = within(end, || {
-        devices
-            .map(|device| by_hand::remove(&device).map_err(|error| error.to_string()))
-            .collect::<Result<(), String>>()
+        let mut removed = Ok(());
+        for device in devices {
+            let one = by_hand::remove(&device).map_err(|error| error.to_string());
+            removed = removed.and(one);
+        }
+        removed
     })?;
     removed.unwrap_or(Ok(()))
 }

@@ -135,14 +135,17 @@ fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Option<Tag>
     };
     let mut tag = None;
     // SAFETY: the kernel has filled in the control messages and their length; CMSG_FIRSTHDR and CMSG_NXTHDR stay
-    // within it, and the data of a PACKET_AUXDATA message is a tpacket_auxdata, read wherever it is aligned.
+    // within it. The data of a PACKET_AUXDATA message is a tpacket_auxdata, copied out byte by byte wherever it lies;
+    // any bytes make one.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while !header.is_null() {
             let (level, kind) = ((*header).cmsg_level, (*header).cmsg_type);
             if (level, kind) == (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
-                let data = libc::CMSG_DATA(header).cast::<libc::tpacket_auxdata>();
-                tag = tag_of(&data.read_unaligned());
+                let mut aux: libc::tpacket_auxdata = mem::zeroed();
+                let bytes = mem::size_of_val(&aux);
+                libc::CMSG_DATA(header).copy_to_nonoverlapping((&raw mut aux).cast(), bytes);
+                tag = tag_of(&aux);
             }
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
