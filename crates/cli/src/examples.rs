@@ -109,7 +109,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "wirecost tunnel up vxlan --peer 192.0.2.2 --address 10.0.0.1/24",
-                "to another host, where the same is done",
+                "to another host",
             ),
             example("wirecost tunnel down", "and it is gone"),
         ],
