@@ -29,7 +29,7 @@ pub(crate) fn settle(
     if experiment.plan.datapath.is_empty() {
         let mut tried = Vec::new();
         for datapath in Datapath::AUTO {
-            let all = with(experiment.clone(), datapath);
+            let all = experiment.clone().with_datapath(datapath);
             let refusals = refusals(&all, labs, interrupt, progress)?;
             debug!("{datapath} cannot build {}", refusals.len());
             let done = refusals.is_empty();
@@ -53,34 +53,8 @@ pub(crate) fn settle(
             experiment = chosen;
         }
     }
-    for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
-        let network = &mut cell.network;
-        let over_ipv4 = network.underlay_ip == IpVersion::Ipv4;
-        let encapsulation = network.encapsulation.clone();
-        network.encapsulation = network.datapath.settled(encapsulation, over_ipv4);
-    }
-    Ok(experiment)
+    Ok(experiment.settled())
 }
-
-/// The experiment with all of its cells built by one datapath, which its record then names.
-fn with(mut experiment: Experiment, datapath: Datapath) -> Experiment {
-    let key = datapath.key().to_owned();
-    experiment.plan.datapath = vec![datapath];
-    for factor in &mut experiment.factors {
-        if factor.key == FACTOR {
-            factor.levels = vec![key.clone()];
-        }
-    }
-    for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
-        cell.network.datapath = datapath;
-        if let Some(level) = cell.levels.get_mut(FACTOR) {
-            level.clone_from(&key);
-        }
-    }
-    experiment
-}
-
-const FACTOR: &str = "datapath";
 
 /// The ways to encapsulate that cannot be built, by the first cell's network of each, and why.
 fn refusals(
@@ -133,13 +107,18 @@ mod tests {
             "name: x\nunderlay: { mtu: 9000 }\nencapsulation: [none, geneve]\nself_test: on\n";
         let auto = wirecost_plan::load("x.yaml", plan).expect("a plan");
         assert!(auto.plan.datapath.is_empty());
-        let chosen = with(auto, Datapath::Ebpf);
+        let chosen = auto.with_datapath(Datapath::Ebpf).settled();
         assert_eq!(chosen.plan.datapath, [Datapath::Ebpf]);
-        let factor = chosen.factors.iter().find(|factor| factor.key == FACTOR);
+        let factor = chosen
+            .factors
+            .iter()
+            .find(|factor| factor.key == "datapath");
         assert_eq!(factor.expect("a factor").levels, ["ebpf"]);
         for cell in chosen.measured() {
-            assert_eq!(cell.levels[FACTOR], "ebpf");
+            assert_eq!(cell.levels["datapath"], "ebpf");
             assert_eq!(cell.network.datapath, Datapath::Ebpf);
+            let udp = cell.network.encapsulation.udp();
+            assert!(udp.is_none_or(|udp| udp.df.key() == "set"));
         }
     }
 }
