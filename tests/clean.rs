@@ -137,5 +137,9 @@ fn clean_with_nothing_to_clean_says_so() {
     let ended = run(&mut wirecost(["clean", "--json"]));
     ended.expect_code(0);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one document");
-    assert_eq!(document, serde_json::json!({ "ended": [], "refused": [] }));
+    let tunnels = serde_json::json!({ "removed": [], "devices": [], "up": [], "refused": [] });
+    assert_eq!(
+        document,
+        serde_json::json!({ "ended": [], "refused": [], "tunnels": tunnels })
+    );
 }

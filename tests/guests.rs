@@ -11,6 +11,7 @@ use common::{alone, lab_can_be_built, program, state_and_start, wait_for};
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::{MAX_GUESTS, Network};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile, Role};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
@@ -27,6 +28,7 @@ fn network(guests: u32, guest_ip: IpVersion) -> Network {
         rate: None,
         underlay_ip: IpVersion::Ipv4,
         encapsulation: Encapsulation::Vxlan(Vxlan::default()),
+        datapath: Datapath::Kernel,
         guest_ip,
         guests,
         transit: Transit::wire(),

@@ -15,17 +15,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     // pmtu's machines over sockets; the machines themselves stay without I/O.
     ("probe", &["pmtu", "sys"]),
     ("meter", &["model"]),
-    ("netbuild", &["model", "sys", "wire"]),
+    // One connection for those who build networks; the audit has its own, for devices that no library knows.
+    ("netlink", &[]),
+    ("netbuild", &["model", "netlink", "sys", "wire"]),
     ("traffic", &["model", "sys"]),
     // Headers come from `wire`: what is written here and what a capture is read with are one and the same.
-    ("vtep", &["sys", "wire"]),
+    // What an encapsulation is called and has is the plan's word for it, here as everywhere.
+    ("vtep", &["model", "netlink", "sys", "wire"]),
+    // Which datapath a network has is the agent's to choose: netbuild makes devices, vtep programs on them.
     // Probes of a lab's guests and of hosts as they are: one prober, one responder (`probe`). A host's devices are read
     // where they are (`audit`), and what came of it travels as `check`'s reports.
     (
         "agent",
         &[
             "audit", "check", "meter", "model", "netbuild", "pmtu", "probe", "sys", "traffic",
-            "wire",
+            "vtep", "wire",
         ],
     ),
     // Reads a host and judges what it read; an agent can run it elsewhere. Overheads are `wire`'s.

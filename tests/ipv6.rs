@@ -13,6 +13,7 @@ use common::{Place, Record, alone, lab_can_be_built, program, run, succeeds};
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::{Cell, Network};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
@@ -155,6 +156,7 @@ fn network(encapsulation: Encapsulation, underlay_ip: IpVersion, guest_ip: IpVer
         rate: None,
         underlay_ip,
         encapsulation,
+        datapath: Datapath::Kernel,
         guest_ip,
         guests: 1,
         transit: Transit::wire(),

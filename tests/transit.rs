@@ -9,6 +9,7 @@ use common::{Place, Record, alone, lab_can_be_built, program, run, wirecost};
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
@@ -25,6 +26,7 @@ fn network(transit: Transit, encapsulation: Encapsulation, ip: IpVersion) -> Net
         rate: None,
         underlay_ip: ip,
         encapsulation,
+        datapath: Datapath::Kernel,
         guest_ip: Ipv4,
         guests: 2,
         transit,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use wirecost_model::cell::Network;
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
@@ -165,6 +166,7 @@ fn network(cores: Cores, vxlan: bool, rate: Option<u64>) -> Network {
         } else {
             Encapsulation::None
         },
+        datapath: Datapath::Kernel,
         guest_ip: IpVersion::Ipv4,
         guests: 1,
         transit: Transit::wire(),

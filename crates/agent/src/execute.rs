@@ -5,27 +5,27 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
-use wirecost_model::plan::Encapsulation;
+use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
 use wirecost_probe::Responder;
-use wirecost_probe::message::ProbeMessage;
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
-use wirecost_wire::frame::{VxlanId, innermost_udp};
 
 use crate::address;
+use crate::datapath::{self, Programs};
 use crate::keepers::Keepers;
 use crate::level::InForce;
 use crate::load::{self, Counting, Loads};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
+use crate::seen::Wanted;
 use crate::transfer::Transfers;
 
-/// Enough of a frame for every header and a probe's own.
-const SNAP_BYTES: usize = 256;
+/// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
+const SNAP_BYTES: usize = 512;
 
 const UNPREPARED: &str = "the host is not prepared yet";
 
@@ -35,6 +35,8 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// What an agent has made so far.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
+    // Before the host: off its devices before they go.
+    programs: Option<Programs>,
     host: Option<LabHost>,
     meter: Option<Meter>,
     /// Acknowledges the proofs of the other host's guests, which know the secret.
@@ -76,10 +78,7 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Build { secret } => self.build(secret),
-            Request::Adapt { guest_mtu, offload } => {
-                self.devices = self.host()?.adapt(guest_mtu, &offload).map_err(words)?;
-                Ok(Reply::Devices(self.devices.clone()))
-            }
+            Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
             Request::PutInForce(settings) => {
                 let host = self.host.as_mut().ok_or(UNPREPARED)?;
                 self.in_force
@@ -171,9 +170,19 @@ impl Agent {
         self.host.as_mut().ok_or_else(|| UNPREPARED.to_owned())
     }
 
+    fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
+        let host = self.host.as_mut().ok_or(UNPREPARED)?;
+        self.devices = host.adapt(guest_mtu, offload).map_err(words)?;
+        if let Some(programs) = &mut self.programs {
+            programs.introduce(host.spec())?;
+        }
+        Ok(Reply::Devices(self.devices.clone()))
+    }
+
     fn build(&mut self, secret: Secret) -> Answer {
-        let host = self.host()?;
+        let host = self.host.as_mut().ok_or(UNPREPARED)?;
         host.build().map_err(words)?;
+        self.programs = datapath::attach(host.spec())?;
         let responder = prove::respond(guests(host), secret)
             .map_err(|error| format!("starting the responder in the guests: {error}"))?;
         let responders = responder.addresses().to_vec();
@@ -201,29 +210,12 @@ impl Agent {
             .watch
             .take()
             .ok_or("the underlay is not being watched")?;
-        let network = &self.host()?.spec().network;
-        let overhead = network.overhead_bytes();
-        let tunnel = match &network.encapsulation {
-            Encapsulation::None => None,
-            Encapsulation::Vxlan(vxlan) => Some(VxlanId {
-                port: vxlan.port,
-                vni: vxlan.vni,
-            }),
-        };
+        let wanted = Wanted::of(&self.host()?.spec().network, size, secret)?;
         let mut buffer = [0; SNAP_BYTES];
         let failed = |error| format!("reading what the underlay showed: {error}");
         while let Some((captured, original)) = capture.recv(&mut buffer).map_err(failed)? {
-            let Ok(seen) = innermost_udp(&buffer[..captured], original as u32, tunnel) else {
-                continue;
-            };
-            let sent = network.guest_ip.header_bytes() + seen.udp_bytes;
-            if sent == size && ProbeMessage::parse(seen.payload, &secret).is_some() {
-                return Ok(Some(SeenFrame {
-                    outer_ip_bytes: seen.outer_ip_bytes,
-                    frame_bytes: seen.frame_bytes,
-                    expected_outer_ip_bytes: size + overhead,
-                    fragment: seen.fragment,
-                }));
+            if let Some(seen) = wanted.look(&buffer[..captured], original) {
+                return Ok(Some(seen));
             }
         }
         Ok(None)

@@ -5,6 +5,7 @@
 //! Not here: which cell is measured when (`run`), what follows from it (`stats`).
 
 mod address;
+mod datapath;
 mod execute;
 mod frame;
 pub mod keeper;
@@ -17,9 +18,11 @@ mod path;
 pub mod place;
 pub mod protocol;
 mod prove;
+mod seen;
 mod serve;
 mod settings;
 pub mod stray;
 mod transfer;
+pub mod tunnel;
 
 pub use serve::serve;

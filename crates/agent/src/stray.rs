@@ -37,7 +37,7 @@ impl Owner {
         format!("{}:{}", self.pid, self.start_ticks)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (pid, start) = text.split_once(':')?;
         Some(Self {
             pid: pid.parse().ok()?,
@@ -45,7 +45,7 @@ impl Owner {
         })
     }
 
-    fn is_alive(self) -> bool {
+    pub(crate) fn is_alive(self) -> bool {
         start_ticks(self.pid) == Some(self.start_ticks)
             && state(self.pid).is_some_and(|state| state != 'Z' && state != 'X')
     }

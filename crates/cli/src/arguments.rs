@@ -47,7 +47,9 @@ pub(crate) enum Command {
     Schema(crate::plans::Schema),
     /// Compute what encapsulations cost: guest MTU, headers, goodput
     Overhead(crate::overhead::Overhead),
-    /// End agents whose run is gone, and say which
+    /// Make, show and remove tunnels by hand, to try applications over
+    Tunnel(crate::tunnel::Tunnel),
+    /// End agents whose run is gone, remove what is left of tunnels, and say which
     Clean(Clean),
     /// Find out what this machine can do, and what to do about what it cannot
     Doctor(Doctor),

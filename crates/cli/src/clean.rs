@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use wirecost_agent::stray::{self, Cleaned, Stray};
+use wirecost_agent::tunnel;
 
 use crate::arguments::Clean;
 use crate::{complain, exit, screen};
@@ -17,25 +18,50 @@ pub(crate) fn clean(arguments: &Clean) -> ExitCode {
             return exit::incomplete();
         }
     };
+    let tunnels = tunnel::clean();
     let printed = if arguments.json {
         let refused: Vec<_> = refused
             .iter()
             .map(|(stray, error)| json!({ "agent": stray, "error": error.to_string() }))
             .collect();
-        screen::print(&json!({ "ended": ended, "refused": refused }).to_string())
+        let stuck: Vec<_> = tunnels
+            .refused
+            .iter()
+            .map(|(name, error)| json!({ "name": name, "error": error }))
+            .collect();
+        let document = json!({
+            "ended": ended,
+            "refused": refused,
+            "tunnels": {
+                "removed": tunnels.removed,
+                "devices": tunnels.devices,
+                "up": tunnels.up,
+                "refused": stuck,
+            },
+        });
+        screen::print(&document.to_string())
     } else {
-        screen::print(&lines(&ended, &refused))
+        screen::print(&lines(&ended, &refused, &tunnels))
     };
-    if refused.is_empty() {
+    if refused.is_empty() && tunnels.refused.is_empty() {
         printed
     } else {
         exit::incomplete()
     }
 }
 
-fn lines(ended: &[Stray], refused: &[(Stray, io::Error)]) -> String {
-    if ended.is_empty() && refused.is_empty() {
-        return "nothing to clean: no agent has outlived its run".to_owned();
+fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &tunnel::Cleaned) -> String {
+    let up = tunnels.up.iter().map(|name| {
+        format!("tunnel {name} is up and stays: `wirecost tunnel down {name}` removes it")
+    });
+    let tunnels: Vec<String> = tunnel_lines(tunnels).collect();
+    if ended.is_empty() && refused.is_empty() && tunnels.is_empty() {
+        let nothing = "nothing to clean: no agent has outlived its run".to_owned();
+        return [nothing]
+            .into_iter()
+            .chain(up)
+            .collect::<Vec<_>>()
+            .join("\n");
     }
     let ended = ended.iter().map(|stray| {
         let state = if stray.stopped {
@@ -52,5 +78,26 @@ fn lines(ended: &[Stray], refused: &[(Stray, io::Error)]) -> String {
             stray.pid
         )
     });
-    ended.chain(refused).collect::<Vec<_>>().join("\n")
+    let agents = ended.chain(refused);
+    agents
+        .chain(tunnels)
+        .chain(up)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn tunnel_lines(tunnels: &tunnel::Cleaned) -> impl Iterator<Item = String> {
+    let removed = tunnels
+        .removed
+        .iter()
+        .map(|name| format!("removed what was left of tunnel {name}"));
+    let devices = tunnels
+        .devices
+        .iter()
+        .map(|device| format!("removed the device {device}, which no tunnel has any more"));
+    let refused = tunnels
+        .refused
+        .iter()
+        .map(|(name, error)| format!("could not remove {name}: {error}; try as root"));
+    removed.chain(devices).chain(refused)
 }

@@ -125,6 +125,20 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[example("wirecost doctor", "before the first run")],
     ),
     (
+        "tunnel",
+        &[
+            example(
+                "wirecost tunnel up geneve options=ovn",
+                "between two new namespaces",
+            ),
+            example(
+                "wirecost tunnel up vxlan --peer 192.0.2.2 --address 10.0.0.1/24",
+                "to another host",
+            ),
+            example("wirecost tunnel down", "and it is gone"),
+        ],
+    ),
+    (
         "clean",
         &[example("wirecost clean", "after a run was killed")],
     ),

@@ -22,6 +22,7 @@ mod progress;
 mod report;
 mod run;
 mod screen;
+mod tunnel;
 
 use std::process::ExitCode;
 
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         Command::Plans(arguments) => plans::plans(&arguments),
         Command::Schema(arguments) => plans::schema(&arguments),
         Command::Overhead(arguments) => overhead::overhead(&arguments),
+        Command::Tunnel(arguments) => tunnel::tunnel(&arguments),
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::datapath::Datapath;
 use crate::ip::IpVersion;
 use crate::load::NamedLoad;
 use crate::offload::Offload;
@@ -52,7 +53,7 @@ impl Experiment {
 /// One thing that is varied, or could have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `offload`, `underlay.mtu`,
+    /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `udp_checksum`, `datapath`, `offload`, `underlay.mtu`,
     /// `underlay.rate`, `underlay.ip`, `steering.queues`, `steering.rps`, [`LOAD`], the options of loads (`streams`,
     /// `message` where there is one load, `NAME.streams` where there are several), or a name that the plan gives
     /// ([`crate::vary::Vary`]).
@@ -77,7 +78,7 @@ pub struct Cell {
     /// Its number in the experiment.
     pub index: u32,
     /// Its level of every factor that means something to it: without a tunnel there is no level of
-    /// `underlay.ip`.
+    /// `underlay.ip` and of `udp_checksum`.
     pub levels: Levels,
     /// What is built.
     pub network: Network,
@@ -116,6 +117,9 @@ pub struct Network {
     pub underlay_ip: IpVersion,
     /// How guest frames cross it.
     pub encapsulation: Encapsulation,
+    /// Who puts them into it, and takes them out again.
+    #[serde(default)]
+    pub datapath: Datapath,
     /// Which IP the guests speak.
     #[serde(default)]
     pub guest_ip: IpVersion,
@@ -151,15 +155,25 @@ impl Network {
     pub const fn overhead_bytes(&self) -> u32 {
         self.encapsulation.overhead_bytes(self.underlay_ip)
     }
+
+    /// Bytes that the encapsulation adds to a full-size packet's frame on the line: those of
+    /// [`Network::overhead_bytes`], and a VLAN tag, which the IP MTU does not count.
+    pub const fn line_overhead_bytes(&self) -> u32 {
+        self.overhead_bytes() + self.encapsulation.line_tag_bytes()
+    }
 }
 
 /// In words: `vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests`; IPv4 goes without saying.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (encapsulation, mtu) = (&self.encapsulation, self.underlay_mtu);
+        let by = match self.datapath {
+            Datapath::Kernel => "",
+            Datapath::Ebpf => " by eBPF",
+        };
         match self.underlay_ip {
-            IpVersion::Ipv4 => write!(f, "{encapsulation} over an underlay of MTU {mtu}")?,
-            IpVersion::Ipv6 => write!(f, "{encapsulation} over an IPv6 underlay of MTU {mtu}")?,
+            IpVersion::Ipv4 => write!(f, "{encapsulation}{by} over an underlay of MTU {mtu}")?,
+            IpVersion::Ipv6 => write!(f, "{encapsulation}{by} over an IPv6 underlay of MTU {mtu}")?,
         }
         match self.rate {
             Some(rate) => write!(f, " at {}", crate::units::format_rate(rate))?,
@@ -197,6 +211,7 @@ mod tests {
             rate: Some(10_000_000_000),
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
+            datapath: Datapath::Kernel,
             guest_ip: IpVersion::Ipv4,
             guests: 1,
             transit: Transit::wire(),
@@ -241,6 +256,14 @@ mod tests {
         assert_eq!(
             steered.to_string(),
             "vxlan over an underlay of MTU 9000 at 10gbit, 2 queues, receive steering off"
+        );
+        let by_ebpf = Network {
+            datapath: Datapath::Ebpf,
+            ..steered.clone()
+        };
+        assert_eq!(
+            by_ebpf.to_string(),
+            "vxlan by eBPF over an underlay of MTU 9000 at 10gbit, 2 queues, receive steering off"
         );
         let both = Network { steering, ..larger };
         assert_eq!(

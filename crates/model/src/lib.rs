@@ -4,7 +4,9 @@
 //! Not here: reading a plan's text (room `plan`), I/O of any kind, statistics.
 
 pub mod cell;
+pub mod datapath;
 pub mod effect;
+pub mod encapsulation;
 pub mod end_window;
 pub mod host;
 pub mod ip;

@@ -5,6 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::encapsulation::{
+    Encapsulation, Geneve, GeneveOptions, OuterDf, SourcePorts, UdpTunnel, Vlan, Vxlan,
+};
+
+use crate::datapath::Datapath;
 use crate::ip::IpVersion;
 use crate::load::LoadLevel;
 use crate::metric::Metric;
@@ -37,6 +42,14 @@ pub struct Plan {
     pub guests: Vec<u32>,
     /// How guest frames cross the underlay, levels of one factor.
     pub encapsulation: Vec<Encapsulation>,
+    /// Whether tunnels compute the outer UDP checksum, levels of one factor; of no meaning to an encapsulation
+    /// that has no UDP header, or that says it itself.
+    #[serde(default = "no_checksum")]
+    pub udp_checksum: Vec<bool>,
+    /// Who encapsulates, levels of one factor; empty where the run is to choose: the first of [`Datapath::AUTO`] that
+    /// can build every cell.
+    #[serde(default = "kernel_only")]
+    pub datapath: Vec<Datapath>,
     /// Offload profiles, levels of one factor.
     pub offload: Vec<Offload>,
     /// Queues and receive steering of the path's devices.
@@ -137,6 +150,16 @@ impl Default for SteeringPlan {
     }
 }
 
+/// What a plan meant before there was a choice.
+fn no_checksum() -> Vec<bool> {
+    vec![false]
+}
+
+/// The same.
+fn kernel_only() -> Vec<Datapath> {
+    vec![Datapath::Kernel]
+}
+
 /// What a plan of a record of version 1 had.
 fn ipv4_only() -> Vec<IpVersion> {
     vec![IpVersion::Ipv4]
@@ -150,106 +173,6 @@ pub enum GuestMtu {
     Bytes(u32),
     /// The underlay's MTU less the encapsulation's overhead.
     Max,
-}
-
-/// How a guest's frames cross the underlay.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Encapsulation {
-    /// Bridged onto the underlay as they are.
-    None,
-    /// RFC 7348, by the kernel's device.
-    Vxlan(Vxlan),
-}
-
-/// Options of a VXLAN tunnel.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Vxlan {
-    /// VXLAN network identifier, 0 to 2^24 - 1.
-    pub vni: u32,
-    /// UDP destination port; IANA's is 4789.
-    pub port: u16,
-    /// The outer IPv4 header's don't-fragment bit; IPv6 has none.
-    pub df: OuterDf,
-    /// Whether the outer UDP checksum is computed. Without it the field is zero, over IPv6 too, where
-    /// RFC 6935 allows it to tunnels and the receiver is told to take it.
-    pub udp_checksum: bool,
-}
-
-impl Default for Vxlan {
-    fn default() -> Self {
-        Self {
-            vni: 42,
-            port: 4789,
-            df: OuterDf::Unset,
-            udp_checksum: false,
-        }
-    }
-}
-
-/// The outer header's don't-fragment bit (`IFLA_VXLAN_DF`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OuterDf {
-    /// Never set: the kernel's default.
-    Unset,
-    /// Always set.
-    Set,
-    /// Copied from the inner header.
-    Inherit,
-}
-
-impl OuterDf {
-    /// The plan's word.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Unset => "unset",
-            Self::Set => "set",
-            Self::Inherit => "inherit",
-        }
-    }
-}
-
-impl Encapsulation {
-    /// Whether the path is tunnelled.
-    pub const fn is_tunnel(&self) -> bool {
-        !matches!(self, Self::None)
-    }
-
-    /// Bytes that this encapsulation takes from the underlay's IP MTU:
-    /// inner Ethernet 14, VXLAN 8, UDP 8, and the underlay's IP header (RFC 7348, section 5).
-    pub const fn overhead_bytes(&self, underlay: IpVersion) -> u32 {
-        match self {
-            Self::None => 0,
-            Self::Vxlan(_) => 14 + 8 + 8 + underlay.header_bytes(),
-        }
-    }
-}
-
-/// The level's label: `none`, `vxlan`, `vxlan udp_checksum=on`.
-impl fmt::Display for Encapsulation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Vxlan(vxlan) => {
-                let default = Vxlan::default();
-                f.write_str("vxlan")?;
-                if vxlan.vni != default.vni {
-                    write!(f, " vni={}", vxlan.vni)?;
-                }
-                if vxlan.port != default.port {
-                    write!(f, " port={}", vxlan.port)?;
-                }
-                if vxlan.df != default.df {
-                    write!(f, " df={}", vxlan.df.key())?;
-                }
-                if vxlan.udp_checksum {
-                    f.write_str(" udp_checksum=on")?;
-                }
-                Ok(())
-            }
-        }
-    }
 }
 
 impl fmt::Display for GuestMtu {

@@ -186,6 +186,9 @@ pub struct SeenFrame {
     pub frame_bytes: u32,
     /// What it should have been.
     pub expected_outer_ip_bytes: u32,
+    /// What the frame's bytes should have been, a VLAN tag included; absent in records of before it was looked at.
+    #[serde(default)]
+    pub expected_frame_bytes: Option<u32>,
     /// Whether the outermost header said it is a fragment.
     pub fragment: bool,
 }

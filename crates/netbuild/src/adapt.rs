@@ -4,17 +4,21 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use wirecost_model::offload::{Offload, Role};
+use wirecost_model::cell::Network;
+use wirecost_model::datapath::Datapath;
+use wirecost_model::offload::{Feature, Offload, Role};
+use wirecost_model::plan::Encapsulation;
 use wirecost_model::sample::DeviceState;
+use wirecost_model::transit::HopKind;
 use wirecost_sys::ethtool::Ethtool;
-use wirecost_wire::size_table::size_table;
+use wirecost_wire::size_table::tagged_size_table;
 
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
 use crate::netlink::Netlink;
 use crate::ready;
-use crate::spec::{GUEST_DEVICE, Side, TUNNEL, UNDERLAY_DEVICE};
+use crate::spec::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::steering::receive_mask;
 use crate::tbf;
 
@@ -31,15 +35,20 @@ impl LabHost {
         offload: &Offload,
     ) -> Result<Vec<DeviceState>, BuildError> {
         let network = &self.spec.network;
-        let tunnelled = network.encapsulation.is_tunnel();
         let (overhead, guest_ip) = (network.overhead_bytes(), network.guest_ip);
+        let tag = network.encapsulation.line_tag_bytes();
         let wanted = Wanted {
             side: self.spec.side,
             offload,
-            tunnelled,
+            tunnelled: network.encapsulation.is_tunnel(),
+            joins: joins_for_guests(network, offload),
         };
         let mut path = vec![(UNDERLAY_DEVICE, Role::Underlay)];
-        path.extend(tunnelled.then_some((TUNNEL, Role::Tunnel)));
+        if network.datapath == Datapath::Kernel && network.encapsulation != Encapsulation::None {
+            path.push((TUNNEL, Role::Tunnel));
+            let inner = network.encapsulation.inner_tag_bytes() > 0;
+            path.extend(inner.then_some((TAG, Role::Tunnel)));
+        }
         let mut devices = Vec::with_capacity(path.len() + 2);
         for (name, role) in path {
             let host = (&mut self.netlink, &self.ethtool);
@@ -68,7 +77,7 @@ impl LabHost {
 
         if let Some(rate) = self.spec.network.rate {
             let index = self.underlay_index()?;
-            let sizes = size_table(guest_mtu, overhead, guest_ip);
+            let sizes = tagged_size_table(guest_mtu, overhead, guest_ip, tag);
             let step = || format!("limiting `{UNDERLAY_DEVICE}` with tbf to {rate} bit/s");
             tbf::set(&mut self.netlink, index, rate, &sizes).step(step)?;
             let found = tbf::read_rate(&mut self.netlink, index).step(step)?;
@@ -137,11 +146,33 @@ fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(), BuildError
     same(step, &mtu, &found)
 }
 
+/// Whether frames that arrive one by one are to be joined on their way to the guest where eBPF takes them out of their
+/// tunnel. The kernel's tunnels join them at the tunnel's device; eBPF has none, and a veth joins at its receiving end,
+/// but only what comes from a device that segments TCP itself (drivers/net/veth.c,
+/// `veth_skb_is_eligible_for_gro`). Where super-packets arrive whole, segmenting them for that would cost all that they
+/// are for.
+fn joins_for_guests(network: &Network, offload: &Offload) -> bool {
+    let tunnelled = network.encapsulation.is_tunnel();
+    let wanted = offload
+        .wanted(Role::Underlay, tunnelled)
+        .unwrap_or_default();
+    let has = |feature| wanted.get(&feature) == Some(&true);
+    let cut_on_the_way = network
+        .transit
+        .hops
+        .iter()
+        .any(|hop| hop.kind == HopKind::Switch);
+    let cut_here = tunnelled && !has(Feature::TunnelSegmentation);
+    network.datapath == Datapath::Ebpf && has(Feature::Gro) && (cut_on_the_way || cut_here)
+}
+
 /// What every device of a host's path is to be.
 struct Wanted<'a> {
     side: Side,
     offload: &'a Offload,
     tunnelled: bool,
+    /// See [`joins_for_guests`].
+    joins: bool,
 }
 
 impl Wanted<'_> {
@@ -152,11 +183,15 @@ impl Wanted<'_> {
         role: Role,
     ) -> Result<DeviceState, BuildError> {
         let step = || format!("setting the offloads of `{name}` to `{}`", self.offload);
-        let wanted: BTreeMap<String, bool> = self
+        let mut wanted = self
             .offload
             .wanted(role, self.tunnelled)
+            .unwrap_or_default();
+        if self.joins && role == Role::GuestPort {
+            wanted.insert(Feature::Tso, false);
+        }
+        let wanted: BTreeMap<String, bool> = wanted
             .into_iter()
-            .flatten()
             .flat_map(|(feature, on)| {
                 feature
                     .ethtool()

@@ -72,6 +72,11 @@ pub(crate) fn guest(ip: IpVersion, side: Side, number: u32) -> IpAddr {
     }
 }
 
+/// Hardware address of a host's guest by its number, locally administered; no link of the underlay has it.
+pub(crate) const fn guest_mac(side: Side, number: u32) -> [u8; 6] {
+    [2, 0, 0, 1, number as u8, side.number()]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -98,6 +103,16 @@ mod tests {
             }
         }
         assert_eq!(all.len(), wanted);
+    }
+
+    #[test]
+    fn every_hardware_address_is_another() {
+        let links = (0..=u8::MAX).flat_map(|link| [Place::near_a(link), Place::near_b(link)]);
+        let guests = (0..MAX_GUESTS)
+            .flat_map(|number| [Side::A, Side::B].map(|side| guest_mac(side, number)));
+        let all: Vec<[u8; 6]> = links.map(Place::mac).chain(guests).collect();
+        let distinct: BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
     }
 
     #[test]

@@ -2,6 +2,11 @@
 
 #[cfg(test)]
 mod tests;
+mod tunnel;
+
+pub(crate) use tunnel::{
+    create_geneve, create_vlan, create_vxlan, read_geneve, read_vlan, read_vxlan,
+};
 
 use std::io;
 use std::net::IpAddr;
@@ -12,13 +17,12 @@ use netlink_packet_route::address::{
 };
 use netlink_packet_route::link::{
     BridgeStpState, InfoBridge, InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind,
-    InfoVeth, InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State, VxlanDf,
+    InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use wirecost_model::plan::{OuterDf, Vxlan};
 
 use crate::netlink::{Intent, Netlink};
 
@@ -174,104 +178,6 @@ pub(crate) fn create_bridge(netlink: &mut Netlink, name: &str) -> io::Result<()>
     create(netlink, named(name), InfoKind::Bridge, data)
 }
 
-/// A unicast VXLAN tunnel (drivers/net/vxlan): one remote, no multicast.
-pub(crate) fn create_vxlan(
-    netlink: &mut Netlink,
-    name: &str,
-    vxlan: &Vxlan,
-    ends: (IpAddr, IpAddr),
-    underlay: u32,
-    mtu: u32,
-) -> io::Result<()> {
-    let data = InfoData::Vxlan(vxlan_attributes(vxlan, ends, underlay));
-    let mut message = named(name);
-    message.attributes.push(LinkAttribute::Mtu(mtu));
-    create(netlink, message, InfoKind::Vxlan, data)
-}
-
-/// `IFLA_VXLAN_*` (include/uapi/linux/if_link.h). Over IPv6 a zero checksum has to be allowed on
-/// either side, sending and receiving; over IPv4 only sending has a choice.
-fn vxlan_attributes(
-    vxlan: &Vxlan,
-    (local, remote): (IpAddr, IpAddr),
-    underlay: u32,
-) -> Vec<InfoVxlan> {
-    vec![
-        InfoVxlan::Id(vxlan.vni),
-        InfoVxlan::Link(underlay),
-        InfoVxlan::Port(vxlan.port),
-        InfoVxlan::Learning(true),
-        InfoVxlan::UDPCsum(vxlan.udp_checksum),
-        InfoVxlan::UDPZeroCsumTX(!vxlan.udp_checksum),
-        InfoVxlan::UDPZeroCsumRX(!vxlan.udp_checksum),
-        InfoVxlan::Df(match vxlan.df {
-            OuterDf::Unset => VxlanDf::Unset,
-            OuterDf::Set => VxlanDf::Set,
-            OuterDf::Inherit => VxlanDf::Inherit,
-        }),
-        match local {
-            IpAddr::V4(address) => InfoVxlan::Local(address),
-            IpAddr::V6(address) => InfoVxlan::Local6(address),
-        },
-        match remote {
-            IpAddr::V4(address) => InfoVxlan::Group(address),
-            IpAddr::V6(address) => InfoVxlan::Group6(address),
-        },
-    ]
-}
-
-/// A VXLAN device's options and its two ends, local and remote, as the kernel has them.
-pub(crate) fn read_vxlan(
-    netlink: &mut Netlink,
-    name: &str,
-) -> io::Result<(Vxlan, [Option<IpAddr>; 2])> {
-    let message = read_message(netlink, name)?;
-    let info = message
-        .attributes
-        .iter()
-        .filter_map(|attribute| match attribute {
-            LinkAttribute::LinkInfo(info) => Some(info),
-            _ => None,
-        });
-    let data = info.flatten().filter_map(|info| match info {
-        LinkInfo::Data(InfoData::Vxlan(data)) => Some(data),
-        _ => None,
-    });
-    Ok(vxlan_of(data.flatten()))
-}
-
-fn vxlan_of<'a>(attributes: impl Iterator<Item = &'a InfoVxlan>) -> (Vxlan, [Option<IpAddr>; 2]) {
-    let mut vxlan = Vxlan {
-        vni: u32::MAX,
-        port: 0,
-        ..Vxlan::default()
-    };
-    let (mut local, mut remote) = (None, None);
-    // Every device tells of both checksums; only that of its own IP is in use.
-    let (mut checksum4, mut zero6) = (false, [false; 2]);
-    for attribute in attributes {
-        match *attribute {
-            InfoVxlan::Id(vni) => vxlan.vni = vni,
-            InfoVxlan::Port(port) => vxlan.port = port,
-            InfoVxlan::UDPCsum(on) => checksum4 = on,
-            InfoVxlan::UDPZeroCsumTX(on) => zero6[0] = on,
-            InfoVxlan::UDPZeroCsumRX(on) => zero6[1] = on,
-            InfoVxlan::Df(VxlanDf::Set) => vxlan.df = OuterDf::Set,
-            InfoVxlan::Df(VxlanDf::Inherit) => vxlan.df = OuterDf::Inherit,
-            InfoVxlan::Local(address) => local = Some(address.into()),
-            InfoVxlan::Local6(address) => local = Some(address.into()),
-            InfoVxlan::Group(address) => remote = Some(address.into()),
-            InfoVxlan::Group6(address) => remote = Some(address.into()),
-            _ => {}
-        }
-    }
-    vxlan.udp_checksum = match remote {
-        Some(IpAddr::V6(_)) => zero6 != [true; 2],
-        _ => checksum4,
-    };
-    (vxlan, [local, remote])
-}
-
 /// A device's kind; `None` for one without, such as a loopback device or a network card.
 pub(crate) fn read_kind(netlink: &mut Netlink, name: &str) -> io::Result<Option<InfoKind>> {
     let attributes = read_message(netlink, name)?.attributes;
@@ -367,6 +273,11 @@ fn neighbour_message(index: u32, address: IpAddr, mac: [u8; 6]) -> NeighbourMess
         NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
     ];
     message
+}
+
+/// Removes a device.
+pub(crate) fn delete(netlink: &mut Netlink, name: &str) -> io::Result<()> {
+    netlink.apply(RouteNetlinkMessage::DelLink(named(name)), Intent::Change)
 }
 
 /// The devices of a namespace that do not carry yet: see [`Device::carries`].

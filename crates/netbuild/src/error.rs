@@ -78,6 +78,14 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
         Some(95) if step.contains("vxlan") => {
             Some("this kernel has no vxlan device: CONFIG_VXLAN, `modprobe vxlan` as root".into())
         }
+        Some(95) if step.contains("geneve") => Some(
+            "this kernel has no geneve device: CONFIG_GENEVE, `modprobe geneve` as root; or `datapath: ebpf` as root"
+                .into(),
+        ),
+        Some(95) if step.contains("VLAN") => Some(
+            "this kernel has no VLAN device: CONFIG_VLAN_8021Q, `modprobe 8021q` as root; or `datapath: ebpf` as root"
+                .into(),
+        ),
         Some(2) if step.contains("netem") => Some(
             "this kernel has no netem qdisc: CONFIG_NET_SCH_NETEM, `modprobe sch_netem` as root".into(),
         ),

@@ -93,6 +93,12 @@ impl LabHost {
                 netlink,
                 ethtool,
             } = self.device(last.role, number)?;
+            // A tunnel may be of two devices, of which each was read by its own name.
+            let name = if last.role == Role::Tunnel {
+                last.name.as_str()
+            } else {
+                name
+            };
             let step = || format!("reading {place} back");
             let found = ethtool.features(name).step(step)?;
             let mtu = device::read(netlink, name).step(step)?.mtu;

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::{HeldNetns, Netns};
 
-use crate::device::{self, PeerNamespace};
+use crate::device::{self, PeerNamespace, VethEnd};
 use crate::error::{BuildError, Step};
 use crate::host::{enslave, has_queues, up};
 use crate::ipv6;
@@ -25,23 +25,28 @@ pub(crate) struct Guest {
     /// The host's end of its device.
     pub(crate) port: String,
     address: IpAddr,
+    mac: [u8; 6],
 }
 
 impl Guest {
     /// Makes the namespaces of guests with these addresses, numbered in that order.
-    pub(crate) fn all(addresses: &[IpAddr]) -> Result<Vec<Self>, BuildError> {
+    pub(crate) fn all(addresses: &[(IpAddr, [u8; 6])]) -> Result<Vec<Self>, BuildError> {
         // The kernel sets namespaces up in parallel; one after the other they take longer.
         let names: Vec<String> = (0..addresses.len()).map(|n| format!("guest{n}")).collect();
         let namespaces =
             HeldNetns::create_all(&names).step(|| "making the guests' namespaces".into())?;
         let numbered = namespaces.into_iter().zip(addresses).enumerate();
         numbered
-            .map(|(number, (namespace, address))| Self::settle(number, namespace, *address))
+            .map(|(number, (namespace, addresses))| Self::settle(number, namespace, *addresses))
             .collect()
     }
 
     /// Settings that devices take up when they are made.
-    fn settle(number: usize, namespace: HeldNetns, address: IpAddr) -> Result<Self, BuildError> {
+    fn settle(
+        number: usize,
+        namespace: HeldNetns,
+        (address, mac): (IpAddr, [u8; 6]),
+    ) -> Result<Self, BuildError> {
         let inside = || -> Result<_, BuildError> {
             ipv6::quiet()?;
             keep_to_own_cores()?;
@@ -57,27 +62,36 @@ impl Guest {
             ethtool,
             port: guest_port(number),
             address,
+            mac,
         })
     }
 
-    /// Its device, behind the bridge of interface index `bridge` in `host`'s namespace.
+    /// Its device, behind the bridge of interface index `bridge` in `host`'s namespace, where there is one.
     pub(crate) fn connect(
         &mut self,
         host: &mut Netlink,
-        bridge: u32,
+        bridge: Option<u32>,
         mtu: u32,
         queues: u32,
     ) -> Result<(), BuildError> {
         let Self { port, address, .. } = self;
-        device::create_veth(
-            host,
-            (port, GUEST_DEVICE),
-            PeerNamespace::Fd(self.namespace.netns().as_fd()),
+        let end = |name, mac| VethEnd {
+            name,
             mtu,
+            mac,
             queues,
+        };
+        let inside = PeerNamespace::Fd(self.namespace.netns().as_fd());
+        device::create_veth_between(
+            host,
+            (None, end(port, None)),
+            (inside, end(GUEST_DEVICE, Some(self.mac))),
         )
         .step(|| format!("making the veth `{port}` towards its guest"))?;
-        enslave(host, port, bridge)?;
+        match bridge {
+            Some(bridge) => enslave(host, port, bridge)?,
+            None => up(host, port)?,
+        }
         let own = device::read(&mut self.netlink, GUEST_DEVICE)
             .step(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
         has_queues(GUEST_DEVICE, &own, queues)?;

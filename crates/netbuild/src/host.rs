@@ -1,6 +1,6 @@
 //! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
 
-use wirecost_model::plan::Encapsulation;
+use wirecost_model::datapath::Datapath;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
@@ -9,7 +9,7 @@ use crate::error::{BuildError, Step, same};
 use crate::guest::Guest;
 use crate::ipv6;
 use crate::netlink::Netlink;
-use crate::spec::{BRIDGE, HostSpec, Side, TUNNEL, UNDERLAY_DEVICE};
+use crate::spec::{BRIDGE, HostSpec, Side, UNDERLAY_DEVICE};
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
 use crate::underlay::{self, Underlay, Wire};
 
@@ -30,7 +30,9 @@ impl LabHost {
     /// they are made. The calling thread's namespace must be a fresh one of the host's own.
     pub fn prepare(spec: HostSpec) -> Result<Self, BuildError> {
         ipv6::quiet()?;
-        let guests = Guest::all(&spec.guest_addresses())?;
+        let macs = spec.guest_macs(spec.side);
+        let addresses: Vec<_> = spec.guest_addresses().into_iter().zip(macs).collect();
+        let guests = Guest::all(&addresses)?;
         let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
         up(&mut netlink, "lo")?;
         let steering = match &spec.receive_cpus {
@@ -70,7 +72,8 @@ impl LabHost {
     }
 
     /// Third step, on both: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the
-    /// rate limit come with [`LabHost::adapt`].
+    /// rate limit come with [`LabHost::adapt`]. Where eBPF encapsulates, there is no bridge and no tunnel: the
+    /// programs are the caller's.
     pub fn build(&mut self) -> Result<(), BuildError> {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
         let queues = self.spec.network.steering.queues;
@@ -86,49 +89,41 @@ impl LabHost {
         same(|| format!("MTU of `{name}`"), &mtu, &underlay.mtu)?;
         has_queues(name, &underlay, queues)?;
 
+        let bridge = match self.spec.network.datapath {
+            Datapath::Kernel => Some(self.build_bridge()?),
+            Datapath::Ebpf => None,
+        };
+        for guest in &mut self.guests {
+            guest.connect(&mut self.netlink, bridge, mtu, queues)?;
+        }
+        match bridge {
+            Some(bridge) => self.build_encapsulation(underlay.index, bridge),
+            None => self.join_underlay(),
+        }
+    }
+
+    fn build_bridge(&mut self) -> Result<u32, BuildError> {
         device::create_bridge(&mut self.netlink, BRIDGE)
             .step(|| format!("making the bridge `{BRIDGE}`"))?;
         let bridge = device::read(&mut self.netlink, BRIDGE)
             .step(|| format!("reading `{BRIDGE}` back"))?
             .index;
         up(&mut self.netlink, BRIDGE)?;
-
-        for guest in &mut self.guests {
-            guest.connect(&mut self.netlink, bridge, mtu, queues)?;
-        }
-        match &self.spec.network.encapsulation {
-            Encapsulation::None => enslave(&mut self.netlink, UNDERLAY_DEVICE, bridge)?,
-            Encapsulation::Vxlan(_) => self.build_vxlan(underlay.index, bridge)?,
-        }
-        Ok(())
+        Ok(bridge)
     }
 
-    fn build_vxlan(&mut self, underlay: u32, bridge: u32) -> Result<(), BuildError> {
+    /// Gives the host its place on the underlay where it has one of its own: a tunnel's end is an IP host.
+    pub(crate) fn join_underlay(&mut self) -> Result<(), BuildError> {
         let network = &self.spec.network;
-        let Encapsulation::Vxlan(vxlan) = &network.encapsulation else {
-            return Ok(());
-        };
+        if !network.encapsulation.is_tunnel() {
+            return up(&mut self.netlink, UNDERLAY_DEVICE);
+        }
         underlay::join(
             &network.transit,
             self.spec.side,
             network.underlay_ip,
             &mut self.netlink,
-        )?;
-        let mtu = network.underlay_mtu - network.overhead_bytes();
-        let ends = (self.spec.underlay_address(), self.spec.underlay_peer());
-        device::create_vxlan(&mut self.netlink, TUNNEL, vxlan, ends, underlay, mtu)
-            .step(|| format!("making the vxlan device `{TUNNEL}`"))?;
-        let found = device::read_vxlan(&mut self.netlink, TUNNEL)
-            .step(|| format!("reading the vxlan device `{TUNNEL}` back"))?;
-        let wanted = (vxlan.clone(), [Some(ends.0), Some(ends.1)]);
-        if found != wanted {
-            return Err(BuildError::ReadBack {
-                step: format!("options of the vxlan device `{TUNNEL}`"),
-                wanted: format!("{wanted:?}"),
-                found: format!("{found:?}"),
-            });
-        }
-        enslave(&mut self.netlink, TUNNEL, bridge)
+        )
     }
 
     fn check_steering(&self) -> Result<(), BuildError> {

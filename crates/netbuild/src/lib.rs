@@ -6,14 +6,15 @@
 
 mod adapt;
 mod addresses;
+pub mod by_hand;
 mod device;
+mod encapsulate;
 mod error;
 mod features;
 mod guest;
 mod host;
 mod ipv6;
 mod netem;
-mod netlink;
 mod ready;
 mod route;
 mod spec;
@@ -21,6 +22,8 @@ mod steering;
 pub mod tbf;
 pub mod trial;
 pub mod underlay;
+
+use wirecost_netlink as netlink;
 
 pub use error::{BuildError, error_code};
 pub use features::KeptFeatures;

@@ -15,6 +15,8 @@ pub const GUEST_DEVICE: &str = "eth0";
 
 pub(crate) const BRIDGE: &str = "bridge0";
 pub(crate) const TUNNEL: &str = "tunnel0";
+/// Puts a VLAN tag inside the tunnel.
+pub(crate) const TAG: &str = "tag0";
 
 /// The host's end of a guest's device, by the guest's number.
 pub(crate) fn guest_port(number: usize) -> String {
@@ -33,7 +35,8 @@ pub enum Side {
 
 impl Side {
     /// The other one.
-    pub(crate) const fn other(self) -> Self {
+    #[must_use]
+    pub const fn other(self) -> Self {
         match self {
             Self::A => Self::B,
             Self::B => Self::A,
@@ -94,6 +97,17 @@ impl HostSpec {
     pub fn underlay_peer(&self) -> IpAddr {
         let place = underlay::place(&self.network.transit, self.side.other());
         place.address(self.network.underlay_ip)
+    }
+
+    /// The hardware addresses of the guests of one side, by number: known to both hosts without asking.
+    pub fn guest_macs(&self, side: Side) -> Vec<[u8; 6]> {
+        let macs = (0..self.network.guests).map(|number| addresses::guest_mac(side, number));
+        macs.collect()
+    }
+
+    /// The host's ends of the guests' devices, by number.
+    pub fn guest_ports(&self) -> Vec<String> {
+        (0..self.network.guests as usize).map(guest_port).collect()
     }
 
     /// The guests' addresses, by number.

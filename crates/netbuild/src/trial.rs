@@ -10,11 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{
-    InfoData, InfoGeneve, InfoKind, InfoVlan, LinkAttribute, LinkInfo, LinkMessage,
-};
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
 use wirecost_model::ip::IpVersion;
-use wirecost_model::plan::Vxlan;
+use wirecost_model::plan::{Geneve, Vxlan};
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
 use wirecost_wire::size_table::size_table;
@@ -178,38 +176,41 @@ impl Scratch {
 
     /// A Geneve tunnel over IPv4.
     pub fn geneve(&mut self) -> io::Result<()> {
-        let data = InfoData::Geneve(vec![InfoGeneve::Id(1), InfoGeneve::Remote(PEER)]);
-        self.make(GENEVE, InfoKind::Geneve, Some(data), None)
+        let geneve = Geneve {
+            vni: 1,
+            ..Geneve::default()
+        };
+        device::create_geneve(&mut self.netlink, GENEVE, &geneve, PEER.into(), MTU)?;
+        self.up(GENEVE)?;
+        let (options, remote) = device::read_geneve(&mut self.netlink, GENEVE)?;
+        same("options", &geneve, &options)?;
+        same("remote", &Some(PEER.into()), &remote)
     }
 
     /// A device that tags frames with a VLAN id (802.1Q) on the veth.
     pub fn vlan(&mut self) -> io::Result<()> {
         let below = self.index(VETH)?;
-        let data = InfoData::Vlan(vec![InfoVlan::Id(100)]);
-        self.make(VLAN, InfoKind::Vlan, Some(data), Some(below))
+        device::create_vlan(&mut self.netlink, VLAN, 100, below, MTU)?;
+        self.up(VLAN)?;
+        same(
+            "VLAN",
+            &Some(100),
+            &device::read_vlan(&mut self.netlink, VLAN)?,
+        )
     }
 
     /// An intermediate functional block device.
     pub fn ifb(&mut self) -> io::Result<()> {
-        self.make(IFB, InfoKind::Ifb, None, None)
+        self.make(IFB, InfoKind::Ifb)
     }
 
     /// A device of a kind that no lab has.
-    fn make(
-        &mut self,
-        name: &str,
-        kind: InfoKind,
-        data: Option<InfoData>,
-        below: Option<u32>,
-    ) -> io::Result<()> {
+    fn make(&mut self, name: &str, kind: InfoKind) -> io::Result<()> {
         let mut message = LinkMessage::default();
-        let mut info = vec![LinkInfo::Kind(kind.clone())];
-        info.extend(data.map(LinkInfo::Data));
         message.attributes = vec![
             LinkAttribute::IfName(name.to_owned()),
-            LinkAttribute::LinkInfo(info),
+            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind.clone())]),
         ];
-        message.attributes.extend(below.map(LinkAttribute::Link));
         self.netlink
             .apply(RouteNetlinkMessage::NewLink(message), Intent::Create)?;
         self.up(name)?;

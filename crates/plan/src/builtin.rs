@@ -9,6 +9,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         include_str!("../../../plans/jumbo-or-not.yaml"),
     ),
     (
+        "overlay-or-not",
+        include_str!("../../../plans/overlay-or-not.yaml"),
+    ),
+    (
         "ipv6-or-not",
         include_str!("../../../plans/ipv6-or-not.yaml"),
     ),

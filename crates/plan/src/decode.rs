@@ -1,9 +1,7 @@
 //! The tree of a plan's text to a plan: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::plan::{
-    Cores, Hosts, Levels, Plan, Published, PublishedFigure, SteeringPlan, Underlay,
-};
+use wirecost_model::plan::{Cores, Hosts, Levels, Plan, Published, PublishedFigure, Underlay};
 
 use crate::expand::{self, Varying};
 use crate::factors::{self, Axis};
@@ -90,12 +88,11 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         guest_mtu: factors.guest_mtu.values(),
         guest_ip: factors.guest_ip.values(),
         guests: factors.guests.values(),
-        encapsulation: factors.encapsulation.values(),
+        encapsulation: factors.encapsulations(),
+        udp_checksum: factors.udp_checksum.values(),
+        datapath: factors.datapaths(),
         offload: factors.offload.values(),
-        steering: SteeringPlan {
-            queues: factors.queues.values(),
-            rps: factors.rps.values(),
-        },
+        steering: factors.steering(),
         loads: loads.levels(),
         repeat: repeat?,
         self_test: self_test?,

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use wirecost_model::cell::{Cell, Network};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Role;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
-use wirecost_model::steering::Steering;
 
 use crate::factors::{Axis, COUNT, Factors};
 use crate::fit::{Fit, Room};
@@ -23,7 +23,9 @@ pub const MAX_CELLS: usize = 4096;
 /// Places of factors in a choice, which are those in [`Factors::axes`].
 const UNDERLAY_IP: usize = 2;
 const ENCAPSULATION: usize = 3;
-const GUEST_MTU: usize = 4;
+const UDP_CHECKSUM: usize = 4;
+const DATAPATH: usize = 5;
+const GUEST_MTU: usize = 6;
 
 /// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
 const NONE: usize = usize::MAX;
@@ -116,6 +118,9 @@ pub(crate) fn cells(
             if !tunnels(factors, &choice) {
                 choice[UNDERLAY_IP] = 0;
             }
+            if !takes_checksum(factors, &choice) {
+                choice[UDP_CHECKSUM] = 0;
+            }
             if known.insert(choice.clone()) {
                 kept.push(choice);
             }
@@ -141,6 +146,9 @@ pub(crate) fn cells(
     }
     if !kept.iter().any(|choice| tunnels(factors, choice)) {
         nothing_to_carry(reader, factors);
+    }
+    if !kept.iter().any(|choice| takes_checksum(factors, choice)) {
+        nothing_to_sum(reader, factors);
     }
     without_tunnel(reader, factors, varied, varying.own(), &kept);
     let mut fit = Fit::default();
@@ -183,7 +191,25 @@ fn too_many(reader: &mut Reader, axes: &[Axis], total: usize) {
 /// Whether a cell has a tunnel, as far as its encapsulation could be read.
 fn tunnels(factors: &Factors, choice: &[usize]) -> bool {
     let level = factors.encapsulation.get(choice[ENCAPSULATION]);
-    level.is_none_or(|level| level.value.is_tunnel())
+    level.is_none_or(|level| level.value.encapsulation.is_tunnel())
+}
+
+/// Whether the plan's `udp_checksum` means something to a cell.
+fn takes_checksum(factors: &Factors, choice: &[usize]) -> bool {
+    let level = factors.encapsulation.get(choice[ENCAPSULATION]);
+    level.is_none_or(|level| level.value.takes_checksum())
+}
+
+/// A checksum where nothing has a UDP header of its own, or where each says it itself.
+fn nothing_to_sum(reader: &mut Reader, factors: &Factors) {
+    let asked = |level: &&crate::read::Level<bool>| level.written && level.value;
+    if let Some(level) = factors.udp_checksum.levels.iter().find(asked) {
+        let message = "`udp_checksum` changes nothing: no cell has a tunnel that leaves it open";
+        let help = "it is about the outer UDP header of `vxlan` and `geneve`: add one without an `udp_checksum` of \
+                    its own, or leave the key out";
+        let span = level.span.clone();
+        reader.fault(span, &level.path, message, "no outer UDP header", help);
+    }
 }
 
 /// An IP for tunnels where there are none is a slip: most likely the guests' was meant.
@@ -200,6 +226,13 @@ fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
     }
 }
 
+/// Whether a cell has a tunnel's device: eBPF needs none. Where the run chooses, a cell that sets one is the kernel's.
+fn has_tunnel_device(factors: &Factors, choice: &[usize]) -> bool {
+    let datapath = factors.datapath.get(choice[DATAPATH]);
+    let ebpf = datapath.is_some_and(|level| level.value == Some(Datapath::Ebpf));
+    tunnels(factors, choice) && !ebpf
+}
+
 /// Features of a tunnel's device, asked for where there is none.
 fn without_tunnel(
     reader: &mut Reader,
@@ -212,7 +245,7 @@ fn without_tunnel(
         for (number, level) in factor.levels.levels.iter().enumerate() {
             let without = kept
                 .iter()
-                .find(|choice| choice[place] == number && !tunnels(factors, choice));
+                .find(|choice| choice[place] == number && !has_tunnel_device(factors, choice));
             let Some(choice) = without else { continue };
             if !level.value.ethtool.contains_key(&Role::Tunnel) {
                 continue;
@@ -251,6 +284,8 @@ fn cell(
         rate,
         underlay_ip,
         encapsulation,
+        checksum,
+        datapath,
         guest,
         guest_ip,
         guests,
@@ -264,6 +299,10 @@ fn cell(
     let underlay_level = factors.underlay_mtu.get(mtu)?;
     let guest_level = factors.guest_mtu.get(guest)?;
     let tunnelled = tunnels(factors, choice);
+    let encapsulated = &factors.encapsulation.get(encapsulation)?.value;
+    let takes_checksum = encapsulated.takes_checksum();
+    let checksum_of_plan = factors.udp_checksum.get(checksum)?.value;
+    let datapath = factors.datapath.get(datapath)?.value;
     let network = Network {
         underlay_mtu: underlay_level.value,
         // A rate that could not be read keeps nothing from being held against its room.
@@ -273,21 +312,22 @@ fn cell(
         } else {
             IpVersion::Ipv4
         },
-        encapsulation: factors.encapsulation.get(encapsulation)?.value.clone(),
+        encapsulation: encapsulated
+            .encapsulation
+            .clone()
+            .with_udp_checksum(encapsulated.udp_checksum.unwrap_or(checksum_of_plan)),
+        // Where the run is to choose, it is the first choice until then.
+        datapath: datapath.unwrap_or(Datapath::AUTO[0]),
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
         guests,
         transit: between.transit.clone(),
         cores,
-        steering: Steering {
-            queues: factors.queues.get(queues).map_or(1, |level| level.value),
-            rps: factors
-                .rps
-                .get(rps)
-                .map(|level| level.value.clone())
-                .unwrap_or_default(),
-        },
+        steering: factors.steering_of(queues, rps),
     };
     let room = Room::of(&network, mtu, encapsulation);
+    if datapath.is_some() && !fit.takes_datapath(&network, room) {
+        return None;
+    }
     if !fit.takes_underlay(&network, room, between) {
         return None;
     }
@@ -301,10 +341,11 @@ fn cell(
     let mut resolved = choice.to_vec();
     resolved[GUEST_MTU] = guest_mtu as usize;
     fit.note_cell(resolved, guest, room, guest_mtu);
-    let levels: Levels = axes
+    let mut levels: Levels = axes
         .iter()
         .zip(choice)
         .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
+        .filter(|(axis, _)| takes_checksum || axis.key.path != keys::UDP_CHECKSUM.path)
         .filter(|(axis, _)| axis.of_load.is_none_or(|of| of == load))
         .filter_map(|(axis, level)| {
             Some((
@@ -313,6 +354,10 @@ fn cell(
             ))
         })
         .collect();
+    if encapsulated.udp_checksum == Some(false) {
+        // The encapsulation's label tells of `on` alone.
+        levels.insert(keys::UDP_CHECKSUM.path.to_owned(), "off".to_owned());
+    }
     Some(Cell {
         index: 0,
         levels,
@@ -341,6 +386,8 @@ mod tests {
         let axes = factors::read(&mut Reader::default(), &absent, &absent, &absent).axes();
         assert_eq!(axes[UNDERLAY_IP].key.path, keys::UNDERLAY_IP.path);
         assert_eq!(axes[ENCAPSULATION].key.path, keys::ENCAPSULATION.path);
+        assert_eq!(axes[UDP_CHECKSUM].key.path, keys::UDP_CHECKSUM.path);
+        assert_eq!(axes[DATAPATH].key.path, keys::DATAPATH.path);
         assert_eq!(axes[GUEST_MTU].key.path, keys::GUEST_MTU.path);
     }
 }

@@ -3,15 +3,17 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Feature, Offload, Profile, Role};
-use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf, Vxlan};
-use wirecost_model::steering::Rps;
+use wirecost_model::plan::{Encapsulation, GuestMtu, SteeringPlan};
+use wirecost_model::steering::{Rps, Steering};
 use wirecost_model::units::format_rate;
 
+use crate::encapsulation::{Encapsulated, encapsulation};
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Level, Levels, Reader};
-use crate::values::{as_word, rate, switch, whole, whole32, word};
+use crate::values::{as_word, rate, switch, whole32, word};
 use crate::yaml::Value;
 
 /// The levels of every factor, those that could not be read left out.
@@ -20,7 +22,10 @@ pub(crate) struct Factors {
     pub(crate) underlay_mtu: Levels<u32>,
     pub(crate) rate: Levels<Option<u64>>,
     pub(crate) underlay_ip: Levels<IpVersion>,
-    pub(crate) encapsulation: Levels<Encapsulation>,
+    pub(crate) encapsulation: Levels<Encapsulated>,
+    pub(crate) udp_checksum: Levels<bool>,
+    /// `None` is the run's choice.
+    pub(crate) datapath: Levels<Chosen>,
     pub(crate) guest_mtu: Levels<GuestMtu>,
     pub(crate) guest_ip: Levels<IpVersion>,
     pub(crate) guests: Levels<u32>,
@@ -48,9 +53,40 @@ pub(crate) struct Axis {
 type Limit = Option<u64>;
 
 /// Number of factors of the network.
-pub(crate) const COUNT: usize = 10;
+pub(crate) const COUNT: usize = 12;
+
+/// A datapath, or the run's choice.
+type Chosen = Option<Datapath>;
 
 impl Factors {
+    pub(crate) fn encapsulations(&self) -> Vec<Encapsulation> {
+        let levels = self.encapsulation.levels.iter();
+        levels
+            .map(|level| level.value.encapsulation.clone())
+            .collect()
+    }
+
+    /// None where the run is to choose.
+    pub(crate) fn datapaths(&self) -> Vec<Datapath> {
+        self.datapath.values().into_iter().flatten().collect()
+    }
+
+    pub(crate) fn steering(&self) -> SteeringPlan {
+        SteeringPlan {
+            queues: self.queues.values(),
+            rps: self.rps.values(),
+        }
+    }
+
+    /// The steering of a cell by the numbers of its levels.
+    pub(crate) fn steering_of(&self, queues: usize, rps: usize) -> Steering {
+        let rps = self.rps.get(rps).map(|level| level.value.clone());
+        Steering {
+            queues: self.queues.get(queues).map_or(1, |level| level.value),
+            rps: rps.unwrap_or_default(),
+        }
+    }
+
     /// The factors in the order of the cross product: the last varies fastest.
     pub(crate) fn axes(&self) -> [Axis; COUNT] {
         [
@@ -65,6 +101,12 @@ impl Factors {
             }),
             axis(&keys::ENCAPSULATION, &self.encapsulation, |r, e| {
                 encapsulation(r, e).map(|level| level.to_string())
+            }),
+            axis(&keys::UDP_CHECKSUM, &self.udp_checksum, |r, e| {
+                switch(r, e).map(|on| on_off(on).to_owned())
+            }),
+            axis(&keys::DATAPATH, &self.datapath, |r, e| {
+                datapath(r, e).map(datapath_label)
             }),
             axis(&keys::GUEST_MTU, &self.guest_mtu, |r, e| {
                 guest_mtu(r, e).map(|mtu| mtu.to_string())
@@ -129,8 +171,12 @@ pub(crate) fn read(
             root,
             &keys::ENCAPSULATION,
             encapsulation,
-            Encapsulation::to_string,
+            Encapsulated::to_string,
         ),
+        udp_checksum: levels(reader, root, &keys::UDP_CHECKSUM, switch, |on| {
+            on_off(*on).to_owned()
+        }),
+        datapath: datapath_levels(reader, root),
         guest_mtu: levels(
             reader,
             root,
@@ -168,6 +214,38 @@ fn levels<T>(
             sound: false,
         },
     }
+}
+
+fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Chosen> {
+    let read = levels(reader, root, &keys::DATAPATH, datapath, |chosen| {
+        datapath_label(*chosen)
+    });
+    let auto = read.levels.iter().find(|level| level.value.is_none());
+    if let Some(auto) = auto.filter(|_| read.levels.len() > 1) {
+        let message = "`auto` stands beside other datapaths";
+        let help = "it is whichever of them can build every cell: write it alone, or name those to compare";
+        reader.fault(
+            auto.span.clone(),
+            &auto.path,
+            message,
+            "not a datapath of its own",
+            help,
+        );
+    }
+    read
+}
+
+fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<Chosen> {
+    let word = word(reader, entry)?;
+    Some(Datapath::ALL.into_iter().find(|known| known.key() == word))
+}
+
+fn datapath_label(datapath: Chosen) -> String {
+    datapath.map_or("auto", Datapath::key).to_owned()
+}
+
+const fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
 }
 
 /// Offloads that switch the same things everywhere are the same level, however they are written.
@@ -246,50 +324,6 @@ fn ip(reader: &mut Reader, entry: &Entry<'_>) -> Option<IpVersion> {
     })
 }
 
-fn encapsulation(reader: &mut Reader, entry: &Entry<'_>) -> Option<Encapsulation> {
-    let Value::Map(pairs) = &entry.node.value else {
-        return match word(reader, entry)? {
-            "none" => Some(Encapsulation::None),
-            _ => Some(Encapsulation::Vxlan(Vxlan::default())),
-        };
-    };
-    let faults = reader.faults.len();
-    let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
-    if pairs.is_empty() {
-        reader.wrong(entry, "names no encapsulation");
-    }
-    let options = fields.section(reader, &keys::VXLAN)?;
-    let fields = Fields::open(reader, options.key.path, &options.path, &options.node)?;
-    let vxlan = vxlan(reader, &fields)?;
-    (reader.faults.len() == faults).then_some(Encapsulation::Vxlan(vxlan))
-}
-
-fn vxlan(reader: &mut Reader, fields: &Fields<'_>) -> Option<Vxlan> {
-    // Every option is read before the first `?`, so that each gets to say what is wrong with it.
-    let vni = fields
-        .get(reader, &keys::VXLAN_VNI)
-        .and_then(|entry| whole32(reader, &entry));
-    let port = fields
-        .get(reader, &keys::VXLAN_PORT)
-        .and_then(|entry| whole(reader, &entry));
-    let df = fields
-        .get(reader, &keys::VXLAN_DF)
-        .and_then(|entry| word(reader, &entry));
-    let checksum = fields
-        .get(reader, &keys::VXLAN_CHECKSUM)
-        .and_then(|entry| switch(reader, &entry));
-    Some(Vxlan {
-        vni: vni?,
-        port: port?.try_into().ok()?,
-        df: match df? {
-            "set" => OuterDf::Set,
-            "inherit" => OuterDf::Inherit,
-            _ => OuterDf::Unset,
-        },
-        udp_checksum: checksum?,
-    })
-}
-
 fn profile(word: &str) -> Profile {
     match word {
         "none" => Profile::None,
@@ -343,7 +377,7 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "max", "ipv4", "1", "tunnel", "1", "own",
+            "1500", "none", "ipv4", "none", "off", "auto", "max", "ipv4", "1", "tunnel", "1", "own",
         ];
         assert_eq!(labels, expected);
         let axes = factors.axes();
@@ -364,12 +398,5 @@ mod tests {
         for feature in Feature::ALL {
             assert!(SWITCHES.iter().any(|(_, known)| *known == feature));
         }
-    }
-
-    #[test]
-    fn the_options_of_vxlan_default_to_the_models() {
-        let mut reader = Reader::default();
-        let read = vxlan(&mut reader, &Fields::absent());
-        assert_eq!(read, Some(Vxlan::default()));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::cell::Network;
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, GuestMtu, OuterDf};
 
@@ -61,6 +62,8 @@ pub(crate) struct Fit {
     small_underlays: BTreeMap<usize, Room>,
     /// By level of `encapsulation`: what a router cannot pass on.
     unrouted: BTreeMap<usize, Room>,
+    /// By level of `encapsulation` and datapath: why it cannot be built.
+    beyond_datapaths: BTreeMap<(usize, Datapath), &'static str>,
     /// What is between the hosts is too small to carry IPv6.
     small_path: Option<Room>,
     /// By level of `encapsulation`: options that IPv6 does not have.
@@ -83,14 +86,14 @@ impl Fit {
         room: Room,
         between: &Written,
     ) -> bool {
-        let Encapsulation::Vxlan(vxlan) = &network.encapsulation else {
+        let Some(tunnel) = network.encapsulation.udp() else {
             let bridged = between.routed().is_none();
             if !bridged {
                 self.unrouted.entry(room.encapsulation).or_insert(room);
             }
             return bridged;
         };
-        if network.underlay_ip == IpVersion::Ipv6 && vxlan.df != OuterDf::Unset {
+        if network.underlay_ip == IpVersion::Ipv6 && tunnel.df != OuterDf::Unset {
             self.without_df.entry(room.encapsulation).or_insert(room);
             return false;
         }
@@ -102,6 +105,16 @@ impl Fit {
             return false;
         }
         large_enough
+    }
+
+    /// Whether the datapath that the plan names can build the network; notes why not.
+    pub(crate) fn takes_datapath(&mut self, network: &Network, room: Room) -> bool {
+        let reason = network.datapath.cannot(&network.encapsulation);
+        if let Some(reason) = reason {
+            let place = (room.encapsulation, network.datapath);
+            self.beyond_datapaths.insert(place, reason);
+        }
+        reason.is_none()
     }
 
     /// Whether guests of that MTU, by that level, fit; notes why not.
@@ -139,6 +152,9 @@ impl Fit {
     }
 
     pub(crate) fn report(self, reader: &mut Reader, factors: &Factors, between: &Written) {
+        for (place, reason) in self.beyond_datapaths {
+            report_beyond_datapath(reader, factors, place, reason);
+        }
         for (_, room) in self.unrouted {
             report_unrouted(reader, factors, room, between);
         }
@@ -176,6 +192,38 @@ impl Fit {
             reader.fault(span, &level.path, message, "the same cell again", help);
         }
     }
+}
+
+fn report_beyond_datapath(
+    reader: &mut Reader,
+    factors: &Factors,
+    (encapsulation, datapath): (usize, Datapath),
+    reason: &str,
+) {
+    let Some(level) = factors.encapsulation.get(encapsulation) else {
+        return;
+    };
+    let (label, key) = (&level.label, datapath.key());
+    let message = format!("`{label}` cannot be built by `datapath: {key}`: {reason}");
+    let other = Datapath::ALL
+        .into_iter()
+        .find(|other| other.cannot(&level.value.encapsulation).is_none());
+    let ask = other.map_or_else(String::new, |other| {
+        format!(
+            "write `datapath: {}`, or leave the key out for the run to choose, or ",
+            other.key()
+        )
+    });
+    let help =
+        format!("{ask}`exclude` the combination: `{{ encapsulation: {label}, datapath: {key} }}`");
+    let span = level.span.clone();
+    reader.fault(
+        span,
+        &level.path,
+        message,
+        format!("not by {datapath}"),
+        help,
+    );
 }
 
 fn report_small_underlay(reader: &mut Reader, factors: &Factors, room: Room) {
@@ -257,7 +305,10 @@ fn report_misfit(
     ) else {
         return;
     };
-    let overhead = encapsulation.value.overhead_bytes(room.underlay_ip);
+    let overhead = encapsulation
+        .value
+        .encapsulation
+        .overhead_bytes(room.underlay_ip);
     let largest = room.largest;
     let narrow = room.path_mtu < underlay.value;
     let ask = if narrow && !between.takes_oversize {
@@ -359,8 +410,8 @@ fn describe(factors: &Factors, room: Room) -> Option<String> {
     if room.path_mtu < underlay.value {
         over = format!("{over} that carries {} from host to host", room.path_mtu);
     }
-    Some(match encapsulation.value {
+    Some(match encapsulation.value.encapsulation {
         Encapsulation::None => over,
-        Encapsulation::Vxlan(_) => format!("in {} {over}", encapsulation.label),
+        _ => format!("in {} {over}", encapsulation.label),
     })
 }

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use wirecost_model::cell::MAX_GUESTS;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::Workload;
+use wirecost_model::plan::GeneveOptions;
 use wirecost_model::transit::MAX_PATHS;
 use wirecost_model::units::{format_bytes, format_fraction, format_rate};
 
@@ -86,6 +87,8 @@ pub enum Kind {
     Named,
     /// Cores as a mask in hexadecimal digits.
     Mask,
+    /// A range of UDP ports.
+    Ports,
     /// 1 to 60 characters in one line.
     Label,
     /// A shell's command.
@@ -186,6 +189,7 @@ impl Key {
             Kind::Levels => Some("a mapping of factors to levels".to_owned()),
             Kind::Named => Some("a mapping of names to lists of levels".to_owned()),
             Kind::Mask => Some("a mask of cores in hexadecimal".to_owned()),
+            Kind::Ports => Some("a range of ports, from 1 to 65535".to_owned()),
             Kind::Label => Some(format!("1 to {LABEL_MAX} characters in one line")),
             Kind::Command => Some("a command for `sh -c`".to_owned()),
             Kind::Sysctls => Some("a mapping of sysctls to values".to_owned()),
@@ -338,9 +342,14 @@ keys! {
          builds it, and the record says what the path was found to carry.";
 
     ENCAPSULATION "encapsulation" Choice {
-        words: &["none", "vxlan"], presence: Default("none"), factor: true, example: "{ vxlan: { udp_checksum: on } }",
+        words: &["none", "vlan", "vxlan", "geneve"], presence: Default("none"), factor: true,
+        example: "{ vxlan: { udp_checksum: on } }",
     }
-        "How guest frames cross the underlay: bridged as they are, or in a tunnel.";
+        "How guest frames cross the underlay: bridged as they are, with a VLAN tag, or in a tunnel.";
+    VLAN "encapsulation.vlan" Map { example: "{ id: 100 }" }
+        "Options of a VLAN (IEEE 802.1Q): every frame on the underlay has a tag of 4 bytes, which the IP MTU does not count.";
+    VLAN_ID "encapsulation.vlan.id" Whole { range: from_to(1.0, 4094.0), presence: Default("42"), example: "100" }
+        "VLAN identifier.";
     VXLAN "encapsulation.vxlan" Map { example: "{ udp_checksum: on }" }
         "Options of a VXLAN tunnel (RFC 7348).";
     VXLAN_VNI "encapsulation.vxlan.vni" Whole {
@@ -354,10 +363,52 @@ keys! {
     VXLAN_DF "encapsulation.vxlan.df" Word {
         words: &["unset", "set", "inherit"], presence: Default("unset"), example: "set",
     }
-        "The outer IPv4 header's don't-fragment bit; IPv6 has none, and no router fragments it.";
-    VXLAN_CHECKSUM "encapsulation.vxlan.udp_checksum" Word { words: ON_OFF, presence: Default("off"), example: "on" }
-        "Whether the outer UDP checksum is computed. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
-         that `underlay.ip` changes nothing else; the kernel's own default is on.";
+        "The outer IPv4 header's don't-fragment bit; IPv6 has none, and no router fragments it. eBPF always sets it (RFC \
+         7348, section 4.3), and the record says `set`.";
+    VXLAN_CHECKSUM "encapsulation.vxlan.udp_checksum" Word { words: ON_OFF, example: "on" }
+        "Whether the outer UDP checksum is computed, in this level, whatever the plan's `udp_checksum` says.";
+    VXLAN_PORTS "encapsulation.vxlan.source_ports" Ports { words: &["auto"], presence: Default("auto"), example: "49152-65535" }
+        "Outer UDP source ports, from the first to the last, chosen by a hash over the inner flow. `auto` is what the \
+         datapath takes: the kernel `net.ipv4.ip_local_port_range`, eBPF 49152 to 65535.";
+    VXLAN_TAG "encapsulation.vxlan.inner_vlan" Whole {
+        words: &["none"], range: from_to(1.0, 4094.0), presence: Default("none"), example: "100",
+    }
+        "A VLAN tag that every frame carries inside the tunnel: 4 bytes more of the underlay's MTU.";
+    GENEVE "encapsulation.geneve" Map { example: "{ options: ovn }" }
+        "Options of a Geneve tunnel (RFC 8926).";
+    GENEVE_VNI "encapsulation.geneve.vni" Whole {
+        range: from_to(0.0, 16_777_215.0), presence: Default("42"), example: "42",
+    }
+        "Virtual network identifier.";
+    GENEVE_PORT "encapsulation.geneve.port" Whole {
+        range: from_to(1.0, 65535.0), presence: Default("6081"), example: "6081",
+    }
+        "UDP destination port.";
+    GENEVE_OPTIONS "encapsulation.geneve.options" Whole {
+        words: &["ovn"], range: from_to(0.0, GeneveOptions::MOST_BYTES as f64), presence: Default("0"), example: "ovn",
+    }
+        "Bytes of options in every packet, a multiple of 4, of an experimental class; `ovn` is the option that OVN sends \
+         (class 0x0102, type 0x80, critical): 8 bytes. The kernel's own device sends none.";
+    GENEVE_DF "encapsulation.geneve.df" Word {
+        words: &["unset", "set", "inherit"], presence: Default("unset"), example: "set",
+    }
+        "As of `vxlan`.";
+    GENEVE_CHECKSUM "encapsulation.geneve.udp_checksum" Word { words: ON_OFF, example: "on" }
+        "As of `vxlan`.";
+    GENEVE_PORTS "encapsulation.geneve.source_ports" Ports { words: &["auto"], presence: Default("auto"), example: "49152-65535" }
+        "As of `vxlan`; the kernel's own device takes no range.";
+    GENEVE_TAG "encapsulation.geneve.inner_vlan" Whole {
+        words: &["none"], range: from_to(1.0, 4094.0), presence: Default("none"), example: "100",
+    }
+        "As of `vxlan`.";
+    UDP_CHECKSUM "udp_checksum" Word { words: ON_OFF, presence: Default("off"), factor: true, example: "[off, on]" }
+        "Whether tunnels compute the outer UDP checksum. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
+         that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it tells what the checksum costs \
+         apart from the header; a cell without a tunnel is measured once and compared with the tunnels of either.";
+    DATAPATH "datapath" Word { words: &["auto", "kernel", "ebpf"], presence: Default("auto"), factor: true, example: "ebpf" }
+        "Who encapsulates: the kernel's devices and bridge, or our own eBPF programs (docs/encapsulations.md), which need root. \
+         `auto` is one for all cells, so that encapsulations are compared on the same code: the first of `kernel` and `ebpf` \
+         that can build every cell on this machine.";
 
     GUEST_MTU "guest_mtu" Whole {
         words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",

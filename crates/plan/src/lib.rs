@@ -20,6 +20,7 @@
 
 mod builtin;
 mod decode;
+mod encapsulation;
 mod error;
 mod expand;
 mod factors;

@@ -22,13 +22,14 @@ use crate::yaml;
 /// What a schema does not see, and the program refuses all the same.
 pub const BEYOND_SCHEMA: &[&str] = &[
     "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
-     a router where nothing tunnels, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
+     a router where nothing tunnels, an encapsulation that the `datapath` cannot build, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
      `rounds` beside a key of a run until it is known, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` that the factor does not have, \
      nor factors that the plan does not have",
     "of `vary`: `before` without `after`, an `on` with nothing to place, names that are taken, levels that are \
      the same, a thing that two factors set, a tunnel's features in a cell without one, names of sysctls and features \
      that change nothing here, labels that are too long",
     "that a mask of `steering.rps` is written in hexadecimal",
+    "where a range of ports begins and ends, and that bytes of Geneve options are a multiple of 4",
     "of loads: two of one name, options that exclude each other, a mix within a mix or beside a load, a mix of which some \
      have a `limit` and some have none",
     "how many hops and paths a list may hold",
@@ -222,6 +223,7 @@ fn values(key: &Key) -> Vec<Schema> {
                 ..Schema::of_type("integer")
             },
         ],
+        Kind::Ports => vec![Schema::text("^[0-9]{1,5}-[0-9]{1,5}$")],
         Kind::Label => vec![label()],
         Kind::Sysctls => vec![names(
             Schema::text("^[A-Za-z0-9_:@-]+([./][A-Za-z0-9_:@-]+)+$"),

@@ -66,9 +66,9 @@ exclude:
      2 │ hosts: ssh:10.0.0.1
        ╰────
       help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
-            `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`,
-            `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`,
-            `vary`, `exclude` and `published`
+            `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`,
+            `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`,
+            `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
 
     Error:
       × this version runs in the lab only
@@ -208,16 +208,16 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
        ·     ╰── unknown key
        ╰────
       help: did you mean `guest_mtu`? a plan may have `name`, `description`,
-            `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`,
-            `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`,
-            `self_test`, `vary`, `exclude` and `published`
+            `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`,
+            `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`,
+            `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
     ");
 }
 
 #[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
-    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
     3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `ip`, `hops`, `paths` and `oversize`
     ");
 }
@@ -518,6 +518,61 @@ fn an_underlay_ip_that_nothing_runs_over_is_a_slip() {
 }
 
 #[test]
+fn options_of_an_encapsulation_are_held_against_what_they_can_be() {
+    let text = "\
+name: x
+encapsulation: [{ vlan: { id: 4095 } }, { geneve: { options: 7 } }, { geneve: { options: 256, source_ports: 9-8 } }, { vxlan: { inner_vlan: 0 }, geneve: {} }]
+";
+    insta::assert_snapshot!(brief(text), @"
+    2:31 `encapsulation[0].vlan.id` cannot be `4095` | above 4094 | write a whole number from 1 to 4094, such as `100`
+    2:62 `encapsulation[1].geneve.options` cannot be `7` | not a multiple of 4 | write `ovn` or a whole number from 0 to 252, such as `ovn`
+    2:90 `encapsulation[2].geneve.options` cannot be `256` | above 252 | write `ovn` or a whole number from 0 to 252, such as `ovn`
+    2:109 `encapsulation[2].geneve.source_ports` cannot be `9-8` | not a range of ports | write `auto` or a range of ports, from 1 to 65535, such as `49152-65535`
+    2:118 `encapsulation[3]` cannot be a mapping | names several | write `none`, `vlan`, `vxlan`, `geneve` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
+    ");
+}
+
+#[test]
+fn what_the_named_datapath_cannot_build_is_refused_at_its_place() {
+    let text = "\
+name: x
+underlay: { mtu: 9000 }
+encapsulation:
+  - none
+  - { geneve: { options: ovn } }
+  - { vxlan: { df: inherit } }
+datapath: [kernel, ebpf]
+";
+    insta::assert_snapshot!(brief(text), @"
+    5:5 `geneve options=ovn` cannot be built by `datapath: kernel`: the kernel's Geneve device sends no options of its own | not by the kernel | write `datapath: ebpf`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: geneve options=ovn, datapath: kernel }`
+    6:5 `vxlan df=inherit` cannot be built by `datapath: ebpf`: eBPF always sets the outer don't-fragment bit, and does not inherit it | not by eBPF | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: vxlan df=inherit, datapath: ebpf }`
+    ");
+    // Excluded, it is not built; left to the run, it is for the run to say.
+    for rest in [
+        "datapath: [kernel, ebpf]\nexclude: [{ datapath: kernel, encapsulation: geneve options=ovn }]\n",
+        "datapath: auto\n",
+        "",
+    ] {
+        let text = format!(
+            "name: x\nunderlay: {{ mtu: 9000 }}\nencapsulation: [none, {{ geneve: {{ options: ovn }} }}]\n{rest}"
+        );
+        load("plan.yaml", &text).unwrap_or_else(|error| panic!("{rest}: {error}"));
+    }
+}
+
+#[test]
+fn auto_is_no_datapath_to_compare_with() {
+    insta::assert_snapshot!(brief("name: x\ndatapath: [auto, ebpf]\n"), @"2:12 `auto` stands beside other datapaths | not a datapath of its own | it is whichever of them can build every cell: write it alone, or name those to compare");
+    insta::assert_snapshot!(brief("name: x\ndatapath: ovs\n"), @"2:11 `datapath` cannot be `ovs` | unknown word | write `auto`, `kernel` or `ebpf`");
+}
+
+#[test]
+fn a_checksum_without_a_tunnel_that_leaves_it_open_is_a_slip() {
+    insta::assert_snapshot!(brief("name: x\nencapsulation: [none, vlan]\nudp_checksum: [off, on]\n"), @"3:21 `udp_checksum` changes nothing: no cell has a tunnel that leaves it open | no outer UDP header | it is about the outer UDP header of `vxlan` and `geneve`: add one without an `udp_checksum` of its own, or leave the key out");
+    insta::assert_snapshot!(brief("name: x\nencapsulation: { vxlan: { udp_checksum: off } }\nudp_checksum: on\n"), @"3:15 `udp_checksum` changes nothing: no cell has a tunnel that leaves it open | no outer UDP header | it is about the outer UDP header of `vxlan` and `geneve`: add one without an `udp_checksum` of its own, or leave the key out");
+}
+
+#[test]
 fn df_over_ipv6_is_no_option() {
     let text = "\
 name: x
@@ -563,7 +618,7 @@ published: none
     4:7 `seed` cannot be `-1` | below 0 | write a whole number of at least 0, such as `1`
     5:11 `underlay` cannot be `9000` | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
     6:12 `guest_mtu` cannot be a mapping | a mapping | write `max` or a whole number from 576 to 65535, such as `8900`
-    7:17 `encapsulation[0]` cannot be a list | one value is wanted | write `none`, `vxlan` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
+    7:17 `encapsulation[0]` cannot be a list | one value is wanted | write `none`, `vlan`, `vxlan`, `geneve` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
     8:7 `load` cannot be `udp` | unknown word | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
     9:19 `repeat.rounds` cannot be `2.5` | not a whole number | write a whole number from 1 to 1000, such as `8`
     9:33 `repeat.seconds` cannot be `0.01` | below 0.05 s | write a duration from 0.05 s to 3600 s, such as `1.5`
@@ -608,7 +663,7 @@ fn a_section_without_a_value_points_at_its_key() {
     2:1 `underlay` has no value | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
     3:11 `repeat.rounds` has no value | no value | write a whole number from 1 to 1000, such as `8`
     4:7 `load` cannot be a mapping | names no load | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
-    5:16 `encapsulation` cannot be a mapping | names no encapsulation | write `none`, `vxlan` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
+    5:16 `encapsulation` cannot be a mapping | names no encapsulation | write `none`, `vlan`, `vxlan`, `geneve` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
     ");
 }
 
@@ -625,9 +680,9 @@ exclude:
   - vxlan
 ";
     insta::assert_snapshot!(brief(text), @r"
-    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     5:25 `guest_mtu` has no level `9000` | not a level | its levels are `1500` and `1400`
-    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     7:5 `exclude[3]` names no factor | would drop every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     8:5 `exclude[4]` cannot be `vxlan` | not a mapping | write factors and their levels, such as `{ encapsulation: none, offload: plain }`
     ");
@@ -800,9 +855,9 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·               ╰── unknown factor
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`,
-            `steering.queues`, `steering.rps`, `streams`, `message`, `congestion`
-            and `socket_buffer`
+            `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`,
+            `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`,
+            `message`, `congestion` and `socket_buffer`
 
     Error:
       × `ärger` is not a factor
@@ -813,9 +868,9 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·                         ╰── unknown factor
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `guest_mtu`, `guest_ip`, `guests`, `offload`,
-            `steering.queues`, `steering.rps`, `streams`, `message`, `congestion`
-            and `socket_buffer`
+            `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`,
+            `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`,
+            `message`, `congestion` and `socket_buffer`
     ");
 }
 

@@ -4,6 +4,7 @@ mod agreement;
 
 use agreement::{Taken, agree};
 use wirecost_model::cell::{Experiment, Network};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
 use wirecost_model::load::{Rate, Waiting};
 use wirecost_model::offload::{Feature, Offload, Profile};
@@ -77,11 +78,11 @@ fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
     let repeat = &plan.plan.repeat;
     assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
     assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
-    assert_eq!(plan.factors.len(), 14);
+    assert_eq!(plan.factors.len(), 16);
     assert_eq!(
         cell.levels.len(),
-        13,
-        "nothing tunnels: no level of `underlay.ip`"
+        14,
+        "nothing tunnels: no level of `underlay.ip` and `udp_checksum`"
     );
 }
 
@@ -177,6 +178,68 @@ fn an_exclusion_by_the_underlays_ip_leaves_the_cell_without_a_tunnel() {
 }
 
 #[test]
+fn a_checksum_is_a_factor_of_tunnels_and_of_nothing_else() {
+    let plan = experiment(
+        "name: x\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nudp_checksum: [off, on]\n\
+         encapsulation: [none, vlan, vxlan, { geneve: { options: ovn } }, { vxlan: { vni: 7, udp_checksum: on } }, { vxlan: { vni: 8, udp_checksum: off } }]\n",
+    );
+    let cells: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let level = cell.levels.get("udp_checksum").map(String::as_str);
+            let tunnel = cell.network.encapsulation.udp();
+            let computed = tunnel.map(|tunnel| tunnel.udp_checksum);
+            (&*cell.levels["encapsulation"], level, computed)
+        })
+        .collect();
+    assert_eq!(
+        cells,
+        [
+            ("none", None, None),
+            ("vlan", None, None),
+            ("vxlan", Some("off"), Some(false)),
+            ("vxlan", Some("on"), Some(true)),
+            ("geneve options=ovn", Some("off"), Some(false)),
+            ("geneve options=ovn", Some("on"), Some(true)),
+            // What a level says itself its label tells; a label does not tell that it is off.
+            ("vxlan vni=7 udp_checksum=on", None, Some(true)),
+            ("vxlan vni=8", Some("off"), Some(false)),
+        ]
+    );
+    assert_eq!(plan.plan.udp_checksum, [false, true]);
+}
+
+#[test]
+fn a_datapath_that_is_not_named_is_left_to_the_run() {
+    let plan = experiment("name: x\nencapsulation: [none, geneve]\n");
+    assert!(plan.plan.datapath.is_empty());
+    assert_eq!(labels(&plan, "datapath"), ["auto"; 2]);
+    let plan = experiment("name: x\nencapsulation: none\ndatapath: [ebpf, kernel]\n");
+    assert_eq!(plan.plan.datapath, [Datapath::Ebpf, Datapath::Kernel]);
+    let built: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.network.datapath)
+        .collect();
+    assert_eq!(built, plan.plan.datapath);
+}
+
+#[test]
+fn every_encapsulation_takes_its_bytes_of_the_largest_guest_mtu() {
+    let plan = experiment(
+        "name: x\nunderlay: { mtu: 9000 }\nencapsulation: [none, vlan, vxlan, { vxlan: { inner_vlan: 7 } }, geneve, \
+         { geneve: { options: ovn } }, { geneve: { options: 252, inner_vlan: 7, source_ports: 1000-2000 } }]\n",
+    );
+    let mtus: Vec<u32> = plan.cells.iter().map(|cell| cell.guest_mtu).collect();
+    assert_eq!(mtus, [9000, 9000, 8950, 8946, 8950, 8942, 8694]);
+    assert_eq!(
+        labels(&plan, "encapsulation")[6],
+        "geneve options=252 source_ports=1000-2000 inner_vlan=7"
+    );
+}
+
+#[test]
 fn the_least_that_ipv6_allows_is_allowed() {
     let plan = experiment(
         "name: x\nunderlay: { mtu: 1350, ip: ipv6 }\nguest_mtu: 1280\nguest_ip: ipv6\nencapsulation: vxlan\n",
@@ -213,6 +276,7 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
             port: 8472,
             df: OuterDf::Inherit,
             udp_checksum: true,
+            ..Vxlan::default()
         })]
     );
     assert_eq!(plan.plan.offload[0].set, [(Feature::Gro, false)].into());
@@ -236,6 +300,12 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
         ],
         [
             "vxlan vni=7 port=8472 df=inherit udp_checksum=on",
+        ],
+        [
+            "off",
+        ],
+        [
+            "auto",
         ],
         [
             "576",

@@ -290,6 +290,7 @@ fn plan_with(key: &Key, value: &str) -> String {
                     || (other.path == "guest_mtu" && key.path.starts_with("published"))
                     || (other.path == "encapsulation" && key.path.starts_with("underlay."))
                     || (other.path == "encapsulation" && key.path.ends_with(".tunnel"))
+                    || (other.path == "encapsulation" && key.path == "udp_checksum")
                     // Neither stands alone.
                     || (other.path == "vary.*.before" && child.path == "vary.*.after")
                     || (other.path == "vary.*.after" && child.path == "vary.*.before")
@@ -382,6 +383,12 @@ fn scalars(key: &'static Key) -> BoxedStrategy<String> {
             (576u32..=1400).prop_map(|mtu| mtu.to_string())
         ]
         .boxed(),
+        _ if key.name() == "options" => {
+            (0u32..=63).prop_map(|words| (4 * words).to_string()).boxed()
+        }
+        Kind::Ports => (1u32..=30000, 30000u32..=65535)
+            .prop_map(|(first, last)| format!("{first}-{last}"))
+            .boxed(),
         _ if key.path == "underlay.mtu" => {
             (1500u32..=65535).prop_map(|mtu| mtu.to_string()).boxed()
         }
@@ -516,6 +523,9 @@ fn mapping(parent: &'static str, one_only: bool) -> BoxedStrategy<Tree> {
                         | "underlay.hops"
                         | "underlay.paths"
                         | "guests"
+                        // Few cells have a tunnel that leaves it open; `auto` stands alone.
+                        | "udp_checksum"
+                        | "datapath"
                         | "load.tcp-stream.streams_per_guest"
                 ) =>
                 {

@@ -262,7 +262,16 @@ pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness
 /// Whether a run of `planned` could be compared with `before`, or why not: a line for whoever is
 /// about to start it.
 pub fn comparable(before: &Run, planned: &Experiment) -> Result<(), String> {
-    let matching = matching::matching(&before.head.experiment, planned);
+    // What the run is to choose is not known yet: it is taken for what the earlier one had.
+    let earlier = &before.head.experiment;
+    let chosen = match earlier.cells.first() {
+        Some(cell) if planned.plan.datapath.is_empty() => {
+            planned.clone().with_datapath(cell.network.datapath)
+        }
+        _ => planned.clone(),
+    };
+    let chosen = chosen.settled();
+    let matching = matching::matching(earlier, &chosen);
     let of_both: Vec<u32> = matching
         .pairs
         .iter()

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{
     Figure, Metric, retransmits, segments_per_packet, stack_packets_per_second,
@@ -211,11 +212,27 @@ fn netfilter(head: &RunHead) -> Option<String> {
             .get(key)
             .is_some_and(|value| value == "1")
     };
-    hooked("net.bridge.bridge-nf-call-iptables").then(|| {
-        "br_netfilter is on, this machine's default: every bridged frame, in every cell, also walks \
-         the firewall's hooks, which narrows the differences between cells (sysctl \
-         net.bridge.bridge-nf-call-iptables)"
-            .to_owned()
+    // Of eBPF's cells none has a bridge.
+    let cells = &head.experiment.cells;
+    let bridged = |cell: &&Cell| cell.network.datapath == Datapath::Kernel;
+    let number = cells.iter().filter(bridged).count();
+    let (which, then) = if number == cells.len() {
+        (
+            "in every cell",
+            "which narrows the differences between cells",
+        )
+    } else {
+        (
+            "where the kernel is the datapath",
+            "which eBPF's have nothing of",
+        )
+    };
+    let on = hooked("net.bridge.bridge-nf-call-iptables") && number > 0;
+    on.then(|| {
+        format!(
+            "br_netfilter is on, this machine's default: every bridged frame, {which}, also walks the firewall's \
+             hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
+        )
     })
 }
 
@@ -429,7 +446,7 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
         segments_per_packet: over(&segments_per_packet),
         retransmits: over(&|sample| Some(retransmits(sample)? as f64)),
         line_limit_gbps: network.rate.filter(|_| one_way(cell)).map(|rate| {
-            let overhead = network.overhead_bytes();
+            let overhead = network.line_overhead_bytes();
             tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Cores;
 use wirecost_stats::Margin;
 
@@ -39,6 +40,13 @@ pub(crate) fn place(doc: &Document) -> String {
         },
         cores(doc)
     );
+    let built_by = |datapath| {
+        let mut levels = doc.cells.iter().map(|cell| cell.all_levels.get("datapath"));
+        !doc.cells.is_empty() && levels.all(|level| level.is_some_and(|level| level == datapath))
+    };
+    if built_by(Datapath::Ebpf.key()) {
+        place.push_str("; encapsulated by eBPF");
+    }
     if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
         // Writing to a string does not fail.
         let _ = write!(

@@ -308,6 +308,13 @@ fn judge_seen(proof: &mut Proof, frame: Option<SeenFrame>) {
             "it crossed the underlay as {} bytes of IP, not {}",
             frame.outer_ip_bytes, frame.expected_outer_ip_bytes
         )),
+        Some(SeenFrame {
+            frame_bytes,
+            expected_frame_bytes: Some(expected),
+            ..
+        }) if frame_bytes != expected => Some(format!(
+            "it crossed the underlay in a frame of {frame_bytes} bytes, not {expected}"
+        )),
         Some(_) => None,
     };
     if let Some(problem) = problem {

@@ -25,6 +25,8 @@ pub(crate) struct Labs {
     up: Vec<Lab>,
     /// Networks that could not be built, and why: not tried again.
     broken: BTreeMap<Network, String>,
+    /// By encapsulation, as `wirecost overhead` writes it: why other datapaths could not build it either.
+    also_refused: BTreeMap<String, String>,
     pub(crate) machine: Machine,
 }
 
@@ -35,6 +37,7 @@ impl Labs {
             context,
             up: Vec::new(),
             broken: BTreeMap::new(),
+            also_refused: BTreeMap::new(),
         }
     }
 
@@ -100,7 +103,10 @@ impl Labs {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Result<&mut Lab, String>, LinkError> {
         if let Some(reason) = self.broken.get(network) {
-            return Ok(Err(reason.clone()));
+            return Ok(Err(self.with_others(network, reason)));
+        }
+        if let Some(reason) = network.datapath.cannot(&network.encapsulation) {
+            return Ok(Err(self.with_others(network, reason)));
         }
         if let Some(at) = self.up.iter().position(|lab| lab.network() == network) {
             let lab = self.up.remove(at);
@@ -123,13 +129,27 @@ impl Labs {
                 }
                 Err(LinkError::Refused { message, .. }) => {
                     debug!("not built: {network}: {message}");
-                    self.broken.insert(network.clone(), message.clone());
-                    return Ok(Err(message));
+                    let reason = self.with_others(network, &message);
+                    self.broken.insert(network.clone(), message);
+                    return Ok(Err(reason));
                 }
                 Err(error) => return Err(error),
             }
         }
         self.up.last_mut().map(Ok).ok_or(LinkError::Interrupted)
+    }
+
+    /// Notes why another datapath could not build a network's encapsulation, to be told with why this one cannot.
+    pub(crate) fn also_refused(&mut self, network: &Network, reason: String) {
+        let stack = network.encapsulation.stack();
+        self.also_refused.insert(stack, reason);
+    }
+
+    fn with_others(&self, network: &Network, reason: &str) -> String {
+        match self.also_refused.get(&network.encapsulation.stack()) {
+            Some(other) => format!("{reason}; by {other}"),
+            None => reason.to_owned(),
+        }
     }
 
     pub(crate) fn take(

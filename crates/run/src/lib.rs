@@ -6,6 +6,7 @@
 
 pub mod by_hand;
 pub mod check;
+mod datapath;
 mod directory;
 mod forecast;
 pub mod hosts;

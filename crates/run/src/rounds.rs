@@ -14,6 +14,7 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
 use wirecost_model::sample::Sample;
 
+use crate::datapath;
 use crate::directory::{Directory, DirectoryError, refuse_existing};
 use crate::forecast::{Pace, forecast};
 use crate::lab::LabContext;
@@ -112,8 +113,8 @@ pub fn run(
     })?;
     refuse_existing(options.out.as_deref())?;
     let placement = place(experiment.plan.cores, &allowed);
-    let experiment = &placed(experiment, placement.cores);
-    check_steering(experiment, &placement.all())?;
+    let experiment = placed(experiment, placement.cores);
+    check_steering(&experiment, &placement.all())?;
     let context = LabContext {
         program: options.program.clone(),
         owner,
@@ -122,12 +123,15 @@ pub fn run(
     };
     let mut labs = Labs::new(context);
 
-    let environment =
-        labs.describe(experiment, interrupt, progress)
-            .map_err(|error| match error {
-                LinkError::Interrupted => RunError::Interrupted,
-                error => RunError::NoLab(error),
-            })?;
+    let no_lab = |error| match error {
+        LinkError::Interrupted => RunError::Interrupted,
+        error => RunError::NoLab(error),
+    };
+    let experiment =
+        &datapath::settle(experiment, &mut labs, interrupt, progress).map_err(no_lab)?;
+    let environment = labs
+        .describe(experiment, interrupt, progress)
+        .map_err(no_lab)?;
     labs.check(experiment, interrupt, progress)?;
     let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
     let directory = directory(experiment, options, seed, environment)?;

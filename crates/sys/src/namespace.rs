@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid, gettid};
 
@@ -24,6 +24,13 @@ impl Netns {
     pub fn current() -> io::Result<Self> {
         Ok(Self {
             file: File::open("/proc/thread-self/ns/net")?,
+        })
+    }
+
+    /// The namespace of that name, as ip-netns(8) keeps it.
+    pub fn named(name: &str) -> io::Result<Self> {
+        Ok(Self {
+            file: File::open(Path::new(NAMED).join(name))?,
         })
     }
 
@@ -262,6 +269,87 @@ pub fn join_named(name: &str) -> io::Result<()> {
         let _ = mount_own_sysfs();
     }
     Ok(())
+}
+
+/// Makes a network namespace with a name, as `ip netns add` does: it stays until [`remove_named`].
+///
+/// # Errors
+/// `AlreadyExists` where the name is taken, `PermissionDenied` without `CAP_SYS_ADMIN`.
+pub fn create_named(name: &str) -> io::Result<()> {
+    fs::create_dir_all(NAMED)?;
+    let path = Path::new(NAMED).join(name);
+    File::create_new(&path)?;
+    let bound = HeldNetns::create(name).and_then(|held| {
+        let source = format!("/proc/self/task/{}/ns/net", held.tid());
+        let (none, bind) = (None::<&str>, MsFlags::MS_BIND);
+        Ok(mount(Some(source.as_str()), &path, none, bind, none)?)
+    });
+    if bound.is_err() {
+        let _ = fs::remove_file(&path);
+    }
+    bound
+}
+
+/// Takes a network namespace's name away; it goes with its devices when nobody is in it any more. One that is gone is
+/// no error.
+///
+/// # Errors
+/// As umount2(2) and unlink(2).
+pub fn remove_named(name: &str) -> io::Result<()> {
+    let path = Path::new(NAMED).join(name);
+    match umount2(&path, MntFlags::MNT_DETACH) {
+        // Nothing is mounted there.
+        Ok(()) | Err(nix::Error::EINVAL | nix::Error::ENOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Mounts a BPF file system on a directory, where there is none yet.
+///
+/// # Errors
+/// As mount(2): `PermissionDenied` outside of the machine's own user namespace.
+pub fn mount_bpffs(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    if is_mounted(directory)? {
+        return Ok(());
+    }
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    Ok(mount(
+        Some("bpf"),
+        directory,
+        Some("bpf"),
+        flags,
+        Some("mode=0700"),
+    )?)
+}
+
+/// Takes the BPF file system off a directory, with every pin in it, and removes the directory. One that is not
+/// there is no error.
+///
+/// # Errors
+/// As umount2(2) and rmdir(2).
+pub fn unmount_bpffs(directory: &Path) -> io::Result<()> {
+    match umount2(directory, MntFlags::empty()) {
+        Ok(()) | Err(nix::Error::EINVAL | nix::Error::ENOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match fs::remove_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Whether a directory is another file system's than what it is in.
+fn is_mounted(directory: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let Some(parent) = directory.parent() else {
+        return Ok(true);
+    };
+    Ok(fs::metadata(directory)?.dev() != fs::metadata(parent)?.dev())
 }
 
 /// Mounts a sysfs that shows the calling thread's network namespace, over /sys of the private

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use wirecost_model::plan::Encapsulation;
 use wirecost_wire::geneve::{self, Options};
 use wirecost_wire::{vlan, vxlan};
 
@@ -94,6 +95,34 @@ impl Tunnel {
 }
 
 impl Format {
+    /// The format of an encapsulation of a plan, between endpoints of which this one has the address `local`. Where the
+    /// plan leaves the source ports open, they are the dynamic ones.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for Geneve options that are no multiple of four bytes.
+    pub fn of(encapsulation: &Encapsulation, local: IpAddr) -> Result<Self, Error> {
+        let Some(udp) = encapsulation.udp() else {
+            return Ok(match encapsulation {
+                Encapsulation::Vlan(vlan) => Self::Vlan { id: vlan.id },
+                _ => Self::Plain,
+            });
+        };
+        let usual = Tunnel::on_port(local, udp.port);
+        let tunnel = Tunnel {
+            udp_checksum: udp.udp_checksum,
+            source_ports: udp
+                .source_ports
+                .map_or(usual.source_ports, |ports| (ports.first, ports.last)),
+            ..usual
+        };
+        let Encapsulation::Geneve(geneve) = encapsulation else {
+            return Ok(Self::Vxlan(tunnel));
+        };
+        let options =
+            Options::of_plan(geneve.options).map_err(|error| Error::Config(error.to_string()))?;
+        Ok(Self::Geneve(tunnel, options))
+    }
+
     /// The UDP tunnel, where there is one.
     pub const fn tunnel(&self) -> Option<&Tunnel> {
         match self {
@@ -126,6 +155,18 @@ impl Config {
             mtu: None,
             hook: Hook::Best,
         }
+    }
+
+    /// The endpoint of an encapsulation of a plan: [`Format::of`], and the tag inside.
+    ///
+    /// # Errors
+    /// As [`Format::of`].
+    pub fn of(underlay: &str, encapsulation: &Encapsulation, local: IpAddr) -> Result<Self, Error> {
+        let tunnel = encapsulation.udp();
+        Ok(Self {
+            inner_vlan: tunnel.and_then(|tunnel| tunnel.inner_vlan),
+            ..Self::new(underlay, Format::of(encapsulation, local)?)
+        })
     }
 
     /// Bytes of an underlay's IP packet that its guests cannot use for theirs.
@@ -213,6 +254,41 @@ mod tests {
             ..Config::new("u", Format::Vxlan(six))
         };
         assert_eq!(tagged.overhead(), 74);
+    }
+
+    #[test]
+    fn a_plans_encapsulation_takes_what_the_plan_says_of_it() {
+        use wirecost_model::ip::IpVersion;
+        use wirecost_model::plan::{Geneve, GeneveOptions, SourcePorts, Vlan, Vxlan};
+
+        let local = IpAddr::from([192, 0, 2, 1]);
+        for encapsulation in [
+            Encapsulation::None,
+            Encapsulation::Vlan(Vlan { id: 7 }),
+            Encapsulation::Vxlan(Vxlan {
+                inner_vlan: Some(9),
+                ..Vxlan::default()
+            }),
+            Encapsulation::Geneve(Geneve {
+                options: GeneveOptions::Ovn,
+                udp_checksum: true,
+                port: 6082,
+                source_ports: SourcePorts::parse("1000-2000"),
+                ..Geneve::default()
+            }),
+        ] {
+            let config = Config::of("u", &encapsulation, local).expect("possible");
+            assert_eq!(
+                config.overhead(),
+                encapsulation.overhead_bytes(IpVersion::Ipv4),
+                "{encapsulation}"
+            );
+            config.validate().expect("possible");
+            if let Format::Geneve(tunnel, options) = &config.format {
+                assert_eq!((tunnel.port, tunnel.source_ports), (6082, (1000, 2000)));
+                assert!(tunnel.udp_checksum && options.are_critical());
+            }
+        }
     }
 
     #[test]

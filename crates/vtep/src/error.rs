@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use aya::EbpfError;
 use aya::maps::MapError;
@@ -66,6 +67,14 @@ pub enum Error {
         map: &'static str,
         /// Why.
         source: Box<MapError>,
+    },
+    /// What was attached cannot be left to the kernel.
+    #[error("pinning {}: {source}", path.display())]
+    Pin {
+        /// Its name on the BPF file system.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A table has no room left.
     #[error("no more than {most} {what}")]

@@ -5,10 +5,6 @@ use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::Duration;
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
-};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
@@ -17,7 +13,7 @@ use netlink_packet_route::neighbour::{
 };
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use wirecost_netlink::{Intent, Netlink};
 
 /// A device as the kernel describes it.
 #[derive(Debug, Clone, Copy)]
@@ -43,23 +39,19 @@ const BETWEEN_ASKS: Duration = Duration::from_millis(10);
 
 /// A connection to the namespace it was opened in.
 pub(crate) struct Links {
-    socket: Socket,
-    sequence: u32,
+    netlink: Netlink,
 }
 
 impl Links {
     pub(crate) fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
         Ok(Self {
-            socket,
-            sequence: 0,
+            netlink: Netlink::open()?,
         })
     }
 
     pub(crate) fn device(&mut self, name: &str) -> io::Result<Device> {
-        let answer = self.request(RouteNetlinkMessage::GetLink(named(name)), 0)?;
+        let ask = RouteNetlinkMessage::GetLink(named(name));
+        let answer = self.netlink.get(ask)?;
         let Some(RouteNetlinkMessage::NewLink(link)) = answer else {
             return Err(io::ErrorKind::NotFound.into());
         };
@@ -98,22 +90,21 @@ impl Links {
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
-        let create = NLM_F_CREATE | NLM_F_EXCL;
-        self.request(RouteNetlinkMessage::NewLink(own), create)?;
-        Ok(())
+        self.netlink
+            .apply(RouteNetlinkMessage::NewLink(own), Intent::Create)
     }
 
     pub(crate) fn bring_up(&mut self, name: &str) -> io::Result<()> {
         let mut link = named(name);
         link.header.flags = LinkFlags::Up;
         link.header.change_mask = LinkFlags::Up;
-        self.request(RouteNetlinkMessage::SetLink(link), 0)?;
-        Ok(())
+        self.netlink
+            .apply(RouteNetlinkMessage::SetLink(link), Intent::Change)
     }
 
     pub(crate) fn remove(&mut self, name: &str) -> io::Result<()> {
-        self.request(RouteNetlinkMessage::DelLink(named(name)), 0)?;
-        Ok(())
+        let delete = RouteNetlinkMessage::DelLink(named(name));
+        self.netlink.apply(delete, Intent::Change)
     }
 
     /// The next hop's MAC address on the way to `address` by `device`, and that route's own MTU; the first is
@@ -154,7 +145,8 @@ impl Links {
             // As if a packet had to go there (net/core/neighbour.c, NTF_USE).
             let mut use_it = neighbour(hop, device);
             use_it.header.flags = NeighbourFlags::Use;
-            self.request(RouteNetlinkMessage::NewNeighbour(use_it), NLM_F_CREATE)?;
+            let ask = RouteNetlinkMessage::NewNeighbour(use_it);
+            self.netlink.apply(ask, Intent::Replace)?;
             sleep(BETWEEN_ASKS);
         }
         Ok(NextHop { mac: None, mtu })
@@ -162,7 +154,7 @@ impl Links {
 
     fn neighbour(&mut self, hop: IpAddr, device: u32) -> io::Result<Option<[u8; 6]>> {
         let ask = RouteNetlinkMessage::GetNeighbour(neighbour(hop, device));
-        let answer = match self.request(ask, 0) {
+        let answer = match self.netlink.get(ask) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
@@ -202,50 +194,9 @@ impl Links {
             RouteAttribute::Destination(destination),
             RouteAttribute::Oif(device),
         ];
-        match self.request(RouteNetlinkMessage::GetRoute(message), 0)? {
+        match self.netlink.get(RouteNetlinkMessage::GetRoute(message))? {
             Some(RouteNetlinkMessage::NewRoute(route)) => Ok(route),
             _ => Err(io::ErrorKind::NetworkUnreachable.into()),
-        }
-    }
-
-    /// Sends one request and reads until the kernel has acknowledged or refused it.
-    fn request(
-        &mut self,
-        message: RouteNetlinkMessage,
-        flags: u16,
-    ) -> io::Result<Option<RouteNetlinkMessage>> {
-        self.sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-
-        let mut found = None;
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            let mut rest = datagram.as_slice();
-            while rest.len() >= 16 {
-                let answer =
-                    NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(|error| {
-                        io::Error::new(io::ErrorKind::InvalidData, error.to_string())
-                    })?;
-                let length = (answer.header.length as usize).next_multiple_of(4);
-                if answer.header.sequence_number == self.sequence {
-                    match answer.payload {
-                        NetlinkPayload::Error(error) if error.code.is_some() => {
-                            return Err(error.to_io());
-                        }
-                        NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(found),
-                        NetlinkPayload::InnerMessage(inner) => found = Some(inner),
-                        _ => {}
-                    }
-                }
-                rest = rest.get(length.max(16)..).unwrap_or_default();
-            }
         }
     }
 }

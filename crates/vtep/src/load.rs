@@ -27,7 +27,7 @@ pub(crate) const DECAPSULATE: &str = "decapsulate";
 /// A program on a hook; dropping it takes it off.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    link: SchedClassifierLink,
+    pub(crate) link: SchedClassifierLink,
 }
 
 /// Sets the programs' constants and loads both.
@@ -193,7 +193,8 @@ pub(crate) struct Maps {
     pub(crate) remotes: Array<MapData, layout::Remote>,
     pub(crate) sources: HashMap<MapData, [u8; 16], u32>,
     pub(crate) floods: HashMap<MapData, u32, layout::Flood>,
-    pub(crate) counters: PerCpuArray<MapData, u64>,
+    /// `None` once it was pinned.
+    pub(crate) counters: Option<PerCpuArray<MapData, u64>>,
 }
 
 impl Maps {
@@ -214,7 +215,7 @@ impl Maps {
             remotes: typed(object, "remotes")?,
             sources: typed(object, "sources")?,
             floods: typed(object, "floods")?,
-            counters: typed(object, "counters")?,
+            counters: Some(typed(object, "counters")?),
         })
     }
 }

@@ -15,6 +15,11 @@ use crate::link::Links;
 /// More than any packet; what arrives is no longer than the guests' MTU.
 const MTU: u32 = 65535;
 
+/// The name of the pair's sending end, by the underlay's interface index: with it both go.
+pub fn sending_end(underlay: u32) -> String {
+    format!("wcseg{underlay}s")
+}
+
 /// The pair; it is removed by [`Segmenter::remove`] or with its namespace.
 #[derive(Debug)]
 pub(crate) struct Segmenter {
@@ -26,7 +31,7 @@ pub(crate) struct Segmenter {
 impl Segmenter {
     /// One pair for each underlay device, named after it.
     pub(crate) fn create(links: &mut Links, underlay: u32) -> Result<Self, Error> {
-        let (sends, receives) = (format!("wcseg{underlay}s"), format!("wcseg{underlay}r"));
+        let (sends, receives) = (sending_end(underlay), format!("wcseg{underlay}r"));
         let failed = |source| Error::Device {
             device: sends.clone(),
             source,

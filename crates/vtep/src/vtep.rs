@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 
 use aya::Ebpf;
-use aya::maps::MapError;
+use aya::maps::{MapData, MapError, PerCpuArray};
 use wirecost_sys::namespace::Netns;
 
 use crate::config::{Config, Format};
@@ -24,7 +24,13 @@ pub enum Location {
     Guest(String),
     /// Behind another endpoint.
     Remote(IpAddr),
+    /// On the underlay, of formats without endpoints to name. Without it their frames go there too, but to every other
+    /// guest here as well.
+    Underlay,
 }
+
+/// Where formats without remotes have an entry for stations on the underlay.
+const NOBODY_FAR: u32 = 1;
 
 struct Guest {
     device: Device,
@@ -132,7 +138,7 @@ impl Vtep {
         Ok(())
     }
 
-    /// The entry that formats without remotes send by: it has the MTU alone.
+    /// The entries that formats without remotes send by: they have the MTU alone.
     fn write_nobody(&mut self) -> Result<(), Error> {
         let nobody = RemoteFields {
             header: &[],
@@ -144,10 +150,12 @@ impl Vtep {
             ceiling: 0,
             resolved: false,
         };
-        self.maps
-            .remotes
-            .set(0, nobody.bytes(), 0)
-            .map_err(in_map("remotes"))
+        let far = self.config.format.tunnel().is_none().then_some(NOBODY_FAR);
+        for index in [0].into_iter().chain(far) {
+            let written = self.maps.remotes.set(index, nobody.bytes(), 0);
+            written.map_err(in_map("remotes"))?;
+        }
+        Ok(())
     }
 
     fn mtu(&self) -> u32 {
@@ -244,6 +252,13 @@ impl Vtep {
                 layout::station(0, guest.device.index, guest.device.peers_elsewhere)
             }
             Location::Remote(address) => layout::station(self.remote(*address)?, 0, false),
+            Location::Underlay if self.config.format.tunnel().is_none() => {
+                layout::station(NOBODY_FAR, 0, false)
+            }
+            Location::Underlay => {
+                let what = "a tunnel's stations are behind remotes";
+                return Err(Error::Config(what.to_owned()));
+            }
         };
         self.maps
             .stations
@@ -314,17 +329,33 @@ impl Vtep {
     /// # Errors
     /// [`Error::Map`] where the kernel does not tell.
     pub fn counters(&self) -> Result<Counters, Error> {
-        let mut counters = Counters::default();
-        for counter in Counter::ALL {
-            let index = counter as u32;
-            let each = self
-                .maps
-                .counters
-                .get(&index, 0)
-                .map_err(in_map("counters"))?;
-            counters.set(counter, each.iter().sum());
+        match &self.maps.counters {
+            Some(map) => read_counters(map),
+            None => Ok(Counters::default()),
         }
-        Ok(counters)
+    }
+
+    pub(crate) fn take_counters(&mut self) -> Option<PerCpuArray<MapData, u64>> {
+        self.maps.counters.take()
+    }
+
+    /// Everything on a hook, by a name of its own.
+    pub(crate) fn take_attached(&mut self) -> Vec<(String, Attached)> {
+        let mut all: Vec<(String, Attached)> = std::mem::take(&mut self.guests)
+            .into_iter()
+            .map(|(device, guest)| (format!("guest-{device}"), guest.attached))
+            .collect();
+        let segmenter = self.segmenter_hook.take();
+        all.extend(segmenter.map(|attached| ("segmenter".to_owned(), attached)));
+        // Last: nothing comes in before all else is in place.
+        let underlay = self.underlay_hook.take();
+        all.extend(underlay.map(|attached| ("underlay".to_owned(), attached)));
+        all
+    }
+
+    /// Leaves the pair of devices where it is.
+    pub(crate) fn leave_segmenter(&mut self) {
+        self.segmenter = None;
     }
 
     /// Takes everything off and says what did not go well. Dropping does the same in silence.
@@ -522,7 +553,16 @@ impl Drop for Vtep {
     }
 }
 
-fn in_map(map: &'static str) -> impl Fn(MapError) -> Error {
+pub(crate) fn read_counters(map: &PerCpuArray<MapData, u64>) -> Result<Counters, Error> {
+    let mut counters = Counters::default();
+    for counter in Counter::ALL {
+        let each = map.get(&(counter as u32), 0).map_err(in_map("counters"))?;
+        counters.set(counter, each.iter().sum());
+    }
+    Ok(counters)
+}
+
+pub(crate) fn in_map(map: &'static str) -> impl Fn(MapError) -> Error {
     move |source| Error::Map {
         map,
         source: Box::new(source),

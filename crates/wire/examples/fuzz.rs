@@ -7,12 +7,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use etherparse::PacketBuilder;
 use wirecost_wire::frame::{innermost_udp, outer};
-use wirecost_wire::geneve::{self, Options};
+use wirecost_wire::geneve::{self, GeneveId, Options};
 use wirecost_wire::vlan::Tag;
 use wirecost_wire::vxlan::{self, VxlanId};
 
 const TUNNEL: VxlanId = VxlanId {
     port: 4789,
+    vni: 42,
+};
+
+const GENEVE: GeneveId = GeneveId {
+    port: geneve::PORT,
     vni: 42,
 };
 
@@ -129,8 +134,9 @@ fn parse(bytes: &[u8]) -> bool {
     let length = bytes.len() as u32;
     let _ = outer(bytes, length);
     let plain = innermost_udp(bytes, length, None);
-    let tunnelled = innermost_udp(bytes, length, Some(TUNNEL));
-    for seen in [&plain, &tunnelled].into_iter().flatten() {
+    let tunnelled = innermost_udp(bytes, length, Some(TUNNEL.into()));
+    let in_geneve = innermost_udp(bytes, length, Some(GENEVE.into()));
+    for seen in [&plain, &tunnelled, &in_geneve].into_iter().flatten() {
         assert!(seen.payload.len() <= bytes.len());
     }
     let geneve = geneve::read(bytes);

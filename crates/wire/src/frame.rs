@@ -11,7 +11,29 @@ mod tests;
 use cursor::{Cursor, Ip};
 pub use error::{FrameError, Layer, Problem};
 
+pub use crate::geneve::GeneveId;
 pub use crate::vxlan::VxlanId;
+
+/// One segment of an overlay as it is found on an underlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TunnelId {
+    /// RFC 7348.
+    Vxlan(VxlanId),
+    /// RFC 8926.
+    Geneve(GeneveId),
+}
+
+impl From<VxlanId> for TunnelId {
+    fn from(id: VxlanId) -> Self {
+        Self::Vxlan(id)
+    }
+}
+
+impl From<GeneveId> for TunnelId {
+    fn from(id: GeneveId) -> Self {
+        Self::Geneve(id)
+    }
+}
 
 /// The outermost headers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +59,12 @@ pub struct Seen<'a> {
     pub fragment: bool,
     /// Whether the outermost IP packet must not be fragmented.
     pub df: bool,
+    /// Identifier of the outermost VLAN tag.
+    pub vlan: Option<u16>,
+    /// Identifier of the outermost VLAN tag inside the tunnel.
+    pub inner_vlan: Option<u16>,
+    /// Geneve options as they stand in the frame; empty without any.
+    pub options: &'a [u8],
     /// Source port of the innermost datagram.
     pub src_port: u16,
     /// Destination port of the innermost datagram.
@@ -52,7 +80,7 @@ pub struct Seen<'a> {
 /// `frame` is what was captured, from the Ethernet header on; `frame_bytes` the length the frame had before the capture
 /// cut it.
 pub fn outer(frame: &[u8], frame_bytes: u32) -> Result<Outer, FrameError> {
-    read_outer(&mut Cursor::new(frame), frame_bytes).map(|(outer, _)| outer)
+    read_outer(&mut Cursor::new(frame), frame_bytes).map(|(outer, ..)| outer)
 }
 
 /// Reads the UDP datagram of a frame: the outermost without a tunnel, or the one that `tunnel` carries inside.
@@ -62,14 +90,19 @@ pub fn outer(frame: &[u8], frame_bytes: u32) -> Result<Outer, FrameError> {
 pub fn innermost_udp(
     frame: &[u8],
     frame_bytes: u32,
-    tunnel: Option<VxlanId>,
+    tunnel: Option<TunnelId>,
 ) -> Result<Seen<'_>, FrameError> {
     let mut cursor = Cursor::new(frame);
-    let (outer, ip) = read_outer(&mut cursor, frame_bytes)?;
+    let (outer, ip, vlan) = read_outer(&mut cursor, frame_bytes)?;
     let mut udp = cursor.udp(&ip)?;
+    let (mut options, mut inner_vlan) = (&frame[..0], None);
     if let Some(id) = tunnel {
-        cursor.vxlan(id, udp.dst_port)?;
-        let ether_type = cursor.ethernet()?;
+        match id {
+            TunnelId::Vxlan(id) => cursor.vxlan(id, udp.dst_port)?,
+            TunnelId::Geneve(id) => options = cursor.geneve(id, udp.dst_port)?,
+        }
+        let ether_type;
+        (ether_type, inner_vlan) = cursor.ethernet()?;
         let inner = cursor.ip(ether_type)?;
         udp = cursor.udp(&inner)?;
     }
@@ -78,6 +111,9 @@ pub fn innermost_udp(
         outer_ip_bytes: outer.ip_bytes,
         fragment: outer.fragment,
         df: outer.df,
+        vlan,
+        inner_vlan,
+        options,
         src_port: udp.src_port,
         dst_port: udp.dst_port,
         udp_bytes: udp.bytes,
@@ -85,8 +121,12 @@ pub fn innermost_udp(
     })
 }
 
-fn read_outer(cursor: &mut Cursor<'_>, frame_bytes: u32) -> Result<(Outer, Ip), FrameError> {
-    let ether_type = cursor.ethernet()?;
+/// The outermost headers, and the outermost tag's identifier.
+fn read_outer(
+    cursor: &mut Cursor<'_>,
+    frame_bytes: u32,
+) -> Result<(Outer, Ip, Option<u16>), FrameError> {
+    let (ether_type, vlan) = cursor.ethernet()?;
     let ip = cursor.ip(ether_type)?;
     let outer = Outer {
         frame_bytes,
@@ -94,5 +134,5 @@ fn read_outer(cursor: &mut Cursor<'_>, frame_bytes: u32) -> Result<(Outer, Ip), 
         fragment: ip.is_fragment(),
         df: ip.df,
     };
-    Ok((outer, ip))
+    Ok((outer, ip, vlan))
 }

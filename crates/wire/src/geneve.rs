@@ -6,6 +6,17 @@ mod tests;
 
 pub use error::{BuildError, ReadError};
 
+use wirecost_model::plan::GeneveOptions;
+
+/// One overlay segment as it is found on an underlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GeneveId {
+    /// UDP destination port; IANA's is [`PORT`].
+    pub port: u16,
+    /// Virtual network identifier, below 2^24.
+    pub vni: u32,
+}
+
 /// IANA's UDP destination port.
 pub const PORT: u16 = 6081;
 /// Length of the header without options, in bytes.
@@ -113,6 +124,17 @@ impl Options {
         self.bytes.extend([option.kind, (data / 4) as u8]);
         self.bytes.extend(option.data);
         Ok(())
+    }
+
+    /// As a plan asks for them: OVN's with ports 1 and 2, or so many bytes.
+    ///
+    /// # Errors
+    /// As [`Options::of_size`].
+    pub fn of_plan(options: GeneveOptions) -> Result<Self, BuildError> {
+        match options {
+            GeneveOptions::Ovn => Ok(Self::ovn(1, 2)),
+            GeneveOptions::Bytes(bytes) => Self::of_size(bytes.into()),
+        }
     }
 
     /// The bytes as they stand behind the header; a multiple of four.

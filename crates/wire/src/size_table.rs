@@ -39,15 +39,18 @@ struct Frames {
     header: u32,
     /// Most TCP payload in one frame, in bytes; at least 1.
     payload: u32,
+    /// Bytes of a frame on the line that a packet's length lacks.
+    unseen: u32,
 }
 
 impl Frames {
-    fn new(guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> Self {
+    fn new(guest_mtu: u32, overhead: u32, guest_ip: IpVersion, tag: u32) -> Self {
         // Repeated in each segment behind the inner Ethernet header: IP, and TCP with timestamps.
         let segment_header = tcp_header_bytes(guest_ip);
         Self {
             header: ETHERNET_HEADER + overhead + segment_header,
             payload: guest_mtu.saturating_sub(segment_header).max(1),
+            unseen: UNSEEN + tag,
         }
     }
 
@@ -60,8 +63,8 @@ impl Frames {
 
     fn wire_bytes(self, len: u32) -> u32 {
         match self.count(len) {
-            1 => len.max(MIN_FRAME) + UNSEEN,
-            n => len + (n - 1) * self.header + n * UNSEEN,
+            1 => len.max(MIN_FRAME) + self.unseen,
+            n => len + (n - 1) * self.header + n * self.unseen,
         }
     }
 
@@ -83,7 +86,7 @@ impl Frames {
 /// `len` is the packet's length as a qdisc sees it: Ethernet header included, FCS not. Up to the largest frame it is
 /// one frame (padded to 60 bytes); beyond, it is taken for a TCP super-packet that is cut into full segments.
 pub fn wire_bytes(len: u32, guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> u32 {
-    Frames::new(guest_mtu, overhead, guest_ip).wire_bytes(len)
+    Frames::new(guest_mtu, overhead, guest_ip, 0).wire_bytes(len)
 }
 
 /// The size table of a path whose guests speak `guest_ip` with an IP MTU of `guest_mtu` (at least 73) and whose
@@ -92,7 +95,18 @@ pub fn wire_bytes(len: u32, guest_mtu: u32, overhead: u32, guest_ip: IpVersion) 
 /// The lengths that full frames and full super-packets have are exact within 1 byte. Any other length is within 4
 /// bytes, except up to 3 bytes above a full one, where the table is short by one frame's headers and framing.
 pub fn size_table(guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> SizeTable {
-    let frames = Frames::new(guest_mtu, overhead, guest_ip);
+    tagged_size_table(guest_mtu, overhead, guest_ip, 0)
+}
+
+/// The same where every frame on the line has `tag` bytes of VLAN tags, which the kernel keeps beside a packet and
+/// does not count in its length until the device sends it (include/linux/if_vlan.h, `__vlan_hwaccel_put_tag`).
+pub fn tagged_size_table(
+    guest_mtu: u32,
+    overhead: u32,
+    guest_ip: IpVersion,
+    tag: u32,
+) -> SizeTable {
+    let frames = Frames::new(guest_mtu, overhead, guest_ip, tag);
     let width = 1 << CELL_LOG;
     let value = |cell| {
         let bytes = frames.wire_bytes(frames.representative(cell, width));
@@ -166,6 +180,14 @@ mod tests {
         assert!(mistaken < 45 * 1538 * 99 / 100, "{mistaken}");
         let untunnelled = size_table(1500, 0, Ipv6);
         assert_eq!(untunnelled.lookup(86 + 45 * 1428), 45 * 1538);
+    }
+
+    #[test]
+    fn a_tag_costs_4_bytes_of_every_frame_a_super_packet_becomes() {
+        let table = tagged_size_table(1500, 0, Ipv4, 4);
+        assert_eq!(table.lookup(1514), 1542);
+        assert_eq!(table.lookup(66 + 45 * 1448), 45 * 1542);
+        assert!(table.lookup(42).abs_diff(88) <= 2, "padded");
     }
 
     #[test]

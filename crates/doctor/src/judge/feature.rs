@@ -190,7 +190,7 @@ pub(super) const FEATURES: &[Feature] = &[
         trial: Trial::Ebpf,
         id: "ebpf",
         title: "eBPF programs",
-        needed_for: "encapsulation by eBPF; no plan of this version has it",
+        needed_for: "plans with `datapath: ebpf`, and those whose encapsulations the kernel lacks",
         option: "CONFIG_BPF_SYSCALL",
         ..SOCKET
     },
@@ -198,7 +198,7 @@ pub(super) const FEATURES: &[Feature] = &[
         trial: Trial::Tcx,
         id: "tcx",
         title: "eBPF at a device (tcx)",
-        needed_for: "encapsulation by eBPF; no plan of this version has it",
+        needed_for: "encapsulation by eBPF; without it by clsact",
         option: "CONFIG_NET_XGRESS",
         since: Some("6.6"),
         absent: &[EINVAL],

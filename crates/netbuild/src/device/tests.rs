@@ -1,10 +1,14 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use netlink_packet_core::Emitable;
+use netlink_packet_core::{Emitable, Nla};
 
+use netlink_packet_route::link::{InfoData, InfoVxlan};
+use wirecost_model::plan::{Geneve, OuterDf, SourcePorts, Vxlan};
+
+use super::tunnel::{geneve_attributes, geneve_of, vlan_data, vxlan_attributes, vxlan_of};
 use super::*;
 
-fn bytes(attributes: &[InfoVxlan]) -> Vec<u8> {
+fn bytes<T: Nla>(attributes: &[T]) -> Vec<u8> {
     let mut bytes = vec![0; attributes.buffer_len()];
     attributes.emit(&mut bytes);
     bytes
@@ -18,7 +22,7 @@ const V6: (Ipv6Addr, Ipv6Addr) = (
 #[test]
 fn a_tunnel_over_ipv6_has_ifla_vxlan_group6_and_local6_and_may_send_and_take_zero_checksums() {
     let ends = (V6.0.into(), V6.1.into());
-    let sent = bytes(&vxlan_attributes(&Vxlan::default(), ends, 7));
+    let sent = bytes(&vxlan_attributes(&Vxlan::default(), ends, 7)[..]);
     let expected: Vec<u8> = [
         &[8u8, 0, 1, 0, 42, 0, 0, 0][..], // IFLA_VXLAN_ID 42
         &[8, 0, 3, 0, 7, 0, 0, 0],        // IFLA_VXLAN_LINK 7
@@ -71,6 +75,75 @@ fn a_tunnels_options_read_back_over_either_ip() {
         InfoVxlan::UDPZeroCsumRX(false),
     ];
     assert!(vxlan_of(half.iter()).0.udp_checksum);
+}
+
+#[test]
+fn a_range_of_source_ports_is_ifla_vxlan_port_range_in_network_order_and_reads_back() {
+    let ends = (
+        Ipv4Addr::new(198, 18, 0, 1).into(),
+        Ipv4Addr::new(198, 18, 0, 2).into(),
+    );
+    let wanted = Vxlan {
+        source_ports: SourcePorts::parse("49152-65535"),
+        ..Vxlan::default()
+    };
+    let attributes = vxlan_attributes(&wanted, ends, 7);
+    let range = attributes.last().expect("attributes");
+    assert_eq!(
+        bytes(&[range.clone()][..]),
+        [8, 0, 10, 0, 0xc0, 0, 0xff, 0xff]
+    );
+    assert_eq!(vxlan_of(attributes.iter()).0, wanted);
+    // A device without one says so with zeros.
+    let none = [InfoVxlan::PortRange((0, 0))];
+    assert_eq!(vxlan_of(none.iter()).0.source_ports, None);
+}
+
+#[test]
+fn a_geneve_tunnel_has_its_remote_and_tells_of_the_checksums_of_both_ips() {
+    let geneve = Geneve {
+        vni: 0x12_3456,
+        df: OuterDf::Set,
+        ..Geneve::default()
+    };
+    let sent = bytes(&geneve_attributes(&geneve, Ipv4Addr::new(198, 18, 0, 2).into())[..]);
+    let expected: Vec<u8> = [
+        [8u8, 0, 1, 0, 0x56, 0x34, 0x12, 0], // IFLA_GENEVE_ID
+        [8, 0, 2, 0, 198, 18, 0, 2],         // IFLA_GENEVE_REMOTE
+        [6, 0, 5, 0, 0x17, 0xc1, 0, 0],      // IFLA_GENEVE_PORT 6081, big-endian
+        [5, 0, 8, 0, 0, 0, 0, 0],            // IFLA_GENEVE_UDP_CSUM off: IPv4's
+        [5, 0, 9, 0, 1, 0, 0, 0],            // IFLA_GENEVE_UDP_ZERO_CSUM6_TX on
+        [5, 0, 10, 0, 1, 0, 0, 0],           // IFLA_GENEVE_UDP_ZERO_CSUM6_RX on
+        [5, 0, 13, 0, 1, 0, 0, 0],           // IFLA_GENEVE_DF set
+    ]
+    .concat();
+    assert_eq!(sent, expected);
+    let six = bytes(&geneve_attributes(&geneve, V6.1.into())[..]);
+    assert_eq!(six[8..12], [20, 0, 7, 0]); // IFLA_GENEVE_REMOTE6
+    assert_eq!(six[12..28], V6.1.octets());
+}
+
+#[test]
+fn a_geneve_tunnels_options_read_back_over_either_ip() {
+    for remote in [IpAddr::from(Ipv4Addr::new(198, 18, 0, 2)), V6.1.into()] {
+        for udp_checksum in [false, true] {
+            let wanted = Geneve {
+                udp_checksum,
+                df: OuterDf::Inherit,
+                ..Geneve::default()
+            };
+            let sent = geneve_attributes(&wanted, remote);
+            assert_eq!(geneve_of(sent.iter()), (wanted, Some(remote)));
+        }
+    }
+}
+
+#[test]
+fn a_vlan_device_has_ifla_vlan_id() {
+    let InfoData::Vlan(attributes) = vlan_data(100) else {
+        panic!("a VLAN's");
+    };
+    assert_eq!(bytes(&attributes[..]), [6, 0, 1, 0, 100, 0, 0, 0]);
 }
 
 #[test]

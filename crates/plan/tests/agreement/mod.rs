@@ -78,6 +78,8 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "cannot run over",
         "cannot cross a router",
         "cannot be divided evenly",
+        "cannot be built by",
+        "`auto` stands beside",
         "changes nothing",
         "are both",
         "which is more than 4096",
@@ -102,6 +104,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is not the name of a sysctl",
     ])
     // How long lists may be.
+    || ["not a range of ports", "not a multiple of 4"].contains(&error.label.as_str())
     || ["too many", "not several"].contains(&error.label.as_str())
     // Amounts as text.
     || (is_text(written)

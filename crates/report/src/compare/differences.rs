@@ -36,7 +36,8 @@ pub enum Area {
 }
 
 /// Fields of a plan that are factors (told by their levels), or say nothing about the measurement.
-const NOT_OF_THE_PLAN: [&str; 12] = [
+const NOT_OF_THE_PLAN: [&str; 14] = [
+    "datapath",
     "description",
     "encapsulation",
     "guest_ip",
@@ -47,6 +48,7 @@ const NOT_OF_THE_PLAN: [&str; 12] = [
     "published",
     "seed",
     "steering",
+    "udp_checksum",
     "underlay",
     "vary",
 ];

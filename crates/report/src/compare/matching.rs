@@ -106,6 +106,12 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
     let network = &cell.network;
     match key {
         "guest_ip" => Some(Built::Level(network.guest_ip.key().into())),
+        "datapath" => Some(Built::Level(network.datapath.key().into())),
+        // What is computed without the factor, the label of the encapsulation tells.
+        "udp_checksum" => Some(match network.encapsulation.udp() {
+            Some(udp) if !udp.udp_checksum => Built::Level("off".into()),
+            _ => Built::Meaningless,
+        }),
         "guests" => Some(Built::Level(network.guests.to_string())),
         "streams_per_guest" => Some(Built::Meaningless),
         "underlay.ip" => {

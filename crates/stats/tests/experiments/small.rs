@@ -1,6 +1,7 @@
 //! A small experiment: two guest MTUs, two encapsulations, a constant offload.
 
 use wirecost_model::cell::{Cell, Experiment, Factor, Network};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Direction, Load, NamedLoad, Workload};
 use wirecost_model::offload::{Offload, Profile};
@@ -38,6 +39,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                     underlay_mtu: 9000,
                     rate: None,
                     underlay_ip: IpVersion::Ipv4,
+                    datapath: Datapath::Kernel,
                     guest_ip: IpVersion::Ipv4,
                     guests: 1,
                     transit: Transit::wire(),
@@ -72,6 +74,8 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
             },
             guests: vec![1],
             guest_ip: vec![IpVersion::Ipv4],
+            udp_checksum: vec![false],
+            datapath: vec![Datapath::Kernel],
             guest_mtu: vec![GuestMtu::Bytes(1500), GuestMtu::Bytes(8900)],
             encapsulation: encapsulations.into(),
             offload: vec![offload],

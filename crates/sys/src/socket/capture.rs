@@ -5,8 +5,8 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBufForce;
-use nix::sys::socket::{MsgFlags, recv, setsockopt};
 use socket2::{Domain, Protocol, SockAddr, SockFilter, Socket, Type};
 
 use super::poll_readable;
@@ -37,6 +37,7 @@ impl PacketCapture {
         }
         let existing = Some(ifindex).filter(|&index| index > 0);
         let ifindex = existing.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
+        tell_tags(&socket)?;
         socket.bind(&link_address(ifindex, libc::ETH_P_ALL as u16)?)?;
         Ok(Self { socket, snaplen })
     }
@@ -61,20 +62,22 @@ impl PacketCapture {
 
     /// The next frame, without waiting; `None` where there is none yet.
     ///
-    /// Returns the bytes copied into `buffer`, at most its size and the snap length, and the frame's own length.
+    /// Returns the bytes copied into `buffer`, at most its size and the snap length, and the frame's own length. A
+    /// VLAN tag that the kernel keeps beside the frame is put back where it is on the line.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, usize)>> {
         let room = buffer.len().min(self.snaplen);
         loop {
-            // With MSG_TRUNC the kernel returns the frame's own length, however little of it was copied.
-            return match recv(
-                self.socket.as_raw_fd(),
-                &mut buffer[..room],
-                MsgFlags::MSG_TRUNC,
-            ) {
-                Ok(original) => Ok(Some((original.min(room), original))),
-                Err(nix::Error::EAGAIN) => Ok(None),
-                Err(nix::Error::EINTR) => continue,
-                Err(error) => Err(error.into()),
+            return match receive(&self.socket, &mut buffer[..room]) {
+                Ok((original, None)) => Ok(Some((original.min(room), original))),
+                Ok((original, Some(tag))) => {
+                    let copied = put_back(&mut buffer[..room], original.min(room), tag);
+                    Ok(Some((copied, original + tag.len())))
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => Ok(None),
+                    io::ErrorKind::Interrupted => continue,
+                    _ => Err(error),
+                },
             };
         }
     }
@@ -89,6 +92,99 @@ impl AsFd for PacketCapture {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// A VLAN tag as it stands in a frame: Ethernet type and control information.
+type Tag = [u8; 4];
+
+/// Where a tag stands: behind both addresses.
+const TAG_AT: usize = 12;
+
+/// Puts a tag back into a frame of which `copied` bytes are there; what does not fit any more falls off its end.
+fn put_back(buffer: &mut [u8], copied: usize, tag: Tag) -> usize {
+    if copied < TAG_AT || buffer.len() < TAG_AT + tag.len() {
+        return copied;
+    }
+    let end = (copied + tag.len()).min(buffer.len());
+    buffer.copy_within(TAG_AT..end - tag.len(), TAG_AT + tag.len());
+    buffer[TAG_AT..TAG_AT + tag.len()].copy_from_slice(&tag);
+    end
+}
+
+/// Has the kernel tell of each frame's tag (packet(7), `PACKET_AUXDATA`).
+fn tell_tags(socket: &Socket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is the integer that is passed with its size.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_AUXDATA,
+            (&raw const on).cast(),
+            mem::size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// One frame as the kernel keeps it: its length there, and the tag beside it.
+fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Option<Tag>)> {
+    /// Room and alignment for one control message.
+    #[repr(C, align(8))]
+    struct Control([u8; 64]);
+    let mut control = Control([0; 64]);
+    let mut part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: an all-zero msghdr is a valid one.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    // SAFETY: the message's pointers are to live memory of the lengths given. With MSG_TRUNC the kernel returns the
+    // frame's own length, however little of it was copied.
+    let original = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
+    let Ok(original) = usize::try_from(original) else {
+        return Err(io::Error::last_os_error());
+    };
+    let mut tag = None;
+    // SAFETY: the kernel has filled in the control messages and their length; CMSG_FIRSTHDR and CMSG_NXTHDR stay
+    // within it. The data of a PACKET_AUXDATA message is a tpacket_auxdata, copied out byte by byte wherever it lies;
+    // any bytes make one.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        while !header.is_null() {
+            let (level, kind) = ((*header).cmsg_level, (*header).cmsg_type);
+            if (level, kind) == (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
+                let mut aux: libc::tpacket_auxdata = mem::zeroed();
+                let bytes = mem::size_of_val(&aux);
+                libc::CMSG_DATA(header).copy_to_nonoverlapping((&raw mut aux).cast(), bytes);
+                tag = tag_of(&aux);
+            }
+            header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
+    }
+    Ok((original, tag))
+}
+
+fn tag_of(aux: &libc::tpacket_auxdata) -> Option<Tag> {
+    const ETHERTYPE_VLAN: u16 = 0x8100;
+    if aux.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let kind = if aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID == 0 {
+        ETHERTYPE_VLAN
+    } else {
+        aux.tp_vlan_tpid
+    };
+    let ([t0, t1], [c0, c1]) = (kind.to_be_bytes(), aux.tp_vlan_tci.to_be_bytes());
+    Some([t0, t1, c0, c1])
 }
 
 /// The address that binds a packet socket to one interface, or with index 0 to all, for one EtherType.
@@ -108,4 +204,26 @@ fn link_address(ifindex: u32, ether_type: u16) -> io::Result<SockAddr> {
         })
     }?;
     Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_goes_between_addresses_and_type_and_what_does_not_fit_falls_off() {
+        const TAG: Tag = [0x81, 0, 0, 42];
+        let frame: [u8; 20] = std::array::from_fn(|at| at as u8);
+        let mut buffer = [0; 24];
+        buffer[..20].copy_from_slice(&frame);
+        assert_eq!(put_back(&mut buffer, 20, TAG), 24);
+        assert_eq!(buffer[..12], frame[..12]);
+        assert_eq!(buffer[12..16], TAG);
+        assert_eq!(buffer[16..], frame[12..]);
+        let mut tight = frame;
+        assert_eq!(put_back(&mut tight, 20, TAG), 20);
+        assert_eq!(tight[12..16], TAG);
+        assert_eq!(tight[16..], frame[12..16]);
+        assert_eq!(put_back(&mut [0; 8], 8, TAG), 8);
+    }
 }

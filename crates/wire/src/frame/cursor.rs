@@ -6,8 +6,8 @@ use etherparse::{
     Ipv6HeaderSlice, SingleVlanHeaderSlice, UdpHeader, UdpHeaderSlice,
 };
 
-use super::{FrameError, Layer, Problem, VxlanId};
-use crate::vxlan;
+use super::{FrameError, GeneveId, Layer, Problem, VxlanId};
+use crate::{geneve, vxlan};
 
 /// A place in a frame and the bytes behind it.
 pub(super) struct Cursor<'a> {
@@ -48,12 +48,13 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
-    /// The Ethernet header and the tags behind it; what they carry.
-    pub(super) fn ethernet(&mut self) -> Result<EtherType, FrameError> {
+    /// The Ethernet header and the tags behind it: what they carry, and the first tag's identifier.
+    pub(super) fn ethernet(&mut self) -> Result<(EtherType, Option<u16>), FrameError> {
         let header = Ethernet2HeaderSlice::from_slice(self.rest)
             .map_err(|short| self.short(Layer::Ethernet, &short))?;
         self.skip(header.slice().len());
         let mut ether_type = header.ether_type();
+        let mut first = None;
         while matches!(
             ether_type,
             EtherType::VLAN_TAGGED_FRAME | EtherType::PROVIDER_BRIDGING
@@ -61,9 +62,10 @@ impl<'a> Cursor<'a> {
             let tag = SingleVlanHeaderSlice::from_slice(self.rest)
                 .map_err(|short| self.short(Layer::Vlan, &short))?;
             self.skip(tag.slice().len());
+            first.get_or_insert(tag.vlan_identifier().value());
             ether_type = tag.ether_type();
         }
-        Ok(ether_type)
+        Ok((ether_type, first))
     }
 
     /// The IP header, and what is behind it cut to the packet's end.
@@ -160,6 +162,42 @@ impl<'a> Cursor<'a> {
         }
         self.skip(vxlan::HEADER_BYTES);
         Ok(())
+    }
+
+    /// The Geneve header behind a datagram to `port`; its options.
+    pub(super) fn geneve(&mut self, id: GeneveId, port: u16) -> Result<&'a [u8], FrameError> {
+        if port != id.port {
+            return Err(self.error(Layer::Geneve, Problem::OtherPort(port)));
+        }
+        let truncated = |needed| Problem::Truncated {
+            needed,
+            captured: self.rest.len(),
+        };
+        let found = geneve::read(self.rest).map_err(|error| {
+            let problem = match error {
+                geneve::ReadError::Short(_) => truncated(geneve::HEADER_BYTES),
+                geneve::ReadError::OptionsBeyondPacket { said, .. } => {
+                    truncated(geneve::HEADER_BYTES + said)
+                }
+                geneve::ReadError::Version(_) | geneve::ReadError::OptionBeyondOptions { .. } => {
+                    Problem::Malformed
+                }
+            };
+            self.error(Layer::Geneve, problem)
+        })?;
+        if found.vni != id.vni {
+            return Err(self.error(Layer::Geneve, Problem::OtherVni(Some(found.vni))));
+        }
+        if found.control {
+            return Err(self.error(Layer::Geneve, Problem::Control));
+        }
+        if found.protocol != geneve::ETHERNET {
+            return Err(self.error(Layer::Geneve, Problem::NotEthernet(found.protocol)));
+        }
+        let header = self.rest.len() - found.payload.len();
+        let options = &self.rest[geneve::HEADER_BYTES..header];
+        self.skip(header);
+        Ok(options)
     }
 
     fn skip(&mut self, bytes: usize) {

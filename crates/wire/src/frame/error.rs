@@ -27,6 +27,8 @@ pub enum Layer {
     Udp,
     /// VXLAN.
     Vxlan,
+    /// Geneve.
+    Geneve,
 }
 
 impl fmt::Display for Layer {
@@ -37,6 +39,7 @@ impl fmt::Display for Layer {
             Self::Ip => "IP",
             Self::Udp => "UDP",
             Self::Vxlan => "VXLAN",
+            Self::Geneve => "Geneve",
         })
     }
 }
@@ -67,6 +70,12 @@ pub enum Problem {
     /// The datagram is not the tunnel's.
     #[error("destination port {0} is not the tunnel's")]
     OtherPort(u16),
+    /// What is in the tunnel is no Ethernet frame.
+    #[error("it carries Ethernet type 0x{0:04x} and not Ethernet frames")]
+    NotEthernet(u16),
+    /// A packet between the tunnel's ends.
+    #[error("a control packet")]
+    Control,
     /// The tunnel carries no VNI, or another.
     #[error("the VNI is not the tunnel's")]
     OtherVni(Option<u32>),

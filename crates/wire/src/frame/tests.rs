@@ -2,6 +2,8 @@ use etherparse::{Ethernet2Header, IpFragOffset, PacketBuilder, VlanId};
 use proptest::prelude::*;
 
 use super::*;
+use crate::geneve::{self, Options};
+use crate::vlan::Tag;
 use crate::vxlan;
 
 const TUNNEL: VxlanId = VxlanId {
@@ -57,7 +59,7 @@ fn len(frame: &[u8]) -> u32 {
 fn a_guest_packet_of_1450_is_1500_on_the_underlay() {
     let payload = vec![7; 1450 - 28];
     let frame = in_vxlan(&datagram(&payload), TUNNEL);
-    let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL)).expect("seen");
+    let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL.into())).expect("seen");
     assert_eq!(seen.outer_ip_bytes, 1500);
     assert_eq!(seen.frame_bytes, 1514);
     assert_eq!((seen.src_port, seen.dst_port), (1111, 2222));
@@ -71,13 +73,13 @@ fn a_guest_packet_of_1430_is_1500_on_an_ipv6_underlay_whatever_the_guest_speaks(
     let (of_v4, of_v6) = (vec![7; 1430 - 28], vec![7; 1430 - 48]);
     for (inner, payload) in [(datagram(&of_v4), &of_v4), (datagram6(&of_v6), &of_v6)] {
         let frame = in_vxlan6(&inner, TUNNEL);
-        let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL)).expect("seen");
+        let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL.into())).expect("seen");
         assert_eq!((seen.outer_ip_bytes, seen.frame_bytes), (1500, 1514));
         assert!(seen.df && !seen.fragment);
         assert_eq!(seen.payload, payload);
     }
     let frame = in_vxlan(&datagram6(&of_v6), TUNNEL);
-    let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL)).expect("seen");
+    let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL.into())).expect("seen");
     assert_eq!(seen.outer_ip_bytes, 1480);
 }
 
@@ -100,13 +102,13 @@ fn fragments_of_an_ipv6_packet_are_known_by_their_header() {
     let whole = in_vxlan6(&datagram6(&[7; 1382]), TUNNEL);
 
     let first = fragmented6(&whole, 0, true);
-    let seen = innermost_udp(&first, len(&first), Some(TUNNEL)).expect("seen");
+    let seen = innermost_udp(&first, len(&first), Some(TUNNEL.into())).expect("seen");
     assert!(seen.fragment);
     assert_eq!((seen.src_port, seen.dst_port), (1111, 2222));
 
     let later = fragmented6(&whole, 181, false);
     assert!(outer(&later, len(&later)).expect("outer").fragment);
-    let error = innermost_udp(&later, len(&later), Some(TUNNEL)).expect_err("no UDP header");
+    let error = innermost_udp(&later, len(&later), Some(TUNNEL.into())).expect_err("no UDP header");
     assert_eq!(
         error.to_string(),
         "UDP header at byte 62: missing from a fragment that begins at byte 1448 of its packet"
@@ -114,7 +116,7 @@ fn fragments_of_an_ipv6_packet_are_known_by_their_header() {
 
     // Offset 0 and nothing to follow is whole (RFC 6946), and 8 bytes longer than it has to be.
     let atomic = fragmented6(&whole, 0, false);
-    let seen = innermost_udp(&atomic, len(&atomic), Some(TUNNEL)).expect("seen");
+    let seen = innermost_udp(&atomic, len(&atomic), Some(TUNNEL.into())).expect("seen");
     assert_eq!((seen.fragment, seen.outer_ip_bytes), (false, 1508));
 }
 
@@ -136,7 +138,7 @@ fn padding_of_a_short_frame_is_not_payload() {
 #[test]
 fn a_capture_cut_at_the_snap_length_still_tells_the_whole_length() {
     let frame = in_vxlan(&datagram(&[7; 8000]), TUNNEL);
-    let seen = innermost_udp(&frame[..128], len(&frame), Some(TUNNEL)).expect("seen");
+    let seen = innermost_udp(&frame[..128], len(&frame), Some(TUNNEL.into())).expect("seen");
     assert_eq!(seen.outer_ip_bytes, 8000 + 28 + 50);
     assert_eq!(seen.frame_bytes, len(&frame));
     assert_eq!(seen.payload.len(), 128 - 92);
@@ -166,23 +168,113 @@ fn a_first_fragment_is_read_and_a_later_one_says_so() {
         frame[14..34].copy_from_slice(&header.to_bytes());
     };
     set(&mut frame, true, 0);
-    let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL)).expect("seen");
+    let seen = innermost_udp(&frame, len(&frame), Some(TUNNEL.into())).expect("seen");
     assert!(seen.fragment && !seen.df);
 
     set(&mut frame, false, 185);
     assert!(outer(&frame, len(&frame)).expect("outer").fragment);
-    let error = innermost_udp(&frame, len(&frame), Some(TUNNEL)).expect_err("no UDP header");
+    let error = innermost_udp(&frame, len(&frame), Some(TUNNEL.into())).expect_err("no UDP header");
     assert_eq!(
         error.to_string(),
         "UDP header at byte 34: missing from a fragment that begins at byte 1480 of its packet"
     );
 }
 
+const GENEVE: GeneveId = GeneveId {
+    port: geneve::PORT,
+    vni: 42,
+};
+
+fn in_geneve(inner: &[u8], id: GeneveId, options: &Options) -> Vec<u8> {
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([6; 6], [8; 6])
+        .ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64)
+        .udp(50_000, id.port)
+        .write(
+            &mut frame,
+            &[&geneve::header(id.vni, options)[..], inner].concat(),
+        )
+        .expect("a tunnelled frame");
+    frame
+}
+
+/// The frame with a tag behind its addresses.
+fn tagged(frame: &[u8], id: u16) -> Vec<u8> {
+    [&frame[..12], &Tag::new(id).bytes(), &frame[12..]].concat()
+}
+
+#[test]
+fn geneve_is_read_with_its_options_and_cut_anywhere_behind_the_innermost_header() {
+    for options in [
+        Options::none(),
+        Options::ovn(1, 2),
+        Options::of_size(252).expect("a size"),
+    ] {
+        let frame = in_geneve(&datagram(&[7; 900]), GENEVE, &options);
+        let headers = frame.len() - 900;
+        let seen = innermost_udp(&frame[..headers + 40], len(&frame), Some(GENEVE.into()));
+        let seen = seen.expect("seen");
+        assert_eq!(seen.options, options.bytes());
+        assert_eq!(seen.outer_ip_bytes, 928 + 50 + options.bytes().len() as u32);
+        assert_eq!(seen.payload, [7; 40]);
+    }
+}
+
+#[test]
+fn what_is_not_the_tunnels_geneve_says_why() {
+    let ovn = Options::ovn(1, 2);
+    let frame = in_geneve(&datagram(b"probe"), GENEVE, &ovn);
+    let said = |frame: &[u8], id: GeneveId| {
+        innermost_udp(frame, len(frame), Some(id.into()))
+            .expect_err("not what was looked for")
+            .to_string()
+    };
+    let other = GeneveId { vni: 43, ..GENEVE };
+    assert_eq!(
+        said(&frame, other),
+        "Geneve header at byte 42: the VNI is not the tunnel's"
+    );
+    assert_eq!(
+        said(&frame, GeneveId { port: 1, ..GENEVE }),
+        "Geneve header at byte 42: destination port 6081 is not the tunnel's"
+    );
+    assert_eq!(
+        said(&frame[..55], GENEVE),
+        "Geneve header at byte 42: 16 bytes needed, 13 captured"
+    );
+    let with = |at: usize, byte: u8| {
+        let mut other = frame.clone();
+        other[at] = byte;
+        said(&other, GENEVE)
+    };
+    assert_eq!(with(42, 0x42), "Geneve header at byte 42: malformed");
+    assert_eq!(with(43, 0xc0), "Geneve header at byte 42: a control packet");
+    assert_eq!(
+        with(44, 0x08),
+        "Geneve header at byte 42: it carries Ethernet type 0x0858 and not Ethernet frames"
+    );
+}
+
+#[test]
+fn tags_outside_and_inside_are_told_apart() {
+    let plain = datagram(b"probe");
+    let on_the_line = tagged(&plain, 100);
+    let seen = innermost_udp(&on_the_line, len(&on_the_line), None).expect("seen");
+    assert_eq!((seen.vlan, seen.inner_vlan), (Some(100), None));
+    assert_eq!(seen.frame_bytes, seen.outer_ip_bytes + 18);
+    let both = tagged(&in_vxlan(&tagged(&plain, 7), TUNNEL), 100);
+    let seen = innermost_udp(&both, len(&both), Some(TUNNEL.into())).expect("seen");
+    assert_eq!((seen.vlan, seen.inner_vlan), (Some(100), Some(7)));
+    assert_eq!(seen.outer_ip_bytes, 33 + 54);
+    let seen = innermost_udp(&plain, len(&plain), None).expect("seen");
+    assert_eq!((seen.vlan, seen.inner_vlan), (None, None));
+}
+
 #[test]
 fn an_error_names_the_header_and_its_place() {
     let frame = in_vxlan(&datagram(b"probe"), TUNNEL);
-    let read = |bytes: usize, tunnel| {
-        innermost_udp(&frame[..bytes], len(&frame), tunnel)
+    let read = |bytes: usize, tunnel: Option<VxlanId>| {
+        innermost_udp(&frame[..bytes], len(&frame), tunnel.map(TunnelId::from))
             .expect_err("not what was looked for")
             .to_string()
     };
@@ -221,7 +313,7 @@ proptest! {
         let id = VxlanId { port, vni };
         let inner = if inner6 { datagram6(&payload) } else { datagram(&payload) };
         let frame = if outer6 { in_vxlan6(&inner, id) } else { in_vxlan(&inner, id) };
-        let seen = innermost_udp(&frame, len(&frame), Some(id)).expect("seen");
+        let seen = innermost_udp(&frame, len(&frame), Some(id.into())).expect("seen");
         prop_assert_eq!(seen.payload, &payload[..]);
         let headers = if inner6 { 48 } else { 28 } + if outer6 { 70 } else { 50 };
         prop_assert_eq!(seen.outer_ip_bytes, len(&payload) + headers);
@@ -239,7 +331,7 @@ proptest! {
             *target = byte;
         }
         frame.truncate(cut);
-        let _ = innermost_udp(&frame, 140, tunnel.then_some(TUNNEL));
+        let _ = innermost_udp(&frame, 140, tunnel.then_some(TUNNEL.into()));
     }
 
     #[test]
@@ -249,6 +341,6 @@ proptest! {
             frame[12..14].copy_from_slice(&ip.to_be_bytes());
         }
         let _ = outer(&frame, 200);
-        let _ = innermost_udp(&frame, 200, tunnel.then_some(TUNNEL));
+        let _ = innermost_udp(&frame, 200, tunnel.then_some(TUNNEL.into()));
     }
 }

@@ -1,4 +1,6 @@
-//! A blocking rtnetlink connection to one namespace: one request, one answer.
+//! A blocking rtnetlink connection to one namespace: one request, one answer (netlink(7)).
+//!
+//! Not here: which messages to send (`netbuild`, `vtep`).
 
 use std::io;
 
@@ -11,7 +13,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 /// Whether a request makes something new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Intent {
+pub enum Intent {
     /// It must not exist yet.
     Create,
     /// Made, or put in place of what is there.
@@ -22,13 +24,17 @@ pub(crate) enum Intent {
 
 /// A connection to the namespace it was opened in, for which it stays good.
 #[derive(Debug)]
-pub(crate) struct Netlink {
+pub struct Netlink {
     socket: Socket,
     sequence: u32,
 }
 
 impl Netlink {
-    pub(crate) fn open() -> io::Result<Self> {
+    /// Opens one to the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// As socket(2) and bind(2).
+    pub fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -42,7 +48,7 @@ impl Netlink {
     }
 
     /// Sends a change and waits for the kernel's verdict.
-    pub(crate) fn apply(&mut self, message: RouteNetlinkMessage, intent: Intent) -> io::Result<()> {
+    pub fn apply(&mut self, message: RouteNetlinkMessage, intent: Intent) -> io::Result<()> {
         let flags = NLM_F_REQUEST
             | NLM_F_ACK
             | match intent {
@@ -55,10 +61,7 @@ impl Netlink {
     }
 
     /// Asks for one object.
-    pub(crate) fn get(
-        &mut self,
-        message: RouteNetlinkMessage,
-    ) -> io::Result<Option<RouteNetlinkMessage>> {
+    pub fn get(&mut self, message: RouteNetlinkMessage) -> io::Result<Option<RouteNetlinkMessage>> {
         self.send(message, NLM_F_REQUEST | NLM_F_ACK)?;
         let mut found = None;
         self.receive(|answer| found = Some(answer))?;
@@ -66,10 +69,7 @@ impl Netlink {
     }
 
     /// Asks for all objects of a kind.
-    pub(crate) fn dump(
-        &mut self,
-        message: RouteNetlinkMessage,
-    ) -> io::Result<Vec<RouteNetlinkMessage>> {
+    pub fn dump(&mut self, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.send(message, NLM_F_REQUEST | NLM_F_DUMP)?;
         let mut found = Vec::new();
         self.receive(|answer| found.push(answer))?;
@@ -150,7 +150,7 @@ fn with_words(error: io::Error, payload: &[u8]) -> io::Error {
 }
 
 /// The error number of a refusal, with or without words.
-pub(crate) fn code(error: &io::Error) -> Option<i32> {
+pub fn code(error: &io::Error) -> Option<i32> {
     let refusal = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<Refusal>());

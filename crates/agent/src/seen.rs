@@ -1,0 +1,162 @@
+//! What a proof's datagram looks like on the underlay: its size as `wire` computes it, and its tunnel's marks.
+
+use wirecost_model::cell::Network;
+use wirecost_model::plan::{Encapsulation, GeneveOptions};
+use wirecost_model::sample::SeenFrame;
+use wirecost_probe::message::ProbeMessage;
+use wirecost_wire::frame::{GeneveId, Seen, TunnelId, VxlanId, innermost_udp};
+use wirecost_wire::geneve::Options;
+use wirecost_wire::overhead::Stack;
+
+use crate::protocol::Secret;
+
+/// Bytes of the frame check sequence, which no capture shows.
+const FCS_BYTES: u32 = 4;
+
+/// The full-size datagrams of one proof as they are to cross a network.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    secret: Secret,
+    /// Bytes of UDP, header and payload.
+    udp_bytes: u32,
+    tunnel: Option<TunnelId>,
+    vlan: Option<u16>,
+    inner_vlan: Option<u16>,
+    options: Options,
+    outer_ip_bytes: u32,
+    frame_bytes: u32,
+}
+
+impl Wanted {
+    /// Datagrams of `size` bytes of IP with this secret.
+    ///
+    /// # Errors
+    /// In words, where the network's encapsulation is none that can be computed.
+    pub(crate) fn of(network: &Network, size: u32, secret: Secret) -> Result<Self, String> {
+        let encapsulation = &network.encapsulation;
+        let stack: Stack = encapsulation
+            .stack()
+            .parse()
+            .map_err(|error| format!("{encapsulation}: {error}"))?;
+        let frame = stack
+            .over(network.underlay_ip, network.guest_ip)
+            .map_err(|error| format!("{encapsulation}: {error}"))?
+            .frame(size, size);
+        let options = match encapsulation {
+            Encapsulation::Geneve(geneve) => geneve.options,
+            _ => GeneveOptions::NONE,
+        };
+        let udp = encapsulation.udp();
+        Ok(Self {
+            secret,
+            udp_bytes: size - network.guest_ip.header_bytes(),
+            tunnel: udp.map(|udp| match encapsulation {
+                Encapsulation::Geneve(_) => GeneveId {
+                    port: udp.port,
+                    vni: udp.vni,
+                }
+                .into(),
+                _ => VxlanId {
+                    port: udp.port,
+                    vni: udp.vni,
+                }
+                .into(),
+            }),
+            vlan: match encapsulation {
+                Encapsulation::Vlan(vlan) => Some(vlan.id),
+                _ => None,
+            },
+            inner_vlan: udp.and_then(|udp| udp.inner_vlan),
+            options: Options::of_plan(options).map_err(|error| error.to_string())?,
+            outer_ip_bytes: frame.underlay_bytes(),
+            frame_bytes: frame.frame_bytes() - FCS_BYTES,
+        })
+    }
+
+    /// What a captured frame shows of such a datagram; `None` where it is another frame, or marked otherwise.
+    pub(crate) fn look(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
+        let seen = innermost_udp(captured, original as u32, self.tunnel).ok()?;
+        let ours = seen.udp_bytes == self.udp_bytes
+            && ProbeMessage::parse(seen.payload, &self.secret).is_some();
+        (ours && self.is_marked_so(&seen)).then_some(SeenFrame {
+            outer_ip_bytes: seen.outer_ip_bytes,
+            frame_bytes: seen.frame_bytes,
+            expected_outer_ip_bytes: self.outer_ip_bytes,
+            expected_frame_bytes: Some(self.frame_bytes),
+            fragment: seen.fragment,
+        })
+    }
+
+    fn is_marked_so(&self, seen: &Seen<'_>) -> bool {
+        seen.vlan == self.vlan
+            && seen.inner_vlan == self.inner_vlan
+            && seen.options == self.options.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::cell::Network;
+    use wirecost_model::datapath::Datapath;
+    use wirecost_model::ip::IpVersion;
+    use wirecost_model::plan::{Cores, Geneve, Vlan, Vxlan};
+    use wirecost_model::steering::Steering;
+    use wirecost_model::transit::Transit;
+
+    use super::*;
+
+    fn network(encapsulation: Encapsulation, underlay_ip: IpVersion) -> Network {
+        Network {
+            underlay_mtu: 9000,
+            rate: None,
+            underlay_ip,
+            encapsulation,
+            datapath: Datapath::Ebpf,
+            guest_ip: IpVersion::Ipv4,
+            guests: 1,
+            transit: Transit::wire(),
+            cores: Cores::Shared,
+            steering: Steering::default(),
+        }
+    }
+
+    #[test]
+    fn the_plans_overhead_is_the_catalogues() {
+        let tagged = Vxlan {
+            inner_vlan: Some(7),
+            ..Vxlan::default()
+        };
+        let secret = Secret {
+            probe: [1; 16],
+            acknowledgement: [2; 8],
+        };
+        let geneve = |options| {
+            Encapsulation::Geneve(Geneve {
+                options,
+                ..Geneve::default()
+            })
+        };
+        for (encapsulation, overhead, tag) in [
+            (Encapsulation::None, 0, 0),
+            (Encapsulation::Vlan(Vlan::default()), 0, 4),
+            (Encapsulation::Vxlan(Vxlan::default()), 50, 0),
+            (Encapsulation::Vxlan(tagged), 54, 0),
+            (geneve(GeneveOptions::NONE), 50, 0),
+            (geneve(GeneveOptions::Ovn), 58, 0),
+            (geneve(GeneveOptions::Bytes(252)), 302, 0),
+        ] {
+            for ip in IpVersion::ALL {
+                let network = network(encapsulation.clone(), ip);
+                let wanted = Wanted::of(&network, 1500, secret).expect("computed");
+                let tunnelled = network.encapsulation.is_tunnel();
+                let six = u32::from(tunnelled && ip == IpVersion::Ipv6) * 20;
+                assert_eq!(wanted.outer_ip_bytes, 1500 + overhead + six, "{network}");
+                assert_eq!(wanted.frame_bytes, wanted.outer_ip_bytes + 14 + tag);
+                if tunnelled || ip == IpVersion::Ipv4 {
+                    assert_eq!(network.overhead_bytes(), overhead + six);
+                    assert_eq!(network.line_overhead_bytes(), overhead + six + tag);
+                }
+            }
+        }
+    }
+}

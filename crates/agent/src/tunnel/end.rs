@@ -1,0 +1,151 @@
+//! One end: the guest's device, and the programs between it and the underlay.
+
+use std::net::IpAddr;
+
+use wirecost_model::ip::IpVersion;
+use wirecost_model::transit::Transit;
+use wirecost_netbuild::by_hand::{self, GuestDevice};
+use wirecost_netbuild::underlay::{self, Underlay};
+use wirecost_netbuild::{Side, UNDERLAY_DEVICE};
+use wirecost_sys::namespace::{self, Netns};
+use wirecost_vtep::{Config, Location, Vtep, pinned, sending_end};
+
+use super::note::Note;
+use super::within;
+
+/// What a guest's device has where nothing else is asked for, in bytes.
+pub(super) const USUAL_MTU: u32 = 1500;
+
+/// Makes both namespaces and an underlay between them that carries the guests' MTU.
+pub(super) fn join(made: &mut Note, ip: IpVersion) -> Result<(), String> {
+    let words = |error: &dyn std::fmt::Display| error.to_string();
+    let overhead = made.encapsulation.overhead_bytes(ip);
+    let mut held = Vec::new();
+    for end in &made.ends {
+        let Some(name) = &end.namespace else { continue };
+        namespace::create_named(name)
+            .map_err(|error| format!("making network namespace {name}: {error}"))?;
+        let netns = Netns::named(name).map_err(|error| words(&error))?;
+        let ready = netns.within(by_hand::prepare_namespace);
+        ready
+            .map_err(|error| words(&error))?
+            .map_err(|error| words(&error))?;
+        held.push(netns);
+    }
+    let [a, b] = &held[..] else {
+        return Err("a tunnel between namespaces has two".to_owned());
+    };
+    let mtu = made.ends.iter().map(|end| end.mtu).max();
+    let mtu = mtu.unwrap_or(USUAL_MTU) + overhead;
+    let wire = Transit::wire();
+    let laid = a.within(|| Underlay::between(&wire, mtu.max(ip.min_mtu()), ip, b));
+    laid.map_err(|error| words(&error))?
+        .map_err(|error| words(&error))?;
+    for step in [underlay::join_here, underlay::ready_here] {
+        for (netns, side) in [(a, Side::A), (b, Side::B)] {
+            netns
+                .within(|| step(&wire, side, ip))
+                .map_err(|error| words(&error))?
+                .map_err(|error| words(&error))?;
+        }
+    }
+    for (netns, end) in held.iter().zip(&mut made.ends) {
+        let found = netns.within(|| by_hand::find(UNDERLAY_DEVICE));
+        let found = found.map_err(|error| words(&error))?;
+        end.underlay_index = found.map_err(|error| words(&error))?;
+    }
+    Ok(())
+}
+
+/// Attaches the programs of an end and makes its guest's device.
+pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Result<(), String> {
+    let pins = made.pins(number);
+    let encapsulation = made.encapsulation.clone();
+    let end = &mut made.ends[number];
+    let attached = within(&end.clone(), || -> Result<u32, String> {
+        let words = |error: wirecost_vtep::Error| error.to_string();
+        let config = Config::of(&end.underlay, &encapsulation, end.local).map_err(words)?;
+        let mut vtep = Vtep::attach(config).map_err(words)?;
+        let most = vtep.guest_mtu();
+        if asked.is_some_and(|asked| asked > most) {
+            return Err(format!(
+                "an MTU of {} does not fit {encapsulation} over {}: the largest is {most}",
+                end.mtu, end.underlay
+            ));
+        }
+        let mtu = end.mtu.min(most);
+        let (port, mac) = (end.port(), mac(end.local));
+        let guest = GuestDevice {
+            name: &end.device,
+            port: &port,
+            mtu,
+            mac,
+            address: (end.address, end.prefix),
+            // Between namespaces super-packets arrive whole.
+            joins: end.namespace.is_none(),
+        };
+        guest.create().map_err(|error| error.to_string())?;
+        let vni = encapsulation.udp().map_or(0, |udp| udp.vni);
+        vtep.add_guest(&port, vni).map_err(words)?;
+        // Who is behind the peer is not known: all that is not here goes there.
+        vtep.place(vni, mac, Location::Guest(port)).map_err(words)?;
+        if encapsulation.is_tunnel() {
+            vtep.flood_to(vni, end.peer).map_err(words)?;
+        }
+        vtep.pin(&pins).map_err(words)?;
+        Ok(mtu)
+    })?;
+    let gone = || format!("network namespace of {} is gone", end.device);
+    end.mtu = attached.ok_or_else(gone)??;
+    Ok(())
+}
+
+/// A hardware address that the other end does not have: locally administered, from the underlay's address.
+fn mac(local: IpAddr) -> [u8; 6] {
+    let [a, b, c, d] = match local {
+        IpAddr::V4(address) => address.octets(),
+        IpAddr::V6(address) => (address.to_bits() as u32).to_be_bytes(),
+    };
+    [0x02, 0x57, a, b, c, d]
+}
+
+/// Takes an end away; what is gone already is no error.
+pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
+    let pins = made.pins(number);
+    pinned::unpin(&pins).map_err(|error| format!("removing {}: {error}", pins.display()))?;
+    let end = &made.ends[number];
+    let devices = [end.port()]
+        .into_iter()
+        .chain(end.underlay_index.map(sending_end));
+    let removed = within(end, || {
+        let mut removed = Ok(());
+        for device in devices {
+            let one = by_hand::remove(&device).map_err(|error| error.to_string());
+            removed = removed.and(one);
+        }
+        removed
+    })?;
+    removed.unwrap_or(Ok(()))
+}
+
+/// What is missing of an end, in words.
+pub(super) fn missing(made: &Note, number: usize) -> Vec<String> {
+    let end = &made.ends[number];
+    let mut missing = Vec::new();
+    if !made.pins(number).join("underlay").exists() {
+        missing.push(format!("the programs on {}", end.underlay));
+    }
+    let found = within(end, || {
+        [end.underlay.clone(), end.device.clone(), end.port()]
+            .into_iter()
+            .filter(|device| !matches!(by_hand::find(device), Ok(Some(_))))
+            .map(|device| format!("the device {device}"))
+            .collect::<Vec<_>>()
+    });
+    match (found, &end.namespace) {
+        (Ok(Some(devices)), _) => missing.extend(devices),
+        (_, Some(name)) => missing.push(format!("network namespace {name}")),
+        (_, None) => {}
+    }
+    missing
+}

@@ -1,0 +1,321 @@
+//! `wirecost tunnel`: an encapsulation between two network namespaces, or this host and a peer, to try applications over.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use wirecost_agent::tunnel::{self, Between, Note, Shown, Wanted};
+use wirecost_model::ip::IpVersion;
+use wirecost_model::plan::Encapsulation;
+
+use crate::{exit, screen};
+
+/// What a tunnel is called where no name is given.
+const USUAL_NAME: &str = "wirecost0";
+
+#[derive(Debug, Args)]
+pub(crate) struct Tunnel {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a tunnel by eBPF; it stays when this command ends
+    Up(Up),
+    /// Remove a tunnel, with its devices, programs and namespaces
+    Down(Down),
+    /// Show the tunnels of this machine, and what they have counted
+    Show(Show),
+}
+
+#[derive(Debug, Args)]
+struct Up {
+    /// How frames cross: vlan, vxlan, geneve or none, as plans have it
+    encapsulation: String,
+    /// Its options as plans have them: options=ovn, udp_checksum=on, vni=7, inner_vlan=100, source_ports=1000-2000
+    #[arg(value_name = "KEY=VALUE")]
+    options: Vec<String>,
+    /// What the tunnel and its device are called
+    #[arg(long, default_value = USUAL_NAME)]
+    name: String,
+    /// MTU of the guest's device in bytes [default: 1500, or what the underlay leaves]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(576..=65535))]
+    mtu: Option<u32>,
+    /// The other end's address on the underlay, where the same command is given; without it both ends are made here,
+    /// in the new network namespaces NAME-a and NAME-b
+    #[arg(long, value_name = "ADDRESS", requires = "address")]
+    peer: Option<IpAddr>,
+    /// Address and prefix of the guest's device, such as 192.0.2.1/24
+    #[arg(long, value_name = "ADDRESS/LENGTH", requires = "peer", value_parser = with_prefix)]
+    address: Option<(IpAddr, u8)>,
+    /// The device towards the peer [default: the one that packets to it leave by]
+    #[arg(long, value_name = "DEVICE", requires = "peer")]
+    underlay: Option<String>,
+    /// IPv6 between the two namespaces
+    #[arg(long, conflicts_with = "peer")]
+    ipv6: bool,
+    /// Print what was made as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Down {
+    /// What the tunnel is called
+    #[arg(default_value = USUAL_NAME)]
+    name: String,
+    /// Print what was removed as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Show {
+    /// Print the tunnels as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn tunnel(arguments: &Tunnel) -> ExitCode {
+    match &arguments.command {
+        Command::Up(arguments) => up(arguments),
+        Command::Down(arguments) => down(arguments),
+        Command::Show(arguments) => show(arguments),
+    }
+}
+
+fn up(arguments: &Up) -> ExitCode {
+    let encapsulation = match encapsulation(&arguments.encapsulation, &arguments.options) {
+        Ok(encapsulation) => encapsulation,
+        Err(message) => {
+            screen::say(&format!("wirecost: {message}"));
+            return exit::usage();
+        }
+    };
+    let between = match (arguments.peer, arguments.address) {
+        (Some(peer), Some(address)) => Between::Peer {
+            peer,
+            underlay: arguments.underlay.clone(),
+            address,
+        },
+        _ => Between::Namespaces {
+            underlay: if arguments.ipv6 {
+                IpVersion::Ipv6
+            } else {
+                IpVersion::Ipv4
+            },
+        },
+    };
+    let wanted = Wanted {
+        name: arguments.name.clone(),
+        encapsulation,
+        mtu: arguments.mtu,
+        between,
+    };
+    match tunnel::up(&wanted) {
+        Ok(note) if arguments.json => screen::print(&json!({ "tunnel": note }).to_string()),
+        Ok(note) => screen::print(&made(&note)),
+        Err(message) => failed(&message),
+    }
+}
+
+fn down(arguments: &Down) -> ExitCode {
+    match tunnel::down(&arguments.name) {
+        Ok(note) if arguments.json => screen::print(&json!({ "removed": note }).to_string()),
+        Ok(note) => screen::print(&format!("tunnel {} is gone", note.name)),
+        Err(message) => failed(&message),
+    }
+}
+
+fn show(arguments: &Show) -> ExitCode {
+    let all = tunnel::all();
+    if arguments.json {
+        return screen::print(&json!({ "tunnels": all }).to_string());
+    }
+    if all.is_empty() {
+        return screen::print("no tunnel is there; `wirecost tunnel up vxlan` makes one");
+    }
+    let lines: Vec<String> = all.iter().map(shown).collect();
+    screen::print(&lines.join("\n"))
+}
+
+fn failed(message: &str) -> ExitCode {
+    screen::say(&format!("wirecost: {message}"));
+    exit::incomplete()
+}
+
+/// An encapsulation and its options, read as a plan's: the same words, the same errors.
+fn encapsulation(word: &str, options: &[String]) -> Result<Encapsulation, String> {
+    let pairs: Vec<(&str, &str)> = options
+        .iter()
+        .map(|option| {
+            option.split_once('=').ok_or_else(|| {
+                format!("`{option}` is no option: write KEY=VALUE, such as udp_checksum=on")
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    // What a plan writes with other signs would be read as something else.
+    let plain = |text: &str| {
+        let sign = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        !text.is_empty() && text.chars().all(sign)
+    };
+    let words = pairs.iter().flat_map(|(key, value)| [*key, *value]);
+    if let Some(strange) = [word].into_iter().chain(words).find(|text| !plain(text)) {
+        return Err(format!(
+            "`{strange}`: an encapsulation and its options are letters, digits, `-` and `_`"
+        ));
+    }
+    let options: Vec<String> = pairs
+        .iter()
+        .map(|(key, value)| format!("{key}: {value}"))
+        .collect();
+    let written = if options.is_empty() {
+        word.to_owned()
+    } else {
+        format!("{{ {word}: {{ {} }} }}", options.join(", "))
+    };
+    let text = format!(
+        "name: tunnel\nunderlay: {{ mtu: 65535 }}\nencapsulation: {written}\ndatapath: ebpf\n"
+    );
+    let experiment = wirecost_plan::load("the command line", &text).map_err(|errors| {
+        let said = errors.errors().iter();
+        let said = said.map(|error| format!("{}; {}", error.message, error.help));
+        said.collect::<Vec<_>>().join("\n")
+    })?;
+    let cell = experiment.cells.into_iter().next();
+    cell.map(|cell| cell.network.encapsulation)
+        .ok_or_else(|| "no encapsulation".to_owned())
+}
+
+fn with_prefix(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || "write an address and the length of its prefix, such as 192.0.2.1/24".to_owned();
+    let (address, length) = text.split_once('/').ok_or_else(wrong)?;
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let length: u8 = length.parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    if length > most {
+        return Err(format!("a prefix of {address} has at most {most} bits"));
+    }
+    Ok((address, length))
+}
+
+/// What was made, and how to use it.
+fn made(note: &Note) -> String {
+    let mut text = format!("{} is up: {}", note.name, note.encapsulation);
+    for end in &note.ends {
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            "\n  {}{} with {}/{}, MTU {}, over {} from {} to {}",
+            end.namespace
+                .as_ref()
+                .map_or_else(String::new, |name| format!("in {name}: ")),
+            end.device,
+            end.address,
+            end.prefix,
+            end.mtu,
+            end.underlay,
+            end.local,
+            end.peer
+        );
+    }
+    let try_it = match &note.ends[..] {
+        [a, b] => {
+            let name = a.namespace.as_deref().unwrap_or_default();
+            format!("Try it: ip netns exec {name} ping {}", b.address)
+        }
+        _ => "The peer needs the same command with its own `--peer` and `--address`.".to_owned(),
+    };
+    let _ = write!(
+        text,
+        "\n{try_it}\n`wirecost tunnel down {}` removes it.",
+        note.name
+    );
+    text
+}
+
+fn shown(tunnel: &Shown) -> String {
+    let note = &tunnel.note;
+    let mut text = format!("{}: {}", note.name, note.encapsulation);
+    if !tunnel.whole {
+        let missing = match &tunnel.missing[..] {
+            [] => "it was not made to its end".to_owned(),
+            missing => format!("missing: {}", missing.join(", ")),
+        };
+        let _ = write!(
+            text,
+            " - broken, {missing}; `wirecost tunnel down {}` removes it",
+            note.name
+        );
+    }
+    for (end, counters) in note.ends.iter().zip(&tunnel.counters) {
+        let place = end.namespace.as_deref().unwrap_or("this host");
+        let counted: Vec<String> = counters
+            .iter()
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        let _ = write!(
+            text,
+            "\n  {place}: {} {}/{}, MTU {}, {} to {}{}{}",
+            end.device,
+            end.address,
+            end.prefix,
+            end.mtu,
+            end.local,
+            end.peer,
+            if counted.is_empty() { "" } else { "; " },
+            counted.join(", ")
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(word: &str, options: &[&str]) -> Result<String, String> {
+        let options: Vec<String> = options.iter().map(|text| (*text).to_owned()).collect();
+        encapsulation(word, &options).map(|read| read.to_string())
+    }
+
+    #[test]
+    fn an_encapsulation_is_written_as_records_label_it() {
+        for label in [
+            "none",
+            "vlan id=7",
+            "vxlan vni=9 udp_checksum=on",
+            "geneve options=ovn source_ports=1000-2000 inner_vlan=100",
+        ] {
+            let mut words = label.split(' ');
+            let word = words.next().expect("a word");
+            let options: Vec<&str> = words.collect();
+            assert_eq!(read(word, &options).as_deref(), Ok(label));
+        }
+    }
+
+    #[test]
+    fn what_a_plan_refuses_is_refused_with_the_plans_words() {
+        let said = |word, options: &[&str]| read(word, options).expect_err("wrong");
+        assert!(said("vxln", &[]).contains("did you mean `vxlan`?"));
+        assert!(said("vxlan", &["vni=x"]).contains("`encapsulation.vxlan.vni` cannot be `x`"));
+        assert!(said("vxlan", &["color=red"]).contains("has no key `color`"));
+        assert!(said("geneve", &["options=7"]).contains("`encapsulation.geneve.options`"));
+        assert!(said("vxlan", &["df=inherit"]).contains("cannot be built by `datapath: ebpf`"));
+        assert!(said("vxlan", &["vni"]).contains("write KEY=VALUE"));
+        // No way to write another plan between the lines.
+        assert!(said("vxlan }\nhosts", &[]).contains("letters, digits"));
+    }
+
+    #[test]
+    fn an_address_has_its_prefix() {
+        assert_eq!(with_prefix("192.0.2.1/24"), Ok(([192, 0, 2, 1].into(), 24)));
+        assert!(with_prefix("2001:db8::1/64").is_ok());
+        for wrong in ["192.0.2.1", "192.0.2.1/33", "x/24", "192.0.2.1/"] {
+            assert!(with_prefix(wrong).is_err(), "{wrong}");
+        }
+    }
+}

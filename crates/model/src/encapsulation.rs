@@ -1,0 +1,394 @@
+//! How a guest's frames cross the underlay.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ip::IpVersion;
+
+/// Bytes of an 802.1Q tag.
+const TAG_BYTES: u32 = 4;
+
+/// A level of the factor `encapsulation`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encapsulation {
+    /// Bridged onto the underlay as they are.
+    None,
+    /// With an IEEE 802.1Q tag on the line.
+    Vlan(Vlan),
+    /// RFC 7348.
+    Vxlan(Vxlan),
+    /// RFC 8926.
+    Geneve(Geneve),
+}
+
+/// A VLAN on the underlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Vlan {
+    /// VLAN identifier, 1 to 4094.
+    pub id: u16,
+}
+
+impl Default for Vlan {
+    fn default() -> Self {
+        Self { id: 42 }
+    }
+}
+
+/// Options of a VXLAN tunnel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Vxlan {
+    /// VXLAN network identifier, 0 to 2^24 - 1.
+    pub vni: u32,
+    /// UDP destination port; IANA's is 4789.
+    pub port: u16,
+    /// The outer IPv4 header's don't-fragment bit; IPv6 has none.
+    pub df: OuterDf,
+    /// Whether the outer UDP checksum is computed. Without it the field is zero, over IPv6 too, where
+    /// RFC 6935 allows it to tunnels and the receiver is told to take it.
+    pub udp_checksum: bool,
+    /// UDP source ports, chosen by the inner flow; `None` is what the datapath takes by itself.
+    #[serde(default)]
+    pub source_ports: Option<SourcePorts>,
+    /// A VLAN tag that every frame carries inside the tunnel, 1 to 4094.
+    #[serde(default)]
+    pub inner_vlan: Option<u16>,
+}
+
+impl Default for Vxlan {
+    fn default() -> Self {
+        Self {
+            vni: 42,
+            port: 4789,
+            df: OuterDf::Unset,
+            udp_checksum: false,
+            source_ports: None,
+            inner_vlan: None,
+        }
+    }
+}
+
+/// Options of a Geneve tunnel; those that VXLAN has too mean the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Geneve {
+    /// Virtual network identifier, 0 to 2^24 - 1.
+    pub vni: u32,
+    /// UDP destination port; IANA's is 6081.
+    pub port: u16,
+    /// The outer IPv4 header's don't-fragment bit.
+    pub df: OuterDf,
+    /// Whether the outer UDP checksum is computed.
+    pub udp_checksum: bool,
+    /// UDP source ports.
+    pub source_ports: Option<SourcePorts>,
+    /// A VLAN tag inside the tunnel.
+    pub inner_vlan: Option<u16>,
+    /// What every packet carries behind the header.
+    pub options: GeneveOptions,
+}
+
+impl Default for Geneve {
+    fn default() -> Self {
+        Self {
+            vni: 42,
+            port: 6081,
+            df: OuterDf::Unset,
+            udp_checksum: false,
+            source_ports: None,
+            inner_vlan: None,
+            options: GeneveOptions::NONE,
+        }
+    }
+}
+
+/// Options in a Geneve header (RFC 8926, section 3.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GeneveOptions {
+    /// So many bytes of an experimental class: a multiple of 4, at most 252.
+    Bytes(u8),
+    /// The one that OVN puts in every packet: class 0x0102, type 0x80, four bytes of value, critical.
+    Ovn,
+}
+
+impl GeneveOptions {
+    /// None at all.
+    pub const NONE: Self = Self::Bytes(0);
+    /// Most bytes of options.
+    pub const MOST_BYTES: u8 = 252;
+
+    /// Bytes of the header that they take, their own headers included.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::Bytes(bytes) => bytes as u32,
+            Self::Ovn => 8,
+        }
+    }
+}
+
+/// As plans write it: `ovn`, `64`.
+impl fmt::Display for GeneveOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Ovn => f.write_str("ovn"),
+        }
+    }
+}
+
+/// A range of UDP ports, both ends included; none is 0, the last not below the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SourcePorts {
+    /// The lowest.
+    pub first: u16,
+    /// The highest.
+    pub last: u16,
+}
+
+impl SourcePorts {
+    /// `49152-65535`; `None` where it is no such range.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once('-')?;
+        let port = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse::<u16>().ok()).flatten()
+        };
+        let ports = Self {
+            first: port(first)?,
+            last: port(last)?,
+        };
+        (ports.first > 0 && ports.first <= ports.last).then_some(ports)
+    }
+}
+
+/// As plans write it: `49152-65535`.
+impl fmt::Display for SourcePorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.first, self.last)
+    }
+}
+
+/// The outer header's don't-fragment bit (`IFLA_VXLAN_DF`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OuterDf {
+    /// Never set: the kernel's default.
+    Unset,
+    /// Always set.
+    Set,
+    /// Copied from the inner header.
+    Inherit,
+}
+
+impl OuterDf {
+    /// The plan's word.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Unset => "unset",
+            Self::Set => "set",
+            Self::Inherit => "inherit",
+        }
+    }
+}
+
+/// What VXLAN and Geneve have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UdpTunnel {
+    /// Network identifier.
+    pub vni: u32,
+    /// UDP destination port.
+    pub port: u16,
+    /// The outer IPv4 header's don't-fragment bit.
+    pub df: OuterDf,
+    /// Whether the outer UDP checksum is computed.
+    pub udp_checksum: bool,
+    /// UDP source ports.
+    pub source_ports: Option<SourcePorts>,
+    /// A VLAN tag inside.
+    pub inner_vlan: Option<u16>,
+}
+
+impl Encapsulation {
+    /// Whether frames travel in IP packets of the hosts' own.
+    pub const fn is_tunnel(&self) -> bool {
+        matches!(self, Self::Vxlan(_) | Self::Geneve(_))
+    }
+
+    /// The options of a tunnel over UDP; `None` without one.
+    pub const fn udp(&self) -> Option<UdpTunnel> {
+        match self {
+            Self::None | Self::Vlan(_) => None,
+            Self::Vxlan(vxlan) => Some(UdpTunnel {
+                vni: vxlan.vni,
+                port: vxlan.port,
+                df: vxlan.df,
+                udp_checksum: vxlan.udp_checksum,
+                source_ports: vxlan.source_ports,
+                inner_vlan: vxlan.inner_vlan,
+            }),
+            Self::Geneve(geneve) => Some(UdpTunnel {
+                vni: geneve.vni,
+                port: geneve.port,
+                df: geneve.df,
+                udp_checksum: geneve.udp_checksum,
+                source_ports: geneve.source_ports,
+                inner_vlan: geneve.inner_vlan,
+            }),
+        }
+    }
+
+    /// The same with the outer UDP checksum computed or not; of no meaning without a tunnel.
+    #[must_use]
+    pub fn with_udp_checksum(mut self, computed: bool) -> Self {
+        match &mut self {
+            Self::Vxlan(vxlan) => vxlan.udp_checksum = computed,
+            Self::Geneve(geneve) => geneve.udp_checksum = computed,
+            Self::None | Self::Vlan(_) => {}
+        }
+        self
+    }
+
+    /// Bytes that this encapsulation takes from the underlay's IP MTU: inner Ethernet 14 and its tag, the tunnel's
+    /// header 8 and its options, UDP 8, and the underlay's IP header (RFC 7348, section 5; RFC 8926, section 3).
+    /// A VLAN tag on the line is no part of the IP packet.
+    pub const fn overhead_bytes(&self, underlay: IpVersion) -> u32 {
+        let options = match self {
+            Self::None | Self::Vlan(_) => return 0,
+            Self::Vxlan(_) => 0,
+            Self::Geneve(geneve) => geneve.options.bytes(),
+        };
+        14 + self.inner_tag_bytes() + 8 + options + 8 + underlay.header_bytes()
+    }
+
+    /// Bytes of the tag inside the tunnel.
+    pub const fn inner_tag_bytes(&self) -> u32 {
+        match self.udp() {
+            Some(UdpTunnel {
+                inner_vlan: Some(_),
+                ..
+            }) => TAG_BYTES,
+            _ => 0,
+        }
+    }
+
+    /// Bytes that a frame on the line is longer by, beside [`Encapsulation::overhead_bytes`].
+    pub const fn line_tag_bytes(&self) -> u32 {
+        match self {
+            Self::Vlan(_) => TAG_BYTES,
+            _ => 0,
+        }
+    }
+
+    /// As `wirecost overhead` takes it: `none`, `outer-vlan`, `vxlan+vlan`, `geneve:ovn`.
+    pub fn stack(&self) -> String {
+        let mut stack = match self {
+            Self::None => "none".to_owned(),
+            Self::Vlan(_) => "outer-vlan".to_owned(),
+            Self::Vxlan(_) => "vxlan".to_owned(),
+            Self::Geneve(geneve) if geneve.options == GeneveOptions::NONE => "geneve".to_owned(),
+            Self::Geneve(geneve) => format!("geneve:{}", geneve.options),
+        };
+        if self.inner_tag_bytes() > 0 {
+            stack.push_str("+vlan");
+        }
+        stack
+    }
+}
+
+/// The level's label: `none`, `vlan id=7`, `vxlan udp_checksum=on`, `geneve options=ovn`.
+impl fmt::Display for Encapsulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Vlan(vlan) => {
+                f.write_str("vlan")?;
+                if *vlan != Vlan::default() {
+                    write!(f, " id={}", vlan.id)?;
+                }
+                Ok(())
+            }
+            Self::Vxlan(_) => {
+                f.write_str("vxlan")?;
+                write_options(f, self.udp(), Self::Vxlan(Vxlan::default()).udp())
+            }
+            Self::Geneve(geneve) => {
+                f.write_str("geneve")?;
+                if geneve.options != GeneveOptions::NONE {
+                    write!(f, " options={}", geneve.options)?;
+                }
+                write_options(f, self.udp(), Self::Geneve(Geneve::default()).udp())
+            }
+        }
+    }
+}
+
+/// The options that are not as they usually are.
+fn write_options(
+    f: &mut fmt::Formatter<'_>,
+    tunnel: Option<UdpTunnel>,
+    usual: Option<UdpTunnel>,
+) -> fmt::Result {
+    let (Some(tunnel), Some(usual)) = (tunnel, usual) else {
+        return Ok(());
+    };
+    if tunnel.vni != usual.vni {
+        write!(f, " vni={}", tunnel.vni)?;
+    }
+    if tunnel.port != usual.port {
+        write!(f, " port={}", tunnel.port)?;
+    }
+    if tunnel.df != usual.df {
+        write!(f, " df={}", tunnel.df.key())?;
+    }
+    if tunnel.udp_checksum {
+        f.write_str(" udp_checksum=on")?;
+    }
+    if let Some(ports) = tunnel.source_ports {
+        write!(f, " source_ports={ports}")?;
+    }
+    if let Some(id) = tunnel.inner_vlan {
+        write!(f, " inner_vlan={id}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_tells_what_is_not_usual() {
+        let of = |encapsulation: Encapsulation| encapsulation.to_string();
+        assert_eq!(of(Encapsulation::Vlan(Vlan::default())), "vlan");
+        assert_eq!(of(Encapsulation::Vlan(Vlan { id: 7 })), "vlan id=7");
+        assert_eq!(of(Encapsulation::Geneve(Geneve::default())), "geneve");
+        let ovn = Geneve {
+            options: GeneveOptions::Ovn,
+            udp_checksum: true,
+            inner_vlan: Some(9),
+            source_ports: SourcePorts::parse("49152-65535"),
+            ..Geneve::default()
+        };
+        assert_eq!(
+            of(Encapsulation::Geneve(ovn)),
+            "geneve options=ovn udp_checksum=on source_ports=49152-65535 inner_vlan=9"
+        );
+    }
+
+    #[test]
+    fn a_range_of_ports_begins_above_0_and_ends_no_earlier() {
+        let range = SourcePorts::parse("1-65535").expect("a range");
+        assert_eq!(range.to_string(), "1-65535");
+        for none in ["0-5", "7-6", "5", "1-65536", "-1-5", "1-5-6", "+1-5", ""] {
+            assert_eq!(SourcePorts::parse(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_tunnel_of_a_record_without_the_newer_options_has_none_of_them() {
+        let old = r#"{"vni":42,"port":4789,"df":"unset","udp_checksum":false}"#;
+        let read: Vxlan = serde_json::from_str(old).expect("an older record");
+        assert_eq!(read, Vxlan::default());
+    }
+}

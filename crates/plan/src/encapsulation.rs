@@ -1,0 +1,264 @@
+//! A level of `encapsulation`: which, and its options.
+
+use std::fmt;
+
+use wirecost_model::plan::{
+    Encapsulation, Geneve, GeneveOptions, OuterDf, SourcePorts, UdpTunnel, Vlan, Vxlan,
+};
+
+use crate::keys::{self, Key};
+use crate::read::{Entry, Fields, Reader};
+use crate::values::{as_word, switch, whole, whole32, word};
+use crate::yaml::Value;
+
+/// An encapsulation, and whether it says itself what becomes of the outer UDP checksum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Encapsulated {
+    pub(crate) encapsulation: Encapsulation,
+    pub(crate) udp_checksum: Option<bool>,
+}
+
+/// The level's label.
+impl fmt::Display for Encapsulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.encapsulation.fmt(f)
+    }
+}
+
+impl Encapsulated {
+    /// Whether the plan's `udp_checksum` means something to it.
+    pub(crate) const fn takes_checksum(&self) -> bool {
+        self.encapsulation.is_tunnel() && self.udp_checksum.is_none()
+    }
+}
+
+const NONE: Encapsulated = Encapsulated {
+    encapsulation: Encapsulation::None,
+    udp_checksum: None,
+};
+
+type Options = fn(&mut Reader, &Fields<'_>) -> Option<Encapsulated>;
+
+/// Those that have options: the word is the mapping's key.
+const WITH_OPTIONS: [(&Key, Options); 3] = [
+    (&keys::VLAN, vlan),
+    (&keys::VXLAN, vxlan),
+    (&keys::GENEVE, geneve),
+];
+
+pub(crate) fn encapsulation(reader: &mut Reader, entry: &Entry<'_>) -> Option<Encapsulated> {
+    let Value::Map(pairs) = &entry.node.value else {
+        let word = word(reader, entry)?;
+        let known = WITH_OPTIONS.iter().find(|(key, _)| key.name() == word);
+        return match known {
+            Some((_, read)) => read(reader, &Fields::absent()),
+            None => Some(NONE),
+        };
+    };
+    let faults = reader.faults.len();
+    let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
+    if pairs.is_empty() {
+        reader.wrong(entry, "names no encapsulation");
+    }
+    let mut named = WITH_OPTIONS.iter().filter(|(key, _)| fields.names(key));
+    let (key, read) = named.next()?;
+    if named.next().is_some() {
+        reader.wrong(entry, "names several");
+        return None;
+    }
+    let options = fields.section(reader, key)?;
+    let fields = Fields::open(reader, options.key.path, &options.path, &options.node)?;
+    let level = read(reader, &fields)?;
+    (reader.faults.len() == faults).then_some(level)
+}
+
+fn vlan(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
+    let id = fields
+        .get(reader, &keys::VLAN_ID)
+        .and_then(|entry| whole(reader, &entry));
+    Some(Encapsulated {
+        encapsulation: Encapsulation::Vlan(Vlan {
+            id: id?.try_into().ok()?,
+        }),
+        udp_checksum: None,
+    })
+}
+
+/// The keys of what both tunnels have.
+struct TunnelKeys {
+    vni: &'static Key,
+    port: &'static Key,
+    df: &'static Key,
+    checksum: &'static Key,
+    ports: &'static Key,
+    tag: &'static Key,
+}
+
+fn vxlan(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
+    let (tunnel, udp_checksum) = tunnel(
+        reader,
+        fields,
+        &TunnelKeys {
+            vni: &keys::VXLAN_VNI,
+            port: &keys::VXLAN_PORT,
+            df: &keys::VXLAN_DF,
+            checksum: &keys::VXLAN_CHECKSUM,
+            ports: &keys::VXLAN_PORTS,
+            tag: &keys::VXLAN_TAG,
+        },
+    )?;
+    Some(Encapsulated {
+        encapsulation: Encapsulation::Vxlan(Vxlan {
+            vni: tunnel.vni,
+            port: tunnel.port,
+            df: tunnel.df,
+            udp_checksum: tunnel.udp_checksum,
+            source_ports: tunnel.source_ports,
+            inner_vlan: tunnel.inner_vlan,
+        }),
+        udp_checksum,
+    })
+}
+
+fn geneve(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
+    let options = fields
+        .get(reader, &keys::GENEVE_OPTIONS)
+        .and_then(|entry| geneve_options(reader, &entry));
+    let (tunnel, udp_checksum) = tunnel(
+        reader,
+        fields,
+        &TunnelKeys {
+            vni: &keys::GENEVE_VNI,
+            port: &keys::GENEVE_PORT,
+            df: &keys::GENEVE_DF,
+            checksum: &keys::GENEVE_CHECKSUM,
+            ports: &keys::GENEVE_PORTS,
+            tag: &keys::GENEVE_TAG,
+        },
+    )?;
+    Some(Encapsulated {
+        encapsulation: Encapsulation::Geneve(Geneve {
+            vni: tunnel.vni,
+            port: tunnel.port,
+            df: tunnel.df,
+            udp_checksum: tunnel.udp_checksum,
+            source_ports: tunnel.source_ports,
+            inner_vlan: tunnel.inner_vlan,
+            options: options?,
+        }),
+        udp_checksum,
+    })
+}
+
+/// What both have, and whether the checksum was written.
+fn tunnel(
+    reader: &mut Reader,
+    fields: &Fields<'_>,
+    keys: &TunnelKeys,
+) -> Option<(UdpTunnel, Option<bool>)> {
+    // Every option is read before the first `?`, so that each gets to say what is wrong with it.
+    let vni = fields
+        .get(reader, keys.vni)
+        .and_then(|entry| whole32(reader, &entry));
+    let port = fields
+        .get(reader, keys.port)
+        .and_then(|entry| whole(reader, &entry));
+    let df = fields
+        .get(reader, keys.df)
+        .and_then(|entry| word(reader, &entry));
+    let checksum = fields.get(reader, keys.checksum);
+    let checksum = checksum.map(|entry| switch(reader, &entry));
+    let ports = fields
+        .get(reader, keys.ports)
+        .and_then(|entry| source_ports(reader, &entry));
+    let tag = fields
+        .get(reader, keys.tag)
+        .and_then(|entry| inner_vlan(reader, &entry));
+    let written = match checksum {
+        None => None,
+        Some(read) => Some(read?),
+    };
+    let tunnel = UdpTunnel {
+        vni: vni?,
+        port: port?.try_into().ok()?,
+        df: match df? {
+            "set" => OuterDf::Set,
+            "inherit" => OuterDf::Inherit,
+            _ => OuterDf::Unset,
+        },
+        udp_checksum: written.unwrap_or(false),
+        source_ports: ports?,
+        inner_vlan: tag?,
+    };
+    Some((tunnel, written))
+}
+
+fn geneve_options(reader: &mut Reader, entry: &Entry<'_>) -> Option<GeneveOptions> {
+    if as_word(entry).is_some() {
+        return Some(GeneveOptions::Ovn);
+    }
+    let bytes = whole(reader, entry)?;
+    if bytes % 4 != 0 {
+        reader.wrong(entry, "not a multiple of 4");
+        return None;
+    }
+    Some(GeneveOptions::Bytes(bytes.try_into().ok()?))
+}
+
+/// `auto` is no range.
+type Range = Option<SourcePorts>;
+
+fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<Range> {
+    if as_word(entry).is_some() {
+        return Some(None);
+    }
+    let ports = entry.node.text().and_then(SourcePorts::parse);
+    if ports.is_none() {
+        reader.wrong(entry, "not a range of ports");
+    }
+    ports.map(Some)
+}
+
+/// `none` is no tag.
+type Tag = Option<u16>;
+
+fn inner_vlan(reader: &mut Reader, entry: &Entry<'_>) -> Option<Tag> {
+    if as_word(entry).is_some() {
+        return Some(None);
+    }
+    let id = whole(reader, entry)?;
+    id.try_into().ok().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_default_to_the_models() {
+        let mut reader = Reader::default();
+        let absent = Fields::absent();
+        let of = |level: Option<Encapsulated>| level.map(|level| level.encapsulation);
+        assert_eq!(
+            of(vlan(&mut reader, &absent)),
+            Some(Encapsulation::Vlan(Vlan::default()))
+        );
+        assert_eq!(
+            of(vxlan(&mut reader, &absent)),
+            Some(Encapsulation::Vxlan(Vxlan::default()))
+        );
+        assert_eq!(
+            of(geneve(&mut reader, &absent)),
+            Some(Encapsulation::Geneve(Geneve::default()))
+        );
+        assert_eq!(reader.faults, []);
+    }
+
+    #[test]
+    fn every_word_of_the_key_is_an_encapsulation() {
+        for word in keys::ENCAPSULATION.words {
+            let known = WITH_OPTIONS.iter().any(|(key, _)| key.name() == *word);
+            assert!(known || *word == "none", "{word}");
+        }
+    }
+}

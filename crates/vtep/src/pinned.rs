@@ -1,0 +1,89 @@
+//! Endpoints that outlive the process that made them: their links and counters pinned in a BPF file system.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use aya::maps::{Map, MapData, PerCpuArray};
+use aya::programs::links::FdLink;
+
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::load::Attached;
+use crate::vtep::{Vtep, in_map, read_counters};
+
+const COUNTERS: &str = "counters";
+
+impl Vtep {
+    /// Leaves the endpoint to the kernel: what was attached stays so until [`unpin`] or until its devices go. The
+    /// directory, on a BPF file system, must not exist.
+    ///
+    /// What the programs know stays as it is: nobody looks routes and neighbours up again, but on a host that forwards.
+    ///
+    /// # Errors
+    /// [`Error::Pin`]; nothing is attached then any more. Links can be pinned on tcx alone (Linux 6.6).
+    pub fn pin(mut self, directory: &Path) -> Result<(), Error> {
+        fs::create_dir_all(directory).map_err(|source| failed(directory, source.into()))?;
+        let pinned = self.pin_all(directory);
+        if pinned.is_err() {
+            // The first error is the one to tell.
+            let _ = unpin(directory);
+        } else {
+            self.leave_segmenter();
+        }
+        pinned
+    }
+
+    fn pin_all(&mut self, directory: &Path) -> Result<(), Error> {
+        let path = directory.join(COUNTERS);
+        if let Some(counters) = self.take_counters() {
+            let pinned = counters.pin(&path);
+            pinned.map_err(|error| failed(&path, error.into()))?;
+        }
+        for (name, attached) in self.take_attached() {
+            pin_link(attached, &directory.join(name))?;
+        }
+        Ok(())
+    }
+}
+
+fn pin_link(attached: Attached, path: &Path) -> Result<(), Error> {
+    let link = FdLink::try_from(attached.link).map_err(|error| failed(path, error.into()))?;
+    let pinned = link.pin(path).map_err(|error| failed(path, error.into()))?;
+    drop(pinned);
+    Ok(())
+}
+
+fn failed(path: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    Error::Pin {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// What a pinned endpoint has counted since it was attached.
+///
+/// # Errors
+/// [`Error::Map`] where there is none.
+pub fn counters(directory: &Path) -> Result<Counters, Error> {
+    let data = MapData::from_pin(directory.join(COUNTERS)).map_err(in_map("counters"))?;
+    let map: PerCpuArray<MapData, u64> = Map::PerCpuArray(data)
+        .try_into()
+        .map_err(in_map("counters"))?;
+    read_counters(&map)
+}
+
+/// Takes a pinned endpoint off its devices: its links go with their names. One that is gone is no error.
+///
+/// # Errors
+/// What the file system says.
+pub fn unpin(directory: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        fs::remove_file(entry?.path())?;
+    }
+    fs::remove_dir(directory)
+}

@@ -1,0 +1,437 @@
+//! Encapsulations side by side: by eBPF, each frame seen on the underlay as its header has it; one datapath for all
+//! that is compared; and what cannot be built, with the reason.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use common::{
+    Ended, Place, Record, Running, alone, lab_can_be_built, lines_written, run, skip, wait_for,
+};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use wirecost_model::cell::{Cell, Network};
+use wirecost_model::datapath::Datapath;
+use wirecost_model::offload::Role;
+use wirecost_model::plan::Encapsulation;
+use wirecost_model::sample::{ProofTime, Sample};
+use wirecost_sys::bpf::PassingClassifier;
+
+const UNDERLAY_MTU: u32 = 9000;
+
+/// Every header, over either IP, with and without a checksum, at a rate that any machine reaches.
+const EVERY: &str = "\
+name: every-overlay
+underlay: { mtu: 9000, rate: 1gbit, ip: [ipv4, ipv6] }
+guest_mtu: [1500, max]
+encapsulation: [none, vlan, vxlan, { geneve: { options: ovn } }]
+udp_checksum: [off, on]
+datapath: ebpf
+offload: [none, tunnel]
+repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
+";
+
+/// Whether eBPF programs can be loaded here; says why not, or fails where they must.
+fn ebpf_can_be_loaded() -> bool {
+    match PassingClassifier::load() {
+        Ok(_) => lab_can_be_built(),
+        Err(error) => skip(&format!("eBPF programs cannot be loaded here: {error}")),
+    }
+}
+
+/// Bytes of the underlay's IP MTU, and beside it: inner Ethernet 14, UDP 8, VXLAN 8 (RFC 7348, section 5), Geneve 8
+/// with 8 of options (RFC 8926, section 3), the outer IP header; a VLAN tag 4.
+fn overhead(cell: &Cell) -> (u32, u32) {
+    let ip = match cell.levels.get("underlay.ip").map(String::as_str) {
+        Some("ipv6") => 40,
+        Some("ipv4") => 20,
+        _ => 0,
+    };
+    match cell.levels["encapsulation"].as_str() {
+        "none" => (0, 0),
+        "vlan" => (0, 4),
+        "vxlan" => (14 + 8 + 8 + ip, 0),
+        "vxlan inner_vlan=7" => (14 + 4 + 8 + 8 + ip, 0),
+        "geneve options=ovn" => (14 + 8 + 8 + 8 + ip, 0),
+        "geneve options=252 inner_vlan=7" => (14 + 4 + 8 + 8 + 252 + ip, 0),
+        other => panic!("{other}"),
+    }
+}
+
+fn measured(plan: &str) -> (Ended, Record, Place) {
+    let place = Place::new();
+    let file = place.plan(plan);
+    let ended = run(place.run_command(&file, "out").arg("--json"));
+    let record = Record::read(&place.path().join("out"));
+    let record = record.unwrap_or_else(|| panic!("no record: {ended:#?}"));
+    (ended, record, place)
+}
+
+fn cell_of<'a>(record: &'a Record, sample: &Sample) -> &'a Cell {
+    &record.head.experiment.cells[sample.cell as usize]
+}
+
+fn valid_with_the_frame_seen(record: &Record) {
+    let mut looked_for: BTreeSet<(Network, u32)> = BTreeSet::new();
+    for sample in &record.samples {
+        let cell = cell_of(record, sample);
+        assert_eq!(sample.invalid, None, "{:?}: {sample:#?}", cell.levels);
+        assert!(sample.loads[0].flows[0].bytes > 0, "{sample:#?}");
+        looked_for.insert((cell.network.clone(), cell.guest_mtu));
+    }
+    // A lab that was taken down meanwhile looks again: each at least once, from either side.
+    for from in ["a", "b"] {
+        let mut seen: BTreeSet<(Network, u32)> = BTreeSet::new();
+        for sample in &record.samples {
+            let cell = cell_of(record, sample);
+            let proofs = sample.proofs.iter();
+            for proof in proofs.filter(|proof| proof.from == from) {
+                let Some(frame) = &proof.seen else { continue };
+                assert_eq!(proof.when, ProofTime::Before);
+                let (outer, tag) = overhead(cell);
+                let ip = cell.guest_mtu + outer;
+                assert_eq!(frame.outer_ip_bytes, ip, "{:?}", cell.levels);
+                assert_eq!(frame.frame_bytes, ip + 14 + tag, "{:?}", cell.levels);
+                assert_eq!(frame.expected_frame_bytes, Some(frame.frame_bytes));
+                assert!(!frame.fragment, "{frame:?}");
+                seen.insert((cell.network.clone(), cell.guest_mtu));
+            }
+        }
+        assert_eq!(seen, looked_for);
+    }
+}
+
+#[test]
+fn every_encapsulation_by_ebpf_is_proven_seen_and_measured() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    let (ended, record, _place) = measured(EVERY);
+    ended.expect_code(0);
+    // 2 guest MTUs x 2 offloads x (none, vlan, and 2 tunnels over either IP with and without a checksum).
+    assert_eq!(record.head.experiment.cells.len(), 4 * (2 + 2 * 2 * 2));
+    valid_with_the_frame_seen(&record);
+    for cell in &record.head.experiment.cells {
+        assert_eq!(cell.network.datapath, Datapath::Ebpf);
+        assert_eq!(cell.levels["datapath"], "ebpf");
+        let tunnel = cell.network.encapsulation.udp();
+        let computed = tunnel.map(|tunnel| tunnel.udp_checksum);
+        let level = cell.levels.get("udp_checksum").map(|level| level == "on");
+        assert_eq!(level, computed, "{:?}", cell.levels);
+        let largest = UNDERLAY_MTU - overhead(cell).0;
+        assert!([1500, largest].contains(&cell.guest_mtu), "{cell:?}");
+    }
+    for sample in &record.samples {
+        // No device encapsulates, and no bridge is passed.
+        let roles: BTreeSet<Role> = sample.devices.iter().map(|device| device.role).collect();
+        let expected = [Role::Underlay, Role::GuestPort, Role::Guest];
+        assert_eq!(roles, BTreeSet::from(expected));
+    }
+    headers_and_checksums_are_told_apart(&ended.document());
+}
+
+/// What the checksum costs is compared within each tunnel; what the header costs at either.
+fn headers_and_checksums_are_told_apart(result: &Value) {
+    let effects = result["effects"].as_array().expect("effects");
+    let of = |factor: &str, from: &str, to: &str| {
+        let mine = effects.iter().filter(|effect| {
+            effect["factor"] == factor
+                && effect["from"] == from
+                && effect["to"] == to
+                && effect["metric"] == "throughput"
+        });
+        mine.collect::<Vec<_>>()
+    };
+    // Guest MTU x offload x IP x tunnel.
+    let checksums = of("udp_checksum", "off", "on");
+    assert_eq!(checksums.len(), 2 * 2 * 2 * 2);
+    for effect in checksums {
+        assert_ne!(effect["where"]["encapsulation"], "none", "{effect}");
+    }
+    assert_eq!(of("encapsulation", "none", "vlan").len(), 2 * 2);
+    // IP x checksum of the tunnel, with the one cell that has neither.
+    assert_eq!(of("encapsulation", "none", "vxlan").len(), 2 * 2 * 2 * 2);
+    let geneve = of("encapsulation", "none", "geneve options=ovn");
+    assert_eq!(geneve.len(), 2 * 2 * 2 * 2);
+}
+
+#[test]
+fn tags_inside_many_options_and_several_guests_are_carried() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    let (ended, record, _place) = measured(
+        "name: odd\nunderlay: { mtu: 9000 }\nguests: [1, 3]\ndatapath: ebpf\n\
+         encapsulation: [none, vlan, { vxlan: { inner_vlan: 7 } }, { geneve: { options: 252, inner_vlan: 7 } }]\n\
+         load: [tcp-stream, udp-rr]\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
+    );
+    ended.expect_code(0);
+    assert_eq!(record.samples.len(), 2 * 4 * 2);
+    for sample in &record.samples {
+        assert_eq!(sample.invalid, None, "{sample:#?}");
+        let guests = cell_of(&record, sample).network.guests;
+        for device in &sample.devices {
+            let count = match device.role {
+                Role::Guest | Role::GuestPort => guests,
+                _ => 1,
+            };
+            assert_eq!(device.count, count, "{device:?}");
+        }
+    }
+}
+
+/// Whether this kernel makes a device of a kind, by iproute2 in a namespace of its own.
+fn kernel_has(arguments: &str) -> bool {
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--net", "ip", "link", "add", "try0", "type"]);
+    common::succeeds(command.args(arguments.split(' ')))
+}
+
+/// The reasons in a result's list of samples that do not count.
+fn reasons(result: &Value) -> Vec<String> {
+    let invalid = result["invalid"].as_array().expect("a list");
+    let reason = |sample: &Value| sample["reason"].as_str().expect("words").to_owned();
+    invalid.iter().map(reason).collect()
+}
+
+#[test]
+fn a_cell_that_the_kernel_cannot_build_is_left_out_with_the_reason() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    let (ended, record, place) = measured(
+        "name: lacking\nunderlay: { mtu: 9000 }\nencapsulation: [none, vlan, vxlan, geneve]\ndatapath: kernel\n\
+         guest_mtu: 1500\nrepeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n",
+    );
+    let has = |label: &str| match label {
+        "vlan" => kernel_has("vlan id 7 link lo"),
+        "geneve" => kernel_has("geneve id 7 remote 198.18.0.2"),
+        _ => true,
+    };
+    let mut lacking = 0;
+    for sample in &record.samples {
+        let label = &cell_of(&record, sample).levels["encapsulation"];
+        assert_eq!(sample.invalid.is_none(), has(label), "{label}: {sample:#?}");
+        lacking += u32::from(!has(label));
+    }
+    ended.expect_code(if lacking == 0 { 0 } else { 3 });
+    let reasons = reasons(&ended.document());
+    assert_eq!(reasons.len() as u32, lacking);
+    for reason in &reasons {
+        assert!(
+            reason.contains("CONFIG_GENEVE") || reason.contains("CONFIG_VLAN_8021Q"),
+            "{reason}"
+        );
+        assert!(reason.contains("datapath: ebpf"), "{reason}");
+    }
+    // The table says it as well.
+    let shown = run(common::wirecost(["report"]).arg(place.path().join("out")));
+    for reason in &reasons {
+        let words: Vec<&str> = reason.split_whitespace().take(4).collect();
+        assert!(shown.stdout.contains(&words.join(" ")), "{shown:#?}");
+    }
+}
+
+#[test]
+fn left_to_the_run_one_datapath_builds_all_that_is_compared() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    let plan = |encapsulation: &str| {
+        format!(
+            "name: chosen\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\nencapsulation: {encapsulation}\n\
+             repeat: {{ rounds: 1, seconds: 0.1, warmup: 0.05 }}\n"
+        )
+    };
+    // The kernel has the first two itself; of options only eBPF sends any.
+    for (encapsulation, expected) in [
+        ("[none, vxlan]", Datapath::Kernel),
+        ("[none, vxlan, { geneve: { options: 8 } }]", Datapath::Ebpf),
+    ] {
+        let (ended, record, place) = measured(&plan(encapsulation));
+        ended.expect_code(0);
+        assert_eq!(record.head.experiment.plan.datapath, [expected]);
+        // The same plan again is held against what the first run chose.
+        let mut again = place.run_command(&place.path().join("plan.yaml"), "again");
+        again.arg("--against").arg(place.path().join("out"));
+        run(again.args(["--fail-on", "never"])).expect_code(0);
+        for sample in &record.samples {
+            let cell = cell_of(&record, sample);
+            assert_eq!(sample.invalid, None, "{sample:#?}");
+            assert_eq!(cell.network.datapath, expected);
+            assert_eq!(cell.levels["datapath"], expected.key());
+        }
+        let document = ended.document();
+        assert_eq!(
+            document["cells"][0]["all_levels"]["datapath"],
+            expected.key()
+        );
+    }
+}
+
+#[test]
+fn the_datapath_may_be_what_is_compared() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    let (ended, record, _place) = measured(
+        "name: paths\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: [none, vxlan]\ndatapath: [kernel, ebpf]\n\
+         repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
+    );
+    ended.expect_code(0);
+    assert_eq!(record.samples.len(), 4);
+    for sample in &record.samples {
+        assert_eq!(sample.invalid, None, "{sample:#?}");
+    }
+    let document = ended.document();
+    for effect in document["effects"].as_array().expect("effects") {
+        // Headers are compared within a datapath, and nowhere else.
+        let within = effect["where"]["datapath"].is_string();
+        assert_eq!(within, effect["factor"] == "encapsulation", "{effect}");
+    }
+    let df: Vec<_> = record
+        .head
+        .experiment
+        .cells
+        .iter()
+        .filter_map(|cell| match &cell.network.encapsulation {
+            Encapsulation::Vxlan(vxlan) => Some((cell.network.datapath, vxlan.df.key())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(df, [(Datapath::Kernel, "unset"), (Datapath::Ebpf, "set")]);
+}
+
+#[test]
+fn a_run_leaves_no_device_behind_on_this_machine() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    let devices = || -> BTreeSet<String> {
+        let all = fs::read_dir(Path::new("/sys/class/net")).expect("devices");
+        all.map(|entry| {
+            entry
+                .expect("a device")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect()
+    };
+    let before = devices();
+    // A checksum needs a pair of devices of its own.
+    let (ended, _, _place) = measured(
+        "name: tidy\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: vxlan\nudp_checksum: on\ndatapath: ebpf\n\
+         repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
+    );
+    ended.expect_code(0);
+    assert_eq!(devices(), before);
+}
+
+/// The program in a user namespace, where nobody may load eBPF programs.
+fn in_user_namespace(place: &Place, plan: &str) -> Ended {
+    let file = place.plan(plan);
+    let mut command = std::process::Command::new("unshare");
+    command
+        .args(["--user", "--map-root-user"])
+        .arg(common::program())
+        .arg("run")
+        .arg(file)
+        .arg("--out")
+        .arg(place.path().join("out"));
+    run(command.current_dir(place.path()))
+}
+
+#[test]
+fn without_the_privilege_the_reason_is_told_and_all_else_is_measured() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let plan = |rest: &str| {
+        format!(
+            "name: small\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\n{rest}\n\
+             repeat: {{ rounds: 1, seconds: 0.1, warmup: 0.05 }}\n"
+        )
+    };
+    let refused = "does not let this process load eBPF programs: run as root";
+
+    let place = Place::new();
+    let ended = in_user_namespace(&place, &plan("encapsulation: vxlan\ndatapath: ebpf"));
+    ended.expect_code(3);
+    assert!(ended.stderr.contains(refused), "{ended:#?}");
+    assert!(Record::read(&place.path().join("out")).is_none());
+
+    // Left to the run, the kernel builds most; what it cannot is told with why eBPF cannot either.
+    let place = Place::new();
+    let left_open = "encapsulation: [none, vxlan, { geneve: { options: 8 } }]";
+    in_user_namespace(&place, &plan(left_open)).expect_code(3);
+    let record = Record::read(&place.path().join("out")).expect("a record");
+    assert_eq!(record.head.experiment.plan.datapath, [Datapath::Kernel]);
+    for sample in &record.samples {
+        let label = &cell_of(&record, sample).levels["encapsulation"];
+        let reason = sample
+            .invalid
+            .as_ref()
+            .map(wirecost_model::sample::Invalid::reason);
+        if label.starts_with("geneve") {
+            let reason = reason.expect("the kernel sends no options");
+            assert!(
+                reason.contains("sends no options of its own; by eBPF:"),
+                "{reason}"
+            );
+            assert!(reason.contains(refused), "{reason}");
+        } else {
+            assert_eq!(reason, None, "{sample:#?}");
+        }
+    }
+}
+
+/// The kernel's numbers of our programs, whoever holds them.
+fn programs() -> BTreeSet<u32> {
+    let all = aya::programs::loaded_programs().filter_map(Result::ok);
+    let ours = all.filter(|program| {
+        let name = program.name_as_str();
+        matches!(name, Some("encapsulate" | "decapsulate"))
+    });
+    ours.map(|program| program.id()).collect()
+}
+
+#[test]
+fn a_killed_run_leaves_no_program_behind() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    let before = programs();
+    let place = Place::new();
+    let plan = place.plan(
+        "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: geneve\nudp_checksum: on\n\
+         datapath: ebpf\nrepeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n",
+    );
+    let mut running = Running::start(&mut place.run_command(&plan, "out"));
+    wait_for("a sample", || {
+        (lines_written(&place.path().join("out")) > 0).then_some(())
+    });
+    let during: BTreeSet<u32> = programs().difference(&before).copied().collect();
+    assert!(during.len() >= 4, "two on each host: {during:?}");
+    let agents = running.agents();
+    running.signal(Signal::SIGKILL);
+    assert!(running.wait().was_killed());
+    wait_for("the agents to be gone", || {
+        let gone = |agent: &common::Agent| common::state_and_start(agent.pid).is_none();
+        agents.iter().all(gone).then_some(())
+    });
+    wait_for("their programs to be gone", || {
+        programs().is_disjoint(&during).then_some(())
+    });
+}
