@@ -97,4 +97,19 @@ impl HostUsage {
         let steal: f64 = self.cores.iter().map(|core| core.steal_s).sum();
         steal / (self.window_s * self.cores.len().max(1) as f64)
     }
+
+    /// Whether the host's cores were full, and mostly with the kernel's work: then its network stack is the limit,
+    /// whoever's threads that work was done in.
+    pub fn is_full_of_kernel(&self) -> bool {
+        /// Of the window; above it nothing that is added would find room.
+        const FULL: f64 = 0.95;
+        let room = self.window_s * self.cores.len() as f64;
+        let busy: f64 = self.cores.iter().map(|core| core.busy_s).sum();
+        let user: f64 = self
+            .cores
+            .iter()
+            .map(|core| core.busy_s * core.shares.user)
+            .sum();
+        room > 0.0 && busy > FULL * room && user < busy / 2.0
+    }
 }

@@ -80,7 +80,9 @@ pub(crate) fn take(
         .or_else(|| nothing_arrived(&sample.loads).map(Invalid::Load));
     let [a, b] = measured.map(|host| host.usage);
     sample.marks = marks(&a, &b, taking.cores);
-    sample.marks.extend(generator_bound(&sample.loads));
+    sample
+        .marks
+        .extend(generator_bound(&sample.loads, [&a, &b]));
     sample.sender = Some(a);
     sample.receiver = Some(b);
     Ok(())
@@ -116,10 +118,15 @@ fn nothing_arrived(loads: &[LoadResult]) -> Option<String> {
     }
 }
 
-/// A mark for each end whose own threads were the limit.
-fn generator_bound(loads: &[LoadResult]) -> impl Iterator<Item = Mark> {
-    loads.iter().flat_map(|load| {
-        let bound = load.generator.iter().filter(|end| end.bound);
+/// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because
+/// of what the kernel does for the packets: that is what is measured.
+fn generator_bound(loads: &[LoadResult], [a, b]: [&HostUsage; 2]) -> impl Iterator<Item = Mark> {
+    let is_full = move |host: &str| if host == "a" { a } else { b }.is_full_of_kernel();
+    loads.iter().flat_map(move |load| {
+        let bound = load
+            .generator
+            .iter()
+            .filter(move |end| end.bound && !is_full(&end.host));
         bound.map(|end| Mark::GeneratorBound {
             load: load.name.clone(),
             host: end.host.clone(),
@@ -179,4 +186,70 @@ fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
         }
     }
     marks
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::end_window::End;
+    use wirecost_model::load::{Direction, Workload};
+    use wirecost_model::sample::Generator;
+    use wirecost_model::usage::{ClassShares, CoreUsage};
+
+    use super::*;
+
+    fn usage(busy_s: f64, user: f64) -> HostUsage {
+        let shares = ClassShares {
+            user,
+            system: 1.0 - user,
+            ..ClassShares::default()
+        };
+        HostUsage {
+            window_s: 1.0,
+            cores: vec![CoreUsage {
+                cpu: 0,
+                busy_s,
+                idle_s: 1.0 - busy_s,
+                iowait_s: 0.0,
+                steal_s: 0.0,
+                shares,
+            }],
+            foreign_cores: None,
+            backlog_drops: 0,
+            budget_exhausted: 0,
+            links: [].into(),
+            guest: wirecost_model::usage::ProtocolDelta::default(),
+        }
+    }
+
+    #[test]
+    fn a_generator_is_the_limit_unless_the_stack_leaves_it_no_room() {
+        let load = LoadResult {
+            name: "tcp-stream".into(),
+            workload: Workload::TcpStream,
+            direction: Direction::AToB,
+            seconds: 1.0,
+            client_seconds: 1.0,
+            stream: None,
+            requests: None,
+            datagrams: None,
+            zero_copy: None,
+            flows: Vec::new(),
+            strays: 0,
+            generator: vec![Generator {
+                host: "a".into(),
+                end: End::Client,
+                threads: Vec::new(),
+                bound: true,
+            }],
+        };
+        let idle = usage(0.1, 0.0);
+        for (sender, marks) in [
+            (usage(0.99, 0.1), 0),
+            (usage(0.6, 0.1), 1),
+            (usage(0.99, 0.8), 1),
+        ] {
+            let found = generator_bound(std::slice::from_ref(&load), [&sender, &idle]);
+            assert_eq!(found.count(), marks, "{sender:?}");
+        }
+    }
 }
