@@ -17,7 +17,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test build bench bench-check bench-start bench-verdicts soak-stats fuzz-wire deny install uninstall deb \
+.PHONY: run test build bench bench-check bench-start bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -99,6 +99,10 @@ soak-stats: install-missing
 ## Ten million inputs through the parsers of frames, from a fixed seed; a minute.
 fuzz-wire: install-missing
 	$(CARGO) run --release --locked --package wirecost-wire --example fuzz
+
+## The same at the responder of a check.
+fuzz-probe: install-missing
+	$(CARGO) run --release --locked --package wirecost-probe --example fuzz
 
 install-missing:
 	@command -v '$(CARGO)' >/dev/null || \

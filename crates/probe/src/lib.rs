@@ -27,3 +27,4 @@ pub use place::{locate, locate_on};
 pub use responder::Responder;
 pub use stream::{StreamServer, Streamed, stream};
 pub use survey::{Endpoints, Surveyed, survey};
+pub use tap::{Heard, heard};

@@ -30,14 +30,15 @@ pub(crate) struct Tap {
     answers: Socket,
 }
 
-/// A datagram that was heard.
+/// A datagram that was heard beside whoever has its port.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Heard<'a> {
-    pub(crate) from: SocketAddr,
+pub struct Heard<'a> {
+    /// Who sent it.
+    pub from: SocketAddr,
     /// Of a first fragment the IP packet it came in, bytes.
-    pub(crate) fragment: Option<u32>,
+    pub fragment: Option<u32>,
     /// As far as it was copied.
-    pub(crate) payload: &'a [u8],
+    pub payload: &'a [u8],
 }
 
 impl Tap {
@@ -66,7 +67,7 @@ impl Tap {
 
     /// What a packet is; `None`: not for this address.
     pub(crate) fn parse<'a>(&self, packet: &'a [u8]) -> Option<Heard<'a>> {
-        parse(packet, self.address)
+        heard(packet, self.address)
     }
 
     pub(crate) fn answer(&self, to: SocketAddr, payload: &[u8]) -> io::Result<()> {
@@ -130,8 +131,8 @@ fn v6_filter(port: u16) -> Vec<SockFilter> {
     ]
 }
 
-/// A packet from its IP header on; `None`: not UDP to this address and port, or too short.
-fn parse(packet: &[u8], to: SocketAddr) -> Option<Heard<'_>> {
+/// What a packet is, from its IP header on; `None`: not UDP to this address and port, or too short.
+pub fn heard(packet: &[u8], to: SocketAddr) -> Option<Heard<'_>> {
     let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
     let (from, at, destination, fragment): (IpAddr, usize, IpAddr, Option<u32>) = match to {
         SocketAddr::V4(_) => {
@@ -231,15 +232,15 @@ mod tests {
         for six in [false, true] {
             let [from, to] = ends(six);
             let packet = packet(from, to, b"a probe");
-            let heard = Heard {
+            let expected = Heard {
                 from,
                 fragment: None,
                 payload: b"a probe",
             };
-            assert_eq!(parse(&packet, to), Some(heard));
-            assert_eq!(parse(&packet, from), None, "for somebody else");
+            assert_eq!(heard(&packet, to), Some(expected));
+            assert_eq!(heard(&packet, from), None, "for somebody else");
             for end in 0..packet.len() - 7 {
-                assert_eq!(parse(&packet[..end], to), None, "cut at {end}");
+                assert_eq!(heard(&packet[..end], to), None, "cut at {end}");
             }
         }
     }
@@ -250,11 +251,11 @@ mod tests {
         let mut first = packet(from, to, &[7; 100]);
         first[6] = 0x20;
         assert_eq!(
-            parse(&first, to).and_then(|heard| heard.fragment),
+            heard(&first, to).and_then(|heard| heard.fragment),
             Some(128)
         );
         first[7] = 16;
-        assert_eq!(parse(&first, to), None);
+        assert_eq!(heard(&first, to), None);
 
         let [from, to] = ends(true);
         let whole = packet(from, to, &[7; 100]);
@@ -262,11 +263,11 @@ mod tests {
         first[6] = FRAGMENT;
         first[5] += 8;
         assert_eq!(
-            parse(&first, to).and_then(|heard| heard.fragment),
+            heard(&first, to).and_then(|heard| heard.fragment),
             Some(156)
         );
         first[42] = 1;
-        assert_eq!(parse(&first, to), None);
+        assert_eq!(heard(&first, to), None);
     }
 
     #[test]
