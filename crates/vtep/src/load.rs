@@ -18,6 +18,8 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/vt
 
 /// The kernel's word for an attach type that it does not know.
 const EINVAL: i32 = 22;
+/// The kernel's word for a verification that was cut short.
+const EAGAIN: i32 = 11;
 
 /// The program for what guests send.
 pub(crate) const ENCAPSULATE: &str = "encapsulate";
@@ -79,11 +81,21 @@ pub(crate) fn load(config: &Config, underlay: u32, segmenter: (u32, u32)) -> Res
     loader.override_global("local_address", &local, true);
     let mut object = loader.load(OBJECT).map_err(cannot_load)?;
     for program in [ENCAPSULATE, DECAPSULATE] {
-        classifier(&mut object, program)
-            .load()
-            .map_err(|error| refused(program, error))?;
+        verified(classifier(&mut object, program)).map_err(|error| refused(program, error))?;
     }
     Ok(object)
+}
+
+/// Has the verifier look, again where a signal to this thread cut it short (kernel/bpf/verifier.c, `do_check`).
+fn verified(classifier: &mut SchedClassifier) -> Result<(), ProgramError> {
+    const ATTEMPTS: u32 = 10;
+    for _ in 1..ATTEMPTS {
+        match classifier.load() {
+            Err(error) if code(&error) == Some(EAGAIN) => {}
+            done => return done,
+        }
+    }
+    classifier.load()
 }
 
 /// One of the two programs; both are in the object.
