@@ -8,11 +8,10 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 
 use clap::Args;
-use wirecost_agent::stray::Owner;
 use wirecost_model::host::HostAddress;
 use wirecost_model::units::{UnitError, parse_rate};
 use wirecost_run::check::{Check as Asked, Far, check as run};
-use wirecost_run::hosts::{HostsContext, HostsError};
+use wirecost_run::hosts::HostsError;
 use wirecost_wire::overhead::Stack;
 
 use self::simulate::NotALab;
@@ -98,15 +97,7 @@ pub(crate) fn check(arguments: &Check, talk: Talk) -> ExitCode {
             return exit::usage();
         }
     };
-    let started = interrupt::flag().and_then(|interrupt| {
-        let context = HostsContext {
-            program: std::env::current_exe()?,
-            owner: Owner::this()?,
-            verbose: talk.verbose,
-        };
-        Ok((interrupt, context))
-    });
-    let (interrupt, context) = match started {
+    let (interrupt, context) = match interrupt::with_hosts(talk.verbose) {
         Ok(started) => started,
         Err(error) => {
             complain(&error);

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wirecost_agent::stray::Owner;
+use wirecost_run::hosts::HostsContext;
 
 /// A flag that the first signal sets. Signals that were ignored at the start stay so.
 pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
@@ -19,6 +21,17 @@ pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, interrupt.clone())?;
     }
     Ok(interrupt)
+}
+
+/// The flag, and what the agents of the hosts that a command is given are started with.
+pub(crate) fn with_hosts(verbose: u8) -> io::Result<(Arc<AtomicBool>, HostsContext)> {
+    let interrupt = flag()?;
+    let context = HostsContext {
+        program: std::env::current_exe()?,
+        owner: Owner::this()?,
+        verbose,
+    };
+    Ok((interrupt, context))
 }
 
 /// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a

@@ -7,11 +7,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use wirecost_agent::stray::Owner;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 use wirecost_run::by_hand::{ByHand, Outcome, by_hand};
-use wirecost_run::hosts::{HostsContext, HostsError};
+use wirecost_run::hosts::HostsError;
 
 use self::options::{Kind, LoadOptions, duration, size};
 use self::print::Watching;
@@ -79,15 +78,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> ExitCode {
             return exit::usage();
         }
     };
-    let started = interrupt::flag().and_then(|interrupt| {
-        let context = HostsContext {
-            program: std::env::current_exe()?,
-            owner: Owner::this()?,
-            verbose: talk.verbose,
-        };
-        Ok((interrupt, context))
-    });
-    let (interrupt, context) = match started {
+    let (interrupt, context) = match interrupt::with_hosts(talk.verbose) {
         Ok(started) => started,
         Err(error) => {
             complain(&error);
