@@ -88,19 +88,21 @@ impl Lab {
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let measured = self.count(counting, interrupt)?;
-        self.end_loads(within, interrupt)?;
+        // The clients first: servers read to the end of what was sent.
+        self.both_done_within(
+            [Request::StopClients, Request::StopClients],
+            within,
+            interrupt,
+        )?;
+        self.both_done_within(
+            [Request::StopServers, Request::StopServers],
+            within,
+            interrupt,
+        )?;
         Ok(Loaded {
             measured,
             is_whole: true,
         })
-    }
-
-    /// The clients first: servers read to the end of what was sent.
-    fn end_loads(&mut self, within: Duration, interrupt: &AtomicBool) -> Result<(), LinkError> {
-        for request in [Request::StopClients, Request::StopServers] {
-            self.both_done_within([request.clone(), request], within, interrupt)?;
-        }
-        Ok(())
     }
 
     /// Starts loads that end by themselves, and counts them from there to the last byte.
@@ -126,13 +128,18 @@ impl Lab {
                 .zip(parts)
                 .all(|(asks, part)| !asks || part.over);
         }
-        for request in [Request::StopClients, Request::StopServers] {
-            if request == Request::StopServers {
-                // What was still under way when the last part ended.
-                self.parts([Duration::ZERO; 2], interrupt)?;
-            }
-            self.both_done_within([request.clone(), request], within, interrupt)?;
-        }
+        self.both_done_within(
+            [Request::StopClients, Request::StopClients],
+            within,
+            interrupt,
+        )?;
+        // What was still under way when the last part ended.
+        self.parts([Duration::ZERO; 2], interrupt)?;
+        self.both_done_within(
+            [Request::StopServers, Request::StopServers],
+            within,
+            interrupt,
+        )?;
         match self.both(&Request::Whole, &Request::Whole, within, interrupt)? {
             [Reply::Measured(sent), Reply::Measured(received)] => Ok(Loaded {
                 measured: [*sent, *received],
