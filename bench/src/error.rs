@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use wirecost_agent::link::LinkError;
 use wirecost_stats::RatioError;
 
-/// Every one ends its comparison: a pair with one half tells nothing.
+/// Every one ends its comparison at least: a pair with one half tells nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BenchError {
     #[error("{program} is not installed: apt-get install {package}")]
@@ -49,6 +49,11 @@ pub(crate) enum BenchError {
 impl BenchError {
     pub(crate) fn machine(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Machine { what, source }
+    }
+
+    /// Whether the other comparisons cannot go on either.
+    pub(crate) fn ends_all(&self) -> bool {
+        matches!(self, Self::Lab { .. } | Self::Interrupted)
     }
 
     pub(crate) fn lab(during: &'static str) -> impl Fn(LinkError) -> Self {

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod comparison;
+mod contest;
 mod error;
 mod load;
 mod measure;
@@ -12,6 +13,7 @@ mod output;
 mod peer;
 mod place;
 mod process;
+mod report;
 mod rounds;
 mod row;
 mod scratch;

@@ -11,8 +11,9 @@ use wirecost_model::plan::Cores;
 use self::cells::{Line, lines};
 pub(crate) use self::markdown::markdown;
 use crate::arguments::Looked;
+use crate::contest::CONGESTION;
 use crate::error::BenchError;
-use crate::rounds::{CONGESTION, Presence, Report, RowResult, What};
+use crate::report::{Presence, Report, RowResult, What};
 use crate::row::Row;
 
 /// What has to be known before a ratio is believed.

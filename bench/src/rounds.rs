@@ -1,11 +1,10 @@
-//! Every row in turn: a lab, and on it pairs in random order with each opponent.
+//! Every row in turn: a lab, and on it rounds of all who are compared.
 
 use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use serde::Serialize;
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::protocol::{Reply, Request};
 use wirecost_agent::stray::Owner;
@@ -15,104 +14,22 @@ use wirecost_model::units::format_rate;
 use wirecost_run::{Lab, LabContext, Placement, place};
 
 use crate::arguments::Arguments;
-use crate::comparison::{Comparison, Pair};
+use crate::contest::{Arm, CONGESTION, Contest, take};
 use crate::error::BenchError;
 use crate::measure::{Bench, Sample};
 use crate::peer::{Ours, Peer};
 use crate::place::Place;
+use crate::report::{Found, Outcome, Presence, Report, RowResult, What};
 use crate::row::{Bound, GUEST_MTU, Opponents, Row};
 use crate::scratch::Scratch;
 use crate::witness::Witness;
 
 /// How long a host may take to describe itself.
 const PROMPT: Duration = Duration::from_secs(10);
-/// Congestion control wherever both can be told.
-pub(crate) const CONGESTION: &str = "cubic";
+/// What new network namespaces have too.
+const DEFAULT_CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// What a measured rate is rounded down to before it is halved, bits per second.
 const RATE_STEP: u64 = 200_000_000;
-
-/// Everything that is printed.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Report {
-    /// Every peer, with its version or why it is absent.
-    pub(crate) peers: Vec<Found>,
-    pub(crate) kernel: String,
-    pub(crate) cpu_model: String,
-    pub(crate) cores: Cores,
-    /// Cores of the sending host and what runs there.
-    pub(crate) cpus_a: Vec<u32>,
-    /// Cores of the receiving host and what runs there.
-    pub(crate) cpus_b: Vec<u32>,
-    pub(crate) guest_mtu: u32,
-    /// Pairs asked for with each opponent.
-    pub(crate) pairs: u32,
-    pub(crate) seconds: f64,
-    pub(crate) warmup: f64,
-    pub(crate) seed: u32,
-    pub(crate) rows: Vec<RowResult>,
-}
-
-/// A peer.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Found {
-    pub(crate) name: &'static str,
-    #[serde(flatten)]
-    pub(crate) presence: Presence,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Presence {
-    Version(String),
-    Absent(String),
-}
-
-/// One row's outcomes.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct RowResult {
-    pub(crate) name: String,
-    pub(crate) unit: &'static str,
-    pub(crate) bound: String,
-    pub(crate) outcomes: Vec<Outcome>,
-}
-
-/// Ours against one opponent.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Outcome {
-    pub(crate) opponent: &'static str,
-    #[serde(flatten)]
-    pub(crate) what: What,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum What {
-    Compared(Box<Comparison>),
-    /// Nobody to compare with: it worked, and how.
-    Alone {
-        sample: Sample,
-        /// Whether what has to hold does.
-        holds: bool,
-    },
-    /// The peer is not on this machine.
-    Absent(String),
-    /// The peer has no such load.
-    Cannot(String),
-    /// It was begun and broke.
-    Failed(String),
-}
-
-impl What {
-    /// Whether nothing was missed.
-    pub(crate) fn holds(&self) -> bool {
-        match self {
-            Self::Compared(comparison) => comparison.judgement.holds(),
-            Self::Alone { holds, .. } => *holds,
-            Self::Absent(_) | Self::Cannot(_) => true,
-            Self::Failed(_) => false,
-        }
-    }
-}
 
 /// What all rows share.
 struct Rounds<'a> {
@@ -121,6 +38,7 @@ struct Rounds<'a> {
     peers: Vec<(Box<dyn Peer>, Result<String, String>)>,
     scratch: Scratch,
     seed: u32,
+    default_congestion: String,
     interrupt: &'a AtomicBool,
 }
 
@@ -147,6 +65,10 @@ pub(crate) fn run(
         peers: arguments.peers()?,
         scratch: Scratch::create().map_err(BenchError::machine("making a directory"))?,
         seed: arguments.seed.unwrap_or(u32::from_ne_bytes([a, b, c, d])),
+        default_congestion: std::fs::read_to_string(DEFAULT_CONGESTION)
+            .map_err(BenchError::machine("reading the congestion control"))?
+            .trim()
+            .to_owned(),
         interrupt,
     };
     let mut report = rounds.report();
@@ -212,40 +134,33 @@ impl Rounds<'_> {
             }
             let mut lab = self.lab(&row, report)?;
             let mut bench = self.bench(&row, &mut lab)?;
-            // An order of its own for each comparison.
-            let mut seed = u64::from(self.seed) << 16 | (index as u64) << 8;
-            for (peer, version) in self.opponents(&row) {
-                seed += 1;
-                let what = match version {
-                    Err(why) => What::Absent(why.clone()),
-                    Ok(_) => no_end(self.compare(&mut bench, &row, peer, seed))?,
-                };
-                result.outcomes.push(Outcome {
-                    opponent: peer.name(),
-                    what,
-                });
-            }
-            if row.opponents == Opponents::OurselvesAsleep {
-                result.outcomes.push(Outcome {
-                    opponent: "asleep",
-                    what: no_end(self.compare(&mut bench, &row, &Ours { spin: false }, seed))?,
-                });
-            }
             if row.opponents == Opponents::Nobody {
                 result.outcomes.push(Outcome {
                     opponent: "-",
                     what: no_end(alone(&mut bench, &row).map(|sample| judge_alone(&row, sample)))?,
                 });
+                return Ok(());
             }
-            Ok(())
+            let asleep = Ours { spin: false };
+            let arms = match row.opponents {
+                Opponents::OurselvesAsleep => vec![Arm::new("asleep", &asleep, Ok(()))],
+                _ => self.opponents(&row).collect(),
+            };
+            let contest = Contest {
+                row: &row,
+                pairs: self.arguments.pairs,
+                // An order of its own for each row.
+                seed: u64::from(self.seed) << 16 | (index as u64) << 8,
+                default_congestion: &self.default_congestion,
+            };
+            let (outcomes, stopped) = contest.run(&mut bench, arms);
+            result.outcomes = outcomes;
+            stopped.map_or(Ok(()), Err)
         })();
         (result, done.err())
     }
 
-    fn opponents<'s>(
-        &'s self,
-        row: &Row,
-    ) -> impl Iterator<Item = (&'s dyn Peer, &'s Result<String, String>)> {
+    fn opponents<'s>(&'s self, row: &Row) -> impl Iterator<Item = Arm<'s>> {
         let who = row.opponents;
         self.peers
             .iter()
@@ -254,39 +169,10 @@ impl Rounds<'_> {
                 Opponents::Iperf3 => peer.name().starts_with("iperf3"),
                 Opponents::OurselvesAsleep | Opponents::Nobody => false,
             })
-            .map(|(peer, version)| (&**peer, version))
-    }
-
-    fn compare(
-        &self,
-        bench: &mut Bench<'_>,
-        row: &Row,
-        peer: &dyn Peer,
-        seed: u64,
-    ) -> Result<What, BenchError> {
-        let ours = Ours {
-            spin: row.opponents == Opponents::OurselvesAsleep,
-        };
-        let congestion = peer.sets_congestion().then_some(CONGESTION);
-        if let Err(why) = peer.plan(row.load, &bench.setting(congestion, [0; 16])) {
-            return Ok(What::Cannot(why));
-        }
-        let pairs = self.arguments.pairs;
-        eprintln!("    {}: {pairs} pairs", peer.name());
-        let mut taken = Vec::with_capacity(pairs as usize);
-        for pair in 0..pairs {
-            let mut both = [None, None];
-            for index in wirecost_stats::order(2, pair, seed) {
-                let who: &dyn Peer = if index == 0 { &ours } else { peer };
-                both[index] = Some(take(bench, who, row, congestion)?);
-            }
-            if let [Some(ours), Some(other)] = both {
-                taken.push(Pair { ours, other });
-            }
-        }
-        let judged = row.judges_cpu.then_some(bench.seconds);
-        let comparison = Comparison::new(row.bound, judged, taken)?;
-        Ok(What::Compared(Box::new(comparison)))
+            .map(|(peer, version)| {
+                let here = version.as_ref().map(drop).map_err(Clone::clone);
+                Arm::new(peer.name(), &**peer, here)
+            })
     }
 
     /// Bits per second: half of what one unlimited sample of ours reaches.
@@ -326,32 +212,18 @@ impl Rounds<'_> {
     }
 }
 
-/// A failure of one comparison does not end the others, unless it is the lab's.
-fn no_end(what: Result<What, BenchError>) -> Result<What, BenchError> {
-    match what {
-        Err(error @ (BenchError::Lab { .. } | BenchError::Interrupted)) => Err(error),
-        Err(error) => Ok(What::Failed(error.to_string())),
-        Ok(what) => Ok(what),
-    }
-}
-
-fn take(
-    bench: &mut Bench<'_>,
-    who: &dyn Peer,
-    row: &Row,
-    congestion: Option<&str>,
-) -> Result<Sample, BenchError> {
-    let plan = who.plan(row.load, &bench.setting(congestion, random()?));
-    let plan = plan.map_err(|said| BenchError::Tool {
-        name: who.name().to_owned(),
-        said,
-    })?;
-    bench.take(who, row.load, &plan)
-}
-
 /// One sample of ours.
 fn alone(bench: &mut Bench<'_>, row: &Row) -> Result<Sample, BenchError> {
     take(bench, &Ours { spin: false }, row, Some(CONGESTION))
+}
+
+/// A failure of one row does not end the others, unless it is the lab's.
+fn no_end(what: Result<What, BenchError>) -> Result<What, BenchError> {
+    match what {
+        Err(error) if error.ends_all() => Err(error),
+        Err(error) => Ok(What::Failed(error.to_string())),
+        Ok(what) => Ok(what),
+    }
 }
 
 fn judge_alone(row: &Row, sample: Sample) -> What {
@@ -401,7 +273,7 @@ fn prove(lab: &mut Lab, interrupt: &AtomicBool) -> Result<(), BenchError> {
     }
 }
 
-fn random() -> Result<[u8; 16], BenchError> {
+pub(crate) fn random() -> Result<[u8; 16], BenchError> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))

@@ -3,7 +3,7 @@
 use wirecost_stats::PairedRatio;
 
 use crate::comparison::{Comparison, Cpu, Figures};
-use crate::rounds::{Outcome, RowResult, What};
+use crate::report::{Outcome, RowResult, What};
 
 /// One opponent's line.
 pub(super) enum Line {

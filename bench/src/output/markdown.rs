@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::cells::{Line, lines};
 use super::head;
-use crate::rounds::Report;
+use crate::report::Report;
 
 /// One table, a line for each row and opponent.
 pub(crate) fn markdown(report: &Report) -> String {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::comparison::tests::{comparison, sample};
-use crate::rounds::{Found, Outcome};
+use crate::report::{Found, Outcome};
 use crate::row::Bound;
 
 fn report() -> Report {

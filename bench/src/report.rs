@@ -1,0 +1,90 @@
+//! What comes of it all, as the JSON document has it.
+
+use serde::Serialize;
+use wirecost_model::plan::Cores;
+
+use crate::comparison::Comparison;
+use crate::measure::Sample;
+
+/// Everything that is printed.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Report {
+    /// Every peer, with its version or why it is absent.
+    pub(crate) peers: Vec<Found>,
+    pub(crate) kernel: String,
+    pub(crate) cpu_model: String,
+    pub(crate) cores: Cores,
+    /// Cores of the sending host and what runs there.
+    pub(crate) cpus_a: Vec<u32>,
+    /// Cores of the receiving host and what runs there.
+    pub(crate) cpus_b: Vec<u32>,
+    pub(crate) guest_mtu: u32,
+    /// Pairs asked for with each opponent.
+    pub(crate) pairs: u32,
+    pub(crate) seconds: f64,
+    pub(crate) warmup: f64,
+    pub(crate) seed: u32,
+    pub(crate) rows: Vec<RowResult>,
+}
+
+/// A peer.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Found {
+    pub(crate) name: &'static str,
+    #[serde(flatten)]
+    pub(crate) presence: Presence,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Presence {
+    Version(String),
+    Absent(String),
+}
+
+/// One row's outcomes.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RowResult {
+    pub(crate) name: String,
+    pub(crate) unit: &'static str,
+    pub(crate) bound: String,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+/// Ours against one opponent.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) opponent: &'static str,
+    #[serde(flatten)]
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum What {
+    Compared(Box<Comparison>),
+    /// Nobody to compare with: it worked, and how.
+    Alone {
+        sample: Sample,
+        /// Whether what has to hold does.
+        holds: bool,
+    },
+    /// The peer is not on this machine.
+    Absent(String),
+    /// The peer has no such load.
+    Cannot(String),
+    /// It was begun and broke.
+    Failed(String),
+}
+
+impl What {
+    /// Whether nothing was missed.
+    pub(crate) fn holds(&self) -> bool {
+        match self {
+            Self::Compared(comparison) => comparison.judgement.holds(),
+            Self::Alone { holds, .. } => *holds,
+            Self::Absent(_) | Self::Cannot(_) => true,
+            Self::Failed(_) => false,
+        }
+    }
+}
