@@ -17,7 +17,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test build bench bench-check bench-start bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
+.PHONY: run test build bench bench-check bench-datapaths bench-start bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -50,6 +50,11 @@ bench-check: build
 	@scripts/install-missing tracepath:iputils-tracepath scamper:scamper nsenter:util-linux \
 		ip:iproute2 nft:nftables ethtool:ethtool
 	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-paths -- $(BENCH)
+
+## eBPF's tunnels beside the kernel's and Open vSwitch's, as root; about 20 minutes, and as above.
+## BENCH takes options: make bench-datapaths BENCH='--row tcp-rr --pairs 10'.
+bench-datapaths: build
+	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-datapaths -- $(BENCH)
 
 ## How long the program takes to start.
 bench-start: build

@@ -51,10 +51,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "agent", "check", "doctor", "model", "plan", "report", "run", "sys", "wire",
         ],
     ),
-    // Its own load runs in a process of its own in the guest, started as the peers beside it are.
+    // Its own load runs in a process of its own in the guest, started as the peers beside it are. Records of runs are
+    // read with what reads them for reports.
     (
         "bench",
-        &["agent", "faults", "model", "run", "stats", "sys", "traffic"],
+        &[
+            "agent", "faults", "model", "report", "run", "stats", "sys", "traffic",
+        ],
     ),
 ];
 

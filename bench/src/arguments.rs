@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     pub(crate) seed: Option<u32>,
     /// The wirecost program [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
-    program: Option<PathBuf>,
+    pub(crate) program: Option<PathBuf>,
     /// Print the result, every sample included, as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -68,21 +68,6 @@ pub(crate) enum Part {
 pub(crate) type Looked = (Box<dyn Peer>, Result<String, String>);
 
 impl Arguments {
-    /// The `wirecost` program.
-    pub(crate) fn program(&self) -> Result<PathBuf, BenchError> {
-        let program = match &self.program {
-            Some(program) => program.clone(),
-            None => std::env::current_exe()
-                .map_err(BenchError::machine("looking for this program"))?
-                .with_file_name("wirecost"),
-        };
-        if program.is_file() {
-            Ok(program)
-        } else {
-            Err(BenchError::NoProgram(program))
-        }
-    }
-
     /// The rows wanted, all unless told.
     ///
     /// # Errors

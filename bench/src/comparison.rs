@@ -1,15 +1,11 @@
 //! Pairs -> ratios -> whether the bound holds.
 
 use serde::Serialize;
+use wirecost_bench::cpu::{CPU_SECONDS, Cpu};
 use wirecost_stats::{PairedRatio, RatioError, paired_ratio, summary};
 
 use crate::measure::Sample;
 use crate::row::Bound;
-
-/// Seconds in sum for each of both below which CPU is shown and not judged: /proc/stat counts in steps of 10 ms.
-pub(crate) const CPU_SECONDS: f64 = 10.0;
-/// What CPU for each unit is to reach, beside what it must not exceed.
-pub(crate) const CPU_GOAL: f64 = 0.9;
 
 /// Ours and another, one right after the other.
 #[derive(Debug, Clone, Serialize)]
@@ -53,30 +49,6 @@ pub(crate) struct Judgement {
     pub(crate) reached: bool,
     /// CPU for each unit at the sender and the receiver, where the row judges it and there are seconds enough.
     pub(crate) cpu: Option<[Cpu; 2]>,
-}
-
-/// CPU for each unit beside the other's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Cpu {
-    /// The whole interval is above 1.
-    Higher,
-    /// Not higher beyond noise.
-    NotHigher,
-    /// At most [`CPU_GOAL`].
-    Goal,
-}
-
-impl Cpu {
-    fn of(ratio: &PairedRatio) -> Self {
-        if ratio.low.is_some_and(|low| low > 1.0) {
-            Self::Higher
-        } else if ratio.ratio.is_some_and(|ratio| ratio <= CPU_GOAL) {
-            Self::Goal
-        } else {
-            Self::NotHigher
-        }
-    }
 }
 
 impl Judgement {

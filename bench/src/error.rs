@@ -1,9 +1,9 @@
 //! Why it could not run.
 
 use std::io;
-use std::path::PathBuf;
 
 use wirecost_agent::link::LinkError;
+use wirecost_bench::program::ProgramError;
 use wirecost_stats::RatioError;
 
 /// Every one ends its comparison at least: a pair with one half tells nothing.
@@ -14,8 +14,8 @@ pub(crate) enum BenchError {
         program: &'static str,
         package: &'static str,
     },
-    #[error("no program {}: cargo build --release -p wirecost, or name one with --program", .0.display())]
-    NoProgram(PathBuf),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     #[error("no row has `{0}` in its name: --list shows them")]
     NoRow(String),
     #[error("there is no peer `{name}`: {known}")]

@@ -16,15 +16,12 @@ mod process;
 mod report;
 mod rounds;
 mod row;
-mod scratch;
 mod witness;
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wirecost_bench::interrupt;
 use wirecost_model::plan::Cores;
 
 use crate::arguments::{Arguments, Part};
@@ -71,14 +68,8 @@ fn bench(arguments: &Arguments) -> Result<ExitCode, BenchError> {
         print!("{}", output::list(&rows, &arguments.peers()?));
         return Ok(ExitCode::SUCCESS);
     }
-    let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // A second Ctrl-C ends the program at once; the lab and what runs in it go with it.
-        let code = i32::from(INCOMPLETE);
-        signal_hook::flag::register_conditional_shutdown(signal, code, interrupt.clone())
-            .and_then(|_| signal_hook::flag::register(signal, interrupt.clone()))
-            .map_err(BenchError::machine("registering for signals"))?;
-    }
+    let interrupt =
+        interrupt::register(INCOMPLETE).map_err(BenchError::machine("registering for signals"))?;
     process::look_for_starters()?;
     let (report, stopped) = rounds::run(arguments, &interrupt)?;
     if arguments.json {

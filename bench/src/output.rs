@@ -6,6 +6,7 @@ mod markdown;
 use std::fmt::Write as _;
 use std::io;
 
+use wirecost_bench::figures::trim;
 use wirecost_model::plan::Cores;
 
 use self::cells::{Line, lines};
@@ -105,16 +106,6 @@ pub(crate) fn text(report: &Report) -> String {
     }
     text.push_str(NOTES);
     trim(&text)
-}
-
-/// Without the blanks that padding leaves at the ends of lines.
-fn trim(text: &str) -> String {
-    let mut trimmed = String::with_capacity(text.len());
-    for line in text.lines() {
-        trimmed.push_str(line.trim_end());
-        trimmed.push('\n');
-    }
-    trimmed
 }
 
 /// In how many pairs the machine was not quiet.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::protocol::{Reply, Request};
 use wirecost_agent::stray::Owner;
+use wirecost_bench::program;
+use wirecost_bench::scratch::Scratch;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::ProofTime;
 use wirecost_model::units::format_rate;
@@ -21,7 +23,6 @@ use crate::peer::{Ours, Peer};
 use crate::place::Place;
 use crate::report::{Found, Outcome, Presence, Report, RowResult, What};
 use crate::row::{Bound, GUEST_MTU, Opponents, Row};
-use crate::scratch::Scratch;
 use crate::witness::Witness;
 
 /// How long a host may take to describe itself.
@@ -57,7 +58,7 @@ pub(crate) fn run(
     let rounds = Rounds {
         arguments,
         context: LabContext {
-            program: arguments.program()?,
+            program: program::find(arguments.program.as_deref())?,
             owner: Owner::this().map_err(BenchError::machine("reading /proc"))?,
             placement,
             verbose: 0,

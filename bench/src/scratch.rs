@@ -1,20 +1,31 @@
-//! A directory for what a peer wants to read from a file. Gone when dropped.
+//! A directory for what a child wants to read from a file, or leaves in one. Gone when dropped.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+/// The directory.
 #[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
-    pub(crate) fn create() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("wirecost-bench-{}", std::process::id()));
+    /// A new one, of this process's own.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn create() -> io::Result<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("wirecost-bench-{}-{number}", process::id());
+        let path = std::env::temp_dir().join(name);
         fs::create_dir(&path)?;
         Ok(Self(path))
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -30,11 +41,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_with_what_is_in_it() {
-        let scratch = Scratch::create().expect("a directory");
+    fn each_is_another_and_goes_with_what_is_in_it() {
+        let (scratch, other) = (Scratch::create(), Scratch::create());
+        let (scratch, other) = (scratch.expect("a directory"), other.expect("another"));
         let path = scratch.path().to_owned();
+        assert_ne!(path, other.path());
         fs::write(path.join("file"), "x").expect("written");
         drop(scratch);
-        assert!(!path.exists());
+        assert!(!path.exists() && other.path().exists());
     }
 }

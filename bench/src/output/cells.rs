@@ -1,8 +1,10 @@
 //! What stands in a table, whatever draws it.
 
+use wirecost_bench::cpu::Cpu;
+use wirecost_bench::figures::{interval, short};
 use wirecost_stats::PairedRatio;
 
-use crate::comparison::{Comparison, Cpu, Figures};
+use crate::comparison::{Comparison, Figures};
 use crate::report::{Outcome, RowResult, What};
 
 /// One opponent's line.
@@ -92,34 +94,6 @@ fn abbreviated(unit: &str) -> &str {
         "k transactions/s" | "k datagrams/s" => "k/s",
         unit => unit,
     }
-}
-
-/// Three digits that matter.
-fn short(value: f64) -> String {
-    let decimals = match value.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$}")
-}
-
-/// `1.012 [1.003, 1.021]`.
-pub(super) fn interval(ratio: &PairedRatio) -> String {
-    let decimals = if ratio.high.is_some_and(|high| high >= 10.0) {
-        1
-    } else {
-        3
-    };
-    let number = |value: Option<f64>| {
-        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
-    };
-    format!(
-        "{} [{}, {}]",
-        number(ratio.ratio),
-        number(ratio.low),
-        number(ratio.high)
-    )
 }
 
 /// In as few words as the table has room for.

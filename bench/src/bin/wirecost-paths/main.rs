@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use wirecost_bench::program;
 use wirecost_faults::{Fault, catalogue};
 
-use crate::run::{Measured, Program};
+use crate::run::Measured;
 use crate::tool::Tool;
 
 /// Two hosts on one subnet, and a switch between them that drops without a word: what `wirecost check`, tracepath and
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
 }
 
 fn all(arguments: &Arguments) -> Result<bool, String> {
-    let program = Program::find(arguments.program.clone())?;
+    let program = program::find(arguments.program.as_deref())?;
     let every = catalogue().map_err(|error| error.to_string())?;
     let (networks, bound): (Vec<Fault>, f64) = if arguments.catalogue {
         (every, CATALOGUE_BOUND)

@@ -1,9 +1,8 @@
 //! One network, built and measured.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,28 +13,6 @@ use crate::tool::Tool;
 
 /// No tool takes as long, and one that does is ended.
 const PATIENCE: Duration = Duration::from_mins(10);
-
-/// The `wirecost` program.
-pub(crate) struct Program(PathBuf);
-
-impl Program {
-    /// The program that was named, or the one beside this program.
-    pub(crate) fn find(named: Option<PathBuf>) -> Result<Self, String> {
-        let program = match named {
-            Some(program) => program,
-            None => env::current_exe()
-                .map_err(|error| format!("looking for this program: {error}"))?
-                .with_file_name("wirecost"),
-        };
-        if !program.is_file() {
-            return Err(format!(
-                "there is no program {}: build it (`make build`), or name it with --program",
-                program.display()
-            ));
-        }
-        Ok(Self(program))
-    }
-}
 
 /// One check.
 pub(crate) struct Check {
@@ -72,7 +49,7 @@ impl Measured {
     /// A round: some checks, then each tool in both directions.
     pub(crate) fn measure(
         &mut self,
-        program: &Program,
+        program: &Path,
         checks: u32,
         tools: &[Tool],
     ) -> Result<(), String> {
@@ -113,14 +90,14 @@ impl Measured {
     }
 }
 
-fn check(program: &Program, fault: &Fault) -> Result<Check, String> {
+fn check(program: &Path, fault: &Fault) -> Result<Check, String> {
     let began = Instant::now();
-    let output = Command::new(&program.0)
+    let output = Command::new(program)
         .arg("check")
         .args(&fault.check)
         .arg("--json")
         .output()
-        .map_err(|error| format!("starting {}: {error}", program.0.display()))?;
+        .map_err(|error| format!("starting {}: {error}", program.display()))?;
     let seconds = began.elapsed().as_secs_f64();
     let document = serde_json::from_slice(&output.stdout).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);

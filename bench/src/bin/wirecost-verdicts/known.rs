@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-use crate::program::Wirecost;
+use wirecost_bench::program::Wirecost;
 
 /// A bulk stream whose every segment is handled alone: bound by the cores, and steady.
 const CELL: &str = "encapsulation: none\nguest_mtu: 1500\noffload: none\n";

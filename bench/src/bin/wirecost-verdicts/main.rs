@@ -4,14 +4,13 @@
 //! judged is the whole of it. Not here: simulated experiments (`make soak-stats`).
 
 mod known;
-mod program;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-
-use crate::program::Wirecost;
+use wirecost_bench::interrupt;
+use wirecost_bench::program::Wirecost;
 
 /// Runs whose right answer is known: the same cell twice, and a path that is a tenth slower; and how long the
 /// built-in plan takes until it is known.
@@ -35,6 +34,9 @@ struct Arguments {
     program: Option<PathBuf>,
 }
 
+/// It could not run, or not to its end.
+const INCOMPLETE: u8 = 3;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match all(&arguments) {
@@ -42,13 +44,15 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::from(1),
         Err(error) => {
             eprintln!("wirecost-verdicts: {error}");
-            ExitCode::from(3)
+            ExitCode::from(INCOMPLETE)
         }
     }
 }
 
 fn all(arguments: &Arguments) -> Result<bool, String> {
-    let wirecost = Wirecost::find(arguments.program.clone())?;
+    let interrupt = interrupt::register(INCOMPLETE)
+        .map_err(|error| format!("registering for signals: {error}"))?;
+    let wirecost = Wirecost::find(arguments.program.as_deref(), interrupt)?;
     let mut good = true;
     if arguments.same > 0 {
         good &= known::same(&wirecost, arguments.same)?;
