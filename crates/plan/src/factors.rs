@@ -236,6 +236,15 @@ fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Chosen> {
 }
 
 fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<Chosen> {
+    if let Value::Map(_) = &entry.node.value {
+        let message = "`datapath` takes no options: the hosts of a lab are network namespaces, and a bridge of this \
+                       machine's own Open vSwitch is in none of them";
+        let help = "write `ovs`, for a switch of each host's own with the machine's version of Open vSwitch; over a \
+                    bridge of your own, `wirecost load` and `wirecost check` measure between hosts as they are";
+        let span = entry.node.span.clone();
+        reader.fault(span, &entry.path, message, "a mapping", help);
+        return None;
+    }
     let word = word(reader, entry)?;
     Some(Datapath::ALL.into_iter().find(|known| known.key() == word))
 }
