@@ -47,7 +47,10 @@ impl LabHost {
     /// A packet socket takes copies: the kernel goes on to handle every frame itself, and would answer the tunnel's
     /// with ICMP "port unreachable", for the address is this host's on whichever device. Frames for another hardware
     /// address end before that (net/ipv4/ip_input.c, `PACKET_OTHERHOST`), and a veth delivers them all the same.
+    /// Nor is it to answer for the address by ARP.
     fn step_aside(&mut self) -> Result<(), BuildError> {
+        // "Do not reply for all local addresses" (Documentation/networking/ip-sysctl.rst).
+        underlay::set(&format!("ipv4/conf/{UNDERLAY_DEVICE}/arp_ignore"), "8")?;
         let mut mac = self.spec.underlay_mac();
         mac[3] = 2;
         let step = || format!("changing the hardware address of `{UNDERLAY_DEVICE}`");

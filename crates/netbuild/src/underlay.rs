@@ -187,7 +187,7 @@ fn connect(
 }
 
 /// Writes a setting of the calling thread's network namespace.
-fn set(path: &str, value: &str) -> Result<(), BuildError> {
+pub(crate) fn set(path: &str, value: &str) -> Result<(), BuildError> {
     let path = format!("/proc/sys/net/{path}");
     fs::write(&path, value).step(|| format!("writing {value} to {path}"))
 }
