@@ -43,7 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Labs of faults from files, for the tests and the bench; the program itself has no part of it.
     ("faults", &["sys"]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
-    ("doctor", &["meter", "netbuild", "ovs", "sys"]),
+    ("doctor", &["meter", "model", "netbuild", "ovs", "sys"]),
     // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
     ("run", &["agent", "check", "model", "stats", "wire"]),
     ("report", &["model", "stats", "wire"]),

@@ -91,6 +91,26 @@ pub enum Error {
     Cannot(String),
 }
 
+impl Error {
+    /// As an error number, where it is about something that is missing or not permitted: `ENOENT` for programs, `ENODEV`
+    /// for the kernel's part.
+    pub fn code(&self) -> Option<i32> {
+        // include/uapi/asm-generic/errno-base.h
+        const ENOENT: i32 = 2;
+        const ENXIO: i32 = 6;
+        const ENODEV: i32 = 19;
+        match self {
+            Self::NotInstalled { .. } => Some(ENOENT),
+            Self::NoTap(error) => match error.raw_os_error() {
+                Some(ENOENT | ENXIO) => Some(ENODEV),
+                code => code,
+            },
+            Self::Scratch(error) => error.raw_os_error(),
+            _ => None,
+        }
+    }
+}
+
 fn said(log: &str) -> String {
     match log {
         "" => String::new(),

@@ -23,4 +23,4 @@ pub use config::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE, Wanted};
 pub use daemon::owner_in;
 pub use error::Error;
 pub use programs::{PACKAGE, Programs};
-pub use switch::Switch;
+pub use switch::{Switch, try_with};

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tracing::debug;
+use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::{OpenVswitch, OvsDatapath};
 use wirecost_netlink::generic;
 use wirecost_sys::scratch::ScratchDirectory;
@@ -147,6 +148,26 @@ impl Switch {
     }
 }
 
+/// Starts a switch in the calling thread's network namespace with one device as its port, and ends it.
+///
+/// # Errors
+/// As [`Switch::start`].
+pub fn try_with(device: &str) -> Result<OpenVswitch, Error> {
+    let nowhere = IpAddr::from([0, 0, 0, 0]);
+    let wanted = Wanted {
+        encapsulation: Encapsulation::None,
+        underlay: device.to_owned(),
+        underlay_mtu: 0,
+        guests: Vec::new(),
+        local: nowhere,
+        peer: nowhere,
+        mac: [0; 6],
+    };
+    // No run's: nobody is to look for it.
+    let switch = Switch::start(wanted, "trial")?;
+    Ok(switch.about.clone())
+}
+
 /// The kernel's where it has the module, else the daemon's own.
 fn datapath() -> Result<OvsDatapath, Error> {
     if generic::has_family(FAMILY).unwrap_or(false) {
@@ -268,7 +289,7 @@ impl Openflow<'_> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wirecost_model::plan::{Encapsulation, Vxlan};
+    use wirecost_model::plan::Vxlan;
 
     use super::*;
 

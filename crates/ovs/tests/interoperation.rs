@@ -60,7 +60,7 @@ fn switch(lab: &Lab, encapsulation: &Encapsulation, underlay_mtu: u32, six: bool
         peer: Lab::host(1, six),
         mac: MAC,
     };
-    let started = host.run(|| Switch::start(wanted, "0:0"));
+    let started = host.run(|| Switch::start(wanted, "test"));
     let mut switch = started.unwrap_or_else(|error| panic!("{error}"));
     let in_userspace = switch.wanted().has_underlay_bridge(switch.about().datapath);
     let device = if in_userspace {
