@@ -328,7 +328,8 @@ fn clean_ends_a_daemon_whose_run_is_gone_and_no_other() {
     let pid = u64::from(stray.child.id());
     let document = cleaned.document();
     let ended = document["ended"].as_array().expect("a list");
-    assert!(ended.iter().any(|one| one["pid"] == pid), "{document}");
+    let found = ended.iter().find(|one| one["pid"] == pid);
+    assert_eq!(found.expect("the stray")["daemon"], true, "{document}");
     wait_for("the stray to be gone", || {
         stray.child.try_wait().expect("ours")
     });

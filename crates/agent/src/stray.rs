@@ -63,6 +63,9 @@ pub struct Stray {
     pub controller: u32,
     /// Whether it was stopped (SIGSTOP, or a debugger).
     pub stopped: bool,
+    /// Whether it is a daemon of a lab host's Open vSwitch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub daemon: bool,
 }
 
 /// What became of the strays.
@@ -97,7 +100,9 @@ pub fn end_all() -> io::Result<Cleaned> {
             handle.resume()?;
             continue;
         }
-        let of = owner_of(pid, "agent").or_else(|| owner_of_daemon(pid));
+        let agent = owner_of(pid, "agent");
+        let daemon = agent.is_none();
+        let of = agent.or_else(|| owner_of_daemon(pid));
         let Some(owner) = of.filter(|owner| !owner.is_alive()) else {
             continue;
         };
@@ -105,6 +110,7 @@ pub fn end_all() -> io::Result<Cleaned> {
             pid,
             controller: owner.pid,
             stopped,
+            daemon,
         };
         match handle.kill() {
             Ok(()) => dying.push((stray, handle)),

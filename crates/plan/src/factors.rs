@@ -237,10 +237,10 @@ fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Chosen> {
 
 fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<Chosen> {
     if let Value::Map(_) = &entry.node.value {
-        let message = "`datapath` takes no options: the hosts of a lab are network namespaces, and a bridge of this \
-                       machine's own Open vSwitch is in none of them";
-        let help = "write `ovs`, for a switch of each host's own with the machine's version of Open vSwitch; over a \
-                    bridge of your own, `wirecost load` and `wirecost check` measure between hosts as they are";
+        let message = "`datapath` takes no options: a lab's hosts are network namespaces, each with an Open vSwitch of \
+                       its own";
+        let help = "write `ovs`; over a bridge of this machine's own Open vSwitch `wirecost tunnel up --bridge NAME` \
+                    makes a tunnel, and `wirecost load` measures between hosts as they are";
         let span = entry.node.span.clone();
         reader.fault(span, &entry.path, message, "a mapping", help);
         return None;
