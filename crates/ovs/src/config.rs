@@ -100,7 +100,7 @@ pub(crate) fn operations(wanted: &Wanted, datapath: OvsDatapath) -> Vec<Operatio
     }
     let trunk = tag.map(Membership::Trunk);
     if let Some(udp) = encapsulation.udp() {
-        let row = tunnel(wanted, udp, datapath);
+        let row = tunnel(TUNNEL_PORT, wanted, udp, datapath);
         ports.push(rows.port(TUNNEL_PORT, &row, trunk));
     } else {
         let row = interface(&wanted.underlay);
@@ -117,18 +117,18 @@ pub(crate) fn operations(wanted: &Wanted, datapath: OvsDatapath) -> Vec<Operatio
 }
 
 /// The VLAN that guests are in, on the line or in the tunnel.
-fn access_tag(encapsulation: &Encapsulation) -> Option<u16> {
+pub(crate) fn access_tag(encapsulation: &Encapsulation) -> Option<u16> {
     match encapsulation {
         Encapsulation::Vlan(vlan) => Some(vlan.id),
         other => other.udp().and_then(|udp| udp.inner_vlan),
     }
 }
 
-fn interface(name: &str) -> Value {
+pub(crate) fn interface(name: &str) -> Value {
     json!({"name": name, "type": ""})
 }
 
-fn tunnel(wanted: &Wanted, udp: UdpTunnel, datapath: OvsDatapath) -> Value {
+pub(crate) fn tunnel(name: &str, wanted: &Wanted, udp: UdpTunnel, datapath: OvsDatapath) -> Value {
     let kind = match wanted.encapsulation {
         Encapsulation::Geneve(_) => "geneve",
         _ => "vxlan",
@@ -145,16 +145,33 @@ fn tunnel(wanted: &Wanted, udp: UdpTunnel, datapath: OvsDatapath) -> Value {
     if datapath == OvsDatapath::Kernel {
         options.push(("local_ip", wanted.local.to_string()));
     }
-    json!({"name": TUNNEL_PORT, "type": kind, "options": map(options)})
+    json!({"name": name, "type": kind, "options": map(options)})
 }
 
 /// What a port is of a VLAN.
 #[derive(Debug, Clone, Copy)]
-enum Membership {
+pub(crate) enum Membership {
     /// Frames get its tag as they come in, and lose it as they leave.
     Access(u16),
     /// Frames of it pass with their tag, and no others.
     Trunk(u16),
+}
+
+impl Membership {
+    /// Into a port's row.
+    pub(crate) fn put(of: Option<Self>, port: &mut Value) {
+        match of {
+            None => {}
+            Some(Self::Access(tag)) => {
+                port["vlan_mode"] = "access".into();
+                port["tag"] = tag.into();
+            }
+            Some(Self::Trunk(tag)) => {
+                port["vlan_mode"] = "trunk".into();
+                port["trunks"] = tag.into();
+            }
+        }
+    }
 }
 
 /// Rows of one transaction, each called by its number.
@@ -187,17 +204,7 @@ impl Rows {
     fn port(&mut self, name: &str, interface: &Value, of: Option<Membership>) -> Value {
         let interface = self.add("Interface", interface);
         let mut row = json!({"name": name, "interfaces": interface, "qos": named(NO_QUEUES)});
-        match of {
-            None => {}
-            Some(Membership::Access(tag)) => {
-                row["vlan_mode"] = "access".into();
-                row["tag"] = tag.into();
-            }
-            Some(Membership::Trunk(tag)) => {
-                row["vlan_mode"] = "trunk".into();
-                row["trunks"] = tag.into();
-            }
-        }
+        Membership::put(of, &mut row);
         self.add("Port", &row)
     }
 

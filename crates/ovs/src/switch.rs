@@ -41,7 +41,7 @@ pub struct Switch {
     // In the order in which they go: the switch, its database, their files.
     switch: Daemon,
     database: Daemon,
-    _directory: ScratchDirectory,
+    directory: ScratchDirectory,
     wanted: Wanted,
     about: OpenVswitch,
 }
@@ -98,7 +98,7 @@ impl Switch {
             control,
             switch,
             database,
-            _directory: directory,
+            directory,
             wanted,
             about: OpenVswitch { version, datapath },
         })
@@ -112,6 +112,12 @@ impl Switch {
     /// What it was made for.
     pub fn wanted(&self) -> &Wanted {
         &self.wanted
+    }
+
+    /// Where the daemons' sockets are, as OVS_RUNDIR names it to Open vSwitch's own commands; gone with the switch. From
+    /// other processes, `self` is this one's number.
+    pub fn run_directory(&self) -> PathBuf {
+        self.directory.path()
     }
 
     /// Process ids of its daemons.
