@@ -116,8 +116,9 @@ install-missing:
 
 install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
-		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark
+		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark \
+		ping:iputils-ping ovs-vswitchd:openvswitch-switch
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \
-		taskset:util-linux setpriv:util-linux
+		taskset:util-linux setpriv:util-linux ovs-vswitchd:openvswitch-switch

@@ -22,14 +22,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Headers come from `wire`: what is written here and what a capture is read with are one and the same.
     // What an encapsulation is called and has is the plan's word for it, here as everywhere.
     ("vtep", &["model", "netlink", "sys", "wire"]),
+    // An Open vSwitch of a lab host's own. What is in a Geneve header is `wire`'s, a kernel's datapath is asked for over
+    // netlink, daemons that die with their host are `sys`'s.
+    ("ovs", &["model", "netlink", "sys", "wire"]),
     // Which datapath a network has is the agent's to choose: netbuild makes devices, vtep programs on them.
     // Probes of a lab's guests and of hosts as they are: one prober, one responder (`probe`). A host's devices are read
     // where they are (`audit`), and what came of it travels as `check`'s reports.
     (
         "agent",
         &[
-            "audit", "check", "meter", "model", "netbuild", "pmtu", "probe", "sys", "traffic",
-            "vtep", "wire",
+            "audit", "check", "meter", "model", "netbuild", "ovs", "pmtu", "probe", "sys",
+            "traffic", "vtep", "wire",
         ],
     ),
     // Reads a host and judges what it read; an agent can run it elsewhere. Overheads are `wire`'s.
@@ -40,7 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Labs of faults from files, for the tests and the bench; the program itself has no part of it.
     ("faults", &["sys"]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
-    ("doctor", &["meter", "netbuild", "sys"]),
+    ("doctor", &["meter", "model", "netbuild", "ovs", "sys"]),
     // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
     ("run", &["agent", "check", "model", "stats", "wire"]),
     ("report", &["model", "stats", "wire"]),

@@ -1,8 +1,20 @@
-//! The eBPF datapath of a lab host: netbuild makes the devices, vtep's programs carry frames between them.
+//! Who carries a lab host's frames where it is not the kernel's bridge: netbuild makes the devices, vtep's programs or
+//! Open vSwitch carry frames between them.
 
 use wirecost_model::datapath::Datapath;
-use wirecost_netbuild::{HostSpec, UNDERLAY_DEVICE};
+use wirecost_model::switch::OvsDatapath;
+use wirecost_netbuild::{HostSpec, LabHost, Switched, UNDERLAY_DEVICE};
+use wirecost_ovs::Switch;
 use wirecost_vtep::{Config, Error, Location, Vtep};
+
+use crate::protocol::BuiltSwitch;
+
+/// What carries a host's frames. Dropping it takes it off the devices.
+#[derive(Debug)]
+pub(crate) enum Carrier {
+    Ebpf(Programs),
+    Ovs(Box<Switch>),
+}
 
 /// The programs of a host, once they are attached.
 #[derive(Debug)]
@@ -12,14 +24,77 @@ pub(crate) struct Programs {
     introduced: bool,
 }
 
-/// Attaches the programs to a host's devices where it is they that encapsulate, and tells them of its own guests.
+/// Puts programs or a switch between a host's devices, where its network is to have them. `owner` is the run's
+/// controller.
 ///
 /// # Errors
-/// In words: what the kernel refused, with the verifier's log where it has one.
-pub(crate) fn attach(spec: &HostSpec) -> Result<Option<Programs>, String> {
-    if spec.network.datapath != Datapath::Ebpf {
-        return Ok(None);
+/// In words: what the kernel or the switch refused, or what is not installed.
+pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<Carrier>, String> {
+    match host.spec().network.datapath {
+        Datapath::Kernel => Ok(None),
+        Datapath::Ebpf => programs(host.spec()).map(|programs| Some(Carrier::Ebpf(programs))),
+        Datapath::Ovs => switch(host, owner).map(|switch| Some(Carrier::Ovs(Box::new(switch)))),
     }
+}
+
+impl Carrier {
+    /// Tells it where the other host is, whose way there must be usable by now. To be done before each use.
+    ///
+    /// # Errors
+    /// In words, such as that no route leads to the other host.
+    pub(crate) fn introduce(&mut self, spec: &HostSpec) -> Result<(), String> {
+        match self {
+            Self::Ebpf(programs) => programs.introduce(spec),
+            Self::Ovs(switch) => {
+                let (next_hop, mac) = spec.next_hop();
+                switch
+                    .reach(next_hop, mac)
+                    .map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// The Open vSwitch that it is.
+    pub(crate) fn switch(&self) -> Option<BuiltSwitch> {
+        match self {
+            Self::Ebpf(_) => None,
+            Self::Ovs(switch) => Some(BuiltSwitch {
+                about: switch.about().clone(),
+                processes: switch.processes().to_vec(),
+            }),
+        }
+    }
+}
+
+/// Starts the host's switch, the devices its ports, and gives it the host's address on the underlay where it is the
+/// switch that tunnels.
+fn switch(host: &mut LabHost, owner: &str) -> Result<Switch, String> {
+    let spec = host.spec();
+    let wanted = wirecost_ovs::Wanted {
+        encapsulation: spec.network.encapsulation.clone(),
+        underlay: UNDERLAY_DEVICE.to_owned(),
+        underlay_mtu: spec.network.underlay_mtu,
+        guests: spec.guest_ports(),
+        local: spec.underlay_address(),
+        peer: spec.underlay_peer(),
+        mac: spec.underlay_mac(),
+    };
+    let switch = Switch::start(wanted, owner).map_err(|error| error.to_string())?;
+    let (wanted, datapath) = (switch.wanted(), switch.about().datapath);
+    let switched = Switched {
+        underlay_bridge: wanted
+            .has_underlay_bridge(datapath)
+            .then(|| wirecost_ovs::UNDERLAY_BRIDGE.to_owned()),
+        tunnel: wanted.tunnel_device(datapath),
+        frame_by_frame: datapath == OvsDatapath::Userspace,
+    };
+    host.switched_by(switched)
+        .map_err(|error| error.to_string())?;
+    Ok(switch)
+}
+
+/// Attaches the programs to a host's devices, and tells them of its own guests.
+fn programs(spec: &HostSpec) -> Result<Programs, String> {
     let attached = || -> Result<Vtep, Error> {
         let encapsulation = &spec.network.encapsulation;
         let config = Config::of(UNDERLAY_DEVICE, encapsulation, spec.underlay_address())?;
@@ -32,10 +107,10 @@ pub(crate) fn attach(spec: &HostSpec) -> Result<Option<Programs>, String> {
         Ok(vtep)
     };
     let vtep = attached().map_err(|error| format!("encapsulating by eBPF: {error}"))?;
-    Ok(Some(Programs {
+    Ok(Programs {
         vtep,
         introduced: false,
-    }))
+    })
 }
 
 impl Programs {
@@ -43,7 +118,7 @@ impl Programs {
     ///
     /// # Errors
     /// In words, such as that no route leads to the other host.
-    pub(crate) fn introduce(&mut self, spec: &HostSpec) -> Result<(), String> {
+    fn introduce(&mut self, spec: &HostSpec) -> Result<(), String> {
         if self.introduced {
             return Ok(());
         }

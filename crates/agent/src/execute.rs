@@ -14,7 +14,7 @@ use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 
 use crate::address;
-use crate::datapath::{self, Programs};
+use crate::datapath::{self, Carrier};
 use crate::keepers::Keepers;
 use crate::level::InForce;
 use crate::load::{self, Counting, Loads};
@@ -36,7 +36,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
     // Before the host: off its devices before they go.
-    programs: Option<Programs>,
+    carrier: Option<Carrier>,
     host: Option<LabHost>,
     meter: Option<Meter>,
     /// Acknowledges the proofs of the other host's guests, which know the secret.
@@ -173,8 +173,8 @@ impl Agent {
     fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
         let host = self.host.as_mut().ok_or(UNPREPARED)?;
         self.devices = host.adapt(guest_mtu, offload).map_err(words)?;
-        if let Some(programs) = &mut self.programs {
-            programs.introduce(host.spec())?;
+        if let Some(carrier) = &mut self.carrier {
+            carrier.introduce(host.spec())?;
         }
         Ok(Reply::Devices(self.devices.clone()))
     }
@@ -182,7 +182,7 @@ impl Agent {
     fn build(&mut self, secret: Secret) -> Answer {
         let host = self.host.as_mut().ok_or(UNPREPARED)?;
         host.build().map_err(words)?;
-        self.programs = datapath::attach(host.spec())?;
+        self.carrier = datapath::attach(host, self.keepers.owner())?;
         let responder = prove::respond(guests(host), secret)
             .map_err(|error| format!("starting the responder in the guests: {error}"))?;
         let responders = responder.addresses().to_vec();
@@ -200,6 +200,7 @@ impl Agent {
         Ok(Reply::Built {
             responders,
             guest_tids,
+            switch: self.carrier.as_ref().and_then(Carrier::switch),
         })
     }
 

@@ -16,6 +16,7 @@ use wirecost_model::load::Load;
 use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
+use wirecost_model::switch::OpenVswitch;
 use wirecost_model::usage::HostUsage;
 use wirecost_model::vary::Setting;
 pub use wirecost_netbuild::{HostSpec, Side};
@@ -23,7 +24,7 @@ pub use wirecost_probe::message::Secret;
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -205,6 +206,8 @@ pub enum Reply {
         responders: Vec<SocketAddr>,
         /// Thread ids of threads inside the guests' namespaces, by guest, on the agent's host.
         guest_tids: Vec<u32>,
+        /// The host's Open vSwitch, where it has one.
+        switch: Option<BuiltSwitch>,
     },
     /// To [`Request::Adapt`] and [`Request::PutInForce`]: as read back.
     Devices(Vec<DeviceState>),
@@ -230,6 +233,15 @@ pub enum Reply {
     Path(Box<PathReply>),
     /// To [`Request::Transfer`].
     Transfer(Box<TransferReply>),
+}
+
+/// A host's Open vSwitch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuiltSwitch {
+    /// Version and datapath.
+    pub about: OpenVswitch,
+    /// Process ids of its daemons: their work is the run's, and no foreign load.
+    pub processes: Vec<u32>,
 }
 
 /// An address that other hosts may reach a host by.

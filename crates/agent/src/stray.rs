@@ -3,6 +3,9 @@
 //! A keeper ([`crate::keeper`]) ends by itself once it has undone what is in force; one that was stopped is
 //! told to go on, and never killed.
 //!
+//! The daemons of a lab host's Open vSwitch have the controller among their arguments too ([`wirecost_ovs::owner_in`]).
+//! The kernel ends them with their agent; one that is there all the same is ended here.
+//!
 //! Every agent is started with `--owner PID:START`, the controller's process id and its start time
 //! (field 22 of /proc/PID/stat), which together never come to mean another process.
 
@@ -51,7 +54,7 @@ impl Owner {
     }
 }
 
-/// An agent whose controller is gone.
+/// An agent whose controller is gone, or a daemon that an agent had started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stray {
     /// Its process id.
@@ -60,6 +63,9 @@ pub struct Stray {
     pub controller: u32,
     /// Whether it was stopped (SIGSTOP, or a debugger).
     pub stopped: bool,
+    /// Whether it is a daemon of a lab host's Open vSwitch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub daemon: bool,
 }
 
 /// What became of the strays.
@@ -94,13 +100,17 @@ pub fn end_all() -> io::Result<Cleaned> {
             handle.resume()?;
             continue;
         }
-        let Some(owner) = owner_of(pid, "agent").filter(|owner| !owner.is_alive()) else {
+        let agent = owner_of(pid, "agent");
+        let daemon = agent.is_none();
+        let of = agent.or_else(|| owner_of_daemon(pid));
+        let Some(owner) = of.filter(|owner| !owner.is_alive()) else {
             continue;
         };
         let stray = Stray {
             pid,
             controller: owner.pid,
             stopped,
+            daemon,
         };
         match handle.kill() {
             Ok(()) => dying.push((stray, handle)),
@@ -124,8 +134,7 @@ fn owner_of(pid: u32, kind: &str) -> Option<Owner> {
     if state(pid)? == 'Z' {
         return None;
     }
-    let raw = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let text = String::from_utf8(raw).ok()?;
+    let text = command_line(pid)?;
     let mut words = text.split('\0');
     let program = Path::new(words.next()?).file_name()?.to_str()?;
     if program != "wirecost" || words.next()? != kind {
@@ -133,6 +142,18 @@ fn owner_of(pid: u32, kind: &str) -> Option<Owner> {
     }
     words.by_ref().find(|word| *word == "--owner")?;
     Owner::parse(words.next()?)
+}
+
+fn owner_of_daemon(pid: u32) -> Option<Owner> {
+    if state(pid)? == 'Z' {
+        return None;
+    }
+    Owner::parse(wirecost_ovs::owner_in(&command_line(pid)?)?)
+}
+
+fn command_line(pid: u32) -> Option<String> {
+    let raw = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    String::from_utf8(raw).ok()
 }
 
 /// Fields of /proc/PID/stat after the command's name, which may hold anything.

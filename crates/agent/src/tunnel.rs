@@ -3,6 +3,7 @@
 //!
 //! What was made is noted before it is made, so that `down` and `clean` find all of it, a half of it included.
 
+mod bridge;
 mod end;
 mod note;
 
@@ -53,6 +54,8 @@ pub enum Between {
         underlay: Option<String>,
         /// The guest's own address, and the length of its network's prefix.
         address: (IpAddr, u8),
+        /// A bridge of this host's own Open vSwitch that guest and tunnel become ports of, instead of eBPF.
+        bridge: Option<String>,
     },
 }
 
@@ -88,7 +91,14 @@ pub fn up(wanted: &Wanted) -> Result<Note, String> {
             peer,
             underlay,
             address,
-        } => vec![at_peer(wanted, *peer, underlay.as_deref(), *address)?],
+            bridge,
+        } => {
+            let end = at_peer(wanted, *peer, underlay.as_deref(), *address)?;
+            vec![End {
+                bridge: bridge.clone(),
+                ..end
+            }]
+        }
     };
     let mut made = Note {
         name: name.clone(),
@@ -141,6 +151,7 @@ fn namespaces(wanted: &Wanted, ip: IpVersion) -> Vec<End> {
             address: by_hand::guest_address(side),
             prefix: by_hand::GUEST_PREFIX,
             mtu: wanted.mtu.unwrap_or(end::USUAL_MTU),
+            bridge: None,
         }
     };
     vec![end(Side::A), end(Side::B)]
@@ -173,6 +184,7 @@ fn at_peer(
         address: guest,
         prefix,
         mtu: wanted.mtu.unwrap_or(end::USUAL_MTU),
+        bridge: None,
     })
 }
 
@@ -186,6 +198,12 @@ fn device_of(local: IpAddr) -> Result<String, String> {
 
 /// Makes what the note says, and notes what only making it tells.
 fn build(made: &mut Note, wanted: &Wanted) -> Result<(), String> {
+    if let [only] = &mut made.ends[..]
+        && only.bridge.is_some()
+    {
+        bridge::join(only, &made.encapsulation, &made.name, wanted.mtu)?;
+        return note::write(made);
+    }
     note::prepare_pins()?;
     if let Between::Namespaces { underlay } = wanted.between {
         end::join(made, underlay)?;

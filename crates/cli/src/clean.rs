@@ -64,17 +64,15 @@ fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &tunnel::Clea
             .join("\n");
     }
     let ended = ended.iter().map(|stray| {
-        let state = if stray.stopped {
-            "stopped agent"
-        } else {
-            "agent"
-        };
+        let stopped = if stray.stopped { "stopped " } else { "" };
+        let state = format!("{stopped}{}", kind(stray));
         let (pid, run) = (stray.pid, stray.controller);
         format!("ended {state} {pid}, left by run {run}, with its namespaces and devices")
     });
     let refused = refused.iter().map(|(stray, error)| {
         format!(
-            "could not end agent {}: {error}; try as its user or as root",
+            "could not end {} {}: {error}; try as its user or as root",
+            kind(stray),
             stray.pid
         )
     });
@@ -84,6 +82,14 @@ fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &tunnel::Clea
         .chain(up)
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+const fn kind(stray: &Stray) -> &'static str {
+    if stray.daemon {
+        "Open vSwitch daemon"
+    } else {
+        "agent"
+    }
 }
 
 fn tunnel_lines(tunnels: &tunnel::Cleaned) -> impl Iterator<Item = String> {

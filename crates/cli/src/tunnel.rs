@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use wirecost_agent::tunnel::{self, Between, Note, Shown, Wanted};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 
@@ -23,7 +24,7 @@ pub(crate) struct Tunnel {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a tunnel by eBPF; it stays when this command ends
+    /// Make a tunnel, by eBPF or in a bridge of Open vSwitch; it stays when this command ends
     Up(Up),
     /// Remove a tunnel, with its devices, programs and namespaces
     Down(Down),
@@ -54,6 +55,9 @@ struct Up {
     /// The device towards the peer [default: the one that packets to it leave by]
     #[arg(long, value_name = "DEVICE", requires = "peer")]
     underlay: Option<String>,
+    /// A bridge of this host's own Open vSwitch: guest and tunnel become ports of it, instead of by eBPF
+    #[arg(long, value_name = "NAME", requires = "peer")]
+    bridge: Option<String>,
     /// IPv6 between the two namespaces
     #[arg(long, conflicts_with = "peer")]
     ipv6: bool,
@@ -88,7 +92,12 @@ pub(crate) fn tunnel(arguments: &Tunnel) -> ExitCode {
 }
 
 fn up(arguments: &Up) -> ExitCode {
-    let encapsulation = match encapsulation(&arguments.encapsulation, &arguments.options) {
+    let datapath = match arguments.bridge {
+        Some(_) => Datapath::Ovs,
+        None => Datapath::Ebpf,
+    };
+    let read = encapsulation(&arguments.encapsulation, &arguments.options, datapath);
+    let encapsulation = match read {
         Ok(encapsulation) => encapsulation,
         Err(message) => {
             screen::say(&format!("wirecost: {message}"));
@@ -100,6 +109,7 @@ fn up(arguments: &Up) -> ExitCode {
             peer,
             underlay: arguments.underlay.clone(),
             address,
+            bridge: arguments.bridge.clone(),
         },
         _ => Between::Namespaces {
             underlay: if arguments.ipv6 {
@@ -148,7 +158,11 @@ fn failed(message: &str) -> ExitCode {
 }
 
 /// An encapsulation and its options, read as a plan's: the same words, the same errors.
-fn encapsulation(word: &str, options: &[String]) -> Result<Encapsulation, String> {
+fn encapsulation(
+    word: &str,
+    options: &[String],
+    datapath: Datapath,
+) -> Result<Encapsulation, String> {
     let pairs: Vec<(&str, &str)> = options
         .iter()
         .map(|option| {
@@ -178,7 +192,8 @@ fn encapsulation(word: &str, options: &[String]) -> Result<Encapsulation, String
         format!("{{ {word}: {{ {} }} }}", options.join(", "))
     };
     let text = format!(
-        "name: tunnel\nunderlay: {{ mtu: 65535 }}\nencapsulation: {written}\ndatapath: ebpf\n"
+        "name: tunnel\nunderlay: {{ mtu: 65535 }}\nencapsulation: {written}\ndatapath: {}\n",
+        datapath.key()
     );
     let experiment = wirecost_plan::load("the command line", &text).map_err(|errors| {
         let said = errors.errors().iter();
@@ -209,7 +224,7 @@ fn made(note: &Note) -> String {
         // Writing to a string does not fail.
         let _ = write!(
             text,
-            "\n  {}{} with {}/{}, MTU {}, over {} from {} to {}",
+            "\n  {}{} with {}/{}, MTU {}, {}over {} from {} to {}",
             end.namespace
                 .as_ref()
                 .map_or_else(String::new, |name| format!("in {name}: ")),
@@ -217,6 +232,9 @@ fn made(note: &Note) -> String {
             end.address,
             end.prefix,
             end.mtu,
+            end.bridge
+                .as_ref()
+                .map_or_else(String::new, |name| format!("in bridge {name}, ")),
             end.underlay,
             end.local,
             end.peer
@@ -279,7 +297,7 @@ mod tests {
 
     fn read(word: &str, options: &[&str]) -> Result<String, String> {
         let options: Vec<String> = options.iter().map(|text| (*text).to_owned()).collect();
-        encapsulation(word, &options).map(|read| read.to_string())
+        encapsulation(word, &options, Datapath::Ebpf).map(|read| read.to_string())
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub(crate) enum Trial {
     Geneve,
     Vlan,
     Tap,
+    OpenVswitch,
     Ifb,
     BridgeNetfilter,
     Ebpf,

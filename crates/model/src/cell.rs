@@ -170,6 +170,7 @@ impl fmt::Display for Network {
         let by = match self.datapath {
             Datapath::Kernel => "",
             Datapath::Ebpf => " by eBPF",
+            Datapath::Ovs => " by Open vSwitch",
         };
         match self.underlay_ip {
             IpVersion::Ipv4 => write!(f, "{encapsulation}{by} over an underlay of MTU {mtu}")?,

@@ -20,12 +20,16 @@ pub enum Datapath {
     Kernel,
     /// Our own eBPF programs on tc hooks, with no bridge (docs/encapsulations.md).
     Ebpf,
+    /// Open vSwitch, private to each host: its kernel datapath where the kernel has the module, else the one in
+    /// userspace. A sample says which ([`crate::switch`]).
+    Ovs,
 }
 
 impl Datapath {
     /// Every one.
-    pub const ALL: [Self; 2] = [Self::Kernel, Self::Ebpf];
-    /// Those that a run chooses from where the plan leaves it to it, the first choice first.
+    pub const ALL: [Self; 3] = [Self::Kernel, Self::Ebpf, Self::Ovs];
+    /// Those that a run chooses from where the plan leaves it to it, the first choice first. Open vSwitch is measured
+    /// where it is asked for: in userspace it is several times slower, and says little of another's headers.
     pub const AUTO: [Self; 2] = [Self::Kernel, Self::Ebpf];
 
     /// The plan's word.
@@ -33,6 +37,7 @@ impl Datapath {
         match self {
             Self::Kernel => "kernel",
             Self::Ebpf => "ebpf",
+            Self::Ovs => "ovs",
         }
     }
 
@@ -55,6 +60,23 @@ impl Datapath {
             {
                 Some("eBPF always sets the outer don't-fragment bit, and does not inherit it")
             }
+            (Self::Ovs, encapsulation)
+                if encapsulation
+                    .udp()
+                    .is_some_and(|udp| udp.df == OuterDf::Inherit) =>
+            {
+                Some(
+                    "Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it",
+                )
+            }
+            // lib/tun-metadata.c: a table of class and type, each with one place and one length above 0.
+            (Self::Ovs, Encapsulation::Geneve(geneve))
+                if matches!(geneve.options, GeneveOptions::Bytes(1..8 | 129..)) =>
+            {
+                Some(
+                    "Open vSwitch sends an option of one type once in a packet, and one has 8 to 128 bytes",
+                )
+            }
             _ => None,
         }
     }
@@ -73,12 +95,13 @@ impl Datapath {
     }
 }
 
-/// As people write it: `the kernel`, `eBPF`.
+/// As people write it: `the kernel`, `eBPF`, `Open vSwitch`.
 impl fmt::Display for Datapath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Kernel => "the kernel",
             Self::Ebpf => "eBPF",
+            Self::Ovs => "Open vSwitch",
         })
     }
 }
@@ -137,6 +160,18 @@ mod tests {
             ..Vxlan::default()
         });
         assert!(Datapath::Ebpf.cannot(&inherits).is_some());
+        assert!(Datapath::Ovs.cannot(&inherits).is_some());
+        let with = |options| {
+            let geneve = Geneve {
+                options,
+                ..Geneve::default()
+            };
+            Datapath::Ovs.cannot(&Encapsulation::Geneve(geneve))
+        };
+        assert_eq!(with(GeneveOptions::Ovn), None);
+        assert_eq!(with(GeneveOptions::Bytes(128)), None);
+        assert!(with(GeneveOptions::Bytes(132)).is_some());
+        assert!(with(GeneveOptions::Bytes(4)).is_some());
         for datapath in Datapath::ALL {
             for plain in [
                 Encapsulation::None,

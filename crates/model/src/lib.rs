@@ -19,6 +19,7 @@ pub mod plan;
 pub mod record;
 pub mod sample;
 pub mod steering;
+pub mod switch;
 pub mod transit;
 pub mod units;
 pub mod usage;

@@ -8,6 +8,7 @@ use crate::end_window::{End, ThreadWindow};
 use crate::latency::Latency;
 use crate::load::{Direction, Workload};
 use crate::offload::Role;
+use crate::switch::OpenVswitch;
 use crate::usage::HostUsage;
 
 mod join;
@@ -37,6 +38,9 @@ pub struct Sample {
     /// The devices of the path as they were read back.
     #[serde(default)]
     pub devices: Vec<DeviceState>,
+    /// The Open vSwitch that both hosts have; `None` where another datapath carried it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_vswitch: Option<OpenVswitch>,
     /// What each of the cell's loads did, in the cell's order; empty where they never ran. (Of a record of version 1
     /// or 2, which knew TCP streams only, its `stream`.)
     #[serde(default, alias = "stream", deserialize_with = "older::of_any_version")]

@@ -42,6 +42,7 @@ impl LabHost {
             offload,
             tunnelled: network.encapsulation.is_tunnel(),
             joins: joins_for_guests(network, offload),
+            frame_by_frame: self.switched.frame_by_frame,
         };
         let mut path = vec![(UNDERLAY_DEVICE, Role::Underlay)];
         if network.datapath == Datapath::Kernel && network.encapsulation != Encapsulation::None {
@@ -49,6 +50,13 @@ impl LabHost {
             let inner = network.encapsulation.inner_tag_bytes() > 0;
             path.extend(inner.then_some((TAG, Role::Tunnel)));
         }
+        let of_switch = |name: &'_ Option<String>, role| Some((name.clone()?, role));
+        let switch = [
+            of_switch(&self.switched.tunnel, Role::Tunnel),
+            of_switch(&self.switched.underlay_bridge, Role::Bridge),
+        ];
+        let switch: Vec<_> = switch.into_iter().flatten().collect();
+        path.extend(switch.iter().map(|(name, role)| (name.as_str(), *role)));
         let mut devices = Vec::with_capacity(path.len() + 2);
         for (name, role) in path {
             let host = (&mut self.netlink, &self.ethtool);
@@ -89,6 +97,9 @@ impl LabHost {
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
         ready::link(&mut self.netlink, UNDERLAY_DEVICE)?;
+        if let Some(bridge) = &self.switched.underlay_bridge {
+            ready::link(&mut self.netlink, bridge)?;
+        }
         if let IpAddr::V6(address) = self.spec.underlay_address()
             && self.spec.network.encapsulation.is_tunnel()
         {
@@ -166,6 +177,14 @@ fn joins_for_guests(network: &Network, offload: &Offload) -> bool {
     network.datapath == Datapath::Ebpf && has(Feature::Gro) && (cut_on_the_way || cut_here)
 }
 
+/// Has a switch that takes frames one by one meet whole frames only, with their checksums. What it hands to a guest may
+/// still be joined there.
+fn alone(role: Role, wanted: &mut BTreeMap<Feature, bool>) {
+    for (feature, on) in wanted {
+        *on &= *feature == Feature::Gro && role == Role::Guest;
+    }
+}
+
 /// What every device of a host's path is to be.
 struct Wanted<'a> {
     side: Side,
@@ -173,6 +192,8 @@ struct Wanted<'a> {
     tunnelled: bool,
     /// See [`joins_for_guests`].
     joins: bool,
+    /// See [`crate::Switched`].
+    frame_by_frame: bool,
 }
 
 impl Wanted<'_> {
@@ -189,6 +210,9 @@ impl Wanted<'_> {
             .unwrap_or_default();
         if self.joins && role == Role::GuestPort {
             wanted.insert(Feature::Tso, false);
+        }
+        if self.frame_by_frame {
+            alone(role, &mut wanted);
         }
         let wanted: BTreeMap<String, bool> = wanted
             .into_iter()

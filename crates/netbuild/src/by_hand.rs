@@ -113,6 +113,31 @@ pub fn find(name: &str) -> Result<Option<u32>, BuildError> {
     }
 }
 
+/// A device's MTU in bytes.
+///
+/// # Errors
+/// Where there is no such one, or the kernel does not tell.
+pub fn mtu(name: &str) -> Result<u32, BuildError> {
+    let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+    let found = device::read(&mut netlink, name).step(|| format!("reading `{name}`"))?;
+    Ok(found.mtu)
+}
+
+/// Has a guest's device hand over whole frames with their checksums: a switch that reads packet sockets would lose
+/// what is left to a device.
+///
+/// # Errors
+/// Where the kernel refuses, or does not do as it was told.
+pub fn leave_nothing_to(name: &str) -> Result<(), BuildError> {
+    let step = || format!("having `{name}` hand over whole frames");
+    let ethtool = Ethtool::open().step(step)?;
+    let off = [Feature::Tso, Feature::Gso, Feature::Checksum];
+    let names = off.iter().flat_map(|feature| feature.ethtool());
+    let wanted = names.map(|name| ((*name).to_owned(), false)).collect();
+    set_features(&ethtool, name, wanted, &step)?;
+    Ok(())
+}
+
 /// Removes a device, and a veth's other end with it; one that is gone is no error.
 ///
 /// # Errors

@@ -216,6 +216,27 @@ impl Change {
     }
 }
 
+/// Gives a device another hardware address.
+pub(crate) fn set_mac(netlink: &mut Netlink, name: &str, mac: [u8; 6]) -> io::Result<()> {
+    let mut message = named(name);
+    message
+        .attributes
+        .push(LinkAttribute::Address(mac.to_vec()));
+    netlink.apply(RouteNetlinkMessage::SetLink(message), Intent::Change)
+}
+
+/// A device's hardware address.
+pub(crate) fn read_mac(netlink: &mut Netlink, name: &str) -> io::Result<Vec<u8>> {
+    let attributes = read_message(netlink, name)?.attributes;
+    let mut addresses = attributes
+        .into_iter()
+        .filter_map(|attribute| match attribute {
+            LinkAttribute::Address(mac) => Some(mac),
+            _ => None,
+        });
+    Ok(addresses.next().unwrap_or_default())
+}
+
 /// Gives a device an address. One of IPv6 is usable at once: nobody else is on this link, so that
 /// duplicate address detection (RFC 4862, section 5.4) would only take its second.
 pub(crate) fn add_address(

@@ -93,8 +93,8 @@ impl LabHost {
                 netlink,
                 ethtool,
             } = self.device(last.role, number)?;
-            // A tunnel may be of two devices, of which each was read by its own name.
-            let name = if last.role == Role::Tunnel {
+            // A tunnel may be of two devices, of which each was read by its own name; a switch gives its own names.
+            let name = if matches!(last.role, Role::Tunnel | Role::Bridge) {
                 last.name.as_str()
             } else {
                 name
@@ -128,8 +128,8 @@ impl LabHost {
         let several = self.guests.len() > 1;
         let name = match role {
             Role::Underlay => UNDERLAY_DEVICE,
-            Role::Tunnel => TUNNEL,
-            Role::Bridge => BRIDGE,
+            Role::Tunnel => self.switched.tunnel.as_deref().unwrap_or(TUNNEL),
+            Role::Bridge => self.switched.underlay_bridge.as_deref().unwrap_or(BRIDGE),
             Role::GuestPort | Role::Guest => {
                 let guest = self.guests.get_mut(number);
                 let guest = guest

@@ -11,6 +11,7 @@ use crate::ipv6;
 use crate::netlink::Netlink;
 use crate::spec::{BRIDGE, HostSpec, Side, UNDERLAY_DEVICE};
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
+use crate::switched::Switched;
 use crate::underlay::{self, Underlay, Wire};
 
 /// A lab host under construction or in use. The calling thread's network namespace is the host's.
@@ -23,6 +24,8 @@ pub struct LabHost {
     pub(crate) guests: Vec<Guest>,
     /// What is between the hosts, on the one that laid it.
     pub(crate) underlay: Option<Underlay>,
+    /// What a switch that is not the kernel's has made of the devices.
+    pub(crate) switched: Switched,
 }
 
 impl LabHost {
@@ -50,6 +53,7 @@ impl LabHost {
             ethtool,
             guests,
             underlay: None,
+            switched: Switched::default(),
         })
     }
 
@@ -73,7 +77,7 @@ impl LabHost {
 
     /// Third step, on both: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the
     /// rate limit come with [`LabHost::adapt`]. Where eBPF encapsulates, there is no bridge and no tunnel: the
-    /// programs are the caller's.
+    /// programs are the caller's. So is Open vSwitch, which [`LabHost::switched_by`] then tells of.
     pub fn build(&mut self) -> Result<(), BuildError> {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
         let queues = self.spec.network.steering.queues;
@@ -91,13 +95,16 @@ impl LabHost {
 
         let bridge = match self.spec.network.datapath {
             Datapath::Kernel => Some(self.build_bridge()?),
-            Datapath::Ebpf => None,
+            Datapath::Ebpf | Datapath::Ovs => None,
         };
         for guest in &mut self.guests {
             guest.connect(&mut self.netlink, bridge, mtu, queues)?;
         }
         match bridge {
             Some(bridge) => self.build_encapsulation(underlay.index, bridge),
+            None if self.spec.network.datapath == Datapath::Ovs => {
+                up(&mut self.netlink, UNDERLAY_DEVICE)
+            }
             None => self.join_underlay(),
         }
     }
@@ -119,6 +126,7 @@ impl LabHost {
             return up(&mut self.netlink, UNDERLAY_DEVICE);
         }
         underlay::join(
+            UNDERLAY_DEVICE,
             &network.transit,
             self.spec.side,
             network.underlay_ip,

@@ -99,6 +99,18 @@ impl HostSpec {
         place.address(self.network.underlay_ip)
     }
 
+    /// The hardware address that the underlay knows the host by.
+    pub fn underlay_mac(&self) -> [u8; 6] {
+        underlay::place(&self.network.transit, self.side).mac()
+    }
+
+    /// Who is across the host's link of the underlay, by address and hardware address: the other host, or what passes
+    /// packets on to it.
+    pub fn next_hop(&self) -> (IpAddr, [u8; 6]) {
+        let across = underlay::place(&self.network.transit, self.side).across();
+        (across.address(self.network.underlay_ip), across.mac())
+    }
+
     /// The hardware addresses of the guests of one side, by number: known to both hosts without asking.
     pub fn guest_macs(&self, side: Side) -> Vec<[u8; 6]> {
         let macs = (0..self.network.guests).map(|number| addresses::guest_mac(side, number));

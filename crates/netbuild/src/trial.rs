@@ -74,6 +74,14 @@ impl Scratch {
         same("MTU", &MTU, &found)
     }
 
+    /// A veth for somebody else's switch, switched on.
+    pub fn switch_port(&mut self) -> io::Result<&'static str> {
+        const PORT: &str = "switched0";
+        self.veth_to_peer(PORT)?;
+        self.up(PORT)?;
+        Ok(PORT)
+    }
+
     fn veth_to_peer(&mut self, name: &str) -> io::Result<()> {
         if self.peer.is_none() {
             self.peer = Some(HeldNetns::create("peer")?);

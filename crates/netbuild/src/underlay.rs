@@ -122,7 +122,7 @@ pub fn address(transit: &Transit, side: Side, ip: IpVersion) -> IpAddr {
 /// Where the kernel refuses a step.
 pub fn join_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), BuildError> {
     let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
-    join(transit, side, ip, &mut netlink)
+    join(UNDERLAY_DEVICE, transit, side, ip, &mut netlink)
 }
 
 /// Waits until the host whose network namespace the calling thread is in can use its device and address.
@@ -138,14 +138,16 @@ pub fn ready_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), Bu
     }
 }
 
+/// `device` is the one that takes the address: the underlay's, or a switch's that the underlay's is a port of.
 pub(crate) fn join(
+    device: &str,
     transit: &Transit,
     side: Side,
     ip: IpVersion,
     netlink: &mut Netlink,
 ) -> Result<(), BuildError> {
     let place = place(transit, side);
-    let device = connect(netlink, UNDERLAY_DEVICE, place, ip)?;
+    let device = connect(netlink, device, place, ip)?;
     if transit.is_routed() {
         let gateway = place.across().address(ip);
         let hop = NextHop {
@@ -185,7 +187,7 @@ fn connect(
 }
 
 /// Writes a setting of the calling thread's network namespace.
-fn set(path: &str, value: &str) -> Result<(), BuildError> {
+pub(crate) fn set(path: &str, value: &str) -> Result<(), BuildError> {
     let path = format!("/proc/sys/net/{path}");
     fs::write(&path, value).step(|| format!("writing {value} to {path}"))
 }

@@ -2,6 +2,8 @@
 //!
 //! Not here: which messages to send (`netbuild`, `vtep`).
 
+pub mod generic;
+
 use std::io;
 
 use netlink_packet_core::{

@@ -236,6 +236,15 @@ fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Chosen> {
 }
 
 fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<Chosen> {
+    if let Value::Map(_) = &entry.node.value {
+        let message = "`datapath` takes no options: a lab's hosts are network namespaces, each with an Open vSwitch of \
+                       its own";
+        let help = "write `ovs`; over a bridge of this machine's own Open vSwitch `wirecost tunnel up --bridge NAME` \
+                    makes a tunnel, and `wirecost load` measures between hosts as they are";
+        let span = entry.node.span.clone();
+        reader.fault(span, &entry.path, message, "a mapping", help);
+        return None;
+    }
     let word = word(reader, entry)?;
     Some(Datapath::ALL.into_iter().find(|known| known.key() == word))
 }

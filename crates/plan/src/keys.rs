@@ -369,7 +369,7 @@ keys! {
         "Whether the outer UDP checksum is computed, in this level, whatever the plan's `udp_checksum` says.";
     VXLAN_PORTS "encapsulation.vxlan.source_ports" Ports { words: &["auto"], presence: Default("auto"), example: "49152-65535" }
         "Outer UDP source ports, from the first to the last, chosen by a hash over the inner flow. `auto` is what the \
-         datapath takes: the kernel `net.ipv4.ip_local_port_range`, eBPF 49152 to 65535.";
+         datapath takes: the kernel `net.ipv4.ip_local_port_range`, eBPF 49152 to 65535, Open vSwitch in userspace 32768 to 61000.";
     VXLAN_TAG "encapsulation.vxlan.inner_vlan" Whole {
         words: &["none"], range: from_to(1.0, 4094.0), presence: Default("none"), example: "100",
     }
@@ -405,8 +405,9 @@ keys! {
         "Whether tunnels compute the outer UDP checksum. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
          that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it tells what the checksum costs \
          apart from the header; a cell without a tunnel is measured once and compared with the tunnels of either.";
-    DATAPATH "datapath" Word { words: &["auto", "kernel", "ebpf"], presence: Default("auto"), factor: true, example: "ebpf" }
-        "Who encapsulates: the kernel's devices and bridge, or our own eBPF programs (docs/encapsulations.md), which need root. \
+    DATAPATH "datapath" Word { words: &["auto", "kernel", "ebpf", "ovs"], presence: Default("auto"), factor: true, example: "ebpf" }
+        "Who encapsulates: the kernel's devices and bridge, our own eBPF programs, which need root, or an Open vSwitch of each \
+         host's own, which needs root and the package openvswitch-switch (docs/encapsulations.md). \
          `auto` is one for all cells, so that encapsulations are compared on the same code: the first of `kernel` and `ebpf` \
          that can build every cell on this machine.";
 

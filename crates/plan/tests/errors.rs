@@ -561,9 +561,33 @@ datapath: [kernel, ebpf]
 }
 
 #[test]
+fn what_open_vswitch_cannot_send_is_refused_at_its_place() {
+    let text = "\
+name: x
+underlay: { mtu: 9000 }
+encapsulation:
+  - { geneve: { options: ovn } }
+  - { geneve: { options: 128 } }
+  - { geneve: { options: 252 } }
+  - { vxlan: { df: inherit } }
+datapath: ovs
+";
+    insta::assert_snapshot!(brief(text), @"
+    6:5 `geneve options=252` cannot be built by `datapath: ovs`: Open vSwitch sends an option of one type once in a packet, and one has 8 to 128 bytes | not by Open vSwitch | write `datapath: ebpf`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: geneve options=252, datapath: ovs }`
+    7:5 `vxlan df=inherit` cannot be built by `datapath: ovs`: Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it | not by Open vSwitch | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: vxlan df=inherit, datapath: ovs }`
+    ");
+}
+
+#[test]
+fn a_bridge_of_the_machines_own_open_vswitch_is_none_of_a_labs() {
+    let text = "name: x\ndatapath: { ovs: { bridge: br0 } }\n";
+    insta::assert_snapshot!(brief(text), @"2:11 `datapath` takes no options: a lab's hosts are network namespaces, each with an Open vSwitch of its own | a mapping | write `ovs`; over a bridge of this machine's own Open vSwitch `wirecost tunnel up --bridge NAME` makes a tunnel, and `wirecost load` measures between hosts as they are");
+}
+
+#[test]
 fn auto_is_no_datapath_to_compare_with() {
     insta::assert_snapshot!(brief("name: x\ndatapath: [auto, ebpf]\n"), @"2:12 `auto` stands beside other datapaths | not a datapath of its own | it is whichever of them can build every cell: write it alone, or name those to compare");
-    insta::assert_snapshot!(brief("name: x\ndatapath: ovs\n"), @"2:11 `datapath` cannot be `ovs` | unknown word | write `auto`, `kernel` or `ebpf`");
+    insta::assert_snapshot!(brief("name: x\ndatapath: dpdk\n"), @"2:11 `datapath` cannot be `dpdk` | unknown word | write `auto`, `kernel`, `ebpf` or `ovs`");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use wirecost_model::metric::{
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::{Environment, Outcome, Run, RunHead};
 use wirecost_model::sample::{Mark, Sample};
+use wirecost_model::switch::{OpenVswitch, OvsDatapath};
 use wirecost_model::vary::Vary;
 use wirecost_stats::validity::{Finding, findings};
 use wirecost_stats::{Factorial, Summary, contrasts, summary};
@@ -95,6 +96,9 @@ pub struct Document {
     pub seed: u64,
     /// Where it ran.
     pub environment: Environment,
+    /// The Open vSwitch of the hosts; absent where no sample was carried by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_vswitch: Option<OpenVswitch>,
     /// What was odd about the record.
     pub warnings: Vec<String>,
 }
@@ -212,7 +216,7 @@ fn netfilter(head: &RunHead) -> Option<String> {
             .get(key)
             .is_some_and(|value| value == "1")
     };
-    // Of eBPF's cells none has a bridge.
+    // Of eBPF's and Open vSwitch's cells none has a bridge of the kernel's.
     let cells = &head.experiment.cells;
     let bridged = |cell: &&Cell| cell.network.datapath == Datapath::Kernel;
     let number = cells.iter().filter(bridged).count();
@@ -224,7 +228,7 @@ fn netfilter(head: &RunHead) -> Option<String> {
     } else {
         (
             "where the kernel is the datapath",
-            "which eBPF's have nothing of",
+            "which the others have nothing of",
         )
     };
     let on = hooked("net.bridge.bridge-nf-call-iptables") && number > 0;
@@ -232,6 +236,23 @@ fn netfilter(head: &RunHead) -> Option<String> {
         format!(
             "br_netfilter is on, this machine's default: every bridged frame, {which}, also walks the firewall's \
              hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
+        )
+    })
+}
+
+/// The hosts' Open vSwitch: all labs of a run have the same.
+fn open_vswitch(run: &Run) -> Option<OpenVswitch> {
+    let mut samples = run.samples.iter();
+    samples.find_map(|sample| sample.open_vswitch.clone())
+}
+
+/// An offload that is not in force is no factor, whatever the plan called it.
+fn frame_by_frame(run: &Run) -> Option<String> {
+    let switch = open_vswitch(run)?;
+    (switch.datapath == OvsDatapath::Userspace).then(|| {
+        format!(
+            "{switch}, takes frames one by one over packet sockets: segmentation, aggregation and checksum offloads \
+             are off at its ports whatever `offload` says, as the devices of each sample show"
         )
     })
 }
@@ -346,9 +367,11 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         cores: plan.cores,
         seed: head.seed,
         environment: head.environment.clone(),
+        open_vswitch: open_vswitch(run),
         warnings: warnings
             .into_iter()
             .chain(netfilter(head))
+            .chain(frame_by_frame(run))
             .chain(short_window(head))
             .chain(steered::off_own_cores(head))
             .chain(beyond_the_line)

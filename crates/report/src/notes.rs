@@ -47,6 +47,15 @@ pub(crate) fn place(doc: &Document) -> String {
     if built_by(Datapath::Ebpf.key()) {
         place.push_str("; encapsulated by eBPF");
     }
+    if let Some(switch) = &doc.open_vswitch {
+        let by = if built_by(Datapath::Ovs.key()) {
+            "encapsulated by"
+        } else {
+            "beside it"
+        };
+        // Writing to a string does not fail.
+        let _ = write!(place, "; {by} {switch}");
+    }
     if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
         // Writing to a string does not fail.
         let _ = write!(

@@ -59,6 +59,7 @@ pub(crate) fn level(key: &str, level: &str) -> String {
         ("guests", guests) => format!("{guests} guests a host"),
         ("datapath", "kernel") => "by the kernel".into(),
         ("datapath", "ebpf") => "by eBPF".into(),
+        ("datapath", "ovs") => "by Open vSwitch".into(),
         ("encapsulation", "none") => "no encapsulation".into(),
         ("encapsulation", level) => level.into(),
         (key, level) => format!("{} {level}", factor(key)),

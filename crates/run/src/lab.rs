@@ -14,6 +14,7 @@ use wirecost_model::offload::Offload;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{DeviceState, Proof, ProofTime, SeenFrame};
 use wirecost_model::steering::Rps;
+use wirecost_model::switch::OpenVswitch;
 
 use crate::placement::Placement;
 
@@ -42,6 +43,9 @@ pub struct Lab {
     /// By host and guest.
     responders: [Vec<SocketAddr>; 2],
     guest_tids: [Vec<u32>; 2],
+    /// What both hosts have, and its processes.
+    open_vswitch: Option<OpenVswitch>,
+    daemons: Vec<u32>,
     /// Whether settings are in force that have to be undone.
     pub(crate) in_force: bool,
     /// Guest MTUs whose datagrams were looked for on the underlay.
@@ -75,6 +79,8 @@ impl Lab {
             network: network.clone(),
             responders: [const { Vec::new() }; 2],
             guest_tids: [const { Vec::new() }; 2],
+            open_vswitch: None,
+            daemons: Vec::new(),
             in_force: false,
             seen: BTreeSet::new(),
             seconds: 0.0,
@@ -104,12 +110,18 @@ impl Lab {
             let Reply::Built {
                 responders,
                 guest_tids,
+                switch,
             } = reply
             else {
                 return Err(self.a.confused("Build"));
             };
             self.responders[index] = responders;
             self.guest_tids[index] = guest_tids;
+            if let Some(switch) = switch {
+                // Of one machine, and so the same on both.
+                self.open_vswitch = Some(switch.about);
+                self.daemons.extend(switch.processes);
+            }
         }
         Ok(())
     }
@@ -132,6 +144,16 @@ impl Lab {
     /// Process ids of its agents.
     pub fn pids(&self) -> [u32; 2] {
         [self.a.pid(), self.b.pid()]
+    }
+
+    /// Process ids of daemons that its agents started.
+    pub fn daemons(&self) -> &[u32] {
+        &self.daemons
+    }
+
+    /// The Open vSwitch of its hosts, where it is what carries frames.
+    pub fn open_vswitch(&self) -> Option<&OpenVswitch> {
+        self.open_vswitch.as_ref()
     }
 
     /// Thread ids, on this machine, of threads inside the guests' namespaces: a's guests and b's.

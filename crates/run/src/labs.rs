@@ -205,7 +205,7 @@ impl Labs {
         let ours: Vec<u32> = self
             .up
             .iter()
-            .flat_map(Lab::pids)
+            .flat_map(|lab| lab.pids().into_iter().chain(lab.daemons().iter().copied()))
             .chain([std::process::id()])
             .collect();
         if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {

@@ -381,6 +381,7 @@ fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
         marks: Vec::new(),
         proofs: Vec::new(),
         devices: Vec::new(),
+        open_vswitch: None,
         loads: Vec::new(),
         sender: None,
         receiver: None,

@@ -42,6 +42,7 @@ pub(crate) fn take(
     sample: &mut Sample,
 ) -> Result<(), LinkError> {
     let interrupt = taking.interrupt;
+    sample.open_vswitch = lab.open_vswitch().cloned();
     sample.devices = lab.adapt(cell.guest_mtu, &cell.offload, interrupt)?;
     match lab.put_in_force(&cell.settings, interrupt) {
         Ok(None) => {}

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -42,6 +44,28 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     } else {
         Err(io::Error::other("the parent process is gone"))
     }
+}
+
+/// Has a program that is started by the calling thread die with it, a stopped one included, and take a descriptor along
+/// under its number.
+///
+/// Whatever ends this process ends the program, for its threads end with it (`PR_SET_PDEATHSIG`, prctl(2)).
+#[expect(unsafe_code, reason = "what a child does before execve(2) is unsafe")]
+pub fn tie(command: &mut Command, descriptor: &impl AsRawFd) {
+    let (parent, fd) = (std::process::id(), descriptor.as_raw_fd());
+    let before_exec = move || {
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        if getppid().as_raw() as u32 != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        // SAFETY: takes integers only.
+        if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    };
+    // SAFETY: three system calls, nothing that allocates or locks.
+    unsafe { command.pre_exec(before_exec) };
 }
 
 /// Gives up root for good: real, effective and saved ids become a plain user's, groups and

@@ -11,7 +11,7 @@ use wirecost_sys::namespace::{self, Netns};
 use wirecost_vtep::{Config, Location, Vtep, pinned, sending_end};
 
 use super::note::Note;
-use super::within;
+use super::{bridge, within};
 
 /// What a guest's device has where nothing else is asked for, in bytes.
 pub(super) const USUAL_MTU: u32 = 1500;
@@ -101,7 +101,7 @@ pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Resu
 }
 
 /// A hardware address that the other end does not have: locally administered, from the underlay's address.
-fn mac(local: IpAddr) -> [u8; 6] {
+pub(super) fn mac(local: IpAddr) -> [u8; 6] {
     let [a, b, c, d] = match local {
         IpAddr::V4(address) => address.octets(),
         IpAddr::V6(address) => (address.to_bits() as u32).to_be_bytes(),
@@ -111,6 +111,9 @@ fn mac(local: IpAddr) -> [u8; 6] {
 
 /// Takes an end away; what is gone already is no error.
 pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
+    if made.ends[number].bridge.is_some() {
+        return bridge::leave(&made.ends[number]);
+    }
     let pins = made.pins(number);
     pinned::unpin(&pins).map_err(|error| format!("removing {}: {error}", pins.display()))?;
     let end = &made.ends[number];
@@ -131,8 +134,8 @@ pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
 /// What is missing of an end, in words.
 pub(super) fn missing(made: &Note, number: usize) -> Vec<String> {
     let end = &made.ends[number];
-    let mut missing = Vec::new();
-    if !made.pins(number).join("underlay").exists() {
+    let mut missing = bridge::missing(end);
+    if end.bridge.is_none() && !made.pins(number).join("underlay").exists() {
         missing.push(format!("the programs on {}", end.underlay));
     }
     let found = within(end, || {

@@ -55,6 +55,9 @@ pub struct End {
     pub prefix: u8,
     /// Its MTU in bytes.
     pub mtu: u32,
+    /// The bridge of this host's own Open vSwitch that guest and tunnel are ports of; without it eBPF programs carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge: Option<String>,
 }
 
 impl End {
@@ -68,6 +71,13 @@ impl End {
 pub(super) fn here() -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     Some(fs::metadata("/proc/thread-self/ns/net").ok()?.ino())
+}
+
+impl End {
+    /// The tunnel's port in [`End::bridge`].
+    pub(super) fn tunnel_port(&self) -> String {
+        format!("{}-t", self.device)
+    }
 }
 
 impl Note {

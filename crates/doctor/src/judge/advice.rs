@@ -3,7 +3,7 @@
 use crate::check::Status;
 use crate::evidence::{Evidence, Machine, Outcome, Trial};
 use crate::judge::feature::{
-    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENOENT, EOPNOTSUPP, EPERM, Feature,
+    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENODEV, ENOENT, EOPNOTSUPP, EPERM, Feature,
 };
 use crate::kernel_config::Built;
 
@@ -53,6 +53,18 @@ fn special(trial: Trial, code: Option<i32>, machine: &Machine) -> Option<String>
         }
         (Trial::Tcx, Some(EINVAL)) if older(&machine.release, 6, 6) => {
             format!("tcx came with Linux 6.6, this is {}: use a later kernel", machine.release)
+        }
+        (Trial::OpenVswitch, Some(ENOENT)) => match machine.distribution.as_deref() {
+            Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
+                "`dnf install openvswitch`".into()
+            }
+            Some("debian" | "ubuntu") => "`apt-get install openvswitch-switch` as root".into(),
+            _ => "install Open vSwitch: ovs-vswitchd, ovsdb-server, ovsdb-tool, ovs-ofctl and its schema".into(),
+        },
+        (Trial::OpenVswitch, Some(ENODEV)) => {
+            "`modprobe openvswitch` or `modprobe tun` as root; where neither is found, boot a kernel built with \
+             CONFIG_OPENVSWITCH or CONFIG_TUN, as Debian's stock kernel is"
+                .into()
         }
         (Trial::AfXdp, Some(ENOBUFS)) => {
             "too little memory may be locked: `ulimit -l unlimited` (as root)".into()

@@ -171,10 +171,20 @@ pub(super) const FEATURES: &[Feature] = &[
         trial: Trial::Tap,
         id: "tun",
         title: "TUN/TAP",
-        needed_for: "giving a virtual machine a device; no plan of this version has one",
+        needed_for: "Open vSwitch's userspace datapath; giving a virtual machine a device, which no plan of this version does",
         option: "CONFIG_TUN",
         module: Some("tun"),
         absent: &[ENOENT, ENODEV, ENXIO],
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::OpenVswitch,
+        id: "open-vswitch",
+        title: "Open vSwitch",
+        needed_for: "plans with `datapath: ovs`",
+        option: "CONFIG_OPENVSWITCH",
+        module: Some("openvswitch"),
+        absent: &[],
         ..DEVICE
     },
     Feature {

@@ -438,6 +438,34 @@ fn what_works_as_root_only_is_limited() {
 }
 
 #[test]
+fn without_open_vswitch_its_package_is_named_and_without_tap_the_module() {
+    let refused_with = |outcome: &Outcome, distribution: Option<&str>| {
+        let mut evidence = as_root();
+        evidence.machine.distribution = distribution.map(str::to_owned);
+        for tried in [&mut evidence.own, &mut evidence.plain] {
+            tried.outcomes.insert(Trial::OpenVswitch, outcome.clone());
+        }
+        evidence
+    };
+    let missing = refused(2, "there is no ovs-vswitchd");
+    for (distribution, package) in [
+        (Some("debian"), "apt-get install openvswitch-switch"),
+        (Some("fedora"), "dnf install openvswitch"),
+        (None, "ovsdb-server"),
+    ] {
+        let evidence = refused_with(&missing, distribution);
+        expect(&evidence, "open-vswitch", Status::No, package);
+    }
+    let evidence = refused_with(&refused(19, "no /dev/net/tun"), Some("debian"));
+    expect(
+        &evidence,
+        "open-vswitch",
+        Status::No,
+        "modprobe openvswitch",
+    );
+}
+
+#[test]
 fn a_setting_or_a_group_that_forbids_is_named() {
     let setting = |evidence: &mut Evidence, name: &str, value: &str| {
         evidence.machine.settings.insert(name.into(), value.into());

@@ -6,6 +6,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use wirecost_model::switch::OvsDatapath;
 use wirecost_netbuild::trial::Scratch;
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::process;
@@ -17,7 +18,7 @@ use super::attempts::{outcome, refused};
 use crate::evidence::{Outcome, Trial};
 
 /// What is tried here, in this order.
-pub(crate) const TRIALS: [Trial; 16] = [
+pub(crate) const TRIALS: [Trial; 17] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
@@ -30,6 +31,7 @@ pub(crate) const TRIALS: [Trial; 16] = [
     Trial::Geneve,
     Trial::Vlan,
     Trial::Tap,
+    Trial::OpenVswitch,
     Trial::Ifb,
     Trial::BridgeNetfilter,
     Trial::Tcx,
@@ -49,7 +51,10 @@ pub(super) fn try_all(program: Option<&PassingClassifier>, told: &mut impl FnMut
     };
     let mut has_veth = false;
     for trial in TRIALS {
-        let needs_veth = matches!(trial, Trial::RateLimit | Trial::Offloads | Trial::Vlan);
+        let needs_veth = matches!(
+            trial,
+            Trial::RateLimit | Trial::Offloads | Trial::Vlan | Trial::OpenVswitch
+        );
         let outcome = if needs_veth && !has_veth {
             Outcome::NotTried("no veth to try it on".into())
         } else {
@@ -78,6 +83,7 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
         Trial::Geneve => made(scratch.geneve(), "made and read back"),
         Trial::Vlan => made(scratch.vlan(), "a tag on a veth"),
         Trial::Tap => outcome(Tap::create("tap0").map(|_| "made".into())),
+        Trial::OpenVswitch => open_vswitch(scratch),
         Trial::Ifb => made(scratch.ifb(), "made and read back"),
         Trial::BridgeNetfilter => outcome(bridge_netfilter()),
         Trial::Tcx => match program {
@@ -121,6 +127,27 @@ fn congestion() -> Outcome {
 fn capture(scratch: &mut Scratch) -> io::Result<String> {
     PacketCapture::open(scratch.index("lo")?, 128)?;
     Ok("opened".into())
+}
+
+/// A switch of the namespace's own, started and ended, with a veth as its port.
+fn open_vswitch(scratch: &mut Scratch) -> Outcome {
+    let port = match scratch.switch_port() {
+        Ok(port) => port,
+        Err(error) => return refused(&error),
+    };
+    match wirecost_ovs::try_with(port) {
+        Ok(found) => {
+            let module = match found.datapath {
+                OvsDatapath::Userspace => " (this kernel has no openvswitch module)",
+                OvsDatapath::Kernel => "",
+            };
+            Outcome::Works(format!("{found}{module}; a bridge with a port was made"))
+        }
+        Err(error) => Outcome::Refused {
+            code: error.code(),
+            words: error.to_string(),
+        },
+    }
 }
 
 /// The value that a new namespace has (`brnf_init_net`, net/bridge/br_netfilter_hooks.c).

@@ -131,6 +131,7 @@ pub(crate) fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
         marks: Vec::new(),
         proofs: Vec::new(),
         devices: Vec::new(),
+        open_vswitch: None,
         loads: vec![LoadResult {
             name: "tcp-stream".into(),
             workload: Workload::TcpStream,

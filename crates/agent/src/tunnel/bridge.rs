@@ -1,0 +1,99 @@
+//! An end in a bridge of this host's own Open vSwitch: a guest's device and a tunnel, two ports of it.
+
+use wirecost_model::ip::IpVersion;
+use wirecost_model::plan::Encapsulation;
+use wirecost_model::switch::OvsDatapath;
+use wirecost_netbuild::by_hand::{self, GuestDevice};
+use wirecost_ovs::{Error, OwnBridge, OwnPorts, Wanted};
+
+use super::end::mac;
+use super::note::End;
+
+/// Makes the guest's device and adds both ports. `of` is the tunnel's name.
+///
+/// # Errors
+/// In words; what was made until then is there.
+pub(super) fn join(
+    end: &mut End,
+    encapsulation: &Encapsulation,
+    of: &str,
+    asked: Option<u32>,
+) -> Result<(), String> {
+    let words = |error: Error| error.to_string();
+    let Some(name) = &end.bridge else {
+        return Ok(());
+    };
+    let mut bridge = OwnBridge::find(name).map_err(words)?;
+    let underlay = by_hand::mtu(&end.underlay).map_err(|error| error.to_string())?;
+    let over = if end.local.is_ipv4() {
+        IpVersion::Ipv4
+    } else {
+        IpVersion::Ipv6
+    };
+    let most = underlay.saturating_sub(encapsulation.overhead_bytes(over));
+    if asked.is_some_and(|asked| asked > most) {
+        return Err(format!(
+            "an MTU of {} does not fit {encapsulation} over {}: the largest is {most}",
+            end.mtu, end.underlay
+        ));
+    }
+    end.mtu = end.mtu.min(most);
+    let port = end.port();
+    let guest = GuestDevice {
+        name: &end.device,
+        port: &port,
+        mtu: end.mtu,
+        mac: mac(end.local),
+        address: (end.address, end.prefix),
+        joins: false,
+    };
+    guest.create().map_err(|error| error.to_string())?;
+    if bridge.datapath() == OvsDatapath::Userspace {
+        by_hand::leave_nothing_to(&end.device).map_err(|error| error.to_string())?;
+    }
+    let wanted = Wanted {
+        encapsulation: encapsulation.clone(),
+        underlay: end.underlay.clone(),
+        underlay_mtu: underlay,
+        guests: vec![port],
+        local: end.local,
+        peer: end.peer,
+        mac: mac(end.local),
+    };
+    let ports = OwnPorts {
+        of,
+        tunnel: &end.tunnel_port(),
+        wanted: &wanted,
+    };
+    bridge.add(&ports).map_err(words)
+}
+
+/// Removes ports and devices; what is gone already is no error, the switch included.
+pub(super) fn leave(end: &End) -> Result<(), String> {
+    let Some(name) = &end.bridge else {
+        return Ok(());
+    };
+    let removed = match OwnBridge::find(name) {
+        Ok(mut bridge) => bridge
+            .remove(&[end.port(), end.tunnel_port()])
+            .map_err(|error| format!("removing the ports of bridge {name}: {error}")),
+        // No such bridge, or no switch: then it has no port either.
+        Err(_) => Ok(()),
+    };
+    let device = by_hand::remove(&end.port()).map_err(|error| error.to_string());
+    removed.and(device)
+}
+
+/// Which ports are missing, in words.
+pub(super) fn missing(end: &End) -> Vec<String> {
+    let Some(name) = &end.bridge else {
+        return Vec::new();
+    };
+    let guest = [end.port()];
+    let there = OwnBridge::find(name).and_then(|mut bridge| bridge.present(&guest));
+    match there {
+        Ok(there) if there.len() == guest.len() => Vec::new(),
+        Ok(_) => vec![format!("its port in bridge {name}")],
+        Err(error) => vec![error.to_string()],
+    }
+}

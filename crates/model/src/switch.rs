@@ -1,0 +1,50 @@
+//! The Open vSwitch that carried a sample.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Which Open vSwitch it was: part of the record, for the two datapaths differ by far more than their headers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenVswitch {
+    /// As `ovs-vswitchd --version` tells it.
+    pub version: String,
+    /// Where packets are switched.
+    pub datapath: OvsDatapath,
+}
+
+/// Where Open vSwitch switches packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OvsDatapath {
+    /// In the daemon itself (`datapath_type` netdev), over packet sockets: frame by frame.
+    Userspace,
+    /// In the kernel's openvswitch module (`datapath_type` system).
+    Kernel,
+}
+
+impl OvsDatapath {
+    /// The word in Open vSwitch's table Bridge, column `datapath_type`.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Userspace => "netdev",
+            Self::Kernel => "system",
+        }
+    }
+}
+
+impl fmt::Display for OvsDatapath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Userspace => "userspace datapath",
+            Self::Kernel => "kernel datapath",
+        })
+    }
+}
+
+/// `Open vSwitch 3.1.0, userspace datapath`.
+impl fmt::Display for OpenVswitch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Open vSwitch {}, {}", self.version, self.datapath)
+    }
+}

@@ -1,0 +1,328 @@
+//! What the switch is to be, as rows of its database (ovs-vswitchd.conf.db(5)).
+//!
+//! ```text
+//! guest0 ─┐                                  guest0 ─┐
+//! guest1 ─┤ br-int ── tunnel0                guest1 ─┤ br-int ── underlay
+//!           br-underlay ── underlay          (no tunnel; and the kernel datapath's tunnels need no br-underlay)
+//! ```
+//!
+//! The userspace datapath routes its tunnels by the addresses and routes of its own bridges: the host's address on the
+//! underlay is that of `br-underlay`, whose port the underlay's device is.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+use wirecost_model::plan::{Encapsulation, OuterDf, UdpTunnel};
+use wirecost_model::switch::OvsDatapath;
+
+use crate::database::{Operation, map, named, set};
+use crate::error::Error;
+
+/// The bridge that guests are ports of.
+pub const INTEGRATION_BRIDGE: &str = "br-int";
+/// The bridge, and the device of it, that has the host's address on the underlay where tunnels are made in userspace.
+pub const UNDERLAY_BRIDGE: &str = "br-underlay";
+/// The tunnel's port.
+pub(crate) const TUNNEL_PORT: &str = "tunnel0";
+/// Of outer headers; Open vSwitch's own default.
+const TTL: &str = "64";
+
+/// What a host's switch is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// How frames cross.
+    pub encapsulation: Encapsulation,
+    /// The device towards the other host.
+    pub underlay: String,
+    /// Its MTU in bytes.
+    pub underlay_mtu: u32,
+    /// The host's ends of the guests' devices.
+    pub guests: Vec<String>,
+    /// This host's address on the underlay, and the other's.
+    pub local: IpAddr,
+    /// See `local`.
+    pub peer: IpAddr,
+    /// The hardware address that the underlay sends to for `local`.
+    pub mac: [u8; 6],
+}
+
+impl Wanted {
+    /// Whether the host's address on the underlay is that of [`UNDERLAY_BRIDGE`].
+    pub fn has_underlay_bridge(&self, datapath: OvsDatapath) -> bool {
+        self.encapsulation.is_tunnel() && datapath == OvsDatapath::Userspace
+    }
+
+    /// The kernel's device of the tunnel, where the kernel datapath makes one (`lib/dpif-netlink-rtnl.c`).
+    pub fn tunnel_device(&self, datapath: OvsDatapath) -> Option<String> {
+        let prefix = match (&self.encapsulation, datapath) {
+            (Encapsulation::Vxlan(_), OvsDatapath::Kernel) => "vxlan_sys_",
+            (Encapsulation::Geneve(_), OvsDatapath::Kernel) => "genev_sys_",
+            _ => return None,
+        };
+        let port = self.encapsulation.udp()?.port;
+        Some(format!("{prefix}{port}"))
+    }
+
+    /// What this datapath cannot put on the wire.
+    ///
+    /// # Errors
+    /// [`Error::Cannot`] with the reason and what to write instead.
+    pub(crate) fn check(&self, datapath: OvsDatapath) -> Result<(), Error> {
+        let Some(udp) = self.encapsulation.udp() else {
+            return Ok(());
+        };
+        let reason = match datapath {
+            // lib/netdev-native-tnl.c, `udp_build_header`.
+            OvsDatapath::Userspace if self.peer.is_ipv6() && !udp.udp_checksum => {
+                "Open vSwitch's userspace datapath always computes the outer UDP checksum over IPv6: write \
+                 `udp_checksum: on`"
+            }
+            OvsDatapath::Kernel if udp.source_ports.is_some() => {
+                "Open vSwitch's kernel datapath takes no range of outer source ports: leave `source_ports` out"
+            }
+            _ if udp.df == OuterDf::Inherit => {
+                "Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Cannot(reason.to_owned()))
+    }
+}
+
+/// The transaction that makes all of it, in an empty database.
+pub(crate) fn operations(wanted: &Wanted, datapath: OvsDatapath) -> Vec<Operation> {
+    let mut rows = Rows::default();
+    let encapsulation = &wanted.encapsulation;
+    let tag = access_tag(encapsulation);
+    let mut ports = vec![rows.internal(INTEGRATION_BRIDGE, None)];
+    for guest in &wanted.guests {
+        ports.push(rows.port(guest, &interface(guest), tag.map(Membership::Access)));
+    }
+    let trunk = tag.map(Membership::Trunk);
+    if let Some(udp) = encapsulation.udp() {
+        let row = tunnel(TUNNEL_PORT, wanted, udp, datapath);
+        ports.push(rows.port(TUNNEL_PORT, &row, trunk));
+    } else {
+        let row = interface(&wanted.underlay);
+        ports.push(rows.port(&wanted.underlay, &row, trunk));
+    }
+    rows.bridge(INTEGRATION_BRIDGE, datapath, ports, None);
+    if wanted.has_underlay_bridge(datapath) {
+        let own = rows.internal(UNDERLAY_BRIDGE, Some(wanted.underlay_mtu));
+        let underlay = rows.port(&wanted.underlay, &interface(&wanted.underlay), None);
+        let mac = mac_text(wanted.mac);
+        rows.bridge(UNDERLAY_BRIDGE, datapath, vec![own, underlay], Some(mac));
+    }
+    rows.finish()
+}
+
+/// The VLAN that guests are in, on the line or in the tunnel.
+pub(crate) fn access_tag(encapsulation: &Encapsulation) -> Option<u16> {
+    match encapsulation {
+        Encapsulation::Vlan(vlan) => Some(vlan.id),
+        other => other.udp().and_then(|udp| udp.inner_vlan),
+    }
+}
+
+pub(crate) fn interface(name: &str) -> Value {
+    json!({"name": name, "type": ""})
+}
+
+pub(crate) fn tunnel(name: &str, wanted: &Wanted, udp: UdpTunnel, datapath: OvsDatapath) -> Value {
+    let kind = match wanted.encapsulation {
+        Encapsulation::Geneve(_) => "geneve",
+        _ => "vxlan",
+    };
+    let mut options = vec![
+        ("remote_ip", wanted.peer.to_string()),
+        ("key", udp.vni.to_string()),
+        ("dst_port", udp.port.to_string()),
+        ("csum", udp.udp_checksum.to_string()),
+        ("df_default", (udp.df == OuterDf::Set).to_string()),
+        ("ttl", TTL.to_owned()),
+    ];
+    // In userspace it is the address of the bridge that the route leads through.
+    if datapath == OvsDatapath::Kernel {
+        options.push(("local_ip", wanted.local.to_string()));
+    }
+    json!({"name": name, "type": kind, "options": map(options)})
+}
+
+/// What a port is of a VLAN.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Membership {
+    /// Frames get its tag as they come in, and lose it as they leave.
+    Access(u16),
+    /// Frames of it pass with their tag, and no others.
+    Trunk(u16),
+}
+
+impl Membership {
+    /// Into a port's row.
+    pub(crate) fn put(of: Option<Self>, port: &mut Value) {
+        match of {
+            None => {}
+            Some(Self::Access(tag)) => {
+                port["vlan_mode"] = "access".into();
+                port["tag"] = tag.into();
+            }
+            Some(Self::Trunk(tag)) => {
+                port["vlan_mode"] = "trunk".into();
+                port["trunks"] = tag.into();
+            }
+        }
+    }
+}
+
+/// Rows of one transaction, each called by its number.
+#[derive(Debug, Default)]
+struct Rows {
+    operations: Vec<Operation>,
+    bridges: Vec<Value>,
+}
+
+/// What the switch leaves as it is: it would take the rate limit off the underlay otherwise, for by default it manages
+/// the queueing of every port (ovs-vswitchd.conf.db(5), table QoS).
+const NO_QUEUES: &str = "queues";
+
+impl Rows {
+    fn add(&mut self, table: &str, row: &Value) -> Value {
+        let id = format!("row{}", self.operations.len());
+        self.operations.push(Operation::insert(table, &id, row));
+        named(&id)
+    }
+
+    /// A bridge's own device.
+    fn internal(&mut self, name: &str, mtu: Option<u32>) -> Value {
+        let mut row = json!({"name": name, "type": "internal"});
+        if let Some(mtu) = mtu {
+            row["mtu_request"] = mtu.into();
+        }
+        self.port(name, &row, None)
+    }
+
+    fn port(&mut self, name: &str, interface: &Value, of: Option<Membership>) -> Value {
+        let interface = self.add("Interface", interface);
+        let mut row = json!({"name": name, "interfaces": interface, "qos": named(NO_QUEUES)});
+        Membership::put(of, &mut row);
+        self.add("Port", &row)
+    }
+
+    fn bridge(
+        &mut self,
+        name: &str,
+        datapath: OvsDatapath,
+        ports: Vec<Value>,
+        mac: Option<String>,
+    ) {
+        let mut row = json!({
+            "name": name,
+            "datapath_type": datapath.kind(),
+            "fail_mode": "standalone",
+            "ports": set(ports),
+        });
+        if let Some(mac) = mac {
+            row["other_config"] = map([("hwaddr", mac)]);
+        }
+        let bridge = self.add("Bridge", &row);
+        self.bridges.push(bridge);
+    }
+
+    fn finish(mut self) -> Vec<Operation> {
+        let queues = json!({"type": "linux-noop"});
+        self.operations
+            .push(Operation::insert("QoS", NO_QUEUES, &queues));
+        let root = json!({"bridges": set(self.bridges), "next_cfg": 1});
+        self.operations
+            .push(Operation::insert("Open_vSwitch", "root", &root));
+        self.operations
+    }
+}
+
+pub(crate) fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::plan::{Geneve, Vlan, Vxlan};
+
+    use super::*;
+
+    fn wanted(encapsulation: Encapsulation) -> Wanted {
+        Wanted {
+            encapsulation,
+            underlay: "underlay".to_owned(),
+            underlay_mtu: 9000,
+            guests: vec!["guest0".to_owned(), "guest1".to_owned()],
+            local: "198.18.0.1".parse().expect("an address"),
+            peer: "198.18.0.2".parse().expect("an address"),
+            mac: [2, 0, 0, 0, 0, 1],
+        }
+    }
+
+    /// One line a row: the table and the row.
+    fn told(wanted: &Wanted, datapath: OvsDatapath) -> String {
+        let lines = operations(wanted, datapath).into_iter().map(|operation| {
+            let body = operation.body;
+            let (table, id) = (&body["table"], &body["uuid-name"]);
+            format!("{} {}: {}", table, id, body["row"]).replace('"', "")
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_tunnel_in_userspace_has_a_bridge_for_the_underlay() {
+        let wanted = wanted(Encapsulation::Vxlan(Vxlan {
+            df: OuterDf::Set,
+            udp_checksum: true,
+            ..Vxlan::default()
+        }));
+        assert!(wanted.has_underlay_bridge(OvsDatapath::Userspace));
+        assert_eq!(wanted.tunnel_device(OvsDatapath::Userspace), None);
+        insta::assert_snapshot!(told(&wanted, OvsDatapath::Userspace));
+    }
+
+    #[test]
+    fn a_tunnel_in_the_kernel_has_none_and_a_device() {
+        let wanted = wanted(Encapsulation::Geneve(Geneve {
+            inner_vlan: Some(100),
+            ..Geneve::default()
+        }));
+        assert!(!wanted.has_underlay_bridge(OvsDatapath::Kernel));
+        let device = wanted.tunnel_device(OvsDatapath::Kernel);
+        assert_eq!(device.as_deref(), Some("genev_sys_6081"));
+        insta::assert_snapshot!(told(&wanted, OvsDatapath::Kernel));
+    }
+
+    #[test]
+    fn a_vlan_is_a_tag_at_the_guests_and_a_trunk_at_the_underlay() {
+        let wanted = wanted(Encapsulation::Vlan(Vlan { id: 7 }));
+        insta::assert_snapshot!(told(&wanted, OvsDatapath::Userspace));
+    }
+
+    #[test]
+    fn what_a_datapath_cannot_is_said_with_what_to_write() {
+        let vxlan = |change: fn(&mut Vxlan)| {
+            let mut vxlan = Vxlan::default();
+            change(&mut vxlan);
+            wanted(Encapsulation::Vxlan(vxlan))
+        };
+        let said = |wanted: &Wanted, datapath| wanted.check(datapath).map_err(|e| e.to_string());
+        let mut over_ipv6 = vxlan(|_| {});
+        over_ipv6.peer = "2001:2:0:18::2".parse().expect("an address");
+        let error = said(&over_ipv6, OvsDatapath::Userspace).expect_err("always computed");
+        assert!(error.contains("write `udp_checksum: on`"), "{error}");
+        assert_eq!(said(&over_ipv6, OvsDatapath::Kernel), Ok(()));
+        let ports = vxlan(|vxlan| {
+            vxlan.source_ports = Some(wirecost_model::plan::SourcePorts {
+                first: 1000,
+                last: 2000,
+            });
+        });
+        assert_eq!(said(&ports, OvsDatapath::Userspace), Ok(()));
+        assert!(said(&ports, OvsDatapath::Kernel).is_err());
+        let inherits = vxlan(|vxlan| vxlan.df = OuterDf::Inherit);
+        assert!(said(&inherits, OvsDatapath::Userspace).is_err());
+    }
+}

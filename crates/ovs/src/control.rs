@@ -1,0 +1,81 @@
+//! What `ovs-appctl` asks the switch (`lib/unixctl.c`), without it.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::deadline::Deadline;
+use crate::error::Error;
+use crate::rpc::{Fault, Rpc};
+
+const STEP: Duration = Duration::from_millis(5);
+
+/// A connection to the switch.
+#[derive(Debug)]
+pub(crate) struct Control {
+    rpc: Rpc,
+}
+
+impl Control {
+    /// Connects to a switch that is up.
+    pub(crate) fn connect(socket: &Path) -> Result<Self, Error> {
+        let rpc = Rpc::connect(socket).map_err(|error| refused("listen", &error))?;
+        Ok(Self { rpc })
+    }
+
+    /// Gives a command, and returns what the switch says.
+    pub(crate) fn call(
+        &mut self,
+        command: &str,
+        arguments: &[&str],
+        deadline: Deadline,
+    ) -> Result<String, Error> {
+        self.ask(command, arguments, deadline).map_err(|fault| {
+            let what = format!("{command} {}", arguments.join(" "));
+            refused(what.trim_end(), &fault)
+        })
+    }
+
+    /// Gives a command until its answer is one that will do, and returns the last answer.
+    pub(crate) fn call_until(
+        &mut self,
+        command: &str,
+        arguments: &[&str],
+        deadline: Deadline,
+        will_do: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        loop {
+            let said = match self.ask(command, arguments, deadline) {
+                Ok(said) if will_do(&said) => return Ok(()),
+                Ok(said) => said,
+                Err(Fault::Line(error)) => return Err(Fault::Line(error).to_string()),
+                Err(fault) => fault.to_string(),
+            };
+            if deadline.is_over() {
+                return Err(said.split_whitespace().collect::<Vec<_>>().join(" "));
+            }
+            sleep(STEP);
+        }
+    }
+
+    fn ask(
+        &mut self,
+        command: &str,
+        arguments: &[&str],
+        deadline: Deadline,
+    ) -> Result<String, Fault> {
+        let params = Value::from(arguments.to_vec());
+        let result = self.rpc.call(command, &params, deadline)?;
+        Ok(result.as_str().unwrap_or_default().to_owned())
+    }
+}
+
+fn refused(what: &str, problem: &impl std::fmt::Display) -> Error {
+    Error::Control {
+        whom: "ovs-vswitchd",
+        what: what.to_owned(),
+        problem: problem.to_string(),
+    }
+}

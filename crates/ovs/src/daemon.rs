@@ -1,0 +1,186 @@
+//! The daemons: started with everything of theirs in the scratch directory, killed with whoever started them.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use wirecost_sys::process::tie;
+use wirecost_sys::scratch::ScratchDirectory;
+
+use crate::error::Error;
+
+/// Most of a log that an error tells, bytes from its end.
+const TOLD_BYTES: usize = 800;
+/// What the file of a daemon's process id is called; behind it comes the run's controller.
+const MARK: &str = "wirecost-";
+/// The daemons' programs.
+const DAEMONS: [&str; 2] = ["ovsdb-server", "ovs-vswitchd"];
+
+/// A daemon on its way. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    child: Child,
+    program: PathBuf,
+    log: PathBuf,
+    errors: PathBuf,
+}
+
+impl Daemon {
+    /// Starts a daemon that calls its files `name`. `owner` is the run's controller, which stands among its arguments.
+    pub(crate) fn start(
+        program: &Path,
+        name: &str,
+        arguments: &[String],
+        directory: &ScratchDirectory,
+        owner: &str,
+    ) -> Result<Self, Error> {
+        let path = directory.path();
+        let (log, errors) = (
+            path.join(format!("{name}.log")),
+            path.join(format!("{name}.err")),
+        );
+        let file = |kind: &str| format!("{}/{name}.{kind}", path.display());
+        let mut command = own(program, directory);
+        command
+            .args(arguments)
+            .arg(format!(
+                "--pidfile={}/{MARK}{owner}-{name}.pid",
+                path.display()
+            ))
+            .arg(format!("--unixctl={}", file("ctl")))
+            .arg(format!("--log-file={}", file("log")))
+            .args(["-vconsole:off", "-vsyslog:off", "-vfile:info"]);
+        let started = File::create(&errors).and_then(|errors| command.stderr(errors).spawn());
+        let child = started.map_err(|error| cannot_start(program, &error))?;
+        Ok(Self {
+            child,
+            program: program.to_owned(),
+            log,
+            errors,
+        })
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Fails where it has ended, with the end of its log.
+    pub(crate) fn still_there(&mut self) -> Result<(), Error> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(self.failed(format!("ended with {status}"))),
+            Err(error) => Err(self.failed(format!("cannot be waited for: {error}"))),
+        }
+    }
+
+    /// An error about it, with the end of what it logged.
+    pub(crate) fn failed(&self, problem: String) -> Error {
+        let said =
+            [&self.errors, &self.log].map(|file| fs::read_to_string(file).unwrap_or_default());
+        Error::Program {
+            program: self.program.clone(),
+            problem,
+            log: tail(&said.concat()),
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Nothing of it is kept, so there is nothing that it would have to put in order.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command of Open vSwitch with all of its paths in the directory.
+fn own(program: &Path, directory: &ScratchDirectory) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
+        command.env(variable, directory.path());
+    }
+    tie(&mut command, directory);
+    command
+}
+
+/// Runs a tool to its end.
+///
+/// # Errors
+/// Where it cannot be started or fails, with what it said.
+pub(crate) fn run(
+    program: &Path,
+    arguments: &[String],
+    directory: &ScratchDirectory,
+) -> Result<(), Error> {
+    let mut command = own(program, directory);
+    let output = command.args(arguments).stderr(Stdio::piped()).output();
+    let output = output.map_err(|error| cannot_start(program, &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Error::Program {
+        program: program.to_owned(),
+        problem: format!("ended with {}", output.status),
+        log: tail(&String::from_utf8_lossy(&output.stderr)),
+    })
+}
+
+fn cannot_start(program: &Path, error: &io::Error) -> Error {
+    Error::Program {
+        program: program.to_owned(),
+        problem: format!("cannot be started: {error}"),
+        log: String::new(),
+    }
+}
+
+/// The end of a text, in one line.
+fn tail(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    let from = line.len().saturating_sub(TOLD_BYTES);
+    let from = (from..line.len()).find(|at| line.is_char_boundary(*at));
+    from.map_or_else(String::new, |from| line[from..].to_owned())
+}
+
+/// The controller of the run that a daemon was started for, from its command line as /proc/PID/cmdline has it; `None`
+/// for every other process, a daemon of the machine's own Open vSwitch among them.
+pub fn owner_in(command_line: &str) -> Option<&str> {
+    let mut words = command_line.split('\0');
+    let program = Path::new(words.next()?).file_name()?.to_str()?;
+    if !DAEMONS.contains(&program) {
+        return None;
+    }
+    let file = words.find_map(|word| word.strip_prefix("--pidfile=/proc/self/fd/"))?;
+    let (_, name) = file.split_once('/')?;
+    Some(name.strip_prefix(MARK)?.split_once('-')?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_of_ours_is_told_by_its_program_and_its_mark() {
+        let ours = "/usr/sbin/ovs-vswitchd\0unix:/proc/self/fd/9/db.sock\0--pidfile=/proc/self/fd/9/wirecost-12:345-switch.pid\0";
+        assert_eq!(owner_in(ours), Some("12:345"));
+        for other in [
+            "/usr/sbin/ovs-vswitchd\0unix:/run/openvswitch/db.sock\0--pidfile=/run/openvswitch/ovs-vswitchd.pid\0",
+            "/usr/sbin/ovs-vswitchd\0--pidfile=/proc/self/fd/9/other.pid\0",
+            "/bin/cat\0--pidfile=/proc/self/fd/9/wirecost-12:345-switch.pid\0",
+            "",
+        ] {
+            assert_eq!(owner_in(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_log_the_end_is_told() {
+        let text = format!("first\n{}last\n", "ü ".repeat(1000));
+        let told = tail(&text);
+        assert!(told.ends_with("last") && told.len() <= TOLD_BYTES, "{told}");
+        assert_eq!(tail(""), "");
+    }
+}

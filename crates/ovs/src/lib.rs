@@ -1,0 +1,28 @@
+//! Open vSwitch as a lab host's switch: an `ovsdb-server` and an `ovs-vswitchd` of the host's own, in its network
+//! namespace, that carry guests' frames over the underlay.
+//!
+//! Nothing of the machine's own Open vSwitch is used or touched: the database, the sockets and the logs are in a file
+//! system that is mounted nowhere ([`wirecost_sys::scratch`]), and the kernel kills both daemons with the thread that
+//! started them. So whatever ends a host leaves no daemon, no directory and, with its namespace, no device.
+//!
+//! Not here: the devices that become ports, their features and addresses (`netbuild`), and which datapath a network has
+//! (the agent).
+
+mod config;
+mod control;
+mod daemon;
+mod database;
+mod deadline;
+mod error;
+mod options;
+mod own;
+mod programs;
+mod rpc;
+mod switch;
+
+pub use config::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE, Wanted};
+pub use daemon::owner_in;
+pub use error::Error;
+pub use own::{OwnBridge, OwnPorts};
+pub use programs::{PACKAGE, Programs};
+pub use switch::{Switch, try_with};

@@ -1,0 +1,172 @@
+//! JSON-RPC 1.0 over a unix socket, as Open vSwitch's daemons speak it: the database's protocol (RFC 7047, section 4)
+//! and that of `ovs-appctl` (`lib/unixctl.c`) are both of it.
+
+use std::io::{self, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use serde_json::{Deserializer, Value, json};
+
+use crate::deadline::Deadline;
+
+/// A connection; one call at a time.
+#[derive(Debug)]
+pub(crate) struct Rpc {
+    stream: BufReader<UnixStream>,
+    calls: u64,
+}
+
+/// Why a call came to nothing.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The connection failed, or nothing came in time.
+    Line(io::Error),
+    /// The other end answered with an error.
+    Answer(Value),
+}
+
+impl Rpc {
+    pub(crate) fn connect(socket: &Path) -> io::Result<Self> {
+        Ok(Self {
+            stream: BufReader::new(UnixStream::connect(socket)?),
+            calls: 0,
+        })
+    }
+
+    /// Calls a method and waits for its result.
+    pub(crate) fn call(
+        &mut self,
+        method: &str,
+        params: &Value,
+        deadline: Deadline,
+    ) -> Result<Value, Fault> {
+        self.calls += 1;
+        let id = self.calls;
+        self.send(
+            &json!({"method": method, "params": params, "id": id}),
+            deadline,
+        )?;
+        loop {
+            let mut message = self.receive(deadline)?;
+            if message["method"] == "echo" {
+                // Whether we live (RFC 7047, section 4.1.11).
+                let answer =
+                    json!({"result": message["params"], "error": null, "id": message["id"]});
+                self.send(&answer, deadline)?;
+                continue;
+            }
+            if message["id"] != id {
+                continue;
+            }
+            return match message["error"].take() {
+                Value::Null => Ok(message["result"].take()),
+                error => Err(Fault::Answer(error)),
+            };
+        }
+    }
+
+    fn send(&mut self, message: &Value, deadline: Deadline) -> Result<(), Fault> {
+        let mut stream = self.stream.get_ref();
+        stream
+            .set_write_timeout(Some(deadline.timeout()))
+            .and_then(|()| stream.write_all(message.to_string().as_bytes()))
+            .map_err(Fault::Line)
+    }
+
+    /// Messages follow each other without anything in between.
+    fn receive(&mut self, deadline: Deadline) -> Result<Value, Fault> {
+        let timeout = Some(deadline.timeout());
+        let stream = self.stream.get_ref();
+        stream.set_read_timeout(timeout).map_err(Fault::Line)?;
+        let mut messages = Deserializer::from_reader(&mut self.stream).into_iter();
+        match messages.next() {
+            Some(message) => message.map_err(|error| Fault::Line(error.into())),
+            None => Err(Fault::Line(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+/// In words.
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Line(error) if is_late(error) => f.write_str("no answer in time"),
+            Self::Line(error) => write!(f, "{error}"),
+            Self::Answer(Value::String(text)) => f.write_str(text.trim()),
+            Self::Answer(value) => match (value["error"].as_str(), value["details"].as_str()) {
+                (Some(error), Some(details)) => write!(f, "{error}: {details}"),
+                _ => write!(f, "{value}"),
+            },
+        }
+    }
+}
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixListener;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A server that says these things when it was asked once.
+    fn said(answers: &str) -> (Rpc, thread::JoinHandle<String>, tempfile::TempDir) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("bound");
+        let answers = answers.to_owned();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut buffer = [0; 4096];
+            let length = stream.read(&mut buffer).expect("a request");
+            stream.write_all(answers.as_bytes()).expect("written");
+            let mut rest = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            // Until the client closes.
+            stream.read_to_string(&mut rest).expect("text");
+            rest
+        });
+        (Rpc::connect(&path).expect("connected"), server, directory)
+    }
+
+    fn soon() -> Deadline {
+        Deadline::within(Duration::from_secs(10))
+    }
+
+    #[test]
+    fn a_server_that_asks_back_is_answered_before_the_result_is_taken() {
+        let (mut rpc, server, _directory) = said(
+            r#"{"method":"echo","params":[],"id":"echo"}{"id":9,"result":1,"error":null}{"id":1,"result":[7],"error":null}"#,
+        );
+        let result = rpc.call("transact", &json!(["x"]), soon());
+        assert_eq!(result.expect("a result"), json!([7]));
+        drop(rpc);
+        let asked = server.join().expect("the server");
+        assert!(asked.contains(r#""id":"echo""#), "{asked}");
+    }
+
+    #[test]
+    fn an_error_is_told_in_the_servers_words() {
+        let (mut rpc, server, _directory) = said(r#"{"id":1,"result":null,"error":"Not found\n"}"#);
+        let error = rpc.call("x", &json!([]), soon()).expect_err("refused");
+        assert_eq!(error.to_string(), "Not found");
+        drop(rpc);
+        server.join().expect("the server");
+    }
+
+    #[test]
+    fn an_end_within_a_message_and_silence_are_errors() {
+        let (mut rpc, server, _directory) = said(r#"{"id":1,"resu"#);
+        let late = rpc.call("x", &json!([]), Deadline::within(Duration::from_millis(50)));
+        assert_eq!(late.expect_err("silent").to_string(), "no answer in time");
+        drop(rpc);
+        server.join().expect("the server");
+    }
+}

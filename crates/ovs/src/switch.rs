@@ -1,0 +1,348 @@
+//! A host's switch: its daemons, its configuration in force and read back, and its way to the other host.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+use tracing::debug;
+use wirecost_model::plan::Encapsulation;
+use wirecost_model::switch::{OpenVswitch, OvsDatapath};
+use wirecost_netlink::generic;
+use wirecost_sys::scratch::ScratchDirectory;
+use wirecost_sys::tun::Tap;
+
+use crate::config::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE, Wanted, mac_text, operations};
+use crate::control::Control;
+use crate::daemon::{Daemon, run};
+use crate::database::{Database, Operation, optional};
+use crate::deadline::Deadline;
+use crate::error::Error;
+use crate::options::{Mapping, mapping};
+use crate::programs::Programs;
+
+/// How long a switch may take until it is in force: an idle machine takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// How long the switch may take to notice a route.
+const ROUTE_PATIENCE: Duration = Duration::from_secs(3);
+const STEP: Duration = Duration::from_millis(5);
+/// The module's family of generic netlink (include/uapi/linux/openvswitch.h).
+const FAMILY: &str = "ovs_datapath";
+/// A device to find out whether devices can be made; gone at once.
+const TRIAL_DEVICE: &str = "ovs-trial";
+
+/// A switch in force. Dropping it ends its daemons; its devices go with them, or with their namespace.
+#[derive(Debug)]
+pub struct Switch {
+    control: Control,
+    // In the order in which they go: the switch, its database, their files.
+    switch: Daemon,
+    database: Daemon,
+    directory: ScratchDirectory,
+    wanted: Wanted,
+    about: OpenVswitch,
+}
+
+impl Switch {
+    /// Starts one in the calling thread's network namespace, where the devices that become its ports are. The daemons
+    /// end with the calling thread. `owner` is the controller as [`crate::owner_in`] is to find it among the daemons'
+    /// arguments.
+    ///
+    /// # Errors
+    /// What is missing, what this datapath cannot, or what the switch refused.
+    pub fn start(wanted: Wanted, owner: &str) -> Result<Self, Error> {
+        let programs = Programs::find()?;
+        let version = programs.version()?;
+        let datapath = datapath()?;
+        wanted.check(datapath)?;
+        let options = mapping(&wanted.encapsulation)?;
+        let deadline = Deadline::within(PATIENCE);
+
+        let directory = ScratchDirectory::create().map_err(Error::Scratch)?;
+        let path = |file: &str| directory.path().join(file);
+        let text = |file: &str| path(file).display().to_string();
+        let schema = programs.schema.display().to_string();
+        let create = ["create".to_owned(), text("conf.db"), schema];
+        run(&programs.database_tool, &create, &directory)?;
+        let socket = text("db.sock");
+        let arguments = [text("conf.db"), format!("--remote=punix:{socket}")];
+        let server = &programs.database_server;
+        let mut database = Daemon::start(server, "database", &arguments, &directory, owner)?;
+        let mut connection =
+            Database::connect(&path("db.sock"), deadline, || database.still_there())?;
+        connection.transact(&operations(&wanted, datapath), deadline)?;
+
+        let arguments = [format!("unix:{socket}")];
+        let program = &programs.switch;
+        let mut switch = Daemon::start(program, "switch", &arguments, &directory, owner)?;
+        connection.wait_for_configuration(1, deadline, || switch.still_there())?;
+        let ports = read_back(&mut connection, &wanted, datapath, deadline)?;
+        debug!("Open vSwitch {version}, {datapath}: ports {ports:?}");
+
+        let mut control = Control::connect(&path("switch.ctl"))?;
+        if let Some(range) = wanted.encapsulation.udp().and_then(|udp| udp.source_ports) {
+            let (first, last) = (range.first.to_string(), range.last.to_string());
+            control.call("tnl/egress_port_range", &[&first, &last], deadline)?;
+        }
+        if let Some(options) = options {
+            let of = Openflow {
+                program: &programs.openflow,
+                directory: &directory,
+            };
+            of.send_options(&options, &wanted, &ports)?;
+        }
+        Ok(Self {
+            control,
+            switch,
+            database,
+            directory,
+            wanted,
+            about: OpenVswitch { version, datapath },
+        })
+    }
+
+    /// Version and datapath.
+    pub fn about(&self) -> &OpenVswitch {
+        &self.about
+    }
+
+    /// What it was made for.
+    pub fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// Where the daemons' sockets are, as OVS_RUNDIR names it to Open vSwitch's own commands; gone with the switch. From
+    /// other processes, `self` is this one's number.
+    pub fn run_directory(&self) -> PathBuf {
+        self.directory.path()
+    }
+
+    /// Process ids of its daemons.
+    pub fn processes(&self) -> [u32; 2] {
+        [self.database.pid(), self.switch.pid()]
+    }
+
+    /// Sees to the way to the other host, once [`UNDERLAY_BRIDGE`] has its address: `next_hop` and its hardware address
+    /// are told to the switch, which would otherwise ask for them while the first frames are lost, and the switch must
+    /// have found the route. Nothing is to do where the kernel routes, or nothing is routed.
+    ///
+    /// What was told is forgotten after some minutes without traffic: tell it again before the next.
+    ///
+    /// # Errors
+    /// [`Error::NoRoute`], or that the switch is gone.
+    pub fn reach(&mut self, next_hop: IpAddr, mac: [u8; 6]) -> Result<(), Error> {
+        self.switch.still_there()?;
+        self.database.still_there()?;
+        if !self.wanted.has_underlay_bridge(self.about.datapath) {
+            return Ok(());
+        }
+        let deadline = Deadline::within(ROUTE_PATIENCE);
+        let (hop, mac) = (next_hop.to_string(), mac_text(mac));
+        let neighbour = [UNDERLAY_BRIDGE, &hop, &mac];
+        self.control.call("tnl/neigh/set", &neighbour, deadline)?;
+        let peer = self.wanted.peer;
+        let through = format!("dev {UNDERLAY_BRIDGE}");
+        let found =
+            self.control
+                .call_until("ovs/route/lookup", &[&peer.to_string()], deadline, |said| {
+                    said.lines().any(|line| line.trim() == through)
+                });
+        found.map_err(|found| Error::NoRoute { peer, found })
+    }
+}
+
+/// Starts a switch in the calling thread's network namespace with one device as its port, and ends it.
+///
+/// # Errors
+/// As [`Switch::start`].
+pub fn try_with(device: &str) -> Result<OpenVswitch, Error> {
+    let nowhere = IpAddr::from([0, 0, 0, 0]);
+    let wanted = Wanted {
+        encapsulation: Encapsulation::None,
+        underlay: device.to_owned(),
+        underlay_mtu: 0,
+        guests: Vec::new(),
+        local: nowhere,
+        peer: nowhere,
+        mac: [0; 6],
+    };
+    // No run's: nobody is to look for it.
+    let switch = Switch::start(wanted, "trial")?;
+    Ok(switch.about.clone())
+}
+
+/// The kernel's where it has the module, else the daemon's own.
+fn datapath() -> Result<OvsDatapath, Error> {
+    if generic::has_family(FAMILY).unwrap_or(false) {
+        return Ok(OvsDatapath::Kernel);
+    }
+    Tap::create(TRIAL_DEVICE).map_err(Error::NoTap)?;
+    Ok(OvsDatapath::Userspace)
+}
+
+/// Ports by name, with their OpenFlow numbers, once all are as they were configured.
+fn read_back(
+    database: &mut Database,
+    wanted: &Wanted,
+    datapath: OvsDatapath,
+    deadline: Deadline,
+) -> Result<BTreeMap<String, u64>, Error> {
+    let columns = ["name", "error", "ofport", "mtu", "mac_in_use"];
+    loop {
+        let select = Operation::select("Interface", &columns);
+        let results = database.transact(&[select], deadline)?;
+        let rows = results[0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
+        match ports(rows, wanted, datapath) {
+            // What is read off the devices follows the configuration a moment later.
+            Err(Error::ReadBack { .. }) if !deadline.is_over() => sleep(STEP),
+            done => return done,
+        }
+    }
+}
+
+fn ports(
+    rows: &[Value],
+    wanted: &Wanted,
+    datapath: OvsDatapath,
+) -> Result<BTreeMap<String, u64>, Error> {
+    let mut ports = BTreeMap::new();
+    for row in rows {
+        let name = row["name"].as_str().unwrap_or_default().to_owned();
+        if let Some(problem) = optional(&row["error"]).and_then(Value::as_str) {
+            return Err(Error::Port {
+                name,
+                problem: problem.to_owned(),
+            });
+        }
+        let read = |column| optional(&row[column]).map(|value| value.to_string().replace('"', ""));
+        let same = |column: &'static str, wanted: String| {
+            let found = read(column).unwrap_or_else(|| "nothing".to_owned());
+            let name = name.clone();
+            (found == wanted).then_some(()).ok_or(Error::ReadBack {
+                name,
+                column,
+                wanted,
+                found,
+            })
+        };
+        if name == UNDERLAY_BRIDGE && wanted.has_underlay_bridge(datapath) {
+            same("mtu", wanted.underlay_mtu.to_string())?;
+            same("mac_in_use", mac_text(wanted.mac))?;
+        }
+        // -1 where it could not be made.
+        let Some(number) = optional(&row["ofport"]).and_then(Value::as_u64) else {
+            let found = read("ofport").unwrap_or_else(|| "nothing".to_owned());
+            return Err(Error::ReadBack {
+                name,
+                column: "ofport",
+                wanted: "a number".to_owned(),
+                found,
+            });
+        };
+        ports.insert(name, number);
+    }
+    Ok(ports)
+}
+
+/// What only OpenFlow can set.
+struct Openflow<'a> {
+    program: &'a PathBuf,
+    directory: &'a ScratchDirectory,
+}
+
+impl Openflow<'_> {
+    /// Has every packet of a guest carry the options.
+    fn send_options(
+        &self,
+        options: &Mapping,
+        wanted: &Wanted,
+        ports: &BTreeMap<String, u64>,
+    ) -> Result<(), Error> {
+        self.run("add-tlv-map", &options.table)?;
+        let flows = wanted.guests.iter().filter_map(|guest| ports.get(guest));
+        let flows: String = flows
+            .map(|port| {
+                format!(
+                    "priority=1,in_port={port},actions={},NORMAL\n",
+                    options.action
+                )
+            })
+            .collect();
+        let file = self.directory.path().join("flows");
+        fs::write(&file, flows).map_err(Error::Scratch)?;
+        self.run("add-flows", &file.display().to_string())
+    }
+
+    fn run(&self, command: &str, argument: &str) -> Result<(), Error> {
+        let socket = self
+            .directory
+            .path()
+            .join(format!("{INTEGRATION_BRIDGE}.mgmt"));
+        let arguments = [
+            "--protocols=OpenFlow13".to_owned(),
+            "--timeout=5".to_owned(),
+            command.to_owned(),
+            format!("unix:{}", socket.display()),
+            argument.to_owned(),
+        ];
+        run(self.program, &arguments, self.directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wirecost_model::plan::Vxlan;
+
+    use super::*;
+
+    fn wanted() -> Wanted {
+        Wanted {
+            encapsulation: Encapsulation::Vxlan(Vxlan::default()),
+            underlay: "underlay".to_owned(),
+            underlay_mtu: 9000,
+            guests: vec!["guest0".to_owned()],
+            local: "198.18.0.1".parse().expect("an address"),
+            peer: "198.18.0.2".parse().expect("an address"),
+            mac: [2, 0, 0, 0, 0, 1],
+        }
+    }
+
+    fn row(name: &str, ofport: &Value) -> Value {
+        let nothing = json!(["set", []]);
+        json!({"name": name, "error": nothing, "ofport": ofport, "mtu": 9000, "mac_in_use": "02:00:00:00:00:01"})
+    }
+
+    fn read(rows: &[Value]) -> Result<BTreeMap<String, u64>, String> {
+        ports(rows, &wanted(), OvsDatapath::Userspace).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn ports_that_are_there_have_numbers() {
+        let ports = read(&[row("guest0", &json!(3)), row("br-underlay", &json!(65534))]);
+        assert_eq!(ports.expect("ports")["guest0"], 3);
+    }
+
+    #[test]
+    fn a_port_that_could_not_be_made_is_named_with_the_switchs_words() {
+        let mut broken = row("guest0", &json!(-1));
+        broken["error"] = json!("could not open network device guest0 (No such device)");
+        insta::assert_snapshot!(read(&[broken]).expect_err("broken"), @"Open vSwitch cannot use guest0 as a port (table Interface, column error): could not open network device guest0 (No such device)");
+        let error = read(&[row("guest0", &json!(["set", []]))]).expect_err("not there yet");
+        insta::assert_snapshot!(error, @"table Interface, row guest0, column ofport: asked for a number, read back nothing");
+    }
+
+    #[test]
+    fn the_underlays_bridge_must_have_mtu_and_address() {
+        let mut small = row("br-underlay", &json!(65534));
+        small["mtu"] = json!(1500);
+        let error = read(&[small]).expect_err("another MTU");
+        assert!(
+            error.contains("column mtu: asked for 9000, read back 1500"),
+            "{error}"
+        );
+    }
+}
