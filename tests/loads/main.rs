@@ -3,6 +3,9 @@
 #[allow(dead_code, reason = "each test program uses its part")]
 #[path = "../common/mod.rs"]
 mod common;
+mod limits;
+mod mixes;
+mod options;
 
 use common::{Place, Record, alone, lab_can_be_built, run};
 use wirecost_model::cell::Cell;

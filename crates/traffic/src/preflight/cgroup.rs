@@ -7,18 +7,23 @@ const UNIFIED: &str = "/sys/fs/cgroup";
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 
 /// Bytes that the process's group, and every group that this one is in, leave to it: the least of their limits less
-/// what is in use. `None` where none has a limit, or none can be read. `groups` is `/proc/self/cgroup`.
+/// what is in use. Files that nobody has read for a while are not in use: the kernel drops them first. `None` where none has a limit, or none can be read. `groups` is `/proc/self/cgroup`.
 pub(super) fn left(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     groups
         .lines()
         .filter_map(|line| {
             let mut fields = line.splitn(3, ':');
             let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-            let (root, limit, used) = match controllers {
-                "" => (UNIFIED, "memory.max", "memory.current"),
-                list if list.split(',').any(|one| one == "memory") => {
-                    (MEMORY, "memory.limit_in_bytes", "memory.usage_in_bytes")
-                }
+            let (root, [limit, used, files]) = match controllers {
+                "" => (UNIFIED, ["memory.max", "memory.current", "inactive_file"]),
+                list if list.split(',').any(|one| one == "memory") => (
+                    MEMORY,
+                    [
+                        "memory.limit_in_bytes",
+                        "memory.usage_in_bytes",
+                        "total_inactive_file",
+                    ],
+                ),
                 _ => return None,
             };
             let number = |group: &Path, file: &str| -> Option<u64> {
@@ -32,6 +37,12 @@ pub(super) fn left(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Opti
             groups
                 .filter_map(|group| {
                     let (limit, used) = (number(group, limit)?, number(group, used)?);
+                    let stat = read(&group.join("memory.stat")).unwrap_or_default();
+                    let files = stat.lines().find_map(|line| {
+                        let (name, bytes) = line.split_once(' ')?;
+                        (name == files).then(|| bytes.parse::<u64>().ok())?
+                    });
+                    let used = used.saturating_sub(files.unwrap_or(0));
                     Some(limit.saturating_sub(used))
                 })
                 .min()
@@ -59,7 +70,11 @@ mod tests {
             ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
             ("/sys/fs/cgroup/a/b/memory.current", "5000\n"),
             ("/sys/fs/cgroup/a/memory.max", "100000\n"),
-            ("/sys/fs/cgroup/a/memory.current", "60000\n"),
+            ("/sys/fs/cgroup/a/memory.current", "70000\n"),
+            (
+                "/sys/fs/cgroup/a/memory.stat",
+                "anon 50000\ninactive_file 10000\n",
+            ),
         ];
         assert_eq!(of("0::/a/b\n", &files), Some(40_000));
         assert_eq!(of("0::/\n", &files), None);
