@@ -11,7 +11,7 @@ use wirecost_model::end_window::End;
 use wirecost_model::sample::Interval;
 use wirecost_netbuild::LabHost;
 use wirecost_traffic::{
-    Client, Options, Server, Snapshot, TrafficError, Window as Counted, preflight,
+    Client, Options, Server, Snapshot, TrafficError, Window as Counted, preflight, room_for,
 };
 
 use crate::protocol::{LoadEnd, Measured, MeasuredEnd, Place, Window};
@@ -45,8 +45,9 @@ impl Loads {
         ends: Vec<LoadEnd>,
         host: Option<&LabHost>,
     ) -> Result<Vec<SocketAddr>, String> {
+        self.make_room(&ends)?;
         for end in ends {
-            let opened = open(end, host, |address, options| {
+            let opened = open(end, End::Server, host, |address, options| {
                 Server::listen(address, options)
             })?;
             self.servers.push(opened);
@@ -61,13 +62,29 @@ impl Loads {
         ends: Vec<LoadEnd>,
         host: Option<&LabHost>,
     ) -> Result<(), String> {
+        self.make_room(&ends)?;
         for end in ends {
-            let opened = open(end, host, |address, options| {
+            let opened = open(end, End::Client, host, |address, options| {
                 Client::connect(address, options, PATIENCE)
             })?;
             self.clients.push(opened);
         }
         Ok(())
+    }
+
+    /// Looks whether this host has room for these ends beside those that are open.
+    fn make_room(&self, ends: &[LoadEnd]) -> Result<(), String> {
+        let new: Vec<Options> = ends.iter().map(options).collect();
+        let servers = self.servers.iter().map(|server| server.engine.options());
+        let clients = self.clients.iter().map(|client| client.engine.options());
+        let findings = room_for(servers.chain(clients).chain(&new));
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<&str> = ends.iter().map(|end| end.name.as_str()).collect();
+        names.dedup();
+        let words: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        Err(blame(&names.join(" and "), &words.join("; ")))
     }
 
     /// Has all clients begin together.
@@ -157,18 +174,23 @@ fn blame(name: &str, error: &impl std::fmt::Display) -> String {
     format!("load {name}: {error}")
 }
 
+fn options(end: &LoadEnd) -> Options {
+    Options {
+        source: end.source,
+        ..Options::of(&end.load, end.secret)
+    }
+}
+
 /// Looks what stands in an end's way at its place, and opens it there.
 fn open<T: Send>(
     end: LoadEnd,
+    which: End,
     host: Option<&LabHost>,
     start: impl FnOnce(SocketAddr, &Options) -> Result<T, TrafficError> + Send,
 ) -> Result<Open<T>, String> {
-    let options = Options {
-        source: end.source,
-        ..Options::of(&end.load, end.secret)
-    };
+    let options = options(&end);
     let opening = || {
-        let findings = preflight(&options);
+        let findings = preflight(&options, which);
         if findings.is_empty() {
             return start(end.address, &options).map_err(|error| blame(&end.name, &error));
         }

@@ -19,6 +19,9 @@ pub use rules::Fault;
 pub const MAX_STREAMS: u32 = 1024;
 /// Largest message, request or response in bytes.
 pub const MAX_MESSAGE: u32 = 1 << 20;
+/// Largest socket buffer in bytes: the kernel doubles what it is asked for, and keeps it in an `int`
+/// (`sock_setsockopt` of net/core/sock.c).
+pub const MAX_SOCKET_BUFFER: u32 = 1 << 29;
 /// Most requests outstanding on one connection.
 pub const MAX_DEPTH: u32 = 1024;
 /// Bytes at the head of every datagram that tell its run, flow, number and time: the smallest datagram.
@@ -141,6 +144,20 @@ pub enum Rate {
     /// Request/response: requests per second and flow, by a schedule. A latency counts from when its request was due,
     /// not from when it could be sent, so that a path that stalls is not spared the requests it held up.
     RequestsPerSecond(f64),
+}
+
+impl Rate {
+    /// Each flow's part of what is meant for all of them.
+    #[must_use]
+    pub fn shared_by(self, flows: u32) -> Self {
+        let flows = flows.max(1);
+        match self {
+            Self::BitsPerSecond(bits) => Self::BitsPerSecond(bits / u64::from(flows)),
+            Self::RequestsPerSecond(requests) => {
+                Self::RequestsPerSecond(requests / f64::from(flows))
+            }
+        }
+    }
 }
 
 /// What ends a load by itself; without one it runs until it is stopped.
@@ -327,6 +344,14 @@ mod tests {
             let json = serde_json::to_value(direction).expect("JSON");
             assert_eq!(json, direction.key());
         }
+    }
+
+    #[test]
+    fn flows_share_the_rate_of_all() {
+        let bits = Rate::BitsPerSecond(1000).shared_by(4);
+        assert_eq!(bits, Rate::BitsPerSecond(250));
+        let requests = Rate::RequestsPerSecond(10.0).shared_by(4);
+        assert_eq!(requests, Rate::RequestsPerSecond(2.5));
     }
 
     proptest! {

@@ -1,15 +1,22 @@
 //! What is derived from a sample: the figures that tables and verdicts are about.
 
+mod figure;
+mod frames;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cell::Experiment;
 use crate::end_window::End;
 use crate::load::Workload;
 use crate::plan::Cores;
-use crate::sample::{LoadResult, RequestResult, Sample, Socket};
+use crate::sample::{LoadResult, RequestResult, Sample};
 use crate::usage::HostUsage;
+
+pub use figure::Figure;
+pub use frames::{
+    retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+};
 
 /// A figure of one load that verdicts are given about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -238,46 +245,6 @@ fn percentile(requests: &RequestResult, percent: f64) -> Option<f64> {
         .map(Duration::as_secs_f64)
 }
 
-/// One metric of one load: what a column of a table, or a verdict, is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Figure {
-    /// The load's name.
-    pub load: String,
-    /// What of it.
-    pub metric: Metric,
-}
-
-impl Figure {
-    /// Of one sample, see [`Metric::value`].
-    pub fn value(&self, sample: &Sample) -> Option<f64> {
-        self.metric.value(sample, &self.load)
-    }
-}
-
-impl Experiment {
-    /// Every metric of every load, in the order of the cells' loads. CPU is a figure of a load only where some cell
-    /// runs it alone: what several at once used belongs to none of them.
-    pub fn figures(&self) -> Vec<Figure> {
-        let mut figures: Vec<Figure> = Vec::new();
-        for cell in &self.cells {
-            for named in &cell.loads {
-                let alone = cell.loads.len() == 1;
-                let metrics = Metric::of(named.load.workload, self.plan.cores);
-                let these = metrics
-                    .iter()
-                    .filter(|metric| alone || !metric.is_cpu())
-                    .map(|&metric| Figure {
-                        load: named.name.clone(),
-                        metric,
-                    });
-                let new: Vec<Figure> = these.filter(|one| !figures.contains(one)).collect();
-                figures.extend(new);
-            }
-        }
-        figures
-    }
-}
-
 impl Sample {
     /// The first of its loads that is a stream.
     pub fn stream(&self) -> Option<&LoadResult> {
@@ -297,108 +264,4 @@ impl Sample {
             _ => None,
         }
     }
-
-    /// The TCP sockets at the host of that name.
-    fn sockets(&self, host: &str) -> impl Iterator<Item = &Socket> {
-        self.loads.iter().flat_map(move |load| {
-            let client = load.direction.host_of(End::Client) == host;
-            load.flows.iter().filter_map(move |flow| {
-                if client {
-                    flow.sender.as_ref()
-                } else {
-                    flow.receiver.as_ref()
-                }
-            })
-        })
-    }
-
-    /// Whether every TCP flow is one connection whose socket was read: not those of `tcp-crr`.
-    fn knows_its_sockets(&self) -> bool {
-        let tcp = self.loads.iter().filter(|load| !load.workload.is_udp());
-        tcp.flat_map(|load| &load.flows)
-            .all(|flow| flow.sender.is_some() && flow.receiver.is_some())
-    }
-}
-
-/// Frames on the wire per second, both directions: segments out of both guests, retransmits and
-/// pure ACKs included, and what was not TCP. A datagram counts once, whatever it was cut into.
-pub fn wire_frames_per_second(sample: &Sample) -> Option<f64> {
-    if sample.loads.is_empty() {
-        return None;
-    }
-    let exact = sample.knows_its_sockets();
-    let one = |name: &str| {
-        let usage = sample.host(name)?;
-        let other = (usage.guest.udp_out + usage.guest.icmp_out) as f64 / usage.window_s;
-        let tcp = if exact {
-            sample.sockets_per_second(name)
-        } else {
-            (usage.guest.tcp_out + usage.guest.tcp_retransmitted) as f64 / usage.window_s
-        };
-        Some(tcp + other)
-    };
-    Some(one("a")? + one("b")? + beyond_super_packets(sample)?)
-}
-
-impl Sample {
-    /// Segments sent by the sockets at a host, per second of each load's window there.
-    fn sockets_per_second(&self, host: &str) -> f64 {
-        let of_load = |load: &LoadResult| {
-            let client = load.direction.host_of(End::Client) == host;
-            let sent = load.flows.iter().filter_map(|flow| {
-                let socket = if client { &flow.sender } else { &flow.receiver };
-                socket.as_ref().map(|socket| socket.segs_out)
-            });
-            let seconds = if client {
-                load.client_seconds
-            } else {
-                load.seconds
-            };
-            sent.sum::<u64>() as f64 / seconds
-        };
-        self.loads.iter().map(of_load).sum()
-    }
-}
-
-/// With `UDP_SEGMENT` the kernel counts what was handed over as one as one datagram: how many more there were.
-fn beyond_super_packets(sample: &Sample) -> Option<f64> {
-    let more = |load: &LoadResult| {
-        let datagrams = load.datagrams.as_ref()?;
-        let usage = sample.host(load.direction.host_of(End::Client))?;
-        let sent = datagrams.sent as f64 / load.client_seconds;
-        let counted = usage.guest.udp_out as f64 / usage.window_s;
-        Some((sent - counted).max(0.0))
-    };
-    let streams = sample.loads.iter().filter(|load| load.datagrams.is_some());
-    streams.map(more).sum()
-}
-
-/// Packets per second as the receiving guest's TCP handled them: fewer than frames where something aggregates.
-/// `None` where no load is TCP.
-pub fn stack_packets_per_second(sample: &Sample) -> Option<f64> {
-    let tcp = sample.loads.iter().find(|load| !load.workload.is_udp());
-    let host = match tcp {
-        Some(load) => load.direction.host_of(End::Server),
-        None if sample.loads.is_empty() => "b",
-        None => return None,
-    };
-    let receiver = sample.host(host)?;
-    Some(receiver.guest.tcp_in as f64 / receiver.window_s)
-}
-
-/// Segments on the wire per super-packet that the receiving guest's TCP handled; 1 where nothing aggregates.
-pub fn segments_per_packet(sample: &Sample) -> Option<f64> {
-    let load = sample.loads.iter().find(|load| !load.workload.is_udp())?;
-    let host = load.direction.host_of(End::Server);
-    let receiver = sample.host(host)?;
-    let segments: u64 = sample.sockets(host).map(|socket| socket.segs_in).sum();
-    let known = sample.knows_its_sockets() && receiver.guest.tcp_in > 0;
-    known.then(|| segments as f64 / receiver.guest.tcp_in as f64)
-}
-
-/// Segments retransmitted within the window by either end; `None` where not every TCP socket was read.
-pub fn retransmits(sample: &Sample) -> Option<u64> {
-    let tcp = sample.loads.iter().any(|load| !load.workload.is_udp());
-    let both = sample.sockets("a").chain(sample.sockets("b"));
-    (tcp && sample.knows_its_sockets()).then(|| both.map(|socket| socket.retransmits).sum())
 }

@@ -3,8 +3,9 @@
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::plan::{Cores, Hosts, Levels, Plan, Published, PublishedFigure, Underlay};
 
+use crate::axis::Axis;
 use crate::expand::{self, Varying};
-use crate::factors::{self, Axis};
+use crate::factors;
 use crate::keys::{self, Key};
 use crate::loads;
 use crate::read::{Entry, Fields, Reader, describe};
@@ -46,6 +47,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let mut axes: Vec<Axis> = factors.axes().into();
     axes.extend(loads.axes());
     axes.extend(varied.iter().map(Varied::axis));
+    loads.named_apart(reader, &axes);
     let exclude = root.get(reader, &keys::EXCLUDE);
     let exclusions = exclude
         .as_ref()

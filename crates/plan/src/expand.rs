@@ -8,7 +8,8 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Role;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
 
-use crate::factors::{Axis, COUNT, Factors};
+use crate::axis::{Axis, RunsBy};
+use crate::factors::{COUNT, Factors};
 use crate::fit::{Fit, Room};
 use crate::keys;
 use crate::loads::{Faults, Loads};
@@ -50,6 +51,13 @@ impl Varying<'_> {
     fn load(&self, choice: &[usize]) -> usize {
         let listed = self.loads.count() > 1;
         if listed { choice[COUNT] } else { 0 }
+    }
+
+    /// Whether a factor means something to a cell with the load of that number: an option of another load does not, nor
+    /// does one of a load that does not run.
+    fn means(&self, axis: &Axis, load: usize, choice: &[usize]) -> bool {
+        let runs = |by: RunsBy| choice.get(COUNT + by.axis) != Some(&by.without);
+        axis.of_load.is_none_or(|of| of == load) && axis.runs_by.is_none_or(runs)
     }
 
     /// Every combination with the load of that number.
@@ -106,9 +114,9 @@ pub(crate) fn cells(
                 choice[COUNT] = load;
             }
             let mut meant = choice.clone();
-            for (level, axis) in meant.iter_mut().zip(axes) {
-                if axis.of_load.is_some_and(|of| of != load) {
-                    *level = NONE;
+            for (at, axis) in axes.iter().enumerate() {
+                if !varying.means(axis, load, &meant) {
+                    (meant[at], choice[at]) = (NONE, 0);
                 }
             }
             if exclusions.iter().any(|exclusion| exclusion.matches(&meant)) {
@@ -348,7 +356,7 @@ fn cell(
         .zip(choice)
         .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
         .filter(|(axis, _)| takes_checksum || axis.key.path != keys::UDP_CHECKSUM.path)
-        .filter(|(axis, _)| axis.of_load.is_none_or(|of| of == load))
+        .filter(|(axis, _)| varying.means(axis, load, choice))
         .filter_map(|(axis, level)| {
             Some((
                 axis.name.clone().into_owned(),

@@ -1,20 +1,19 @@
 //! The factors that every experiment has: how a level of each is read and labelled.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+mod offload;
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
-use wirecost_model::offload::{Feature, Offload, Profile, Role};
+use wirecost_model::offload::Offload;
 use wirecost_model::plan::{Encapsulation, GuestMtu, SteeringPlan};
 use wirecost_model::steering::{Rps, Steering};
 use wirecost_model::units::format_rate;
 
+use crate::axis::Axis;
 use crate::encapsulation::{Encapsulated, encapsulation};
 use crate::keys::{self, Key};
-use crate::read::{Entry, Fields, Level, Levels, Reader};
+use crate::read::{Entry, Fields, Levels, Reader};
 use crate::values::{as_word, rate, switch, whole32, word};
-use crate::yaml::Value;
 
 /// The levels of every factor, those that could not be read left out.
 #[derive(Debug)]
@@ -32,21 +31,6 @@ pub(crate) struct Factors {
     pub(crate) offload: Levels<Offload>,
     pub(crate) queues: Levels<u32>,
     pub(crate) rps: Levels<Rps>,
-}
-
-/// A factor without the type of its levels: what selections match by.
-#[derive(Debug)]
-pub(crate) struct Axis {
-    /// The factor's key in records: `underlay.mtu`, `streams`.
-    pub(crate) name: Cow<'static, str>,
-    pub(crate) key: &'static Key,
-    pub(crate) labels: Vec<String>,
-    /// Whether `labels` are all that the plan wrote.
-    pub(crate) sound: bool,
-    /// Reads a level and labels it as the factor does.
-    pub(crate) read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
-    /// Of an option the number of its load in the plan's list: to other loads it means nothing.
-    pub(crate) of_load: Option<usize>,
 }
 
 /// Bits per second, or no limit.
@@ -90,58 +74,43 @@ impl Factors {
     /// The factors in the order of the cross product: the last varies fastest.
     pub(crate) fn axes(&self) -> [Axis; COUNT] {
         [
-            axis(&keys::UNDERLAY_MTU, &self.underlay_mtu, |r, e| {
+            Axis::of(&keys::UNDERLAY_MTU, &self.underlay_mtu, |r, e| {
                 whole32(r, e).map(|mtu| mtu.to_string())
             }),
-            axis(&keys::UNDERLAY_RATE, &self.rate, |r, e| {
+            Axis::of(&keys::UNDERLAY_RATE, &self.rate, |r, e| {
                 rate_or_none(r, e).map(rate_label)
             }),
-            axis(&keys::UNDERLAY_IP, &self.underlay_ip, |r, e| {
+            Axis::of(&keys::UNDERLAY_IP, &self.underlay_ip, |r, e| {
                 ip(r, e).map(|ip| ip.key().to_owned())
             }),
-            axis(&keys::ENCAPSULATION, &self.encapsulation, |r, e| {
+            Axis::of(&keys::ENCAPSULATION, &self.encapsulation, |r, e| {
                 encapsulation(r, e).map(|level| level.to_string())
             }),
-            axis(&keys::UDP_CHECKSUM, &self.udp_checksum, |r, e| {
+            Axis::of(&keys::UDP_CHECKSUM, &self.udp_checksum, |r, e| {
                 switch(r, e).map(|on| on_off(on).to_owned())
             }),
-            axis(&keys::DATAPATH, &self.datapath, |r, e| {
+            Axis::of(&keys::DATAPATH, &self.datapath, |r, e| {
                 datapath(r, e).map(datapath_label)
             }),
-            axis(&keys::GUEST_MTU, &self.guest_mtu, |r, e| {
+            Axis::of(&keys::GUEST_MTU, &self.guest_mtu, |r, e| {
                 guest_mtu(r, e).map(|mtu| mtu.to_string())
             }),
-            axis(&keys::GUEST_IP, &self.guest_ip, |r, e| {
+            Axis::of(&keys::GUEST_IP, &self.guest_ip, |r, e| {
                 ip(r, e).map(|ip| ip.key().to_owned())
             }),
-            axis(&keys::GUESTS, &self.guests, |r, e| {
+            Axis::of(&keys::GUESTS, &self.guests, |r, e| {
                 whole32(r, e).map(|guests| guests.to_string())
             }),
-            axis(&keys::OFFLOAD, &self.offload, |r, e| {
-                offload(r, e).map(|level| level.to_string())
+            Axis::of(&keys::OFFLOAD, &self.offload, |r, e| {
+                offload::read(r, e).map(|level| level.to_string())
             }),
-            axis(&keys::STEERING_QUEUES, &self.queues, |r, e| {
+            Axis::of(&keys::STEERING_QUEUES, &self.queues, |r, e| {
                 whole32(r, e).map(|queues| queues.to_string())
             }),
-            axis(&keys::STEERING_RPS, &self.rps, |r, e| {
+            Axis::of(&keys::STEERING_RPS, &self.rps, |r, e| {
                 rps(r, e).map(|rps| rps.to_string())
             }),
         ]
-    }
-}
-
-fn axis<T>(
-    key: &'static Key,
-    levels: &Levels<T>,
-    read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
-) -> Axis {
-    Axis {
-        name: Cow::Borrowed(key.factor_name().unwrap_or(key.path)),
-        key,
-        labels: levels.levels.iter().map(|l| l.label.clone()).collect(),
-        sound: levels.sound,
-        read,
-        of_load: None,
     }
 }
 
@@ -188,7 +157,7 @@ pub(crate) fn read(
         guests: levels(reader, root, &keys::GUESTS, whole32, |guests| {
             guests.to_string()
         }),
-        offload: offload_levels(reader, root),
+        offload: offload::levels(reader, root),
         queues: levels(
             reader,
             steering,
@@ -257,43 +226,6 @@ const fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// Offloads that switch the same things everywhere are the same level, however they are written.
-fn offload_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Offload> {
-    let mut read = levels(reader, root, &keys::OFFLOAD, offload, Offload::to_string);
-    let mut kept = Vec::<Level<Offload>>::new();
-    for level in read.levels {
-        let same = kept.iter().find(|kept| same(&kept.value, &level.value));
-        if let Some(first) = same {
-            let message = format!(
-                "the level `{}` of `offload` switches the same things as `{}`",
-                level.label, first.label
-            );
-            let help = "remove one of them: a level is one side of a comparison";
-            reader.fault(level.span, &level.path, message, "second time", help);
-        } else {
-            kept.push(level);
-        }
-    }
-    read.levels = kept;
-    read
-}
-
-fn same(one: &Offload, other: &Offload) -> bool {
-    [
-        Role::Underlay,
-        Role::Tunnel,
-        Role::Guest,
-        Role::GuestPort,
-        Role::Bridge,
-    ]
-    .into_iter()
-    .all(|role| {
-        [false, true]
-            .into_iter()
-            .all(|tunnelled| one.wanted(role, tunnelled) == other.wanted(role, tunnelled))
-    })
-}
-
 fn rate_label(rate: Option<u64>) -> String {
     rate.map_or_else(|| "none".to_owned(), format_rate)
 }
@@ -333,47 +265,6 @@ fn ip(reader: &mut Reader, entry: &Entry<'_>) -> Option<IpVersion> {
     })
 }
 
-fn profile(word: &str) -> Profile {
-    match word {
-        "none" => Profile::None,
-        "plain" => Profile::Plain,
-        _ => Profile::Tunnel,
-    }
-}
-
-/// The plan's key of every switch.
-const SWITCHES: [(&Key, Feature); 5] = [
-    (&keys::OFFLOAD_TSO, Feature::Tso),
-    (&keys::OFFLOAD_GSO, Feature::Gso),
-    (&keys::OFFLOAD_GRO, Feature::Gro),
-    (&keys::OFFLOAD_TUNNEL, Feature::TunnelSegmentation),
-    (&keys::OFFLOAD_CHECKSUM, Feature::Checksum),
-];
-
-fn offload(reader: &mut Reader, entry: &Entry<'_>) -> Option<Offload> {
-    if !matches!(entry.node.value, Value::Map(_)) {
-        return word(reader, entry).map(|word| Offload::profile(profile(word)));
-    }
-    let faults = reader.faults.len();
-    let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
-    let from = fields
-        .get(reader, &keys::OFFLOAD_PROFILE)
-        .and_then(|entry| word(reader, &entry));
-    let mut set = BTreeMap::new();
-    for (key, feature) in SWITCHES {
-        let Some(entry) = fields.get(reader, key) else {
-            continue;
-        };
-        let on = match feature {
-            Feature::Checksum => word(reader, &entry).map(|word| word == "hardware"),
-            _ => switch(reader, &entry),
-        };
-        set.extend(on.map(|on| (feature, on)));
-    }
-    let profile = profile(from?);
-    (reader.faults.len() == faults).then_some(Offload { profile, set })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -397,15 +288,5 @@ mod tests {
             .filter_map(|key| key.factor_name())
             .collect();
         assert_eq!(names, table);
-    }
-
-    #[test]
-    fn every_switch_has_its_key_in_the_table() {
-        for (key, feature) in SWITCHES {
-            assert_eq!(key.name(), feature.key());
-        }
-        for feature in Feature::ALL {
-            assert!(SWITCHES.iter().any(|(_, known)| *known == feature));
-        }
     }
 }

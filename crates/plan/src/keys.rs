@@ -2,7 +2,6 @@
 //! The decoder reads by this table, and a schema or a reference page can be made from it.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
-use std::ops::RangeBounds;
 use std::sync::LazyLock;
 
 use wirecost_model::cell::MAX_GUESTS;
@@ -10,108 +9,12 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::load::Workload;
 use wirecost_model::plan::GeneveOptions;
 use wirecost_model::transit::MAX_PATHS;
-use wirecost_model::units::{format_bytes, format_fraction, format_rate};
 
-use crate::suggest::joined;
-
+mod key;
 mod options;
 
+pub use key::{Key, Kind, Presence};
 pub(crate) use options::{TELLING, options};
-
-/// One key of a plan.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Key {
-    /// Where it stands: `repeat.rounds`. Keys of the mappings in a list have the list's path.
-    pub path: &'static str,
-    /// What a value is, beside the words.
-    pub kind: Kind,
-    /// Words it takes.
-    pub words: &'static [&'static str],
-    /// Smallest and largest number it takes, in the kind's unit.
-    pub range: (Bound<f64>, Bound<f64>),
-    /// What its absence means.
-    pub presence: Presence,
-    /// Whether a list makes it a factor.
-    pub factor: bool,
-    /// A value, as YAML.
-    pub example: &'static str,
-    /// What it means, in a sentence, with its unit.
-    pub doc: &'static str,
-}
-
-/// What a value is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Kind {
-    /// One of the words only; `on` and `off` may be written `true` and `false`.
-    Word,
-    /// Any text.
-    Text,
-    /// Letters, digits, `.`, `_` and `-`, at most 64; not dots only.
-    Name,
-    /// A congestion control's name: a letter, then letters, digits, `_` and `-`, at most
-    /// 15; neither `true` nor `false`.
-    Congestion,
-    /// A whole number.
-    Whole,
-    /// Bytes, with or without a unit.
-    Size,
-    /// Bits per second with a unit.
-    Rate,
-    /// Seconds, or with a unit.
-    Seconds,
-    /// A percentage or a fraction.
-    Share,
-    /// Gbit/s as a bare number.
-    Gbps,
-    /// A number of requests per second.
-    PerSecond,
-    /// A mapping of names to loads.
-    Mix,
-    /// A mapping of the keys below it.
-    Map,
-    /// A mapping of one of the keys below it: which, and its options.
-    Choice,
-    /// A list of mappings of the keys below it.
-    Maps,
-    /// A list of mappings, each of one of the keys below it: which, and its options.
-    Choices,
-    /// A whole number, or as many mappings of the keys below it in a list.
-    Members,
-    /// A mapping of factors to one level each.
-    Levels,
-    /// A list of mappings of factors to one or several levels each.
-    LevelSets,
-    /// A mapping of names of one's own; what each takes has the path with `*`.
-    Named,
-    /// Cores as a mask in hexadecimal digits.
-    Mask,
-    /// A range of UDP ports.
-    Ports,
-    /// 1 to 60 characters in one line.
-    Label,
-    /// A shell's command.
-    Command,
-    /// A mapping of sysctls to values.
-    Sysctls,
-    /// A mapping of device features to `on` or `off`.
-    Features,
-}
-
-/// What the absence of a key means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
-    /// An error.
-    Required,
-    /// Nothing.
-    Optional,
-    /// As if this had been written.
-    Default(&'static str),
-    /// As if this had been written, where another key of the group is; else nothing. The group are
-    /// the keys of a run that goes on until it is known.
-    Until(&'static str),
-}
 
 /// Longest name of a plan, which becomes part of a directory's, in characters.
 pub(crate) const NAME_MAX: usize = 64;
@@ -134,101 +37,6 @@ pub fn keys() -> &'static [&'static Key] {
         all
     });
     &ALL
-}
-
-impl Key {
-    /// The last part of its path: the key as it is written.
-    pub fn name(&self) -> &'static str {
-        self.path.rsplit('.').next().unwrap_or(self.path)
-    }
-
-    /// The path of the mapping that it stands in; empty for the plan itself.
-    pub fn parent(&self) -> &'static str {
-        self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
-    }
-
-    /// The name that a factor has in records and selections: `underlay.mtu`, `streams`. Where a plan has several
-    /// loads, the name of an option follows that of its load: `ping.streams`.
-    pub fn factor_name(&self) -> Option<&'static str> {
-        let name = if self.is_option() {
-            self.name()
-        } else {
-            self.path
-        };
-        self.factor.then_some(name)
-    }
-
-    /// Whether it is an option of a load.
-    pub fn is_option(&self) -> bool {
-        self.path.starts_with("load.") && self.path.matches('.').count() == 2
-    }
-
-    /// What to write, in words: ``a rate from 100mbit to 10000gbit, or `none` ``.
-    pub fn expects(&self) -> String {
-        let range = self.range_words();
-        let quantity = match self.kind {
-            Kind::Word => None,
-            Kind::Text => Some("text".to_owned()),
-            Kind::Name => Some(format!(
-                "letters, digits, `.`, `_` and `-`, at most {NAME_MAX}"
-            )),
-            Kind::Congestion => Some("the kernel's name of a congestion control".to_owned()),
-            Kind::Whole => Some(format!("a whole number{range}")),
-            Kind::Size => Some(format!("a size{range}")),
-            Kind::Rate => Some(format!("a rate{range}")),
-            Kind::Seconds => Some(format!("a duration{range}")),
-            Kind::Share => Some(format!("a share{range}")),
-            Kind::Gbps => Some(format!("a number of Gbit/s{range}")),
-            Kind::PerSecond => Some(format!("a number per second{range}")),
-            Kind::Mix => Some("a mapping of names to loads".to_owned()),
-            Kind::Map | Kind::Choice => Some("a mapping".to_owned()),
-            Kind::Maps | Kind::Choices | Kind::LevelSets => Some("a list of mappings".to_owned()),
-            Kind::Members => Some(format!(
-                "a whole number{range} or a list of as many mappings"
-            )),
-            Kind::Levels => Some("a mapping of factors to levels".to_owned()),
-            Kind::Named => Some("a mapping of names to lists of levels".to_owned()),
-            Kind::Mask => Some("a mask of cores in hexadecimal".to_owned()),
-            Kind::Ports => Some("a range of ports, from 1 to 65535".to_owned()),
-            Kind::Label => Some(format!("1 to {LABEL_MAX} characters in one line")),
-            Kind::Command => Some("a command for `sh -c`".to_owned()),
-            Kind::Sysctls => Some("a mapping of sysctls to values".to_owned()),
-            Kind::Features => Some("a mapping of features to `on` or `off`".to_owned()),
-        };
-        let words = self.words.iter().map(|word| format!("`{word}`"));
-        let phrases: Vec<String> = words.chain(quantity).collect();
-        joined(&phrases, "or")
-    }
-
-    /// Whether a number is in its range.
-    pub(crate) fn takes(&self, number: f64) -> bool {
-        self.range.contains(&number)
-    }
-
-    /// A bound of its range in its unit.
-    pub(crate) fn amount(&self, number: f64) -> String {
-        match self.kind {
-            Kind::Size => format_bytes(number as u64),
-            Kind::Rate => format_rate(number as u64),
-            Kind::Seconds => format!("{number} s"),
-            Kind::Share => format_fraction(number),
-            _ => number.to_string(),
-        }
-    }
-
-    fn range_words(&self) -> String {
-        match self.range {
-            (Included(low), Included(high)) => {
-                format!(" from {} to {}", self.amount(low), self.amount(high))
-            }
-            (Excluded(low), Included(high)) => {
-                let (low, high) = (self.amount(low), self.amount(high));
-                format!(" above {low} and at most {high}")
-            }
-            (Included(low), _) => format!(" of at least {}", self.amount(low)),
-            _ => String::new(),
-        }
-    }
 }
 
 const fn from_to(low: f64, high: f64) -> (Bound<f64>, Bound<f64>) {
@@ -474,9 +282,10 @@ keys! {
         "Datagrams from host a's guest to host b's; what arrived is what counts.";
     UDP_RR "load.udp-rr" Map { example: "{ streams: 16 }" }
         "Requests and responses in datagrams, either of which may be lost.";
-    MIX "load.mix" Mix { example: "{ bulk: tcp-stream, ping: { tcp-rr: { request: 128 } } }" }
+    MIX "load.mix" Mix { example: "{ bulk: [none, tcp-stream], ping: { tcp-rr: { request: 128 } } }" }
         "Several loads at once, each by a name of one's own; each has its own figures, and what they take of the \
-         processors together is no one's.";
+         processors together is no one's. A list of `none` and a load, as `bulk: [none, tcp-stream]`, is a factor with the \
+         load's name: the others are measured without it and with it, and compared.";
 
     REPEAT "repeat" Map { example: "{ rounds: 8, seconds: 1.0 }" }
         "How often and how long.";
@@ -560,51 +369,4 @@ keys! {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_key_has_a_sentence_an_example_and_something_to_write() {
-        for key in keys() {
-            assert!(key.doc.ends_with('.'), "{}", key.path);
-            assert!(!key.example.is_empty(), "{}", key.path);
-            assert!(!key.expects().is_empty(), "{}", key.path);
-        }
-    }
-
-    #[test]
-    fn every_key_stands_in_a_mapping_of_the_table() {
-        for key in keys().iter().filter(|key| !key.parent().is_empty()) {
-            let parent = keys().iter().find(|other| other.path == key.parent());
-            let parent = parent.unwrap_or_else(|| panic!("{} has no parent", key.path));
-            assert!(
-                matches!(
-                    parent.kind,
-                    Kind::Map
-                        | Kind::Choice
-                        | Kind::Maps
-                        | Kind::Choices
-                        | Kind::Members
-                        | Kind::Named
-                        | Kind::Mix
-                ),
-                "{}",
-                key.path
-            );
-        }
-    }
-
-    #[test]
-    fn what_a_key_expects_reads_as_words() {
-        assert_eq!(
-            GUEST_MTU.expects(),
-            "`max` or a whole number from 576 to 65535"
-        );
-        assert_eq!(
-            UNDERLAY_RATE.expects(),
-            "`none` or a rate from 100mbit to 10000gbit"
-        );
-        assert_eq!(WORTH.expects(), "a share above 0% and at most 100%");
-        assert_eq!(CORES.expects(), "`split` or `shared`");
-    }
-}
+mod tests;

@@ -18,6 +18,7 @@
 //! # Ok::<(), wirecost_plan::PlanErrors>(())
 //! ```
 
+mod axis;
 mod builtin;
 mod decode;
 mod encapsulation;

@@ -31,7 +31,8 @@ pub const BEYOND_SCHEMA: &[&str] = &[
     "that a mask of `steering.rps` is written in hexadecimal",
     "where a range of ports begins and ends, and that bytes of Geneve options are a multiple of 4",
     "of loads: two of one name, options that exclude each other, a mix within a mix or beside a load, a mix of which some \
-     have a `limit` and some have none",
+     have a `limit` and some have none, a list within a mix that is not `none` and a load, a mix whose loads are all \
+     measured without, a load with such a list that is called as a factor is",
     "how many hops and paths a list may hold",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
     "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
@@ -211,7 +212,7 @@ fn values(key: &Key) -> Vec<Schema> {
                     max_length: Some(LOAD_NAME_MAX),
                     ..Schema::text("^[A-Za-z0-9][A-Za-z0-9_-]*$")
                 },
-                Schema::defined(keys::LOAD.path),
+                with_or_without(),
             )
         }],
         Kind::Named => vec![names(label_text(), each_named(key))],
@@ -237,6 +238,22 @@ fn values(key: &Key) -> Vec<Schema> {
             switch(),
         )],
     }
+}
+
+/// A load of a mix; or a list of `none` and a load.
+fn with_or_without() -> Schema {
+    let load = || Schema::defined(keys::LOAD.path);
+    let none = Schema {
+        values: vec!["none".into()],
+        ..Schema::default()
+    };
+    Schema::any(vec![
+        load(),
+        Schema {
+            unique_items: Some(true),
+            ..Schema::list(Schema::any(vec![none, load()]))
+        },
+    ])
 }
 
 /// A mapping of one's own names to what each takes.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wirecost_model::plan::Levels;
 
-use crate::factors::Axis;
+use crate::axis::Axis;
 use crate::read::{Entry, Reader, describe, join, quoted};
 use crate::suggest::{listed, nearest};
 use crate::yaml::{Node, Value};

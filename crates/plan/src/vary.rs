@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use wirecost_model::vary::{Setting, Vary, role_key};
 
-use crate::factors::Axis;
+use crate::axis::Axis;
 use crate::keys::{self, LABEL_MAX, keys};
 use crate::read::{Entry, Fields, Level, Levels, Reader, join, quoted};
 use crate::yaml::{Node, Value};
@@ -22,12 +22,9 @@ pub(crate) struct Varied {
 impl Varied {
     pub(crate) fn axis(&self) -> Axis {
         Axis {
-            name: Cow::Owned(self.name.clone()),
-            key: &keys::VARY_LEVELS,
             labels: self.levels.levels.iter().map(|l| l.label.clone()).collect(),
             sound: self.levels.sound,
-            read: |_, entry| entry.node.text().map(|label| label.trim().to_owned()),
-            of_load: None,
+            ..Axis::of_words(Cow::Owned(self.name.clone()), &keys::VARY_LEVELS)
         }
     }
 

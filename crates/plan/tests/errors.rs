@@ -674,7 +674,7 @@ repeat: { seconds: 2h, worth: 101% }
     4:32 `load.tcp-stream.streams` cannot be `1025` | above 1024 | write a whole number from 1 to 1024, such as `4`
     4:47 `load.tcp-stream.message` cannot be `0` | below 1B | write a size from 1B to 1MiB, such as `128KiB`
     4:62 `load.tcp-stream.congestion` cannot be `a b` | not such a name | write the kernel's name of a congestion control, such as `cubic`
-    4:84 `load.tcp-stream.socket_buffer` cannot be `1KiB` | below 4KiB | write `auto` or a size from 4KiB to 1GiB, such as `4MiB`
+    4:84 `load.tcp-stream.socket_buffer` cannot be `1KiB` | below 4KiB | write `auto` or a size from 4KiB to 512MiB, such as `4MiB`
     5:20 `repeat.seconds` cannot be `2h` | not a duration | write a duration from 0.05 s to 3600 s, such as `1.5`
     5:31 `repeat.worth` cannot be `101%` | above 100% | write a share above 0% and at most 100%, such as `5%`
     ");
@@ -1128,6 +1128,24 @@ fn loads_have_names_of_their_own_and_a_mix_has_several() {
     insta::assert_snapshot!(brief(
         "name: x\nload: [tcp-rr, tcp-stream]\nexclude: [{ streams: 1 }]\n"
     ));
+}
+
+#[test]
+fn a_load_of_a_mix_is_there_or_not_and_nothing_else() {
+    insta::assert_snapshot!(brief(
+        "name: x\nload: { mix: { bulk: [tcp-stream, udp-stream], ping: tcp-rr, b: [none], c: [none, none] } }\n"
+    ));
+    insta::assert_snapshot!(brief(
+        "name: x\nload: { mix: { bulk: [none, tcp-stream], ping: [tcp-rr, none] } }\n"
+    ));
+    insta::assert_snapshot!(brief(
+        "name: x\nload: { mix: { offload: [none, tcp-stream], m: [none, { tcp-rr: { depht: 2 } }], ping: tcp-rr } }\n\
+         vary: { m: [{ label: a }, { sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }] }\n"
+    ));
+    insta::assert_snapshot!(brief(
+        "name: x\nload: { mix: { bulk: [none, tcp-stream], ping: { tcp-rr: { limit: 10 } } } }\n"
+    ));
+    insta::assert_snapshot!(brief("name: x\nload: { mix: { bulk: none, ping: [] } }\n"));
 }
 
 #[test]

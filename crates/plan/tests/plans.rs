@@ -632,6 +632,62 @@ fn the_loads_of_a_list_are_a_factor_and_each_has_its_own_options() {
 }
 
 #[test]
+fn a_load_of_a_mix_in_a_list_with_none_is_a_factor_and_its_options_mean_nothing_without_it() {
+    let plan = experiment(
+        "name: x\nguest_mtu: [1400, 1500]\nload:\n  mix:\n    bulk: [none, { tcp-stream: { streams: [1, 4] } }]\n    \
+         ping: tcp-rr\n",
+    );
+    let runs: Vec<Vec<&str>> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.loads.iter().map(|load| load.name.as_str()).collect())
+        .collect();
+    let of_one_mtu = [vec!["ping"], vec!["bulk", "ping"], vec!["bulk", "ping"]];
+    assert_eq!(runs, [of_one_mtu.clone(), of_one_mtu].concat());
+    let levels = |cell: usize, key: &str| plan.cells[cell].levels.get(key).map(String::as_str);
+    assert_eq!(
+        (levels(0, "bulk"), levels(0, "bulk.streams")),
+        (Some("none"), None)
+    );
+    assert_eq!(
+        (levels(2, "bulk"), levels(2, "bulk.streams")),
+        (Some("tcp-stream"), Some("4"))
+    );
+    let bulk = plan.factors.iter().find(|factor| factor.key == "bulk");
+    let bulk = bulk.expect("a factor");
+    assert_eq!(bulk.levels, ["none", "tcp-stream"]);
+    assert!(bulk.is_compared());
+    assert_eq!(plan.plan.loads[0].parts[0].levels, ["none", "tcp-stream"]);
+    assert_eq!(plan.plan.loads[0].parts[1].levels, [""; 0]);
+}
+
+#[test]
+fn loads_are_measured_alone_and_together_where_each_may_be_left_out() {
+    let plan = experiment(
+        "name: x\nload:\n  - tcp-rr\n  - mix: { bulk: [tcp-stream, none], drip: [none, { udp-stream: { rate: 1mbit } }] }\n\
+         exclude: [{ bulk: none, drip: none }]\n",
+    );
+    let runs: Vec<Vec<&str>> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.loads.iter().map(|load| load.name.as_str()).collect())
+        .collect();
+    assert_eq!(
+        runs,
+        [
+            vec!["tcp-rr"],
+            vec!["bulk"],
+            vec!["bulk", "drip"],
+            vec!["drip"]
+        ]
+    );
+    // What is not of a cell's load is no level of it.
+    assert!(!plan.cells[0].levels.contains_key("bulk"));
+    let bulk = plan.factors.iter().find(|factor| factor.key == "bulk");
+    assert_eq!(bulk.expect("a factor").levels, ["tcp-stream", "none"]);
+}
+
+#[test]
 fn an_exclusion_by_a_loads_option_concerns_that_load_only() {
     let plan = experiment(
         "name: x\nload: [{ tcp-rr: { depth: [1, 8] } }, tcp-stream]\nexclude: [{ tcp-rr.depth: 1 }]\n",

@@ -10,6 +10,9 @@ use wirecost_model::metric::Metric;
 use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
 use wirecost_stats::{Summary, summary};
 
+/// Transactions beyond a percentile below which it is the tale of a few of them.
+pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
+
 /// The bound that shares of transactions are given for.
 const BOUND: Duration = Duration::from_micros(500);
 
@@ -146,7 +149,6 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
 }
 
 fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<LatencyResult> {
-    const ENOUGH_BEYOND: f64 = 10.0;
     let (mut all, mut timeouts, mut late) = (Latency::default(), 0, 0);
     for round in rounds {
         all.merge(&round.latency);

@@ -113,6 +113,11 @@ impl Client {
         Ok(at)
     }
 
+    /// What it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.load.options
+    }
+
     /// Counters, latencies, threads and socket states now.
     ///
     /// # Errors

@@ -1,19 +1,26 @@
 //! What only the host knows, looked at before the start: raised where that is allowed, else named with what to do.
 
+mod cgroup;
+
 use std::fmt;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use wirecost_model::end_window::End;
 use wirecost_sys::thread::raise_descriptor_limit;
 
 use crate::error::TrafficError;
 use crate::options::{Options, Workload};
 use crate::socket;
+use crate::table::Table;
 
 /// Descriptors that a process has besides a load's: its own, links to hosts, other loads.
 const OTHER_DESCRIPTORS: u64 = 128;
 /// Memory of the kernel for a connection whose buffers are left to it, beside what is unsent, bytes.
 const PER_CONNECTION: u64 = 16 << 10;
+
+/// A thread's histogram and what it touches of its stack, bytes.
+const PER_THREAD: u64 = 256 << 10;
 
 /// What stands in a load's way on this host.
 #[derive(Debug)]
@@ -32,7 +39,7 @@ pub enum Finding {
         /// How many there are.
         there: u64,
     },
-    /// More memory than is available.
+    /// More memory than is available on the machine, or left to this process by a control group.
     Memory {
         /// About how many bytes the load needs, the kernel's buffers included.
         needed: u64,
@@ -70,33 +77,20 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks for everything that stands in the way of one end of a load, in the calling thread's network namespace. The
-/// soft limit of descriptors is raised; nothing else is changed. No finding: nothing was found in the way.
-pub fn preflight(options: &Options) -> Vec<Finding> {
+/// Looks for what stands in the way of one end of a load by itself, in the calling thread's network namespace: local
+/// ports, of a client's, and what its sockets are to have. Nothing is changed. No finding: nothing was found in the
+/// way. What several ends need together is [`room_for`]'s.
+pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     if let Err(error) = options.validate() {
         return vec![Finding::Options(error)];
     }
     let mut findings = Vec::new();
-    let needed = descriptors(options);
-    match raise_descriptor_limit(needed) {
-        Ok(limit) if limit < needed => findings.push(Finding::Descriptors { needed, limit }),
-        // A limit that cannot be read is met, or not, by the sockets themselves.
-        Ok(_) | Err(_) => {}
-    }
-    let ports = u64::from(options.streams);
-    if let Some(there) = local_ports()
-        && there < ports
+    let needed = u64::from(options.streams);
+    if end == End::Client
+        && let Some(there) = local_ports()
+        && there < needed
     {
-        findings.push(Finding::Ports {
-            needed: ports,
-            there,
-        });
-    }
-    let needed = memory(options);
-    if let Some(available) = available_memory()
-        && needed > available
-    {
-        findings.push(Finding::Memory { needed, available });
+        findings.push(Finding::Ports { needed, there });
     }
     let anywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let tried = if options.workload.is_udp() {
@@ -110,10 +104,39 @@ pub fn preflight(options: &Options) -> Vec<Finding> {
     findings
 }
 
-/// Raises the limit of descriptors to what a load needs.
+/// Looks whether all ends of loads in this process, those that are open among them, have descriptors and memory
+/// enough. The soft limit of descriptors is raised; nothing else is changed.
+pub fn room_for<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<Finding> {
+    let (mut wanted, mut bytes) = (OTHER_DESCRIPTORS, 0);
+    for options in ends {
+        wanted += descriptors(options);
+        bytes += memory(options);
+    }
+    let mut findings = Vec::new();
+    match raise_descriptor_limit(wanted) {
+        Ok(limit) if limit < wanted => findings.push(Finding::Descriptors {
+            needed: wanted,
+            limit,
+        }),
+        // A limit that cannot be read is met, or not, by the sockets themselves.
+        Ok(_) | Err(_) => {}
+    }
+    if let Some(available) = available()
+        && bytes > available
+    {
+        findings.push(Finding::Memory {
+            needed: bytes,
+            available,
+        });
+    }
+    findings
+}
+
+/// Raises the limit of descriptors to what a load needs, where both of its ends are in this process.
 pub(crate) fn raise_descriptors(options: &Options) -> Result<(), TrafficError> {
-    let needed = descriptors(options);
-    let limit = raise_descriptor_limit(needed).map_err(|source| TrafficError::Socket {
+    let needed = descriptors(options) + OTHER_DESCRIPTORS;
+    let wanted = needed + descriptors(options);
+    let limit = raise_descriptor_limit(wanted).map_err(|source| TrafficError::Socket {
         what: "raising the limit of descriptors",
         source,
     })?;
@@ -124,7 +147,7 @@ pub(crate) fn raise_descriptors(options: &Options) -> Result<(), TrafficError> {
     Ok(())
 }
 
-/// Descriptors of one end; both may be in one process.
+/// Descriptors of one end.
 fn descriptors(options: &Options) -> u64 {
     let each = match options.workload {
         Workload::TcpBidirectional => 2,
@@ -132,18 +155,23 @@ fn descriptors(options: &Options) -> u64 {
     };
     // A thread has a wake, an epoll set, and perhaps a socket.
     let threads = 3 * u64::from(options.threads());
-    2 * (each * u64::from(options.streams) + threads) + OTHER_DESCRIPTORS
+    each * u64::from(options.streams) + threads
 }
 
 /// Bytes of one end, the kernel's part included.
 fn memory(options: &Options) -> u64 {
+    // The kernel doubles what is asked for (socket(7)), and fills it where somebody sends.
+    let ways = match options.workload {
+        Workload::TcpBidirectional => 4,
+        _ => 2,
+    };
     let buffers = options
         .socket_buffer
-        .map_or(PER_CONNECTION, |bytes| 4 * u64::from(bytes));
+        .map_or(PER_CONNECTION, |bytes| ways * u64::from(bytes));
+    let threads = u64::from(options.threads());
     let message = u64::from(options.request.max(options.response));
-    // Threads have batches and read buffers of at most some hundred KiB, or a message.
-    let thread = (1 << 20) + 2 * message;
-    u64::from(options.streams) * buffers + u64::from(options.threads()) * thread
+    let each = Table::of(options.workload).room_bytes(options) + PER_THREAD;
+    u64::from(options.streams) * buffers + threads * each + message
 }
 
 fn local_ports() -> Option<u64> {
@@ -153,7 +181,14 @@ fn local_ports() -> Option<u64> {
     Some((high + 1).saturating_sub(low))
 }
 
-fn available_memory() -> Option<u64> {
+/// Bytes that this process may still take: of the machine, and of its control groups.
+fn available() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let left = cgroup::left(&groups, |path| fs::read_to_string(path).ok());
+    machine_memory().into_iter().chain(left).min()
+}
+
+fn machine_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
         .lines()
@@ -171,7 +206,8 @@ mod tests {
         for workload in Workload::ALL {
             let mut options = Options::new(workload, [0; 16]);
             options.streams = 64;
-            let findings = preflight(&options);
+            let mut findings = preflight(&options, End::Client);
+            findings.extend(room_for([&options]));
             assert!(findings.is_empty(), "{findings:?}");
         }
     }
@@ -180,7 +216,7 @@ mod tests {
     fn what_stands_in_the_way_is_named_with_what_to_do() {
         let mut options = Options::new(Workload::TcpStream, [0; 16]);
         options.congestion = Some("no-such".to_owned());
-        let words: Vec<String> = preflight(&options)
+        let words: Vec<String> = preflight(&options, End::Server)
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -191,12 +227,15 @@ mod tests {
         );
 
         options.streams = 0;
-        assert!(matches!(preflight(&options)[..], [Finding::Options(_)]));
+        assert!(matches!(
+            preflight(&options, End::Server)[..],
+            [Finding::Options(_)]
+        ));
 
         options.streams = 1024;
         options.congestion = None;
-        options.socket_buffer = Some(1 << 31);
-        let findings = preflight(&options);
+        options.socket_buffer = Some(1 << 29);
+        let findings = room_for([&options]);
         let is_memory = |finding: &Finding| matches!(finding, Finding::Memory { .. });
         assert!(findings.iter().any(is_memory), "{findings:?}");
     }

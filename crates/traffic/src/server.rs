@@ -154,6 +154,11 @@ impl Server {
         })
     }
 
+    /// What it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.load.options
+    }
+
     /// Counters, threads and socket states now.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_sys::socket::{
-    bind_address_no_port, enable_zero_copy, set_busy_poll, set_congestion, set_dscp,
+    bind_address_no_port, enable_zero_copy, force_buffers, set_busy_poll, set_congestion, set_dscp,
     set_max_pacing_rate, set_udp_gro, set_udp_segment,
 };
 
@@ -167,7 +167,8 @@ fn keep_little_unsent(socket: &Socket, streams: u32) -> Result<(), TrafficError>
 }
 
 /// Sets both buffers and reads them back: the kernel caps what is asked for without a word, then doubles it for its
-/// own bookkeeping (socket(7)).
+/// own bookkeeping (socket(7)). Where this process may, it goes beyond the caps, which are of the whole machine and
+/// stay as they are.
 pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficError> {
     let bytes = asked as usize;
     socket
@@ -176,6 +177,8 @@ pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficErro
     socket
         .set_recv_buffer_size(bytes)
         .map_err(failed("setting SO_RCVBUF"))?;
+    // Without CAP_NET_ADMIN it stays at the caps: what that comes to is read back.
+    let _ = force_buffers(socket, asked);
     let given = [
         ("SO_SNDBUF", "net.core.wmem_max", socket.send_buffer_size()),
         ("SO_RCVBUF", "net.core.rmem_max", socket.recv_buffer_size()),

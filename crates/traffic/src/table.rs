@@ -159,6 +159,13 @@ impl Table {
         matches!(self.server, Serving::Thread(_))
     }
 
+    /// Bytes of a thread's buffers.
+    pub(crate) fn room_bytes(&self, options: &Options) -> u64 {
+        let buffers = (self.buffers)(options);
+        let batch = |(count, size): (usize, usize)| count * size;
+        (buffers.read + batch(buffers.send) + batch(buffers.receive)) as u64
+    }
+
     /// A thread's buffers, every page of them there.
     pub(crate) fn room(&self, options: &Options) -> Room {
         let buffers = (self.buffers)(options);

@@ -86,6 +86,9 @@ pub(crate) struct LoadOptions {
     /// Of each flow: 1gbit of a stream, 1000/s of requests
     #[arg(long)]
     rate: Option<String>,
+    /// Of all flows together, each of which has its share
+    #[arg(long, value_name = "RATE", conflicts_with = "rate")]
+    total_rate: Option<String>,
     /// Requests outstanding on a connection
     #[arg(long, value_name = "NUMBER")]
     depth: Option<u32>,
@@ -180,15 +183,21 @@ impl LoadOptions {
         if asks {
             load.response = self.response.or(self.message).unwrap_or(load.response);
         }
-        match self.rate.as_deref().map(|text| rate(text, workload)) {
-            Some(Ok(rate)) => load.rate = Some(rate),
-            Some(Err(words)) => wrong.push(format!("--rate: {words}")),
-            None => {}
+        load.streams = self.streams.unwrap_or(load.streams);
+        let streams = load.streams;
+        for (option, text, flows) in [
+            ("--rate", &self.rate, 1),
+            ("--total-rate", &self.total_rate, streams),
+        ] {
+            match text.as_deref().map(|text| rate(text, workload)) {
+                Some(Ok(rate)) => load.rate = Some(rate.shared_by(flows)),
+                Some(Err(words)) => wrong.push(format!("{option}: {words}")),
+                None => {}
+            }
         }
         if self.reverse || self.direction == Some(Way::Reverse) {
             load.direction = Direction::BToA;
         }
-        load.streams = self.streams.unwrap_or(load.streams);
         load.depth = self.depth.unwrap_or(load.depth);
         load.think_time = self.think_time.unwrap_or(load.think_time);
         load.reply_timeout = self.reply_timeout.unwrap_or(load.reply_timeout);
@@ -306,10 +315,23 @@ mod tests {
             ("tcp-rr --rate 1gbit", "requests per second"),
             ("udp-stream --request 5", "but --message"),
             ("tcp-rr 'x", "quote"),
+            ("udp-stream --total-rate 5/s", "--total-rate"),
+            (
+                "udp-stream --rate 1mbit --total-rate 5mbit",
+                "cannot be used with",
+            ),
         ] {
             let error = beside(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn the_rate_of_all_flows_is_divided_among_them() {
+        let load = beside("udp-stream --streams 4 --total-rate 100mbit").expect("a load");
+        assert_eq!(load.load.rate, Some(Rate::BitsPerSecond(25_000_000)));
+        let load = beside("tcp-rr --total-rate 10/s --streams 4").expect("a load");
+        assert_eq!(load.load.rate, Some(Rate::RequestsPerSecond(2.5)));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use wirecost_model::end_window::ThreadWindow;
 use wirecost_model::host::HostAddress;
-use wirecost_model::load::Direction;
-use wirecost_model::units::format_bytes;
+use wirecost_model::load::{Direction, Rate};
+use wirecost_model::units::{format_bytes, format_rate};
 use wirecost_run::by_hand::{
     ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
 };
@@ -150,8 +150,14 @@ fn heading(load: &LoadSaid) -> String {
         format!("messages of {}", bytes(asked.request))
     };
     let seconds = seconds.unwrap_or_default();
+    let each = if streams == 1 { "" } else { " each" };
+    let rate = match asked.rate {
+        None => String::new(),
+        Some(Rate::BitsPerSecond(bits)) => format!(", at {}{each}", format_rate(bits)),
+        Some(Rate::RequestsPerSecond(requests)) => format!(", at {requests}/s{each}"),
+    };
     format!(
-        "{}  {way}, {streams} {flows}, {sizes}{seconds}",
+        "{}  {way}, {streams} {flows}, {sizes}{rate}{seconds}",
         load.asked.name
     )
 }
@@ -201,8 +207,8 @@ fn lines(text: &mut String, load: &LoadSaid) {
     if let Some(counts) = &result.zero_copy {
         let _ = write!(
             text,
-            "\n  zero copy   {} sends, {} copied after all, {} fell back",
-            counts.sends, counts.copied, counts.fallbacks
+            "\n  zero copy   {} sends, {} completed, {} copied after all, {} fell back",
+            counts.sends, counts.completed, counts.copied, counts.fallbacks
         );
     }
     flows(text, load);

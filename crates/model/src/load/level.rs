@@ -23,6 +23,10 @@ pub struct LoadPart {
     pub name: String,
     /// What is run.
     pub workload: Workload,
+    /// Of a load of a mix that the others are measured with and without: `none` and the workload's name, as levels of
+    /// the factor that is called as the load is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<String>,
     /// The labels of every option that the plan says, and of those that stand for a workload, by the plan's key.
     pub options: BTreeMap<String, Vec<String>>,
 }
@@ -63,6 +67,7 @@ impl From<TcpStreamPlan> for LoadLevel {
             parts: vec![LoadPart {
                 name,
                 workload: Workload::TcpStream,
+                levels: Vec::new(),
                 options: options.map(|(key, labels)| (key.to_owned(), labels)).into(),
             }],
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    DATAGRAM_HEADER, Limit, Load, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_STREAMS, Rate,
-    Receiving, Sending, Workload,
+    DATAGRAM_HEADER, Limit, Load, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_SOCKET_BUFFER,
+    MAX_STREAMS, Rate, Receiving, Sending, Workload,
 };
 
 /// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
@@ -26,6 +26,7 @@ const RULES: &[Rule] = &[
     message,
     response,
     threads,
+    socket_buffer,
     depth,
     rate,
     limit,
@@ -109,6 +110,16 @@ fn threads(load: &Load) -> Option<Fault> {
         format!(
             "threads is {}: at least 1, and no more than there are flows to serve, {most} here",
             load.threads.unwrap_or_default()
+        )
+    })
+}
+
+fn socket_buffer(load: &Load) -> Option<Fault> {
+    let fits = |bytes: u32| (1..=MAX_SOCKET_BUFFER).contains(&bytes);
+    unless(load.socket_buffer.is_none_or(fits), "socket_buffer", || {
+        format!(
+            "a socket buffer of {} bytes: 1 to {MAX_SOCKET_BUFFER}, since the kernel keeps twice that in an int",
+            load.socket_buffer.unwrap_or_default()
         )
     })
 }
@@ -269,6 +280,12 @@ mod tests {
                 |l| l.threads = Some(3),
                 "threads",
                 "2 here",
+            ),
+            (
+                TcpRr,
+                |l| l.socket_buffer = Some(1 << 30),
+                "socket_buffer",
+                "1 to 536870912",
             ),
             (TcpCrr, |l| l.depth = 2, "depth", "one request outstanding"),
             (UdpRr, |l| l.depth = 1025, "depth", "1 to 1024"),

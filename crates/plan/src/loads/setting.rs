@@ -97,16 +97,6 @@ fn format_seconds(seconds: f64) -> String {
     }
 }
 
-/// Each flow's part of the rate of all of them.
-pub(super) fn share(total: Rate, streams: u32) -> Rate {
-    match total {
-        Rate::BitsPerSecond(bits) => Rate::BitsPerSecond(bits / u64::from(streams.max(1))),
-        Rate::RequestsPerSecond(requests) => {
-            Rate::RequestsPerSecond(requests / f64::from(streams.max(1)))
-        }
-    }
-}
-
 impl Setting {
     /// Sets the option of that name; the rate of all flows goes to `total`, since it needs to know how many there are.
     pub(super) fn apply(&self, option: &str, load: &mut Load, total: &mut Option<Rate>) {
@@ -215,15 +205,5 @@ mod tests {
         let labels = [0.0, 0.001, 0.0002, 1.5, 2.0, 1.0 / 3.0].map(|s| label(&Setting::Seconds(s)));
         assert_eq!(labels[..5], ["0", "1ms", "200us", "1500ms", "2s"]);
         assert!(labels[5].ends_with('s'));
-    }
-
-    #[test]
-    fn flows_share_the_rate_of_all() {
-        assert_eq!(
-            share(Rate::BitsPerSecond(1000), 4),
-            Rate::BitsPerSecond(250)
-        );
-        let each = share(Rate::RequestsPerSecond(10.0), 4);
-        assert_eq!(each, Rate::RequestsPerSecond(2.5));
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Mark, Sample};
 
+use super::shown::Shown;
 use crate::document::{CellResult, Document};
 use crate::words;
 
@@ -44,11 +45,6 @@ pub(super) fn of<'a>(doc: &'a Document, run: &'a Run) -> Vec<CellView<'a>> {
             }
         })
         .collect()
-}
-
-/// Gbit/s; also of a sample that does not count.
-pub(super) fn gbps(sample: &Sample) -> Option<f64> {
-    Some(sample.throughput()? / 1e9)
 }
 
 impl State {
@@ -92,11 +88,11 @@ fn mark(mark: &Mark) -> String {
 }
 
 /// What a pointer on a sample is told.
-pub(super) fn tooltip(cell: &CellView, sample: &Sample) -> String {
+pub(super) fn tooltip(cell: &CellView, sample: &Sample, shown: &Shown<'_>) -> String {
     let mut text = format!("{}\nround {}", cell.label, sample.round + 1);
-    if let Some(gbps) = gbps(sample) {
+    if let Some(value) = shown.value(sample) {
         // Writing to a string does not fail.
-        let _ = write!(text, ": {gbps:.3} Gbit/s");
+        let _ = write!(text, ": {value:.3} {}", shown.unit());
     }
     let remarks = remarks(sample);
     if !remarks.is_empty() {

@@ -12,6 +12,8 @@ pub(super) const ROWS: usize = 1000;
 pub(super) struct Chart {
     /// Unique on the page.
     pub(super) id: String,
+    /// What the page's list of its parts calls it; nothing where it does not stand there.
+    pub(super) nav: Option<String>,
     /// What is asked.
     pub(super) title: String,
     /// How to read it.

@@ -1,19 +1,20 @@
-//! What a Gbit/s costs in processor time, and where that time went.
+//! What a Gbit/s or a transaction costs in processor time, and where that time went.
 
 use minijinja::Value;
+use wirecost_model::end_window::End;
 use wirecost_model::metric::Metric;
-use wirecost_model::plan::Cores;
 use wirecost_model::sample::Sample;
 use wirecost_model::usage::HostUsage;
-use wirecost_stats::Summary;
+use wirecost_stats::{Summary, summary};
 
 use super::cells::CellView;
 use super::chart::{Chart, Panel, Table, figure};
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
+use super::shown::ShownLoad;
 use super::strip::{DRAWN, left_out};
 use super::svg::{Svg, width_of};
-use crate::document::{CellResult, Document};
+use crate::document::Document;
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 326.0;
@@ -22,8 +23,6 @@ const RIGHT: f64 = 880.0;
 const BAR: f64 = 15.0;
 /// Beneath a bar, with room for its interval.
 const GAP: f64 = 5.0;
-
-const ID: &str = "cpu-title";
 
 /// The classes in the order in which they are stacked, with their words.
 const CLASSES: [(&str, &str); 5] = [
@@ -34,83 +33,112 @@ const CLASSES: [(&str, &str); 5] = [
     ("unclassified", "unclassified"),
 ];
 
-/// A host of a cell: its CPU per Gbit/s, and the shares of the classes in it, which sum to 1.
+/// A host of a cell: its CPU for what was done, and the shares of the classes in it, which sum to 1.
 struct Bar {
     host: &'static str,
     cpu: Summary,
     shares: [f64; 5],
 }
 
-pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
-    let bars: Vec<Vec<Bar>> = cells.iter().map(|cell| bars(doc.cores, cell)).collect();
-    let shown = cells.len().min(DRAWN);
-    Chart {
-        id: "cpu".into(),
-        title: "What does a Gbit/s cost in CPU, and where does it go?".into(),
-        caption: "A bar is the median of the valid samples in percent of one core per Gbit/s: everything that was not idle, \
-                  the line beneath it the 95 % interval of the mean. The length is measured; the colours are only shares of it, from \
-                  ticks that the kernel samples, and biased: work that starts and ends between ticks is \
-                  charged to whoever runs at the tick. Do not compare classes more finely than by eye."
-            .into(),
-        left_out: left_out(cells.len()),
-        panels: vec![Panel {
-            id: ID.into(),
-            label: String::new(),
-            cell: None,
-            svg: Value::from_safe_string(draw(&cells[..shown], &bars[..shown])),
-        }],
-        small: false,
-        table: table(cells, &bars),
-    }
+/// What CPU is told for.
+#[derive(Clone, Copy)]
+struct Unit {
+    /// Of a title and a table: `Gbit/s`.
+    done: &'static str,
+    /// `percent of one core per Gbit/s`.
+    words: &'static str,
+    /// Behind a figure.
+    short: &'static str,
 }
 
-fn bars(cores: Cores, cell: &CellView) -> Vec<Bar> {
-    type Side = (
-        Metric,
-        &'static str,
-        fn(&Sample) -> Option<&HostUsage>,
-        fn(&CellResult) -> Option<Summary>,
-    );
-    let sides: &[Side] = match cores {
-        Cores::Split => &[
-            (
-                Metric::SenderCpu,
-                "sender",
-                |s| s.sender.as_ref(),
-                |r| r.sender_cpu_percent_per_gbps,
-            ),
-            (
-                Metric::ReceiverCpu,
-                "receiver",
-                |s| s.receiver.as_ref(),
-                |r| r.receiver_cpu_percent_per_gbps,
-            ),
-        ],
-        Cores::Shared => &[(
-            Metric::Cpu,
-            "machine",
-            |s| s.receiver.as_ref(),
-            |r| r.cpu_percent_per_gbps,
-        )],
-    };
-    sides
+const PER_GBPS: Unit = Unit {
+    done: "a Gbit/s",
+    words: "percent of one core per Gbit/s",
+    short: "% of a core per Gbit/s",
+};
+
+const PER_TRANSACTION: Unit = Unit {
+    done: "a transaction",
+    words: "microseconds of one core per transaction",
+    short: "us of a core per transaction",
+};
+
+/// Nothing where the load always has others beside it: what several take together is no one's.
+pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Option<Chart> {
+    let alone: Vec<&CellView> = cells
         .iter()
-        .filter_map(|(metric, host, usage, summary)| {
-            let valid = cell
-                .samples
-                .iter()
-                .filter(|sample| sample.invalid.is_none());
-            let counted = valid.filter(|sample| {
-                let load = sample.stream().map(|load| &load.name);
-                load.is_some_and(|load| metric.value(sample, load).is_some())
-            });
-            Some(Bar {
-                host,
-                cpu: summary(cell.result)?,
-                shares: shares(counted.filter_map(|sample| usage(sample))),
-            })
+        .copied()
+        .filter(|cell| cell.result.loads.len() == 1)
+        .collect();
+    if alone.is_empty() {
+        return None;
+    }
+    let unit = if load.workload.is_request_response() {
+        PER_TRANSACTION
+    } else {
+        PER_GBPS
+    };
+    let bars: Vec<Vec<Bar>> = alone.iter().map(|cell| bars(doc, load, cell)).collect();
+    let shown = alone.len().min(DRAWN);
+    let id = load.id("cpu");
+    let label = format!("{id}.title");
+    Some(Chart {
+        title: load.asked(&format!(
+            "What does {} cost in CPU, and where does it go?",
+            unit.done
+        )),
+        nav: load.nav(Some("CPU")),
+        caption: format!(
+            "A bar is the median of the valid samples in {}: everything that was not idle, the line beneath it the 95 % \
+             interval of the mean. The length is measured; the colours are only shares of it, from ticks that the kernel \
+             samples, and biased: work that starts and ends between ticks is charged to whoever runs at the tick. Do not \
+             compare classes more finely than by eye.",
+            unit.words
+        ),
+        left_out: left_out(alone.len()),
+        panels: vec![Panel {
+            svg: Value::from_safe_string(draw(&alone[..shown], &bars[..shown], unit, &label)),
+            id: label,
+            label: String::new(),
+            cell: None,
+        }],
+        small: false,
+        table: table(&alone, &bars, unit),
+        id,
+    })
+}
+
+/// What a host is called in a chart of that metric, and which end of the load it has; shared cores are told once.
+fn side(metric: Metric) -> Option<(&'static str, End)> {
+    Some(match metric {
+        Metric::SenderCpu => ("sender", End::Client),
+        Metric::ReceiverCpu => ("receiver", End::Server),
+        Metric::ClientCpu => ("client", End::Client),
+        Metric::ServerCpu => ("server", End::Server),
+        Metric::Cpu | Metric::TransactionCpu => ("machine", End::Server),
+        _ => return None,
+    })
+}
+
+fn bars(doc: &Document, load: &ShownLoad<'_>, cell: &CellView) -> Vec<Bar> {
+    let valid = || {
+        let samples = cell.samples.iter().copied();
+        samples.filter(|sample| sample.invalid.is_none())
+    };
+    let bar = |&metric: &Metric| {
+        let (host, end) = side(metric)?;
+        let value = |sample: &Sample| metric.value(sample, load.name);
+        Some(Bar {
+            host,
+            cpu: summary(valid().filter_map(value))?,
+            shares: shares(valid().filter_map(|sample| {
+                value(sample)?;
+                sample.host(sample.load(load.name)?.direction.host_of(end))
+            })),
         })
-        .collect()
+    };
+    let metrics = Metric::of(load.workload, doc.cores);
+    metrics.iter().filter_map(bar).collect()
 }
 
 /// How busy time fell into the classes, over all cores and windows; the shares that a core tells
@@ -143,7 +171,7 @@ fn unclassified(told: [f64; 4]) -> f64 {
     if left > 1e-6 { left } else { 0.0 }
 }
 
-fn draw(cells: &[CellView], bars: &[Vec<Bar>]) -> String {
+fn draw(cells: &[&CellView], bars: &[Vec<Bar>], unit: Unit, label: &str) -> String {
     let all = || bars.iter().flatten();
     let high = all().map(|bar| bar.cpu.high.unwrap_or(bar.cpu.median).max(bar.cpu.median));
     // An interval from two rounds may be many times as long as any bar.
@@ -171,7 +199,7 @@ fn draw(cells: &[CellView], bars: &[Vec<Bar>]) -> String {
         "axis",
         "middle",
         (middle, bottom + 37.0),
-        "percent of one core per Gbit/s; less is better",
+        &format!("{}; less is better", unit.words),
     );
     for (index, (cell, bars)) in cells.iter().zip(bars).enumerate() {
         let y = top + row * index as f64;
@@ -189,17 +217,17 @@ fn draw(cells: &[CellView], bars: &[Vec<Bar>]) -> String {
             draw_bar(
                 &mut svg,
                 cell,
-                bar,
+                (bar, unit),
                 &scale,
                 y + 6.0 + at as f64 * (BAR + GAP),
             );
         }
         svg.close();
     }
-    svg.finish("cpu", WIDTH, bottom + 44.0, ID)
+    svg.finish("cpu", WIDTH, bottom + 44.0, label)
 }
 
-fn draw_bar(svg: &mut Svg, cell: &CellView, bar: &Bar, scale: &Scale, y: f64) {
+fn draw_bar(svg: &mut Svg, cell: &CellView, (bar, unit): (&Bar, Unit), scale: &Scale, y: f64) {
     let line = y + BAR / 2.0 + 4.5;
     svg.text("key", "end", (LABEL + HOST - 8.0, line), bar.host);
     let mut sum = 0.0;
@@ -218,11 +246,12 @@ fn draw_bar(svg: &mut Svg, cell: &CellView, bar: &Bar, scale: &Scale, y: f64) {
         rect.number("width", wide)
             .number("height", BAR)
             .titled(&format!(
-                "{}, {}\n{word}: about {:.0}% of {:.2}% of one core per Gbit/s",
+                "{}, {}\n{word}: about {:.0}% of {:.2} {}",
                 cell.label,
                 bar.host,
                 share * 100.0,
-                bar.cpu.median
+                bar.cpu.median,
+                unit.short
             ));
         if wide > width_of(word) + 4.0 {
             svg.text("inside", "middle", (from + wide / 2.0, line - 0.5), word);
@@ -244,11 +273,12 @@ fn draw_bar(svg: &mut Svg, cell: &CellView, bar: &Bar, scale: &Scale, y: f64) {
     );
 }
 
-fn table(cells: &[CellView], bars: &[Vec<Bar>]) -> Table {
+fn table(cells: &[&CellView], bars: &[Vec<Bar>], unit: Unit) -> Table {
+    let median = format!("{}#", unit.short);
     let heads = [
         "cell",
         "host",
-        "% of a core per Gbit/s#",
+        &median,
         "low#",
         "high#",
         "user, %#",
@@ -257,10 +287,11 @@ fn table(cells: &[CellView], bars: &[Vec<Bar>]) -> Table {
         "irq, %#",
         "unclassified, %#",
     ];
-    let mut table = Table::new(
-        "CPU per Gbit/s (median, 95 % interval of the mean) and the classes' shares of the busy time",
-        heads,
+    let title = format!(
+        "CPU for {} (median, 95 % interval of the mean) and the classes' shares of the busy time",
+        unit.done
     );
+    let mut table = Table::new(&title, heads);
     for (cell, bars) in cells.iter().zip(bars) {
         for bar in bars {
             let mut fields = vec![

@@ -1,9 +1,12 @@
 //! The samples of each cell over the rounds: what drifts, shows.
 
-use super::cells::{CellView, State, gbps, tooltip};
-use super::chart::{Chart, Table, figure};
+use wirecost_model::sample::Sample;
+
+use super::cells::{CellView, State, tooltip};
+use super::chart::{Chart, Panel, Table, figure};
 use super::legend;
 use super::panel::{Axes, DRAWN, left_out};
+use super::shown::{Shown, ShownLoad, What};
 use super::svg::points;
 use crate::document::Document;
 
@@ -13,15 +16,13 @@ const LEAST: f64 = 5.0;
 /// Rounds that the table has a column for.
 const COLUMNS: u32 = 60;
 
-pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
-    let shown = &cells[..cells.len().min(DRAWN)];
-    let percents = shown.iter().flat_map(|cell| {
-        let percent = |sample| percent(cell, sample);
-        cell.samples
-            .iter()
-            .copied()
-            .filter_map(percent)
-            .collect::<Vec<_>>()
+pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Chart {
+    let shown = Shown::of(load, What::Speed, cells);
+    let drawn = &cells[..cells.len().min(DRAWN)];
+    let percents = drawn.iter().flat_map(|cell| {
+        let percent = percent(&shown, cell);
+        let percents = cell.samples.iter().filter_map(|sample| percent(sample));
+        percents.collect::<Vec<_>>()
     });
     let (low, high) = percents.fold((100.0 - LEAST, 100.0 + LEAST), |(low, high), percent| {
         (f64::min(low, percent), f64::max(high, percent))
@@ -32,31 +33,42 @@ pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
         (low - 1.0, high + 1.0),
         ("round", "% of the cell's median"),
     );
+    let id = load.id("drift");
+    let measured = shown.metric().words();
     Chart {
-        id: "drift".into(),
-        title: "Did anything drift while it was measured?".into(),
-        caption: "Throughput of every sample in percent of its cell's median, by round; all panels share their axes. What \
-                  comes and goes in all cells at once is the machine, not the network: comparisons are paired within \
-                  rounds, so that it cancels. Hollow points are marked, crosses do not count."
-            .into(),
+        title: load.asked("Did anything drift while it was measured?"),
+        nav: load.nav(Some("Drift")),
+        caption: format!(
+            "{} of every sample in percent of its cell's median, by round; all panels share their axes. What comes and \
+             goes in all cells at once is the machine, not the network: comparisons are paired within rounds, so that it \
+             cancels. Hollow points are marked, crosses do not count.",
+            measured[..1].to_uppercase() + &measured[1..]
+        ),
         left_out: left_out(cells.len()),
-        panels: shown.iter().map(|cell| panel(&axes, cell)).collect(),
+        panels: drawn
+            .iter()
+            .map(|cell| panel(&axes, &id, &shown, cell))
+            .collect(),
         small: true,
-        table: table(doc, cells),
+        table: table(doc, &shown, cells),
+        id,
     }
 }
 
-fn percent(cell: &CellView, sample: &wirecost_model::sample::Sample) -> Option<f64> {
-    let median = cell.result.throughput_gbps?.median;
-    (median > 0.0).then_some(gbps(sample)? / median * 100.0)
+/// A sample in percent of the median of its cell.
+fn percent(shown: &Shown<'_>, cell: &CellView) -> impl Fn(&Sample) -> Option<f64> {
+    let median = shown.summary(cell).map(|summary| summary.median);
+    let median = median.filter(|median| *median > 0.0);
+    move |sample| Some(shown.value(sample)? / median? * 100.0)
 }
 
-fn panel(axes: &Axes, cell: &CellView) -> super::chart::Panel {
-    axes.panel("drift", cell, |svg| {
+fn panel(axes: &Axes, id: &str, shown: &Shown<'_>, cell: &CellView) -> Panel {
+    axes.panel(id, cell, |svg| {
         axes.level(svg, "one", 100.0);
-        let at = |sample: &wirecost_model::sample::Sample| {
-            let percent = percent(cell, sample)?;
-            Some((axes.x.at(f64::from(sample.round + 1)), axes.y.at(percent)))
+        let percent = percent(shown, cell);
+        let at = |sample: &Sample| {
+            let y = axes.y.at(percent(sample)?);
+            Some((axes.x.at(f64::from(sample.round + 1)), y))
         };
         let valid = cell
             .samples
@@ -69,27 +81,31 @@ fn panel(axes: &Axes, cell: &CellView) -> super::chart::Panel {
             .end();
         for sample in &cell.samples {
             if let Some(at) = at(sample) {
-                legend::sample(svg, State::of(sample), at, 3.0).titled(&tooltip(cell, sample));
+                legend::sample(svg, State::of(sample), at, 3.0)
+                    .titled(&tooltip(cell, sample, shown));
             }
         }
     })
 }
 
-fn table(doc: &Document, cells: &[CellView]) -> Table {
+fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
     let rounds = doc.rounds_planned.min(COLUMNS);
     let heads: Vec<String> = (1..=rounds)
         .map(|round| format!("round {round}#"))
         .collect();
     let heads = ["cell"].into_iter().chain(heads.iter().map(String::as_str));
-    let mut table = Table::new(
-        "Throughput in percent of the cell's median, by round",
-        heads,
+    let measured = shown.metric().words();
+    let title = format!(
+        "{} in percent of the cell's median, by round",
+        measured[..1].to_uppercase() + &measured[1..]
     );
+    let mut table = Table::new(&title, heads);
     for cell in cells {
         let mut fields = vec![cell.label.clone()];
+        let percent = percent(shown, cell);
         fields.extend((0..rounds).map(|round| {
             let sample = cell.samples.iter().find(|sample| sample.round == round);
-            let text = figure(sample.and_then(|sample| percent(cell, sample)), 1);
+            let text = figure(sample.and_then(|sample| percent(sample)), 1);
             match sample.map(|sample| State::of(sample)) {
                 Some(State::Invalid) => format!("{text} (not valid)"),
                 _ => text,

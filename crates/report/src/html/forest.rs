@@ -60,6 +60,7 @@ fn chart(doc: &Document, figure: &Figure, effects: &[&EffectResult]) -> Chart {
     let margin = Margin::of(doc.repeat.worth);
     Chart {
         id,
+        nav: None,
         title: format!("What does each change do to {measured}?"),
         caption: format!(
             "A point is the ratio paired within rounds, its line the 95 % interval; an interval that goes on beyond the \

@@ -4,9 +4,11 @@ use serde::Serialize;
 use wirecost_model::record::Run;
 use wirecost_stats::Margin;
 
+use super::cells::{self, CellView};
 use super::chart::{Chart, Table};
+use super::shown::ShownLoad;
 use super::verdicts::{Meaning, Verdicts};
-use super::{cells, cpu, drift, forest, strip, summary, verdicts, window};
+use super::{cpu, drift, forest, latency, strip, summary, verdicts, window};
 use crate::document::{Document, Ending};
 use crate::read::Reading;
 use crate::until::Intervals;
@@ -42,6 +44,7 @@ pub(super) struct Page {
     meanings: Vec<Meaning>,
     effects: Vec<Chart>,
     summary: Table,
+    summary_means: String,
     rules: Table,
     rules_mean: Vec<String>,
     charts: Vec<Chart>,
@@ -96,15 +99,6 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
     let run = &reading.run;
     let cells = cells::of(doc, run);
     let margin = Margin::of(doc.repeat.worth);
-    // Charts of Gbit/s are about streams.
-    let mut loads = doc.cells.iter().flat_map(|cell| &cell.loads);
-    let streams = loads.any(|load| !load.workload.is_request_response());
-    let charts = [
-        streams.then(|| strip::chart(doc, &cells)),
-        streams.then(|| cpu::chart(doc, &cells)),
-        streams.then(|| drift::chart(doc, &cells)),
-        window::chart(doc, &cells),
-    ];
     Page {
         title: notes::title(doc),
         name: doc.name.clone(),
@@ -129,9 +123,10 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         meanings: verdicts::meanings(margin.low, margin.high),
         effects: forest::charts(doc),
         summary: summary::table(doc),
+        summary_means: summary::meanings(doc),
         rules: rules_table(doc),
         rules_mean: rules::meanings(doc),
-        charts: charts.into_iter().flatten().collect(),
+        charts: charts(doc, &cells),
         published: published(doc),
         plan: PlanText {
             written: reading.plan_text.clone(),
@@ -149,6 +144,20 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
             doc.program_version, doc.record_version
         ),
     }
+}
+
+/// The charts of each load, over the cells that run it.
+fn charts(doc: &Document, cells: &[CellView]) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for load in ShownLoad::all(doc) {
+        let cells = load.cells(cells);
+        charts.extend(strip::charts(doc, &load, &cells));
+        charts.extend(latency::chart(doc, &load, &cells));
+        charts.extend(cpu::chart(doc, &load, &cells));
+        charts.push(drift::chart(doc, &load, &cells));
+        charts.extend(window::chart(doc, &load, &cells));
+    }
+    charts
 }
 
 fn facts(doc: &Document) -> Vec<String> {

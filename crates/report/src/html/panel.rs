@@ -60,7 +60,7 @@ impl Axes {
         svg.text("axis", "start", (0.0, 10.0), self.unit.1);
         svg.text("axis", "end", (WIDTH - 8.0, HEIGHT - 2.0), self.unit.0);
         draw(&mut svg);
-        let id = format!("{chart}-{}", cell.result.cell);
+        let id = format!("{chart}.{}", cell.result.cell);
         Panel {
             svg: Value::from_safe_string(svg.finish("small", WIDTH, HEIGHT, &id)),
             id,

@@ -66,6 +66,45 @@ impl Scale {
         (scale, ticks)
     }
 
+    /// A logarithmic axis over these positive figures, with a little room at its ends, and its ticks: ones, twos and fives,
+    /// or the ones alone, which stand so many pixels apart.
+    pub(super) fn decades(low: f64, high: f64, pixels: (f64, f64), apart: f64) -> (Self, Vec<f64>) {
+        let low = low.max(1e-3);
+        let high = high.max(low);
+        // Figures that are all alike have an axis all the same.
+        let room = (high / low).powf(0.03).max(1.05);
+        let scale = Self {
+            low: low / room,
+            high: high * room,
+            from: pixels.0,
+            to: pixels.1,
+            log: true,
+        };
+        let first = scale.low.log10().floor() as i32;
+        let last = scale.high.log10().ceil() as i32;
+        let ticks = |of: &[f64]| -> Vec<f64> {
+            (first..=last)
+                .flat_map(|ten| of.iter().map(move |step| step * 10f64.powi(ten)))
+                .filter(|figure| scale.holds(*figure))
+                .collect()
+        };
+        let free = |ticks: &[f64]| {
+            let mut pairs = ticks.windows(2);
+            pairs.all(|two| (scale.at(two[1]) - scale.at(two[0])).abs() >= apart)
+        };
+        let fine: [&[f64]; 4] = [
+            &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            &[1.0, 2.0, 3.0, 5.0, 7.0],
+            &STEPS,
+            &[1.0],
+        ];
+        let mut chosen = fine.into_iter().map(ticks);
+        let chosen = chosen.find(|ticks| !ticks.is_empty() && free(ticks));
+        // So near to each other that none of these lies between them.
+        let linear = || Self::linear(scale.low, scale.high, pixels, 3).1;
+        (scale, chosen.unwrap_or_else(linear))
+    }
+
     /// Where a figure lies; beyond the ends, at the end.
     pub(super) fn at(&self, figure: f64) -> f64 {
         let figure = figure.clamp(self.low, self.high);
@@ -126,6 +165,28 @@ mod tests {
                 "{figure}"
             );
         }
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_its_ticks_at_round_figures_that_do_not_touch() {
+        for (low, high) in [
+            (10.0, 100_000.0),
+            (31.0, 52.0),
+            (7.0, 7.0),
+            (2.4, 2.6),
+            (0.5, 1e8),
+        ] {
+            let (scale, ticks) = Scale::decades(low, high, (0.0, 600.0), 46.0);
+            assert!(!ticks.is_empty(), "{low} to {high}");
+            let places: Vec<f64> = ticks.iter().map(|tick| scale.at(*tick)).collect();
+            assert!(
+                places.windows(2).all(|two| two[1] - two[0] >= 46.0),
+                "{ticks:?}"
+            );
+            assert!(scale.holds(low) && scale.holds(high));
+        }
+        let (scale, _) = Scale::decades(10.0, 1000.0, (0.0, 600.0), 46.0);
+        assert!((scale.at(100.0) - 300.0).abs() < 1e-9);
     }
 
     #[test]

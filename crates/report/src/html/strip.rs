@@ -1,16 +1,17 @@
-//! Every sample of every cell on one axis, with the median, the interval, the line's limit and
+//! Every sample of a load's cells on one axis, with the median, the interval, the line's limit and
 //! what others published.
 
 use minijinja::Value;
+use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
 
-use super::cells::{CellView, State, gbps, remarks, tooltip};
+use super::cells::{CellView, State, remarks, tooltip};
 use super::chart::{Chart, Panel, Table, figure};
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
+use super::shown::{Shown, ShownLoad, What};
 use super::svg::Svg;
 use crate::document::Document;
-use crate::words;
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 326.0;
@@ -19,25 +20,56 @@ const RIGHT: f64 = 880.0;
 /// Cells that one wide chart draws.
 pub(super) const DRAWN: usize = 48;
 
-const ID: &str = "samples-title";
+/// The charts of a load's speed and, of datagrams, of what arrived and what was lost.
+pub(super) fn charts(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Vec<Chart> {
+    let chart = |id: &str, question: &str, what| {
+        let shown = Shown::of(load, what, cells);
+        Chart {
+            nav: load.nav(None).filter(|_| what == What::Speed),
+            ..chart(doc, load.id(id), load.asked(question), &shown, cells)
+        }
+    };
+    let mut charts = vec![chart(
+        "samples",
+        "How fast is each cell, and how much do its samples differ?",
+        What::Speed,
+    )];
+    if load.workload == Workload::UdpStream {
+        charts.push(chart(
+            "datagrams",
+            "How many datagrams arrive?",
+            What::Datagrams,
+        ));
+        charts.push(chart("lost", "How many datagrams are lost?", What::Lost));
+    }
+    charts
+}
 
-pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Chart {
-    let shown = &cells[..cells.len().min(DRAWN)];
+fn chart(
+    doc: &Document,
+    id: String,
+    title: String,
+    shown: &Shown<'_>,
+    cells: &[&CellView],
+) -> Chart {
+    let drawn = &cells[..cells.len().min(DRAWN)];
+    let label = format!("{id}.title");
     Chart {
-        id: "samples".into(),
-        title: "How fast is each cell, and how much do its samples differ?".into(),
+        id,
+        nav: None,
+        title,
         caption: "Every sample is a point: within a row the first round is on top, the last at the bottom, so that drift \
                   shows as a slant. The axis need not start at 0. The figure at the right is the median of the valid samples."
             .into(),
         left_out: left_out(cells.len()),
         panels: vec![Panel {
-            id: ID.into(),
+            svg: Value::from_safe_string(draw(doc, shown, drawn, &label)),
+            id: label,
             label: String::new(),
             cell: None,
-            svg: Value::from_safe_string(draw(doc, shown)),
         }],
         small: false,
-        table: table(doc, cells),
+        table: table(doc, shown, cells),
     }
 }
 
@@ -48,20 +80,27 @@ pub(super) fn left_out(cells: usize) -> Option<String> {
     })
 }
 
+/// What a cell's figure stands beside: the line's limit, and what others published.
+fn beside(shown: &Shown<'_>, cell: &CellView) -> [Option<f64>; 2] {
+    if shown.metric() != Metric::Throughput || !shown.load.is_first_stream(cell) {
+        return [None; 2];
+    }
+    [cell.result.line_limit_gbps, cell.result.published_gbps]
+}
+
 /// The lowest and the highest of what has to be on the axis.
-fn ends(cells: &[CellView]) -> Option<(f64, f64)> {
+fn ends(shown: &Shown<'_>, cells: &[&CellView]) -> Option<(f64, f64)> {
     let figures = cells.iter().flat_map(|cell| {
-        let summary = cell.result.throughput_gbps;
-        let others = [
-            cell.result.line_limit_gbps,
-            cell.result.published_gbps,
+        let summary = shown.summary(cell);
+        let ends = [
             summary
                 .and_then(|summary| summary.low)
                 .map(|low| low.max(0.0)),
             summary.and_then(|summary| summary.high),
         ];
-        let samples = cell.samples.iter().map(|sample| gbps(sample));
-        samples.chain(others).flatten().collect::<Vec<f64>>()
+        let samples = cell.samples.iter().map(|sample| shown.value(sample));
+        let all = samples.chain(ends).chain(beside(shown, cell));
+        all.flatten().collect::<Vec<f64>>()
     });
     figures.fold(None, |ends, figure| {
         let (low, high) = ends.unwrap_or((figure, figure));
@@ -69,11 +108,11 @@ fn ends(cells: &[CellView]) -> Option<(f64, f64)> {
     })
 }
 
-fn draw(doc: &Document, cells: &[CellView]) -> String {
-    let (low, high) = ends(cells).unwrap_or((0.0, 1.0));
+fn draw(doc: &Document, shown: &Shown<'_>, cells: &[&CellView], label: &str) -> String {
+    let (low, high) = ends(shown, cells).unwrap_or((0.0, 1.0));
     // A third of the way down to 0 is near enough to show 0 itself.
     let room = (high - low).max(high * 0.01) * 0.03;
-    let low = if low < high / 3.0 { 0.0 } else { low - room };
+    let low = if low <= high / 3.0 { 0.0 } else { low - room };
     let (scale, ticks) = Scale::linear(low, high + room, (LABEL, RIGHT - 20.0), 8);
     let mut svg = Svg::default();
     let mut signs = vec![
@@ -83,16 +122,11 @@ fn draw(doc: &Document, cells: &[CellView]) -> String {
         (Sign::Median, "median"),
         (Sign::Interval, "95 % interval of the mean"),
     ];
-    if cells
-        .iter()
-        .any(|cell| cell.result.line_limit_gbps.is_some())
-    {
+    let beside = |at: usize| cells.iter().any(|cell| beside(shown, cell)[at].is_some());
+    if beside(0) {
         signs.push((Sign::Limit, "the line's limit"));
     }
-    if cells
-        .iter()
-        .any(|cell| cell.result.published_gbps.is_some())
-    {
+    if beside(1) {
         signs.push((Sign::Published, "published"));
     }
     let top = legend::draw(&mut svg, 0.0, WIDTH, &signs) + 8.0;
@@ -107,28 +141,43 @@ fn draw(doc: &Document, cells: &[CellView]) -> String {
         "axis",
         "middle",
         (f64::midpoint(LABEL, RIGHT - 20.0), bottom + 37.0),
-        "Gbit/s that the receiving application read",
+        &shown.axis(),
     );
     for (index, cell) in cells.iter().enumerate() {
         let middle = top + row * (index as f64 + 0.5);
-        draw_cell(&mut svg, cell, &scale, (middle, row), doc.rounds_planned);
+        draw_cell(
+            &mut svg,
+            cell,
+            shown,
+            &scale,
+            (middle, row),
+            doc.rounds_planned,
+        );
     }
-    svg.finish("strip", WIDTH, bottom + 44.0, ID)
+    svg.finish("strip", WIDTH, bottom + 44.0, label)
 }
 
-fn draw_cell(svg: &mut Svg, cell: &CellView, scale: &Scale, (y, height): (f64, f64), rounds: u32) {
+fn draw_cell(
+    svg: &mut Svg,
+    cell: &CellView,
+    shown: &Shown<'_>,
+    scale: &Scale,
+    (y, height): (f64, f64),
+    rounds: u32,
+) {
     let result = cell.result;
+    let [limit, published] = beside(shown, cell);
     let half = height / 2.0 - 3.0;
     svg.open("row", Some(result.cell));
     let back = svg.element("rect").class("back").number("x", 0.0);
     let back = back.number("y", y - height / 2.0).number("width", WIDTH);
     back.number("height", height).end();
     svg.label((0.0, y), LABEL - 12.0, &cell.label);
-    if let Some(limit) = result.line_limit_gbps {
+    if let Some(limit) = limit {
         let x = scale.at(limit);
         svg.line("limit", (x, y - half), (x, y + half));
     }
-    if let Some(summary) = result.throughput_gbps {
+    if let Some(summary) = shown.summary(cell) {
         if let (Some(low), Some(high)) = (summary.low, summary.high) {
             let (from, to) = (scale.at(low), scale.at(high));
             let bar = svg.element("rect").class("interval").number("x", from);
@@ -136,8 +185,10 @@ fn draw_cell(svg: &mut Svg, cell: &CellView, scale: &Scale, (y, height): (f64, f
                 .number("y", y - half)
                 .number("width", (to - from).max(1.0));
             bar.number("height", half * 2.0).titled(&format!(
-                "{}\nmean {:.3} Gbit/s [{low:.3}, {high:.3}]",
-                cell.label, summary.mean
+                "{}\nmean {:.3} {} [{low:.3}, {high:.3}]",
+                cell.label,
+                summary.mean,
+                shown.unit()
             ));
         }
         let x = scale.at(summary.median);
@@ -146,7 +197,7 @@ fn draw_cell(svg: &mut Svg, cell: &CellView, scale: &Scale, (y, height): (f64, f
             "figure",
             "end",
             (WIDTH, y + 4.5),
-            &words::gbps(summary.median),
+            &shown.words(summary.median),
         );
     } else {
         svg.text("figure", "end", (WIDTH, y + 4.5), "–");
@@ -154,47 +205,54 @@ fn draw_cell(svg: &mut Svg, cell: &CellView, scale: &Scale, (y, height): (f64, f
     // The rounds from top to bottom, whichever of them there are.
     let step = (half - 4.0) * 2.0 / f64::from(rounds.max(2) - 1);
     for sample in &cell.samples {
-        let Some(gbps) = gbps(sample) else { continue };
+        let Some(value) = shown.value(sample) else {
+            continue;
+        };
         let at = (
-            scale.at(gbps),
+            scale.at(value),
             y - half + 4.0 + f64::from(sample.round) * step,
         );
         let at = if rounds < 2 { (at.0, y) } else { at };
-        legend::sample(svg, State::of(sample), at, 2.8).titled(&tooltip(cell, sample));
+        legend::sample(svg, State::of(sample), at, 2.8).titled(&tooltip(cell, sample, shown));
     }
-    if let Some(published) = result.published_gbps {
+    if let Some(published) = published {
         let tip = format!("{}\npublished: {published} Gbit/s", cell.label);
         legend::diamond(svg, (scale.at(published), y)).titled(&tip);
     }
     svg.close();
 }
 
-fn table(doc: &Document, cells: &[CellView]) -> Table {
-    // Throughput has its own column.
-    let others = doc.figures.iter();
-    let others: Vec<_> = others
-        .filter(|figure| doc.several_loads() || figure.metric != Metric::Throughput)
+fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
+    // The other figures of the load stand in the table of the first chart of it.
+    let first = shown.metric() == Metric::Throughput || shown.metric() == Metric::Transactions;
+    let others: Vec<_> = doc
+        .figures
+        .iter()
+        .filter(|figure| first && figure.load == shown.load.name && figure.metric != shown.metric())
         .collect();
-    let cpu_heads: Vec<String> = others
+    let heads: Vec<String> = others
         .iter()
         .map(|figure| {
             let unit = match figure.metric.unit().0 {
-                cpu if cpu.starts_with("% of a core") => "%",
+                "% of a core per Gbit/s" => "%",
+                "us of a core per transaction" => "us",
+                "% of the datagrams" => "%",
                 unit => unit,
             };
-            let name = words::measured(doc, &figure.load, figure.metric);
-            format!("{name}, {unit}#")
+            format!("{}, {unit}#", figure.metric.words())
         })
         .collect();
-    let heads = ["cell", "round#", "Gbit/s#"].into_iter();
-    let heads = heads.chain(cpu_heads.iter().map(String::as_str));
+    let unit = format!("{}#", shown.unit());
+    let heads = ["cell", "round#", &unit]
+        .into_iter()
+        .chain(heads.iter().map(String::as_str));
     let mut table = Table::new("Every sample", heads.chain(["remarks"]));
     for cell in cells {
         for sample in &cell.samples {
             let mut fields = vec![
                 cell.label.clone(),
                 (sample.round + 1).to_string(),
-                figure(gbps(sample), 3),
+                figure(shown.value(sample), 3),
             ];
             fields.extend(others.iter().map(|of| {
                 let value = of.value(sample).map(|value| value * of.metric.unit().1);

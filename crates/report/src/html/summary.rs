@@ -49,6 +49,16 @@ const FIGURES: [Figure; 11] = [
     }),
 ];
 
+/// Of these each load has columns of its own, where there are columns of loads.
+const OF_A_LOAD: [&str; 6] = [
+    "Gbit/s#",
+    "95 % interval#",
+    "±%#",
+    "sender CPU#",
+    "receiver CPU#",
+    "CPU#",
+];
+
 fn median(summary: Option<Summary>, digits: usize) -> Option<String> {
     Some(figure(Some(summary?.median), digits))
 }
@@ -77,12 +87,65 @@ fn of_loads(doc: &Document) -> Vec<(String, BTreeMap<u32, String>)> {
     columns
 }
 
-pub(super) fn table(doc: &Document) -> Table {
-    // What no cell has a figure for is not a column of this run.
-    let figures: Vec<Figure> = FIGURES
+/// The columns of figures that are no load's own: what no cell has a figure for is not a column of this run, and where
+/// loads have columns of theirs, their speed and CPU stand there.
+fn figures(doc: &Document) -> Vec<Figure> {
+    let plain = loads::plain(doc);
+    let of_run = |head: &str| plain || !OF_A_LOAD.contains(&head);
+    FIGURES
         .into_iter()
-        .filter(|(_, figure)| doc.cells.iter().any(|cell| figure(cell).is_some()))
-        .collect();
+        .filter(|(head, figure)| {
+            of_run(head) && doc.cells.iter().any(|cell| figure(cell).is_some())
+        })
+        .collect()
+}
+
+/// What the columns show, below them.
+pub(super) fn meanings(doc: &Document) -> String {
+    let mut meanings: Vec<String> = Vec::new();
+    if loads::plain(doc) {
+        let plain = [
+            "Gbit/s: what the receiving application read",
+            "±%: relative standard deviation",
+            "CPU: percent of one core per Gbit/s, everything that was not idle",
+        ];
+        meanings.extend(plain.map(str::to_owned));
+    } else {
+        for (_, workload) in loads::named(doc) {
+            let columns = loads::columns(workload).iter();
+            for meaning in columns.map(|column| column.meaning) {
+                if !meaning.is_empty() && meanings.iter().all(|known| known != meaning) {
+                    meanings.push(meaning.to_owned());
+                }
+            }
+        }
+    }
+    for (head, _) in figures(doc) {
+        let meaning = match head {
+            "line limit#" => {
+                "line limit: the most TCP payload that the line carries in such frames, Gbit/s"
+            }
+            "kframes/s#" => "kframes/s: thousand frames a second on the wire, both directions",
+            "segments/ packet#" => {
+                "segments/packet: segments on the wire per packet that the receiver's TCP handled"
+            }
+            _ => continue,
+        };
+        meanings.push(meaning.to_owned());
+    }
+    meanings.push("marked: samples that may have been disturbed; they count".to_owned());
+    meanings.extend(loads::shared(doc).map(|text| text.trim_end_matches('.').to_owned()));
+    let sentence = |meaning: String| {
+        let mut letters = meaning.chars();
+        let first = letters.next().map(|c| c.to_uppercase().to_string());
+        format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+    };
+    let sentences: Vec<String> = meanings.into_iter().map(sentence).collect();
+    sentences.join(" ")
+}
+
+pub(super) fn table(doc: &Document) -> Table {
+    let figures = figures(doc);
     let of_loads = of_loads(doc);
     let levels: Vec<String> = doc
         .factors

@@ -1,82 +1,82 @@
-//! What happened within the windows: throughput over the intervals of each sample.
-
-use wirecost_model::sample::Sample;
+//! What happened within the windows: a load's speed over the intervals of each sample.
 
 use super::cells::{CellView, State, tooltip};
 use super::chart::{Chart, Panel, Table};
 use super::panel::{Axes, DRAWN, left_out};
+use super::shown::{Shown, ShownLoad, What};
 use super::svg::points;
 use crate::document::Document;
 
 /// Intervals that the table has a column for.
 const COLUMNS: usize = 100;
 
-/// A part of a window: from, to in seconds, and Gbit/s.
-type Part = (f64, f64, f64);
-
 /// Nothing where no sample has intervals.
-pub(super) fn chart(doc: &Document, cells: &[CellView]) -> Option<Chart> {
+pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Option<Chart> {
+    let shown = Shown::of(load, What::Speed, cells);
     let all = || cells.iter().flat_map(|cell| cell.samples.iter());
-    let most = all().map(|sample| parts(sample).len()).max().unwrap_or(0);
-    if most == 0 {
-        return None;
-    }
-    let shown = &cells[..cells.len().min(DRAWN)];
-    let drawn = || {
-        shown
+    let most = all().map(|sample| shown.parts(sample).len()).max();
+    let most = most.filter(|most| *most > 0)?;
+    let drawn = &cells[..cells.len().min(DRAWN)];
+    let parts = || {
+        drawn
             .iter()
             .flat_map(|cell| cell.samples.iter())
-            .flat_map(|sample| parts(sample))
+            .flat_map(|sample| shown.parts(sample))
     };
-    let end = drawn()
+    let end = parts()
         .map(|part| part.1)
         .fold(doc.repeat.seconds, f64::max);
-    let high = drawn().map(|part| part.2);
-    let limits = shown.iter().filter_map(|cell| cell.result.line_limit_gbps);
+    let high = parts().map(|part| part.2);
+    let limits = drawn.iter().filter_map(|cell| limit(&shown, cell));
     let high = high.chain(limits).fold(0.0, f64::max);
     let axes = Axes::new(
         (0.0, end),
         (0.0, high * 1.04),
-        ("seconds in the window", "Gbit/s"),
+        ("seconds in the window", shown.unit()),
     );
+    let id = load.id("windows");
+    let limited = drawn.iter().any(|cell| limit(&shown, cell).is_some());
+    let measured = shown.metric().words();
     Some(Chart {
-        id: "windows".into(),
-        title: "Was the load steady within the windows?".into(),
-        caption: "Throughput over each sample's measured window, a thin line for every sample, a step for every recorded \
-                  interval; dashed is the line's limit. Intervals are never used as replication: a verdict rests on rounds \
-                  alone. A ramp at the left says that the warm-up is too short."
-            .into(),
+        title: load.asked("Was the load steady within the windows?"),
+        nav: load.nav(Some("Windows")),
+        caption: format!(
+            "{} over each sample's measured window, a thin line for every sample, a step for every recorded interval{}. \
+             Intervals are never used as replication: a verdict rests on rounds alone. A ramp at the left says that the \
+             warm-up is too short.",
+            measured[..1].to_uppercase() + &measured[1..],
+            if limited {
+                "; dashed is the line's limit"
+            } else {
+                ""
+            }
+        ),
         left_out: left_out(cells.len()),
-        panels: shown.iter().map(|cell| panel(&axes, cell)).collect(),
+        panels: drawn
+            .iter()
+            .map(|cell| panel(&axes, &id, &shown, cell))
+            .collect(),
         small: true,
-        table: table(cells, most),
+        table: table(&shown, cells, most),
+        id,
     })
 }
 
-fn parts(sample: &Sample) -> Vec<Part> {
-    let stream = sample.stream().and_then(|load| load.stream.as_ref());
-    let intervals = stream.map_or(&[][..], |stream| &stream.intervals);
-    let mut from = 0.0;
-    let mut parts = Vec::with_capacity(intervals.len());
-    for interval in intervals {
-        let seconds = interval.end_s - from;
-        if seconds > 0.0 {
-            let gbps = interval.bytes as f64 * 8.0 / seconds / 1e9;
-            parts.push((from, interval.end_s, gbps));
-        }
-        from = interval.end_s;
-    }
-    parts
+/// The line's limit, where the load is what it is of.
+fn limit(shown: &Shown<'_>, cell: &CellView) -> Option<f64> {
+    let limit = cell.result.line_limit_gbps;
+    limit.filter(|_| shown.load.is_first_stream(cell))
 }
 
-fn panel(axes: &Axes, cell: &CellView) -> Panel {
-    axes.panel("windows", cell, |svg| {
-        if let Some(limit) = cell.result.line_limit_gbps {
+fn panel(axes: &Axes, id: &str, shown: &Shown<'_>, cell: &CellView) -> Panel {
+    axes.panel(id, cell, |svg| {
+        if let Some(limit) = limit(shown, cell) {
             axes.level(svg, "limit", limit);
         }
         for sample in &cell.samples {
-            let steps = parts(sample).into_iter().flat_map(|(from, to, gbps)| {
-                let y = axes.y.at(gbps);
+            let parts = shown.parts(sample);
+            let steps = parts.into_iter().flat_map(|(from, to, speed)| {
+                let y = axes.y.at(speed);
                 [(axes.x.at(from), y), (axes.x.at(to), y)]
             });
             let line = points(steps);
@@ -91,24 +91,25 @@ fn panel(axes: &Axes, cell: &CellView) -> Panel {
                 .element("polyline")
                 .class(class)
                 .attribute("points", &line);
-            polyline.titled(&tooltip(cell, sample));
+            polyline.titled(&tooltip(cell, sample, shown));
         }
     })
 }
 
-fn table(cells: &[CellView], most: usize) -> Table {
+fn table(shown: &Shown<'_>, cells: &[&CellView], most: usize) -> Table {
     let columns = most.min(COLUMNS);
     let heads: Vec<String> = (1..=columns).map(|at| format!("interval {at}#")).collect();
     let heads = ["cell", "round#"]
         .into_iter()
         .chain(heads.iter().map(String::as_str));
-    let mut table = Table::new("Gbit/s by interval within the window", heads);
+    let title = format!("{} by interval within the window", shown.unit());
+    let mut table = Table::new(&title, heads);
     for cell in cells {
         for sample in &cell.samples {
-            let parts = parts(sample);
+            let parts = shown.parts(sample);
             let mut fields = vec![cell.label.clone(), (sample.round + 1).to_string()];
-            let gbps = |at: usize| parts.get(at).map(|part| part.2);
-            fields.extend((0..columns).map(|at| super::chart::figure(gbps(at), 2)));
+            let speed = |at: usize| parts.get(at).map(|part| part.2);
+            fields.extend((0..columns).map(|at| super::chart::figure(speed(at), 2)));
             table.row(Some(cell.result.cell), fields);
         }
     }

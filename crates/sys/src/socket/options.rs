@@ -28,6 +28,19 @@ pub fn set_max_pacing_rate(fd: &impl AsFd, bytes_per_second: u64) -> io::Result<
     }
 }
 
+/// Sets both buffers beyond `net.core.wmem_max` and `net.core.rmem_max` (`SO_SNDBUFFORCE`, `SO_RCVBUFFORCE`, socket(7)).
+/// As with `SO_SNDBUF` the kernel doubles what it is told.
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_ADMIN` in the initial user namespace.
+pub fn force_buffers(fd: &impl AsFd, bytes: u32) -> io::Result<()> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    for name in [libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE] {
+        set_int(fd.as_fd(), libc::SOL_SOCKET, name, bytes)?;
+    }
+    Ok(())
+}
+
 /// Marks every packet with a DSCP, 0 to 63 (RFC 2474), for IPv4 and IPv6 alike.
 ///
 /// # Errors

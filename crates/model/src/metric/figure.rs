@@ -1,0 +1,47 @@
+//! A metric of one of a run's loads, and which of them a run has.
+
+use serde::{Deserialize, Serialize};
+
+use super::Metric;
+use crate::cell::Experiment;
+use crate::sample::Sample;
+
+/// One metric of one load: what a column of a table, or a verdict, is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Figure {
+    /// The load's name.
+    pub load: String,
+    /// What of it.
+    pub metric: Metric,
+}
+
+impl Figure {
+    /// Of one sample, see [`Metric::value`].
+    pub fn value(&self, sample: &Sample) -> Option<f64> {
+        self.metric.value(sample, &self.load)
+    }
+}
+
+impl Experiment {
+    /// Every metric of every load, in the order of the cells' loads. CPU is a figure of a load only where some cell
+    /// runs it alone: what several at once used belongs to none of them.
+    pub fn figures(&self) -> Vec<Figure> {
+        let mut figures: Vec<Figure> = Vec::new();
+        for cell in &self.cells {
+            for named in &cell.loads {
+                let alone = cell.loads.len() == 1;
+                let metrics = Metric::of(named.load.workload, self.plan.cores);
+                let these = metrics
+                    .iter()
+                    .filter(|metric| alone || !metric.is_cpu())
+                    .map(|&metric| Figure {
+                        load: named.name.clone(),
+                        metric,
+                    });
+                let new: Vec<Figure> = these.filter(|one| !figures.contains(one)).collect();
+                figures.extend(new);
+            }
+        }
+        figures
+    }
+}

@@ -1,0 +1,110 @@
+//! What went over the wire, and what the receiving stack made of it.
+
+use crate::end_window::End;
+use crate::sample::{LoadResult, Sample, Socket};
+
+impl Sample {
+    /// The TCP sockets at the host of that name.
+    fn sockets(&self, host: &str) -> impl Iterator<Item = &Socket> {
+        self.loads.iter().flat_map(move |load| {
+            let client = load.direction.host_of(End::Client) == host;
+            load.flows.iter().filter_map(move |flow| {
+                if client {
+                    flow.sender.as_ref()
+                } else {
+                    flow.receiver.as_ref()
+                }
+            })
+        })
+    }
+
+    /// Whether every TCP flow is one connection whose socket was read: not those of `tcp-crr`.
+    fn knows_its_sockets(&self) -> bool {
+        let tcp = self.loads.iter().filter(|load| !load.workload.is_udp());
+        tcp.flat_map(|load| &load.flows)
+            .all(|flow| flow.sender.is_some() && flow.receiver.is_some())
+    }
+}
+
+/// Frames on the wire per second, both directions: segments out of both guests, retransmits and
+/// pure ACKs included, and what was not TCP. A datagram counts once, whatever it was cut into.
+pub fn wire_frames_per_second(sample: &Sample) -> Option<f64> {
+    if sample.loads.is_empty() {
+        return None;
+    }
+    let exact = sample.knows_its_sockets();
+    let one = |name: &str| {
+        let usage = sample.host(name)?;
+        let other = (usage.guest.udp_out + usage.guest.icmp_out) as f64 / usage.window_s;
+        let tcp = if exact {
+            sample.sockets_per_second(name)
+        } else {
+            (usage.guest.tcp_out + usage.guest.tcp_retransmitted) as f64 / usage.window_s
+        };
+        Some(tcp + other)
+    };
+    Some(one("a")? + one("b")? + beyond_super_packets(sample)?)
+}
+
+impl Sample {
+    /// Segments sent by the sockets at a host, per second of each load's window there.
+    fn sockets_per_second(&self, host: &str) -> f64 {
+        let of_load = |load: &LoadResult| {
+            let client = load.direction.host_of(End::Client) == host;
+            let sent = load.flows.iter().filter_map(|flow| {
+                let socket = if client { &flow.sender } else { &flow.receiver };
+                socket.as_ref().map(|socket| socket.segs_out)
+            });
+            let seconds = if client {
+                load.client_seconds
+            } else {
+                load.seconds
+            };
+            sent.sum::<u64>() as f64 / seconds
+        };
+        self.loads.iter().map(of_load).sum()
+    }
+}
+
+/// With `UDP_SEGMENT` the kernel counts what was handed over as one as one datagram: how many more there were.
+fn beyond_super_packets(sample: &Sample) -> Option<f64> {
+    let more = |load: &LoadResult| {
+        let datagrams = load.datagrams.as_ref()?;
+        let usage = sample.host(load.direction.host_of(End::Client))?;
+        let sent = datagrams.sent as f64 / load.client_seconds;
+        let counted = usage.guest.udp_out as f64 / usage.window_s;
+        Some((sent - counted).max(0.0))
+    };
+    let streams = sample.loads.iter().filter(|load| load.datagrams.is_some());
+    streams.map(more).sum()
+}
+
+/// Packets per second as the receiving guest's TCP handled them: fewer than frames where something aggregates.
+/// `None` where no load is TCP.
+pub fn stack_packets_per_second(sample: &Sample) -> Option<f64> {
+    let tcp = sample.loads.iter().find(|load| !load.workload.is_udp());
+    let host = match tcp {
+        Some(load) => load.direction.host_of(End::Server),
+        None if sample.loads.is_empty() => "b",
+        None => return None,
+    };
+    let receiver = sample.host(host)?;
+    Some(receiver.guest.tcp_in as f64 / receiver.window_s)
+}
+
+/// Segments on the wire per super-packet that the receiving guest's TCP handled; 1 where nothing aggregates.
+pub fn segments_per_packet(sample: &Sample) -> Option<f64> {
+    let load = sample.loads.iter().find(|load| !load.workload.is_udp())?;
+    let host = load.direction.host_of(End::Server);
+    let receiver = sample.host(host)?;
+    let segments: u64 = sample.sockets(host).map(|socket| socket.segs_in).sum();
+    let known = sample.knows_its_sockets() && receiver.guest.tcp_in > 0;
+    known.then(|| segments as f64 / receiver.guest.tcp_in as f64)
+}
+
+/// Segments retransmitted within the window by either end; `None` where not every TCP socket was read.
+pub fn retransmits(sample: &Sample) -> Option<u64> {
+    let tcp = sample.loads.iter().any(|load| !load.workload.is_udp());
+    let both = sample.sockets("a").chain(sample.sockets("b"));
+    (tcp && sample.knows_its_sockets()).then(|| both.map(|socket| socket.retransmits).sum())
+}

@@ -1,0 +1,191 @@
+//! What a load did over one window: figures of the whole, and of each flow.
+
+use serde::{Deserialize, Serialize};
+
+use crate::end_window::{End, ThreadWindow};
+use crate::latency::Latency;
+use crate::load::{Direction, Workload};
+
+/// What one load did over one window, both of its ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// [`crate::load::NamedLoad::name`].
+    pub name: String,
+    /// What was run.
+    pub workload: Workload,
+    /// Which host had the client.
+    pub direction: Direction,
+    /// The server's window in seconds: what it received belongs to it.
+    pub seconds: f64,
+    /// The client's window in seconds: what it counted, transactions included, belongs to it.
+    pub client_seconds: f64,
+    /// Of a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamResult>,
+    /// Of requests and responses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestResult>,
+    /// Of a stream of datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramResult>,
+    /// Where zero copy was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_copy: Option<ZeroCopyCounts>,
+    /// One entry per flow.
+    pub flows: Vec<Flow>,
+    /// Connections and datagrams that were dropped, since they were none of this load's.
+    #[serde(default)]
+    pub strays: u32,
+    /// How busy the load's own threads were, at either end; absent in records of version 1 and 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generator: Vec<Generator>,
+}
+
+/// A stream over one window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StreamResult {
+    /// Bytes that the server's application read within its window.
+    pub bytes: u64,
+    /// Bytes that the client's application read within its own window: 0 but where both send.
+    #[serde(default)]
+    pub back_bytes: u64,
+    /// Jain's fairness index over the flows' bytes: 1 where all have the same, 1/n where one has all (Jain, Chiu,
+    /// Hawe, DEC-TR-301); absent where nothing arrived.
+    #[serde(default)]
+    pub fairness: Option<f64>,
+    /// What the server read within the window, in order; never used as replication.
+    pub intervals: Vec<Interval>,
+}
+
+/// Requests and responses over one window, as the client saw them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestResult {
+    /// Requests that were answered in time.
+    pub transactions: u64,
+    /// Requests given up: never a latency.
+    pub timeouts: u64,
+    /// Responses to requests that had been given up or answered.
+    pub late: u64,
+    /// The latency of every transaction.
+    pub latency: Latency,
+    /// Transactions within the window, in order; never used as replication.
+    pub intervals: Vec<Interval>,
+}
+
+/// A stream of datagrams over one window, as the server saw them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DatagramResult {
+    /// Handed to the kernel by the client within its window.
+    pub sent: u64,
+    /// Read by the server, each counted once.
+    pub received: u64,
+    /// Must have been sent, by their numbers, and did not come. Negative where some came that had counted as lost
+    /// before the window.
+    pub lost: i64,
+    /// Of those received, the ones that came after a higher number (RFC 4737).
+    pub reordered: u64,
+    /// Read again.
+    pub duplicated: u64,
+    /// So late that it is not known whether they were duplicates.
+    pub too_old: u64,
+    /// Interarrival jitter at the window's end, seconds, the mean over the flows (RFC 3550).
+    pub jitter_s: f64,
+}
+
+impl DatagramResult {
+    /// The share of the datagrams sent that arrived, 0 to 1, by the numbers that the server saw; `None` where it saw
+    /// none.
+    pub fn delivered(&self) -> Option<f64> {
+        let expected = self.received as f64 + self.lost as f64;
+        (self.received > 0 && expected > 0.0).then(|| (self.received as f64 / expected).min(1.0))
+    }
+}
+
+/// Sends from the load's own pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ZeroCopyCounts {
+    /// Sends.
+    pub sends: u64,
+    /// Of these, the ones that the kernel is done with.
+    pub completed: u64,
+    /// Of these, the ones that it copied after all.
+    pub copied: u64,
+    /// Sends with a copy since the kernel took no more pages.
+    pub fallbacks: u64,
+}
+
+/// How busy the threads of one end of a load were.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Generator {
+    /// `a` or `b`.
+    pub host: String,
+    /// Which end.
+    pub end: End,
+    /// Each thread.
+    pub threads: Vec<ThreadWindow>,
+    /// Whether all of them had something to do all the time: they and not the path were the limit.
+    pub bound: bool,
+}
+
+/// A part of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Seconds since the window began, at its end.
+    pub end_s: f64,
+    /// Bytes received in it.
+    pub bytes: u64,
+    /// Messages received in it: datagrams, requests, or at a client responses in time. A TCP stream has none.
+    /// Never left out: agents send intervals in a format that cannot tell.
+    #[serde(default)]
+    pub messages: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// One flow: a connection, a succession of connections, or a pair of UDP ports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Bytes that the server received within its window.
+    pub bytes: u64,
+    /// Bytes that the client received within its own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub back_bytes: u64,
+    /// The client's socket, which sends the stream; absent where a flow is not one TCP connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Socket>,
+    /// The server's socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<Socket>,
+}
+
+/// A TCP socket: what its TCP_INFO gained over the window, and its state at the end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Socket {
+    /// Segments sent, retransmits and pure ACKs included.
+    pub segs_out: u64,
+    /// Segments received, as they were on the wire.
+    pub segs_in: u64,
+    /// Segments with data sent.
+    pub data_segs_out: u64,
+    /// Segments retransmitted.
+    pub retransmits: u64,
+    /// Smoothed round-trip time at the end, microseconds.
+    pub rtt_us: u32,
+    /// Smallest round-trip time seen, microseconds.
+    pub min_rtt_us: u32,
+    /// Sending MSS at the end, bytes.
+    pub snd_mss: u32,
+    /// Path MTU that the socket uses, bytes.
+    pub pmtu: u32,
+    /// Congestion window at the end, segments.
+    pub snd_cwnd: u32,
+    /// Congestion control in use.
+    pub congestion: String,
+    /// `SO_SNDBUF` at the end, bytes.
+    pub sndbuf: u32,
+    /// `SO_RCVBUF` at the end, bytes.
+    pub rcvbuf: u32,
+}

@@ -1,0 +1,156 @@
+//! What is wrong with a plan's loads, at the place where the plan says it.
+
+use wirecost_model::load::{Limit, Load, Rate};
+
+use super::setting::LIMIT;
+use super::{Choice, NONE, Part};
+use crate::read::Reader;
+use crate::suggest::joined;
+use crate::yaml::Span;
+
+/// Where a load's options were written, by name.
+pub(super) type Places = Vec<(&'static str, Span, String)>;
+
+/// What no load can have, each thing once, whatever the number of cells with it.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    found: Vec<Fault>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Fault {
+    span: Span,
+    path: String,
+    /// Message, label and help.
+    words: [String; 3],
+}
+
+impl Faults {
+    /// Resolves the rate of all flows, and holds a load against the rules of all loads.
+    pub(super) fn judge(
+        &mut self,
+        part: &Part,
+        load: &mut Load,
+        total: Option<Rate>,
+        places: &[(&str, Span, String)],
+    ) {
+        let mut rate_option = "rate";
+        if let Some(total) = total {
+            if load.rate.is_some() {
+                self.add(
+                    part,
+                    "total_rate",
+                    "`rate` and `total_rate` are two ways to say how fast",
+                    places,
+                );
+            }
+            load.rate = Some(total.shared_by(load.streams));
+            rate_option = "total_rate";
+        }
+        for fault in load.faults() {
+            let option = if fault.option == "rate" {
+                rate_option
+            } else {
+                fault.option
+            };
+            self.add(part, option, &fault.message, places);
+        }
+    }
+
+    /// A limit is divided among the guests.
+    pub(super) fn too_little(
+        &mut self,
+        part: &Part,
+        load: &Load,
+        guests: u32,
+        places: &[(&str, Span, String)],
+    ) {
+        if let Some(Limit::Bytes(all) | Limit::Transactions(all)) = load.limit
+            && all < u64::from(guests)
+        {
+            let message = format!("a limit of {all} leaves nothing for some of {guests} guests");
+            self.add(part, LIMIT, &message, places);
+        }
+    }
+
+    /// What runs at once is over at once: of a mix every load ends by itself, or none does.
+    pub(super) fn endless(&mut self, limits: &[(&Part, bool, Places)]) {
+        let Some((without, ..)) = limits.iter().find(|(_, limited, _)| !limited) else {
+            return;
+        };
+        for (part, _, places) in limits.iter().filter(|(_, limited, _)| *limited) {
+            let message = format!(
+                "`{}` has a limit and `{}` beside it has none",
+                part.name, without.name
+            );
+            self.note(
+                part,
+                LIMIT,
+                places,
+                [
+                    message,
+                    "this ends, and the other does not".to_owned(),
+                    "give every load of the mix a `limit`, or none".to_owned(),
+                ],
+            );
+        }
+    }
+
+    /// Every load of a mix is one that the others are measured without.
+    pub(super) fn idle(&mut self, choice: &Choice) {
+        let Some(first) = choice.parts.first() else {
+            return;
+        };
+        let names: Vec<String> = choice
+            .parts
+            .iter()
+            .map(|part| format!("`{}`", part.name))
+            .collect();
+        let levels: Vec<String> = choice
+            .parts
+            .iter()
+            .map(|part| format!("{}: {NONE}", part.name))
+            .collect();
+        let message = format!("nothing runs where {} are `{NONE}`", joined(&names, "and"));
+        let help = format!(
+            "leave one of them without a list, or `exclude` the combination: `{{ {} }}`",
+            levels.join(", ")
+        );
+        let words = [message, "no load is left".to_owned(), help];
+        self.note(first, NONE, &[], words);
+    }
+
+    fn add(&mut self, part: &Part, option: &str, message: &str, places: &[(&str, Span, String)]) {
+        let words = [
+            message,
+            "no load can have this",
+            "change one of them, or `exclude` the combination",
+        ];
+        self.note(part, option, places, words.map(str::to_owned));
+    }
+
+    pub(super) fn note(
+        &mut self,
+        part: &Part,
+        option: &str,
+        places: &[(&str, Span, String)],
+        words: [String; 3],
+    ) {
+        let place = places.iter().find(|(name, ..)| *name == option);
+        let (span, path) = match place {
+            Some((_, span, path)) => (span.clone(), path.clone()),
+            None => (part.span.clone(), part.path.clone()),
+        };
+        let fault = Fault { span, path, words };
+        if !self.found.contains(&fault) {
+            self.found.push(fault);
+        }
+    }
+
+    pub(crate) fn report(self, reader: &mut Reader) {
+        for Fault { span, path, words } in self.found {
+            let [message, label, help] = words;
+            reader.fault(span, &path, message, label, help);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What only the host knows: looked at before the start, raised where that is allowed, and otherwise the sample's
+//! error with what to do.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use wirecost_model::sample::{Invalid, Sample};
+
+use crate::common::{Place, Record, alone, is_root, lab_can_be_built, run, skip, succeeds};
+
+/// Runs a plan behind a command that limits what it starts.
+fn limited(place: &Place, plan: &str, by: &[&str]) -> Record {
+    let plan = place.plan(plan);
+    let command = place.run_command(&plan, "out");
+    let mut behind = Command::new(by[0]);
+    behind
+        .args(&by[1..])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(place.path());
+    run(&mut behind);
+    Record::read(&place.path().join("out")).expect("a record")
+}
+
+/// Why a sample did not run to its end; of one that did, fails the test.
+fn reason(sample: &Sample) -> &str {
+    match &sample.invalid {
+        Some(Invalid::Load(reason)) => reason,
+        other => panic!("not the load's own error: {other:?}"),
+    }
+}
+
+#[test]
+fn descriptors_of_all_guests_together_are_raised_where_that_is_allowed() {
+    if !lab_can_be_built() {
+        return;
+    }
+    if !succeeds(Command::new("prlimit").arg("--version")) {
+        skip("this needs prlimit");
+        return;
+    }
+    let _alone = alone();
+    let plan = "name: many\nguests: 8\nload: { tcp-rr: { streams_per_guest: 40 } }\n\
+                repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n";
+    let place = Place::new();
+    // 320 flows do not fit into the soft limit, but into the hard one.
+    let record = limited(&place, plan, &["prlimit", "--nofile=256:2048"]);
+    let [sample] = &record.samples[..] else {
+        panic!("{:?}", record.samples);
+    };
+    assert_eq!(sample.invalid, None);
+    assert_eq!(sample.loads[0].flows.len(), 320);
+    let place = Place::new();
+    let record = limited(&place, plan, &["prlimit", "--nofile=256:400"]);
+    let words = reason(&record.samples[0]);
+    for part in ["load tcp-rr:", "descriptors", "may have 400", "ulimit -Hn"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+}
+
+const FEW_PORTS: &str = "\
+name: ports
+load:
+  - tcp-crr: { streams: 4 }
+  - tcp-stream: { streams: 20 }
+vary:
+  local ports:
+    - { label: ten, sysctl: { net.ipv4.ip_local_port_range: 40000 40009 }, on: guests }
+    - label: the kernel's
+repeat: { rounds: 1, seconds: 0.3, warmup: 0.05 }
+";
+
+#[test]
+fn a_connection_for_each_request_lives_on_few_ports_and_many_connections_do_not() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let plan = place.plan(FEW_PORTS);
+    run(&mut place.run_command(&plan, "out"));
+    let record = Record::read(&place.path().join("out")).expect("a record");
+    assert_eq!(record.samples.len(), 4);
+    for sample in &record.samples {
+        let cell = &record.head.experiment.cells[sample.cell as usize];
+        let few = cell.levels["local ports"] == "ten";
+        match (cell.loads[0].name.as_str(), few) {
+            ("tcp-stream", true) => {
+                let words = reason(sample);
+                for part in [
+                    "load tcp-stream:",
+                    "20 local ports",
+                    "there are 10",
+                    "net.ipv4.ip_local_port_range",
+                ] {
+                    assert!(words.contains(part), "{part}: {words}");
+                }
+            }
+            ("tcp-crr", _) => {
+                assert_eq!(sample.invalid, None, "{:?}", cell.levels);
+                let requests = sample.loads[0].requests.as_ref().expect("requests");
+                // The server's side waits, so that the client's ports are free again at once.
+                assert!(requests.transactions > 40, "{requests:?}");
+            }
+            _ => assert_eq!(sample.invalid, None, "{:?}", cell.levels),
+        }
+    }
+}
+
+#[test]
+fn a_socket_buffer_beyond_the_systems_limit_is_given_to_root_whose_limit_stays() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let limits = || {
+        ["rmem_max", "wmem_max"]
+            .map(|name| fs::read_to_string(format!("/proc/sys/net/core/{name}")).expect("a sysctl"))
+    };
+    let before = limits();
+    let place = Place::new();
+    let plan = place.plan(
+        "name: wide\nload: { tcp-stream: { socket_buffer: [auto, 64MiB] } }\n\
+         repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n",
+    );
+    run(&mut place.run_command(&plan, "out")).expect_code(0);
+    let record = Record::read(&place.path().join("out")).expect("a record");
+    for sample in &record.samples {
+        assert_eq!(sample.invalid, None);
+        let cell = &record.head.experiment.cells[sample.cell as usize];
+        let flow = &sample.loads[0].flows[0];
+        if cell.levels["socket_buffer"] == "64MiB" {
+            let (sender, receiver) = (flow.sender.as_ref(), flow.receiver.as_ref());
+            assert_eq!(sender.expect("a socket").sndbuf, 128 << 20);
+            assert_eq!(receiver.expect("a socket").rcvbuf, 128 << 20);
+        }
+    }
+    assert_eq!(limits(), before);
+}
+
+/// A control group with a limit of memory, of whichever version there is; gone with the value.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(bytes: u64) -> Option<Self> {
+        let name = format!("wirecost-test-{}", std::process::id());
+        let places = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ];
+        places.iter().find_map(|(root, limit)| {
+            let group = Self(PathBuf::from(root).join(&name));
+            fs::create_dir(&group.0).ok()?;
+            fs::write(group.0.join(limit), bytes.to_string()).ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn memory_that_a_control_group_does_not_leave_is_the_samples_error() {
+    if !is_root() {
+        return;
+    }
+    let Some(group) = Group::new(512 << 20) else {
+        skip("this needs a control group with a limit of memory");
+        return;
+    };
+    let _alone = alone();
+    let place = Place::new();
+    let entering = format!(
+        "echo $$ > {}/cgroup.procs && exec \"$@\"",
+        group.0.display()
+    );
+    let record = limited(
+        &place,
+        "name: narrow\nload: { tcp-stream: { streams: 1024, socket_buffer: [8KiB, 2MiB] } }\n\
+         repeat: { rounds: 1, seconds: 0.3, warmup: 0.1 }\n",
+        &["sh", "-c", &entering, "sh"],
+    );
+    for sample in &record.samples {
+        let cell = &record.head.experiment.cells[sample.cell as usize];
+        if cell.levels["socket_buffer"] == "8KiB" {
+            assert_eq!(sample.invalid, None);
+            assert_eq!(sample.loads[0].flows.len(), 1024);
+        } else {
+            let words = reason(sample);
+            for part in [
+                "load tcp-stream:",
+                "MiB are available",
+                "smaller socket buffer",
+            ] {
+                assert!(words.contains(part), "{part}: {words}");
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a load does to another one beside it: with and without, as a factor.
+
+use wirecost_model::metric::Metric;
+
+use crate::common::{self, Place, Record, alone, lab_can_be_built, run};
+use crate::measured;
+
+const ALONE_AND_BESIDE: &str = "\
+name: beside
+underlay: { rate: 1gbit }
+guest_mtu: 1500
+load:
+  mix:
+    bulk: [none, { tcp-stream: { streams: [1, 4] } }]
+    ping: { tcp-rr: { request: 128, response: 128 } }
+repeat: { rounds: 3, seconds: 0.4, warmup: 0.15 }
+";
+
+#[test]
+fn latency_alone_is_compared_with_latency_beside_a_bulk_stream() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let plan = place.plan(ALONE_AND_BESIDE);
+
+    let ended = run(place.run_command(&plan, "out").arg("--json"));
+
+    ended.expect_code(0);
+    let record = Record::read(&place.path().join("out")).expect("a record");
+    assert_eq!(record.samples.len(), 3 * 3);
+    for sample in &record.samples {
+        assert_eq!(sample.invalid, None, "cell {}", sample.cell);
+    }
+    let median = |one: &crate::Measured<'_>| one.value(Metric::LatencyMedian);
+    let pings = measured(&record, "ping");
+    let (without, with): (Vec<_>, Vec<_>) = pings
+        .iter()
+        .partition(|one| one.cell.levels["bulk"] == "none");
+    assert_eq!((without.len(), with.len()), (3, 6));
+    // What does not run has no options, and is not in the record.
+    for one in &without {
+        assert_eq!(one.sample.loads.len(), 1);
+        assert!(!one.cell.levels.contains_key("bulk.streams"));
+    }
+    let least = without
+        .iter()
+        .map(|one| median(one))
+        .fold(f64::MAX, f64::min);
+    for one in &with {
+        assert!(one.sample.load("bulk").is_some());
+        assert!(median(one) > least, "a full queue is waited in");
+    }
+
+    let result = ended.document();
+    let effects = result["effects"].as_array().expect("effects");
+    let of_bulk: Vec<_> = effects
+        .iter()
+        .filter(|effect| effect["factor"] == "bulk")
+        .collect();
+    assert!(!of_bulk.is_empty());
+    for effect in &of_bulk {
+        assert_eq!(
+            (&effect["from"], &effect["to"]),
+            (&"none".into(), &"tcp-stream".into())
+        );
+        // Of the other load alone, and not of its CPU, which nobody can tell from the bulk's.
+        assert_eq!(effect["load"], "ping", "{effect}");
+        let metric = effect["metric"].as_str().expect("a metric");
+        assert!(!metric.ends_with("_cpu"), "{effect}");
+    }
+    let latency: Vec<_> = of_bulk
+        .iter()
+        .filter(|effect| effect["metric"] == "latency_median")
+        .collect();
+    // Against the idle path, once for each number of bulk streams.
+    assert_eq!(latency.len(), 2, "{latency:?}");
+    for effect in latency {
+        assert!(effect["ratio"].as_f64().expect("a ratio") > 1.0, "{effect}");
+        assert_eq!(effect["rounds"], 3);
+    }
+
+    let told = run(common::wirecost(["report", "out"]).current_dir(place.path()));
+    told.expect_code(0);
+    assert!(
+        told.stdout
+            .contains("Bulk tcp-stream instead of none: in ping"),
+        "{}",
+        told.stdout
+    );
+    // Requests and bulk have charts of their own.
+    let html = common::wirecost(["report", "out", "--html", "--out", "page.html"])
+        .current_dir(place.path())
+        .output()
+        .expect("a report");
+    assert!(html.status.success());
+    let page = std::fs::read_to_string(place.path().join("page.html")).expect("a page");
+    for chart in [
+        "samples-ping",
+        "latency-ping",
+        "windows-ping",
+        "samples-bulk",
+    ] {
+        assert!(page.contains(&format!("id=\"{chart}\"")), "{chart}");
+    }
+    assert!(!page.contains("id=\"latency-bulk\""));
+}
