@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use wirecost_audit::snapshot::Enter;
 use wirecost_audit::{Finding, HostStack};
+use wirecost_pmtu::Limit;
 
-use crate::judge::{UNTIL, judge};
+use crate::judge::judge;
 use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{Kind, PathReport};
 
@@ -42,7 +43,13 @@ pub fn assess(
             }
         }
     }
-    findings.extend(about_devices(hosts));
+    let lossy: Vec<&str> = paths
+        .iter()
+        .chain(one_sided.map(|report| &report.path))
+        .filter(|path| path.failing().any(|flow| flow.kind == Kind::SILENT))
+        .map(|path| path.from.host.as_str())
+        .collect();
+    findings.extend(about_devices(hosts, &lossy));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
@@ -50,7 +57,8 @@ pub fn assess(
 /// A router's message about a probe leaves an exception behind; it says what the path's own line says. Hosts of one
 /// machine see each other's.
 fn forget_what_we_caused(hosts: &mut [Audited], paths: &[PathReport]) {
-    let signalled = |flow: &crate::FlowReport| matches!(flow.kind, Kind::Signalled { .. });
+    let signalled =
+        |flow: &crate::FlowReport| matches!(flow.kind, Kind::Told(Limit::Signalled { .. }));
     for path in paths.iter().filter(|path| path.flows.iter().any(signalled)) {
         let sender = hosts
             .iter()
@@ -63,7 +71,7 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[PathReport]) {
         let from_tunnel = path
             .flows
             .iter()
-            .any(|flow| matches!(flow.kind, Kind::Signalled { by, .. } if by == path.to.address));
+            .any(|flow| matches!(flow.kind, Kind::Told(Limit::Signalled { by, .. }) if by == path.to.address));
         for host in hosts.iter_mut().filter(|host| host.machine == machine) {
             let is_own = host.stack.host == path.from.host;
             for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
@@ -98,21 +106,20 @@ fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
     };
     let entered = ["ip -n ", "ip netns exec ", "nsenter "];
     for line in &mut finding.fix {
-        if let Some(command) = line.strip_prefix(UNTIL) {
-            *line = format!("{UNTIL}{}", host.enter.command(command));
-        } else if !line.starts_with('#') && !entered.iter().any(|start| line.starts_with(start)) {
+        if !line.starts_with('#') && !entered.iter().any(|start| line.starts_with(start)) {
             *line = host.enter.command(line);
         }
     }
 }
 
-/// Findings about devices. Hosts on one machine see each other's: each device is told of once, by its own host where
+/// Findings about devices, beside what is lost of what the `lossy` hosts send. Hosts on one machine see each other's: each device is told of once, by its own host where
 /// that was asked.
-fn about_devices(hosts: &[Audited]) -> Vec<Finding> {
+fn about_devices(hosts: &[Audited], lossy: &[&str]) -> Vec<Finding> {
     let mut told: Vec<(Option<Place<'_>>, Finding)> = Vec::new();
     for own in [true, false] {
         for host in hosts {
-            for finding in wirecost_audit::judge(&host.stack) {
+            let is_lossy = lossy.contains(&host.stack.host.as_str());
+            for finding in wirecost_audit::judge_beside(&host.stack, is_lossy) {
                 let is_own = finding.host == host.stack.host;
                 if is_own != own {
                     continue;

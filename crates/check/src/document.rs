@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use wirecost_audit::checklist::Item;
 use wirecost_audit::{Finding, Severity};
+use wirecost_pmtu::Limit;
 
 use crate::encapsulation::EncapsulationSaid;
 use crate::one_sided::OneSidedReport;
@@ -178,9 +179,9 @@ impl PathSaid {
     pub fn of(path: &PathReport) -> impl Iterator<Item = Self> + '_ {
         (0..).zip(&path.flows).map(|(number, flow)| {
             let (signalled_by, limit) = match flow.kind {
-                Kind::Signalled { by, mtu } => (Some(by), Some(mtu)),
-                Kind::Device { mtu } => (None, Some(mtu)),
-                Kind::Fragmented { largest } => (None, Some(largest)),
+                Kind::Told(Limit::Signalled { by, mtu }) => (Some(by), Some(mtu)),
+                Kind::Told(Limit::Device { mtu }) => (None, Some(mtu)),
+                Kind::Told(Limit::Fragmented { largest }) => (None, Some(largest)),
                 _ => (None, None),
             };
             Self {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
 use wirecost_pmtu::{Forward, OneSidedResult};
 
-use crate::judge::{add, ends, judge, lower};
-use crate::report::{End, FlowReport, Kind, PathReport, Wanted, kind_of};
+use crate::judge::{add, ends, judge, meanwhile};
+use crate::report::{End, FlowReport, Hint, Kind, PathReport, Wanted, kind_of};
 
 /// Which way is the narrow one, where larger echoes do not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,20 +53,10 @@ impl OneSidedReport {
         };
         Self {
             path: PathReport {
-                from: ends.0,
-                to: ends.1,
-                port: 0,
-                wanted,
-                flows: vec![flow],
-                stretch: None,
-                hint: None,
-                leaving: None,
-                bad_checksums: 0,
-                stream: None,
-                bad_segments: 0,
                 seconds,
                 probes: result.probes,
                 paths_met: (1, 1),
+                ..PathReport::of(ends, 0, wanted, vec![flow])
             },
             narrow: match result.forward {
                 Forward::NotAsked => Narrow::Neither,
@@ -94,7 +84,8 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         path.from.host, path.from.address, path.to.address
     );
     match flow.kind {
-        Kind::Dead => add(
+        // That nobody on the link answers is known from one side as well.
+        Kind::Dead if !matches!(path.hint, Some(Hint::NoNeighbour(_))) => add(
             &mut found,
             "path-undecided",
             path,
@@ -111,7 +102,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                 ask_both,
             ],
         ),
-        Kind::Silent if path.failing().next().is_some() => {
+        Kind::SILENT if path.failing().next().is_some() => {
             let mtu = flow.mtu.unwrap_or(0);
             let wanted = path.wanted.bytes();
             let which = match report.narrow {
@@ -135,14 +126,10 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             let raise = format!(
                 "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
             );
-            let fix = [Some(raise), lower(path, mtu), Some(ask_both)];
-            add(
-                &mut found,
-                "path-drops-silently",
-                path,
-                evidence,
-                fix.into_iter().flatten().collect(),
-            );
+            let mut fix = vec![raise];
+            fix.extend(meanwhile(path, mtu));
+            fix.push(ask_both);
+            add(&mut found, "path-drops-silently", path, evidence, fix);
         }
         _ => found = judge(std::slice::from_ref(path)),
     }

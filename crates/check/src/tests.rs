@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use proptest::prelude::*;
+use wirecost_pmtu::Limit;
 
 use super::*;
 
@@ -18,32 +19,32 @@ fn end(host: &str, last: u8) -> End {
 
 fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
     let flows = (40_000..).zip(flows);
+    let flows = flows.map(|(port, &(mtu, kind))| FlowReport {
+        port,
+        mtu,
+        kind,
+        probes: 10,
+        seconds: 0.02,
+    });
     PathReport {
-        from: end("a", 1),
-        to: end("b", 2),
-        port: 50_000,
-        wanted,
-        flows: flows
-            .map(|(port, &(mtu, kind))| FlowReport {
-                port,
-                mtu,
-                kind,
-                probes: 10,
-                seconds: 0.02,
-            })
-            .collect(),
-        stretch: None,
-        hint: None,
-        leaving: Some(Leaving {
-            device: "eth0".into(),
-            router: Some(ROUTER),
-        }),
-        bad_checksums: 0,
-        stream: None,
-        bad_segments: 0,
+        leaving: Some(way_out()),
         seconds: 0.08,
         probes: 150,
         paths_met: (2, 1),
+        ..PathReport::of((end("a", 1), end("b", 2)), 50_000, wanted, flows.collect())
+    }
+}
+
+fn way_out() -> WayOut {
+    WayOut {
+        device: "eth0".into(),
+        router: Some(ROUTER),
+        mtu: None,
+        route: Some(RouteWords {
+            destination: "default".into(),
+            hops: format!("via {ROUTER} dev eth0"),
+            ..RouteWords::default()
+        }),
     }
 }
 
@@ -56,9 +57,15 @@ fn ids(paths: &[PathReport]) -> Vec<&'static str> {
 #[test]
 fn a_path_that_carries_what_its_senders_send_has_no_finding() {
     for (wanted, kind) in [
-        (Wanted::Expected(9000), Kind::NotSought),
-        (Wanted::Device(9000), Kind::Device { mtu: 9000 }),
-        (Wanted::Expected(8900), Kind::Device { mtu: 9000 }),
+        (Wanted::Expected(9000), Kind::Told(Limit::NotSought)),
+        (
+            Wanted::Device(9000),
+            Kind::Told(Limit::Device { mtu: 9000 }),
+        ),
+        (
+            Wanted::Expected(8900),
+            Kind::Told(Limit::Device { mtu: 9000 }),
+        ),
     ] {
         assert!(ids(&[path(wanted, &[(Some(9000), kind); 64])]).is_empty());
     }
@@ -66,7 +73,7 @@ fn a_path_that_carries_what_its_senders_send_has_no_finding() {
 
 #[test]
 fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
-    let mut report = path(Wanted::Device(9000), &[(Some(8950), Kind::Silent)]);
+    let mut report = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
     report.stretch = Some(Stretch {
         after: Some((1, ROUTER)),
         before: None,
@@ -79,17 +86,20 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
          between 10.0.1.254 (hop 1) and the destination"
     );
     assert_eq!(
-        findings[0].fix[1],
-        "# until it does, here and likewise on the other host: ip route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"
+        findings[0].fix[1..],
+        [
+            "# until then, have this host send no more than 8950 to that address:",
+            "ip route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"
+        ]
     );
 }
 
 #[test]
 fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
-    let kind = Kind::Signalled {
+    let kind = Kind::Told(Limit::Signalled {
         by: ROUTER,
         mtu: 1400,
-    };
+    });
     assert_eq!(
         ids(&[path(Wanted::Device(1500), &[(Some(1400), kind)])]),
         ["path-signals"]
@@ -108,7 +118,7 @@ fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
 fn a_device_below_what_was_expected_is_the_hosts_own() {
     let report = path(
         Wanted::Expected(9000),
-        &[(Some(1500), Kind::Device { mtu: 1500 })],
+        &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
     );
     let findings = judge(&[report]);
     assert_eq!(findings[0].id, "expected-size-fails");
@@ -120,8 +130,55 @@ fn a_device_below_what_was_expected_is_the_hosts_own() {
 }
 
 #[test]
+fn what_a_route_allows_is_what_the_path_has_to_carry_unless_more_is_expected() {
+    let carried = [(Some(1400), Kind::Told(Limit::NotSought))];
+    let routed = |wanted, mtu| PathReport {
+        leaving: Some(WayOut {
+            mtu: Some(mtu),
+            ..way_out()
+        }),
+        ..path(wanted, &carried)
+    };
+    assert!(ids(&[routed(Wanted::Route(1400), 1400)]).is_empty());
+    assert!(ids(&[routed(Wanted::Expected(1400), 1400)]).is_empty());
+    let findings = judge(&[routed(Wanted::Expected(1400), 1300)]);
+    assert_eq!(findings[0].id, "expected-size-fails");
+    assert_eq!(findings[0].device.as_deref(), Some("eth0"));
+    assert_eq!(
+        findings[0].fix,
+        ["ip route change default via 10.0.1.254 dev eth0"]
+    );
+}
+
+#[test]
+fn where_every_flow_fails_and_not_alike_the_narrowest_is_told_first() {
+    let flows = [
+        (Some(8950), Kind::SILENT),
+        (Some(1450), Kind::SILENT),
+        (Some(8950), Kind::SILENT),
+    ];
+    let findings = judge(&[path(Wanted::Device(9000), &flows)]);
+    assert_eq!(findings[0].id, "path-drops-silently");
+    let words = "1450 to 8950 bytes, depending on the flow, pass and no more";
+    assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    assert!(findings[0].fix[2].ends_with("mtu 1450"), "{findings:#?}");
+}
+
+#[test]
+fn who_fell_silent_after_an_answer_is_not_called_dead() {
+    use wirecost_pmtu::{CannotTell, Outcome};
+    for (at_least, kind) in [(None, Kind::Dead), (Some(61), Kind::Undecided)] {
+        let silent = Outcome::CannotTell {
+            reason: CannotTell::Silent,
+            at_least,
+        };
+        assert_eq!(report::kind_of(&silent), kind);
+    }
+}
+
+#[test]
 fn fragments_are_named() {
-    let kind = Kind::Fragmented { largest: 1396 };
+    let kind = Kind::Told(Limit::Fragmented { largest: 1396 });
     assert_eq!(
         ids(&[path(Wanted::Device(1500), &[(Some(1400), kind)])]),
         ["path-fragments"]
@@ -130,11 +187,11 @@ fn fragments_are_named() {
 
 #[test]
 fn one_bad_member_is_named_with_its_ports_and_its_share() {
-    let good = (Some(9000), Kind::Device { mtu: 9000 });
+    let good = (Some(9000), Kind::Told(Limit::Device { mtu: 9000 }));
     let flows: Vec<_> = (0..64)
         .map(|flow| {
             if flow % 8 == 5 {
-                (Some(1500), Kind::Silent)
+                (Some(1500), Kind::SILENT)
             } else {
                 good
             }
@@ -149,7 +206,7 @@ fn one_bad_member_is_named_with_its_ports_and_its_share() {
          flows, 95 % interval 6 to 23). Source ports 40005, 40013, 40021, 40029, 40037, 40045, 40053, 40061"
     );
     // With as few flows as this, other members may be bad as well.
-    let few = [good, good, good, good, (Some(1500), Kind::Silent)];
+    let few = [good, good, good, good, (Some(1500), Kind::SILENT)];
     assert_eq!(
         ids(&[path(Wanted::Device(9000), &few)]),
         ["one-path-of-several", "few-flows"]
@@ -158,13 +215,13 @@ fn one_bad_member_is_named_with_its_ports_and_its_share() {
 
 #[test]
 fn directions_are_compared() {
-    let there = path(Wanted::Device(9000), &[(Some(1450), Kind::Silent)]);
+    let there = path(Wanted::Device(9000), &[(Some(1450), Kind::SILENT)]);
     let back = PathReport {
         from: there.to.clone(),
         to: there.from.clone(),
         ..path(
             Wanted::Device(9000),
-            &[(Some(9000), Kind::Device { mtu: 9000 })],
+            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
         )
     };
     assert_eq!(
@@ -187,11 +244,11 @@ fn silence_and_doubt_are_no_verdict_about_sizes() {
 
 fn any_kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
-        Just(Kind::NotSought),
-        (68u32..9217).prop_map(|mtu| Kind::Device { mtu }),
-        (68u32..9217).prop_map(|mtu| Kind::Signalled { by: ROUTER, mtu }),
-        (68u32..9217).prop_map(|largest| Kind::Fragmented { largest }),
-        Just(Kind::Silent),
+        Just(Kind::Told(Limit::NotSought)),
+        (68u32..9217).prop_map(|mtu| Kind::Told(Limit::Device { mtu })),
+        (68u32..9217).prop_map(|mtu| Kind::Told(Limit::Signalled { by: ROUTER, mtu })),
+        (68u32..9217).prop_map(|largest| Kind::Told(Limit::Fragmented { largest })),
+        Just(Kind::SILENT),
         Just(Kind::Dead),
         Just(Kind::Undecided),
     ]
@@ -290,14 +347,14 @@ mod together {
             device: Some(2),
             mtu: 1400,
         };
-        let signalled = Kind::Signalled {
+        let signalled = Kind::Told(Limit::Signalled {
             by: ROUTER,
             mtu: 1400,
-        };
+        });
         for (last, kind, found) in [
             (2, signalled, false),
             (3, signalled, true),
-            (2, Kind::Device { mtu: 9000 }, true),
+            (2, Kind::Told(Limit::Device { mtu: 9000 }), true),
         ] {
             let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
             hosts[0].stack.namespaces[0]
@@ -314,19 +371,18 @@ mod together {
     #[test]
     fn commands_are_as_they_are_typed_here() {
         let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
-        let path = path(Wanted::Device(9000), &[(Some(8950), Kind::Silent)]);
+        let path = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
         let findings = assess(&[path], None, &mut hosts);
         assert_eq!(
-            findings[0].fix[1],
-            "# until it does, here and likewise on the other host: ip -n red route replace 10.0.0.2 via 10.0.1.254 dev \
-             eth0 mtu 8950"
+            findings[0].fix[2],
+            "ip -n red route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"
         );
     }
 }
 
 #[test]
 fn wrong_checksums_are_no_size_where_there_are_as_many_as_lost_probes() {
-    let mut report = path(Wanted::Device(9000), &[(Some(1400), Kind::Silent)]);
+    let mut report = path(Wanted::Device(9000), &[(Some(1400), Kind::SILENT)]);
     report.bad_checksums = 6;
     assert_eq!(ids(&[report.clone()]), ["path-drops-silently"]);
     report.bad_checksums = 7;
@@ -338,11 +394,11 @@ fn four_bytes_are_no_difference_between_directions() {
     for (back, differ) in [(1504, false), (1505, true)] {
         let there = path(
             Wanted::Device(1500),
-            &[(Some(1500), Kind::Device { mtu: 1500 })],
+            &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
         );
         let mut other = path(
             Wanted::Device(1500),
-            &[(Some(back), Kind::Device { mtu: back })],
+            &[(Some(back), Kind::Told(Limit::Device { mtu: back }))],
         );
         (other.from, other.to) = (there.to.clone(), there.from.clone());
         let differs = ids(&[there, other]).contains(&"directions-differ");
@@ -359,6 +415,10 @@ fn a_dead_path_says_what_is_answered_instead() {
             "something drops UDP to port 50000",
         ),
         (Some(Hint::Echo), "something drops UDP"),
+        (
+            Some(Hint::NoNeighbour(ROUTER)),
+            "nobody answers ARP requests for 10.0.1.254 on eth0",
+        ),
         (None, "nor to echo requests"),
     ] {
         let mut report = path(Wanted::Device(9000), &[(None, Kind::Dead); 4]);
@@ -381,7 +441,7 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
         (Narrow::CannotTell, "cannot be told which way"),
     ] {
         let report = OneSidedReport {
-            path: path(Wanted::Device(9000), &[(Some(1500), Kind::Silent)]),
+            path: path(Wanted::Device(9000), &[(Some(1500), Kind::SILENT)]),
             narrow,
         };
         let findings = judge_one_sided(&report);
@@ -400,7 +460,7 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
     let right = OneSidedReport {
         path: path(
             Wanted::Device(9000),
-            &[(Some(9000), Kind::Device { mtu: 9000 })],
+            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
         ),
         narrow: Narrow::Neither,
     };

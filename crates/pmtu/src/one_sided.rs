@@ -56,6 +56,19 @@ pub struct OneSidedResult {
     pub probes: u32,
 }
 
+impl OneSidedResult {
+    /// Whether not even small echoes came back.
+    pub const fn is_dead(&self) -> bool {
+        matches!(
+            self.both_ways,
+            Outcome::CannotTell {
+                reason: CannotTell::Silent,
+                at_least: None,
+            }
+        )
+    }
+}
+
 /// How often a lossy echo is taken for one that is limited, and asked for more slowly: the share of answers to sizes
 /// that pass which are missing.
 const LIMITED: f64 = 0.5;

@@ -7,8 +7,10 @@ use crate::config::{Arrival, Config, Probe};
 use crate::evidence::Log;
 use crate::outcome::{CannotTell, Limit, Source, TooBig};
 
-/// Consecutive rounds without a single answer after which nothing is there to answer.
-const SILENT_ROUNDS: usize = 3;
+/// Consecutive rounds without a single answer after which nothing is there to answer. Each is waited for longer than
+/// the one before it, 0.8 s in all with the default wait: a round trip by satellite takes 0.6 s, and on a busy machine
+/// the other end may stand still for a tenth of a second.
+const SILENT_ROUNDS: usize = 5;
 /// At least one control probe is sent for this many others.
 const CONTROL_EVERY: usize = 8;
 /// The wait is at most this many times what was configured.
@@ -104,7 +106,22 @@ impl Rounds {
         let wait = self.slowest.map_or(self.config.wait, |slowest| {
             (slowest * 2 + self.config.min_wait).min(most)
         });
-        Some(sent + wait)
+        // Once without the current round: 1, 2, 4, 8 times.
+        let patience = match self.log.silent_rounds() {
+            0 | 1 => Duration::ZERO,
+            silent => (self.config.wait * (1 << (silent - 2).min(16))).min(most),
+        };
+        Some(sent + wait.max(patience))
+    }
+
+    /// Whether the last round, which is over, was not answered at all: then only a knock is worth sending.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.log.silent_rounds() > 0
+    }
+
+    /// Whether nothing was ever answered, and a round is over.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.log.largest_answered().is_none() && self.log.rounds() > 1
     }
 
     /// Whether this is the first answer to a probe that is known.

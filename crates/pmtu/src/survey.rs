@@ -88,7 +88,7 @@ enum Stage {
     Searches,
     /// Is compared with what another flow carries.
     Compares(u32),
-    /// Is asked for any answer at all, because the first flow gave none.
+    /// Is asked for any answer at all, because the first flow gives none.
     Knocks,
 }
 
@@ -143,6 +143,7 @@ impl Survey {
                     flow.prober.on_timeout(now);
                 }
             }
+            self.knock();
             let moved = self.settle(now);
             if self.ended.is_some() || !self.pacer.is_free(now) {
                 return None;
@@ -278,7 +279,7 @@ impl Survey {
                     flow.above = mtu;
                     flow.stage = Stage::Waits;
                 }
-                (Stage::Knocks, Outcome::Carries { .. }) => flow.stage = Stage::Waits,
+                (Stage::Knocks, Outcome::Proven { .. }) => flow.stage = Stage::Waits,
                 _ => {
                     flow.settled = Some(outcome);
                     flow.settled_at = now;
@@ -296,6 +297,23 @@ impl Survey {
         changed
     }
 
+    /// The first flow hears nothing: whether others do is asked meanwhile. One after the other, dead flows would take a
+    /// search's patience each.
+    fn knock(&mut self) {
+        if self.knocked || !self.flows[0].prober.is_unheard() {
+            return;
+        }
+        self.knocked = true;
+        let config = Config {
+            copies: 1,
+            ..self.question.config
+        };
+        for flow in self.flows.iter_mut().skip(1) {
+            flow.stage = Stage::Knocks;
+            flow.begin(Prober::verify(config.control_size, config));
+        }
+    }
+
     /// Nothing is under way: compare the waiting flows with what was found last, or search one of them.
     fn next_stage(&mut self) {
         let mut known: Vec<u32> = self
@@ -308,9 +326,6 @@ impl Survey {
         known.sort_unstable();
         known.dedup();
         let question = &self.question;
-        // One by one, dead flows would take a search's patience each.
-        let knock = known.is_empty() && !self.knocked;
-        self.knocked |= knock;
         let mut searching = false;
         for flow in self
             .flows
@@ -325,10 +340,6 @@ impl Survey {
             let prober = if let Some(mtu) = untried {
                 flow.stage = Stage::Compares(mtu);
                 question.comparison(mtu)
-            } else if knock {
-                flow.stage = Stage::Knocks;
-                let any = question.config.control_size;
-                Prober::confirm(any, any, question.config)
             } else if searching {
                 continue;
             } else {
