@@ -72,8 +72,8 @@ impl Log {
         id
     }
 
-    /// Records the first answer to a probe; when it was sent.
-    pub(crate) fn answered(&mut self, id: u64, arrival: Arrival) -> Option<Duration> {
+    /// Records the first answer to a probe; in which round and when it was sent.
+    pub(crate) fn answered(&mut self, id: u64, arrival: Arrival) -> Option<(usize, Duration)> {
         let entry = self.open(id)?;
         let (size, round, at) = (entry.size, entry.round, entry.at);
         match arrival {
@@ -89,7 +89,7 @@ impl Log {
             }
         }
         self.live[round] = true;
-        Some(at)
+        Some((round, at))
     }
 
     /// The smallest size that arrived in fragments, and its largest fragment; larger than any that arrived whole.

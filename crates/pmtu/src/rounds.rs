@@ -7,14 +7,16 @@ use crate::config::{Arrival, Config, Probe};
 use crate::evidence::Log;
 use crate::outcome::{CannotTell, Limit, Source, TooBig};
 
-/// Consecutive rounds without a single answer after which nothing is there to answer. Each is waited for longer than
-/// the one before it, 0.8 s in all with the default wait: a round trip by satellite takes 0.6 s, and on a busy machine
-/// the other end may stand still for a tenth of a second.
-const SILENT_ROUNDS: usize = 5;
+/// Consecutive rounds without a single answer after which nothing is there to answer. They are waited for 1, 1, 2, 4, 4
+/// and 4 times as long as was configured, 0.8 s in all by default: a round trip by satellite takes 0.6 s, and on a busy
+/// machine the other end may stand still for a while.
+const SILENT_ROUNDS: usize = 6;
+/// The last of these, as a power of two.
+const PATIENCE: usize = 2;
 /// At least one control probe is sent for this many others.
 const CONTROL_EVERY: usize = 8;
 /// The wait is at most this many times what was configured.
-const MAX_STRETCH: u32 = 8;
+const MAX_STRETCH: u32 = 40;
 /// Messages that are kept; a path has few routers, and a flood of lies must not fill the memory.
 const MAX_MESSAGES: usize = 16;
 
@@ -25,7 +27,9 @@ pub(crate) struct Rounds {
     queue: VecDeque<(u32, bool)>,
     pub(crate) log: Log,
     last_sent: Option<Duration>,
-    slowest: Option<Duration>,
+    /// Of the last round that was answered: its number, and its slowest round trip. What came before may have waited
+    /// for a neighbour to be found.
+    slowest: Option<(usize, Duration)>,
     messages: Vec<TooBig>,
     /// The smallest size that this host refused to send, and the limit that it named.
     refused: Option<(u32, u32)>,
@@ -103,13 +107,12 @@ impl Rounds {
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let sent = self.last_sent.filter(|_| self.queue.is_empty())?;
         let most = self.config.wait * MAX_STRETCH;
-        let wait = self.slowest.map_or(self.config.wait, |slowest| {
+        let wait = self.slowest.map_or(self.config.wait, |(_, slowest)| {
             (slowest * 2 + self.config.min_wait).min(most)
         });
-        // Once without the current round: 1, 2, 4, 8 times.
         let patience = match self.log.silent_rounds() {
             0 | 1 => Duration::ZERO,
-            silent => (self.config.wait * (1 << (silent - 2).min(16))).min(most),
+            silent => self.config.wait * (1 << (silent - 2).min(PATIENCE)),
         };
         Some(sent + wait.max(patience))
     }
@@ -126,10 +129,11 @@ impl Rounds {
 
     /// Whether this is the first answer to a probe that is known.
     pub(crate) fn on_acked(&mut self, probe: u64, arrival: Arrival, now: Duration) -> bool {
-        let Some(sent) = self.log.answered(probe, arrival) else {
+        let Some((round, sent)) = self.log.answered(probe, arrival) else {
             return false;
         };
-        self.slowest = self.slowest.max(Some(now.saturating_sub(sent)));
+        // Rounds are compared first.
+        self.slowest = self.slowest.max(Some((round, now.saturating_sub(sent))));
         true
     }
 

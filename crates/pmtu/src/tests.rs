@@ -179,7 +179,7 @@ fn a_dead_path_cannot_tell() {
         at_least: None,
     };
     assert_eq!(run.outcome, silent);
-    assert_eq!(run.rounds, 5);
+    assert_eq!(run.rounds, 6);
     // After the first round nothing but knocks.
     assert!(run.sent[9..].iter().all(|probe| probe.control));
     assert!(run.took <= Duration::from_millis(850), "{:?}", run.took);

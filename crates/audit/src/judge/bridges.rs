@@ -46,8 +46,26 @@ fn veth(
              without a message to the sender",
             device.name, device.mtu, other.name, other_namespace.label, other.mtu
         ),
-        vec![set_mtu(namespace, &device.name, other.mtu)],
+        alike(&[(namespace, device), (other_namespace, other)]),
     );
+}
+
+/// Both ends to what the larger one has, unless a tunnel on the same bridge takes less.
+fn alike(ends: &[(&Namespace, &Device); 2]) -> Vec<String> {
+    let tunnels = ends.iter().flat_map(|(namespace, end)| {
+        let bridged = end.controller.is_some();
+        namespace.devices.iter().filter(move |port| {
+            let external = port.tunnel.as_ref().is_none_or(|tunnel| tunnel.external);
+            bridged && port.up && port.controller == end.controller && !external
+        })
+    });
+    let room = tunnels.map(|tunnel| tunnel.mtu).min();
+    let largest = ends.iter().map(|(_, end)| end.mtu).max().unwrap_or(0);
+    let mtu = room.map_or(largest, |room| room.min(largest));
+    ends.iter()
+        .filter(|(_, end)| end.mtu != mtu)
+        .map(|(namespace, end)| set_mtu(namespace, &end.name, mtu))
+        .collect()
 }
 
 /// Who sends into a bridge, and how large: the bridge itself where it has an address, and the ports whose other end is
