@@ -129,6 +129,10 @@ pub struct DirectionSaid {
     pub seconds: f64,
     /// Datagrams sent.
     pub probes: u32,
+    /// Datagrams of sizes that pass whose answers came, or were waited for in vain; 0 for echo requests.
+    pub awaited: u32,
+    /// How many of these were not answered: lost there or back.
+    pub missing: u32,
     /// So many equal paths were each met with a probability of 95 % at least, if there are so many.
     pub paths_met_95: u32,
     /// The same at 99 %.
@@ -222,6 +226,8 @@ impl DirectionSaid {
             untold: untold.count() as u32,
             seconds: path.seconds,
             probes: path.probes,
+            awaited: path.awaited,
+            missing: path.missing,
             paths_met_95: path.paths_met.0,
             paths_met_99: path.paths_met.1,
             lost_after: stretch.and_then(|stretch| router(stretch.after)),

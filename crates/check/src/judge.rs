@@ -2,6 +2,7 @@
 
 mod checksums;
 mod directions;
+mod loss;
 mod meanwhile;
 mod members;
 mod silence;
@@ -10,21 +11,32 @@ mod sizes;
 use wirecost_audit::{Finding, Severity};
 
 use crate::finding::PATH_FINDINGS;
-use crate::report::{FlowReport, PathReport, Stretch};
+use crate::report::{End, FlowReport, PathReport, Stretch};
 
+pub(crate) use directions::TAG_BYTES;
+pub use loss::loss_note;
 pub(crate) use meanwhile::meanwhile;
 
 /// Every finding about paths, the worst first. `paths` holds both directions where both were probed.
 pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
     let mut found = Vec::new();
     for path in paths {
-        silence::judge(path, &mut found);
+        let back = opposite(paths, path);
+        silence::judge(path, back, &mut found);
         sizes::judge(path, &mut found);
         checksums::segments(path, &mut found);
+        loss::judge(path, &mut found);
     }
     directions::judge(paths, &mut found);
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
+}
+
+/// The other direction, where it was probed.
+pub(crate) fn opposite<'a>(paths: &'a [PathReport], path: &PathReport) -> Option<&'a PathReport> {
+    paths
+        .iter()
+        .find(|back| back.from == path.to && back.to == path.from)
 }
 
 /// Adds a finding about the sender of a path.
@@ -59,10 +71,15 @@ fn add_on(
 }
 
 pub(crate) fn ends(path: &PathReport) -> String {
-    format!(
-        "{} ({}) to {} ({})",
-        path.from.host, path.from.address, path.to.host, path.to.address
-    )
+    let end = |end: &End| {
+        let address = end.address.to_string();
+        if end.host == address {
+            address
+        } else {
+            format!("{} ({address})", end.host)
+        }
+    };
+    format!("{} to {}", end(&path.from), end(&path.to))
 }
 
 /// Ports as a reader wants them: at most eight, then how many more.

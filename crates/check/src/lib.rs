@@ -18,7 +18,7 @@ pub use document::{
 };
 pub use encapsulation::{EncapsulationSaid, guests_of, tunnel_port};
 pub use finding::{PATH_FINDINGS, catalogue};
-pub use judge::judge;
+pub use judge::{judge, loss_note};
 pub use one_sided::{Narrow, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
 pub use report::{End, FlowReport, Hint, Kind, PathReport, Stream, Stretch, Wanted};
 pub use simulation::Simulated;

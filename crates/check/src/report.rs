@@ -188,6 +188,10 @@ pub struct PathReport {
     pub seconds: f64,
     /// Datagrams sent.
     pub probes: u32,
+    /// Datagrams of sizes that pass whose answers came, or were waited for in vain.
+    pub awaited: u32,
+    /// How many of these were not answered.
+    pub missing: u32,
     /// The largest numbers of equal paths of which every one was met at 95 and 99 % confidence.
     pub paths_met: (u32, u32),
 }
@@ -210,6 +214,8 @@ impl PathReport {
             bad_segments: 0,
             seconds: 0.0,
             probes: 0,
+            awaited: 0,
+            missing: 0,
             paths_met: (0, 0),
         }
     }
@@ -232,6 +238,8 @@ impl PathReport {
         Self {
             seconds: result.took.as_secs_f64(),
             probes: result.probes,
+            awaited: result.awaited,
+            missing: result.missing,
             paths_met: (result.paths_met(0.95), result.paths_met(0.99)),
             ..Self::of(ends, port, wanted, flows.collect())
         }

@@ -231,6 +231,67 @@ fn directions_are_compared() {
 }
 
 #[test]
+fn a_direction_that_is_narrow_by_its_senders_own_will_is_no_fault_of_the_path() {
+    let wide = path(
+        Wanted::Device(9000),
+        &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
+    );
+    let back = |wanted, kind| PathReport {
+        from: wide.to.clone(),
+        to: wide.from.clone(),
+        ..path(wanted, &[(Some(1500), kind)])
+    };
+    let routed = back(Wanted::Route(1500), Kind::Told(Limit::NotSought));
+    assert!(ids(&[wide.clone(), routed]).is_empty());
+    let device = back(
+        Wanted::Device(1500),
+        Kind::Told(Limit::Device { mtu: 1500 }),
+    );
+    let findings = judge(&[wide.clone(), device]);
+    assert_eq!(findings[0].id, "directions-differ");
+    assert_eq!(findings[0].host, "b");
+    assert_eq!(findings[0].fix, ["ip link set dev eth0 mtu 9000"]);
+}
+
+#[test]
+fn loss_of_any_size_is_a_finding_where_it_is_much_and_a_note_where_it_is_some() {
+    for (missing, found, noted) in [(0, false, false), (20, false, true), (80, true, false)] {
+        let mut report = path(
+            Wanted::Device(9000),
+            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
+        );
+        (report.awaited, report.missing) = (200, missing);
+        assert_eq!(loss_note(&report).is_some(), noted, "{missing}");
+        let expected: &[&str] = if found { &["path-loses-packets"] } else { &[] };
+        assert_eq!(ids(&[report.clone()]), expected, "{missing}");
+        // Who answers echo requests may limit how many.
+        report.port = 0;
+        assert!(ids(&[report]).is_empty());
+    }
+}
+
+#[test]
+fn answers_that_cannot_leave_are_said_to_be_the_reason() {
+    let dead = [(None, Kind::Dead); 2];
+    let there = path(Wanted::Device(9000), &dead);
+    let back = PathReport {
+        from: there.to.clone(),
+        to: there.from.clone(),
+        hint: Some(Hint::NoNeighbour(there.from.address)),
+        ..path(Wanted::Device(9000), &dead)
+    };
+    let findings = judge(&[there, back]);
+    assert!(
+        findings[0].evidence.contains("b cannot send any"),
+        "{findings:#?}"
+    );
+    assert!(
+        findings[1].evidence.contains("nobody answers ARP"),
+        "{findings:#?}"
+    );
+}
+
+#[test]
 fn silence_and_doubt_are_no_verdict_about_sizes() {
     assert_eq!(
         ids(&[path(Wanted::Device(1500), &[(None, Kind::Dead); 3])]),
@@ -351,21 +412,68 @@ mod together {
             by: ROUTER,
             mtu: 1400,
         });
-        for (last, kind, found) in [
-            (2, signalled, false),
-            (3, signalled, true),
-            (2, Kind::Told(Limit::Device { mtu: 9000 }), true),
+        let device = Kind::Told(Limit::Device { mtu: 9000 });
+        let nine = Wanted::Device(9000);
+        for (last, wanted, kind, found) in [
+            (2, nine, signalled, false),
+            (2, nine, device, true),
+            // As a check before this one may have left it, and no less than is wanted.
+            (2, Wanted::Expected(1400), device, false),
+            // Another address of a host that is checked, and one of somewhere else.
+            (4, nine, device, true),
+            (3, nine, device, false),
         ] {
             let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
-            hosts[0].stack.namespaces[0]
-                .exceptions
-                .push(exception(last));
+            let own = &mut hosts[0].stack.namespaces;
+            own[0].exceptions.push(exception(last));
+            own[1].devices[0].addresses = vec![exception(4).destination];
             let carried = if kind == signalled { 1400 } else { 9000 };
-            let path = path(Wanted::Device(9000), &[(Some(carried), kind)]);
+            let path = path(wanted, &[(Some(carried), kind)]);
             let findings = assess(&[path], None, &mut hosts);
             let cached = findings.iter().any(|it| it.id == "cached-exception");
-            assert_eq!(cached, found, "{last} {kind:?}");
+            assert_eq!(cached, found, "{last} {wanted:?} {kind:?}");
         }
+    }
+
+    #[test]
+    fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
+        let there = path(Wanted::Device(9000), &[(Some(1504), Kind::SILENT)]);
+        let back = PathReport {
+            from: there.to.clone(),
+            to: there.from.clone(),
+            ..path(
+                Wanted::Device(1500),
+                &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
+            )
+        };
+        let mut hosts = [
+            host("a", (11, 9000), (33, 9000), "red"),
+            host("b", (22, 1500), (44, 1500), "blue"),
+        ];
+        let findings = assess(&[there, back], None, &mut hosts);
+        assert_eq!(findings[0].id, "path-drops-silently");
+        let words = "That is what eth0 of b takes by its own MTU, 1500";
+        assert!(findings[0].evidence.ends_with(words), "{findings:#?}");
+        assert_eq!(
+            findings[0].fix[..2],
+            ["# on b:", "ip -n blue link set dev eth0 mtu 9000"]
+        );
+    }
+
+    #[test]
+    fn packets_that_vanish_bring_up_what_tcp_makes_of_it_on_the_sending_host() {
+        let mut hosts = [
+            host("a", (11, 9000), (33, 9000), "red"),
+            host("b", (22, 9000), (44, 9000), "blue"),
+        ];
+        for host in &mut hosts {
+            let probing = ("ipv4.tcp_mtu_probing".to_owned(), "0".to_owned());
+            host.stack.namespaces[0].sysctls.extend([probing]);
+        }
+        let path = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
+        let findings = assess(&[path], None, &mut hosts);
+        let told = findings.iter().filter(|it| it.id == "tcp-mtu-probing-off");
+        assert_eq!(told.map(|it| it.host.as_str()).collect::<Vec<_>>(), ["a"]);
     }
 
     #[test]

@@ -235,6 +235,16 @@ impl Prober {
         });
     }
 
+    /// The probes of sizes that are known to pass whose answers are overdue or there, and how many are missing.
+    pub(crate) fn overdue(&self, now: Duration) -> Tally {
+        self.rounds.overdue(now)
+    }
+
+    /// An answer after the outcome, which it does not change.
+    pub(crate) fn on_late(&mut self, probe: u64, arrival: Arrival, now: Duration) {
+        self.rounds.on_acked(probe, arrival, now);
+    }
+
     /// Whether a round went by and nothing was ever answered.
     pub(crate) fn is_unheard(&self) -> bool {
         self.rounds.is_unheard()

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::Log;
+use crate::evidence::{Log, Tally};
 use crate::outcome::{CannotTell, Limit, Source, TooBig};
 
 /// Consecutive rounds without a single answer after which nothing is there to answer. They are waited for 1, 1, 2, 4, 4
@@ -216,6 +216,15 @@ impl Rounds {
                 lost: passing.lost,
             }
         })
+    }
+
+    /// The probes of sizes that are known to pass whose answers are overdue or there.
+    pub(crate) fn overdue(&self, now: Duration) -> Tally {
+        let wait = self
+            .slowest
+            .map(|(_, slowest)| slowest * 2 + self.config.min_wait);
+        let until = wait.and_then(|wait| now.checked_sub(wait));
+        until.map_or_else(Tally::default, |until| self.log.passing_until(until))
     }
 
     pub(crate) fn control_size(&self) -> u32 {

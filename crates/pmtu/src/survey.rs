@@ -6,6 +6,7 @@ mod result;
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
+use crate::evidence::Tally;
 use crate::outcome::{CannotTell, Outcome, TooBig};
 use crate::pacing::{Pace, Pacer};
 use crate::prober::Prober;
@@ -64,6 +65,8 @@ struct Flow {
     /// When it was.
     settled_at: Duration,
     stage: Stage,
+    /// Answers of probers that came before that were waited for.
+    overdue: Tally,
     /// It carries less than this.
     below: u32,
     /// It carries more than this.
@@ -76,7 +79,8 @@ impl Flow {
     }
 
     /// Ids of late answers to the prober before stay unknown to the new one.
-    fn begin(&mut self, prober: Prober) {
+    fn begin(&mut self, prober: Prober, now: Duration) {
+        self.overdue += self.prober.overdue(now);
         self.base += u64::from(self.prober.probes());
         self.prober = prober;
     }
@@ -107,6 +111,7 @@ impl Survey {
                 settled: None,
                 settled_at: Duration::ZERO,
                 stage: Stage::Waits,
+                overdue: Tally::default(),
                 below: u32::MAX,
                 above: 0,
             })
@@ -143,7 +148,7 @@ impl Survey {
                     flow.prober.on_timeout(now);
                 }
             }
-            self.knock();
+            self.knock(now);
             let moved = self.settle(now);
             if self.ended.is_some() || !self.pacer.is_free(now) {
                 return None;
@@ -196,6 +201,10 @@ impl Survey {
     pub fn on_arrived(&mut self, flow: u32, probe: u64, arrival: Arrival, now: Duration) {
         if let Some((flow, id)) = self.find(flow, probe) {
             flow.prober.on_arrived(id, arrival, now);
+        } else if let Some(flow) = self.flows.get_mut(flow as usize)
+            && let Some(id) = probe.checked_sub(flow.base)
+        {
+            flow.prober.on_late(id, arrival, now);
         }
     }
 
@@ -242,12 +251,19 @@ impl Survey {
                 took: flow.settled_at,
             })
         });
-        Some(SurveyResult::new(
-            outcomes.collect(),
-            self.question.expect,
-            self.pacer.sent(),
-            ended,
-        ))
+        let mut overdue = Tally::default();
+        for flow in &self.flows {
+            overdue += flow.overdue;
+            overdue += flow.prober.overdue(ended);
+        }
+        Some(SurveyResult {
+            outcomes: outcomes.collect(),
+            expected: self.question.expect,
+            probes: self.pacer.sent(),
+            took: ended,
+            awaited: overdue.sent,
+            missing: overdue.lost,
+        })
     }
 
     /// Datagrams sent so far.
@@ -291,7 +307,7 @@ impl Survey {
         if !waiting {
             self.ended.get_or_insert(now);
         } else if !active {
-            self.next_stage();
+            self.next_stage(now);
             changed = true;
         }
         changed
@@ -299,7 +315,7 @@ impl Survey {
 
     /// The first flow hears nothing: whether others do is asked meanwhile. One after the other, dead flows would take a
     /// search's patience each.
-    fn knock(&mut self) {
+    fn knock(&mut self, now: Duration) {
         if self.knocked || !self.flows[0].prober.is_unheard() {
             return;
         }
@@ -310,12 +326,12 @@ impl Survey {
         };
         for flow in self.flows.iter_mut().skip(1) {
             flow.stage = Stage::Knocks;
-            flow.begin(Prober::verify(config.control_size, config));
+            flow.begin(Prober::verify(config.control_size, config), now);
         }
     }
 
     /// Nothing is under way: compare the waiting flows with what was found last, or search one of them.
-    fn next_stage(&mut self) {
+    fn next_stage(&mut self, now: Duration) {
         let mut known: Vec<u32> = self
             .flows
             .iter()
@@ -352,7 +368,7 @@ impl Survey {
                     _ => question.search(question.low, question.high.min(flow.below)),
                 }
             };
-            flow.begin(prober);
+            flow.begin(prober, now);
         }
     }
 }

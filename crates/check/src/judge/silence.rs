@@ -5,11 +5,11 @@ use wirecost_audit::Finding;
 use super::{add, device_of, ends, ports};
 use crate::report::{FlowReport, Hint, Kind, PathReport};
 
-pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
+pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let dead: Vec<_> = of_kind(path, |kind| kind == Kind::Dead);
     let undecided: Vec<_> = of_kind(path, |kind| kind == Kind::Undecided);
     if !dead.is_empty() {
-        let (evidence, fix) = death(path, &dead);
+        let (evidence, fix) = death(path, back, &dead);
         add(found, "path-dead", path, evidence, fix);
     }
     if !undecided.is_empty() {
@@ -35,7 +35,11 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
 }
 
 /// What it means that flows get no answer, and where to look.
-fn death(path: &PathReport, dead: &[&FlowReport]) -> (String, Vec<String>) {
+fn death(
+    path: &PathReport,
+    back: Option<&PathReport>,
+    dead: &[&FlowReport],
+) -> (String, Vec<String>) {
     let (ends, port) = (ends(path), path.port);
     let route = format!(
         "ip route get {} from {}",
@@ -90,6 +94,19 @@ fn death(path: &PathReport, dead: &[&FlowReport]) -> (String, Vec<String>) {
             ),
             vec![rules, others],
         ),
+        None if back.is_some_and(|back| {
+            matches!(back.hint, Some(Hint::NoRoute | Hint::NoNeighbour(_)))
+        }) =>
+        {
+            let other = &path.to.host;
+            let evidence = format!(
+                "{ends}: no answer, not even to small packets; {other} cannot send any, as it says itself"
+            );
+            (
+                evidence,
+                vec![format!("# what is said of path-dead on {other}")],
+            )
+        }
         None => (
             format!("{ends}: no answer, not even to small packets, nor to echo requests (ICMP)"),
             vec![route, rules, others],

@@ -342,6 +342,13 @@ fn random_loss_is_no_fault_and_hides_none() {
             "seed {seed}: {:?}",
             result.groups()
         );
+        // What passes is answered, or its answer is on the way.
+        let clean = Network {
+            loss: 0.0,
+            jitter: Duration::from_millis(3),
+            ..healthy
+        };
+        assert_eq!(clean.survey(flows(64)).missing, 0, "seed {seed}");
         let faulty = Network {
             loss: 0.2,
             seed,
@@ -349,6 +356,10 @@ fn random_loss_is_no_fault_and_hides_none() {
         };
         let result = faulty.survey(flows(64));
         assert!(result.untold().is_empty(), "seed {seed}");
+        // 1 - 0.8 * 0.8, as far as so many tell.
+        let share = f64::from(result.missing) / f64::from(result.awaited);
+        assert!(result.awaited > 500, "{}", result.awaited);
+        assert!((0.3..0.42).contains(&share), "seed {seed}: {share}");
         for answer in &result.outcomes {
             assert_eq!(
                 answer.outcome.mtu(),
