@@ -306,7 +306,14 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let leaving = leaving(from, to);
     // The port that discards (RFC 863): it is only named.
     let between = (from, SocketAddr::new(to, 9));
-    let (wanted, high) = wanted(order.expect, between, leaving.as_ref())?;
+    let ends = (order.from.clone(), order.to.clone());
+    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
+        Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
+            let wanted = Wanted::Expected(order.expect.unwrap_or(0));
+            return Ok(OneSidedReport::without_route(ends, wanted));
+        }
+        wanted => wanted?,
+    };
     let low = smallest(to).min(high);
     let began = Instant::now();
     let ask = || one_sided(from, to, (low, high), pace(&order.limits));
@@ -319,7 +326,6 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
             Sought::NotSought => {}
         }
     }
-    let ends = (order.from.clone(), order.to.clone());
     let seconds = began.elapsed().as_secs_f64();
     let mut report = OneSidedReport::new(ends, wanted, &result, seconds);
     report.path.hint = hint;

@@ -108,21 +108,16 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[&PathReport]) {
     }
 }
 
-/// What the kernel remembers of destinations that are neither of these hosts' nor the other end of a tunnel on them: a
+/// What the kernel remembers of destinations that are neither an end of this path nor of a tunnel on these hosts: a
 /// host that talks to the world has many of those, and they say nothing about this path.
 fn forget_what_is_elsewhere(hosts: &mut [Audited], paths: &[&PathReport]) {
     let namespaces = hosts.iter().flat_map(|host| &host.stack.namespaces);
     let devices = namespaces.flat_map(|namespace| &namespace.devices);
-    let own = devices.flat_map(|device| {
-        let tunnels = device.tunnel.iter();
-        let remotes = tunnels.flat_map(|tunnel| &tunnel.remotes);
-        let remotes = remotes.map(|remote| remote.address);
-        device.addresses.iter().copied().chain(remotes)
-    });
-    let ends = paths
-        .iter()
-        .flat_map(|path| [path.from.address, path.to.address]);
-    let known: BTreeSet<IpAddr> = own.chain(ends).collect();
+    let tunnels = devices.filter_map(|device| device.tunnel.as_ref());
+    let remotes = tunnels.flat_map(|tunnel| &tunnel.remotes);
+    let remotes = remotes.map(|remote| remote.address);
+    let ends = paths.iter().map(|path| path.to.address);
+    let known: BTreeSet<IpAddr> = remotes.chain(ends).collect();
     for host in hosts {
         for namespace in &mut host.stack.namespaces {
             namespace

@@ -68,6 +68,16 @@ impl OneSidedReport {
     }
 }
 
+impl OneSidedReport {
+    /// No packet could leave, because the sender has no route.
+    pub fn without_route(ends: (End, End), wanted: Wanted) -> Self {
+        Self {
+            path: PathReport::without_route(ends, 0, wanted, 1),
+            narrow: Narrow::CannotTell,
+        }
+    }
+}
+
 /// What one side cannot know, whatever it finds.
 pub const ONE_SIDED_LIMITS: &str = "from one side: an echo passes there and back, so what each way carries by itself, \
      other equal paths, UDP ports and the far host's devices are not known; with an agent at the far end (ssh:HOST) they are";
@@ -84,8 +94,8 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         path.from.host, path.from.address, path.to.address
     );
     match flow.kind {
-        // That nobody on the link answers is known from one side as well.
-        Kind::Dead if !matches!(path.hint, Some(Hint::NoNeighbour(_))) => add(
+        // That nothing leaves this host is known from one side as well.
+        Kind::Dead if !matches!(path.hint, Some(Hint::NoRoute | Hint::NoNeighbour(_))) => add(
             &mut found,
             "path-undecided",
             path,

@@ -115,6 +115,20 @@ fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
 }
 
 #[test]
+fn what_is_said_in_the_destinations_name_is_a_tunnels() {
+    let there: IpAddr = Ipv4Addr::new(10, 0, 0, 2).into();
+    let kind = Kind::Told(Limit::Signalled {
+        by: there,
+        mtu: 1450,
+    });
+    let findings = judge(&[path(Wanted::Device(1500), &[(Some(1450), kind)])]);
+    assert_eq!(findings[0].id, "path-signals");
+    let words = "a tunnel on the way says so in the destination's name (1450)";
+    assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    assert!(findings[0].fix[0].starts_with("# that tunnel and what carries it to 1500"));
+}
+
+#[test]
 fn a_device_below_what_was_expected_is_the_hosts_own() {
     let report = path(
         Wanted::Expected(9000),
@@ -205,6 +219,11 @@ fn one_bad_member_is_named_with_its_ports_and_its_share() {
         "a (10.0.0.1) to b (10.0.0.2): 8 of 64 flows carry 1500, the others 9000: one bad member of about 8 (12 % of the \
          flows, 95 % interval 6 to 23). Source ports 40005, 40013, 40021, 40029, 40037, 40045, 40053, 40061"
     );
+    let bad = (Some(1500), Kind::SILENT);
+    let findings = judge(&[path(Wanted::Device(9000), &[bad, good, bad, good, bad])]);
+    let words = "so few flows do not tell how many members are bad";
+    assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    assert_eq!(findings[1].fix, ["# ask again with --flows 7 or more"]);
     // With as few flows as this, other members may be bad as well.
     let few = [good, good, good, good, (Some(1500), Kind::SILENT)];
     assert_eq!(
@@ -338,7 +357,7 @@ proptest! {
 }
 
 mod together {
-    use wirecost_audit::snapshot::{Device, Exception, Namespace, Peer};
+    use wirecost_audit::snapshot::{Device, Exception, Namespace, Peer, Remote, Tunnel};
 
     use super::*;
 
@@ -419,14 +438,22 @@ mod together {
             (2, nine, device, true),
             // As a check before this one may have left it, and no less than is wanted.
             (2, Wanted::Expected(1400), device, false),
-            // Another address of a host that is checked, and one of somewhere else.
+            // The other end of a tunnel, and somewhere else.
             (4, nine, device, true),
             (3, nine, device, false),
         ] {
             let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
             let own = &mut hosts[0].stack.namespaces;
             own[0].exceptions.push(exception(last));
-            own[1].devices[0].addresses = vec![exception(4).destination];
+            let remote = Remote {
+                address: exception(4).destination,
+                device: Some(2),
+                route_mtu: None,
+            };
+            own[1].devices[0].tunnel = Some(Tunnel {
+                remotes: vec![remote],
+                ..Tunnel::default()
+            });
             let carried = if kind == signalled { 1400 } else { 9000 };
             let path = path(wanted, &[(Some(carried), kind)]);
             let findings = assess(&[path], None, &mut hosts);

@@ -19,7 +19,8 @@ pub(super) fn judge(
     let carries = narrow.map_or_else(|| "less".to_owned(), |mtu| format!("{mtu}"));
     let members = match share.one_in {
         Some(n) if n > 1 => format!("one bad member of about {n}"),
-        _ => "more than half of the members are bad".to_owned(),
+        _ if share.between.0 > 0.5 => "more than half of the members are bad".to_owned(),
+        _ => "so few flows do not tell how many members are bad".to_owned(),
     };
     let mut fix = vec![
         "# the one link or member of a bundle that is narrower: look at each, as `cat /proc/net/bonding/bond0` or \
@@ -46,7 +47,7 @@ pub(super) fn judge(
         ),
         fix,
     );
-    let needed = share.one_in.map_or(0, |n| flows_to_meet_one(n, 0.99));
+    let needed = flows_to_meet_one(share.one_in.unwrap_or(2), 0.99);
     if needed > told {
         add(
             found,

@@ -60,6 +60,20 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
                 vec![format!("# the device of {by} that sends it, or what it forwards to")],
             );
         }
+        // A VXLAN or Geneve device answers its guests so (net/ipv4/ip_tunnel_core.c, `skb_tunnel_check_pmtu`).
+        Limit::Signalled { by, mtu } if by == path.to.address => {
+            let evidence = format!(
+                "{}: {carries} pass, and a tunnel on the way says so in the destination's name ({mtu}): it works while that \
+                 message arrives",
+                ends(path)
+            );
+            let tunnel = format!(
+                "# that tunnel and what carries it to {wanted} or more, or this network's devices to {mtu}"
+            );
+            let fix: Vec<String> = [tunnel].into_iter().chain(fix.into_iter().skip(1)).collect();
+            add(found, "path-signals", path, evidence, fix.clone());
+            expected(path, &carries, fix, found);
+        }
         Limit::Signalled { by, mtu } => {
             let evidence = format!(
                 "{}: {carries} pass, and {by} says so ({mtu}): it works while that message arrives",

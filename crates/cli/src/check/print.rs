@@ -60,10 +60,7 @@ fn paths(text: &mut String, document: &Document, width: usize) {
                     end(document, &direction.to)
                 ),
                 mtu,
-                format!(
-                    "{}{of}",
-                    words(group.path, direction, document.asked.expect)
-                ),
+                format!("{}{of}", words(document, group.path, direction)),
             ]);
         }
     }
@@ -117,7 +114,9 @@ fn groups<'a>(document: &'a Document, direction: &DirectionSaid) -> Vec<Group<'a
 }
 
 /// Why no larger packet passes.
-fn words(path: &PathSaid, direction: &DirectionSaid, expect: Option<u32>) -> String {
+fn words(document: &Document, path: &PathSaid, direction: &DirectionSaid) -> String {
+    let expect = document.asked.expect;
+    let to = document.hosts.iter().find(|host| host.host == path.to);
     match (path.kind, path.signalled_by, path.limit) {
         ("ok", ..) if expect.is_none() => "as much as the sender's route lets it send".to_owned(),
         ("ok", ..) => "as much as was asked for".to_owned(),
@@ -125,6 +124,9 @@ fn words(path: &PathSaid, direction: &DirectionSaid, expect: Option<u32>) -> Str
             "as much as the sender's device sends".to_owned()
         }
         ("device", _, Some(mtu)) => format!("the sender's device sends no more than {mtu}"),
+        ("signalled", Some(by), Some(mtu)) if to.is_some_and(|to| to.address == by) => {
+            format!("a tunnel on the way says that {mtu} pass")
+        }
         ("signalled", Some(by), Some(mtu)) => {
             format!("{by} says that {mtu} pass")
         }
