@@ -14,6 +14,8 @@ pub enum Narrow {
     Neither,
     /// The way back: the way there carries this size at least, bytes.
     Back(u32),
+    /// No echo comes back at all, so that the way back cannot be told: the way there carries this size, bytes.
+    NotTold(u32),
     /// The way there; nothing is known of the way back beyond what came back.
     There,
     /// One of both.
@@ -27,7 +29,7 @@ impl Narrow {
             Self::Neither => "neither",
             Self::Back(_) => "back",
             Self::There => "there",
-            Self::CannotTell => "cannot-tell",
+            Self::NotTold(_) | Self::CannotTell => "cannot-tell",
         }
     }
 }
@@ -60,6 +62,7 @@ impl OneSidedReport {
             },
             narrow: match result.forward {
                 Forward::NotAsked => Narrow::Neither,
+                Forward::AtLeast(mtu) if result.is_dead() => Narrow::NotTold(mtu),
                 Forward::AtLeast(mtu) => Narrow::Back(mtu),
                 Forward::NoMore => Narrow::There,
                 Forward::CannotTell => Narrow::CannotTell,
@@ -95,23 +98,9 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
     );
     match flow.kind {
         // That nothing leaves this host is known from one side as well.
-        Kind::Dead if !matches!(path.hint, Some(Hint::NoRoute | Hint::NoNeighbour(_))) => add(
-            &mut found,
-            "path-undecided",
-            path,
-            format!(
-                "{}: no answer to echo requests, not even to small ones: nobody is there, or ICMP is filtered, and one \
-                 side cannot tell which",
-                ends(path)
-            ),
-            vec![
-                format!(
-                    "ip route get {} from {}",
-                    path.to.address, path.from.address
-                ),
-                ask_both,
-            ],
-        ),
+        Kind::Dead if !matches!(path.hint, Some(Hint::NoRoute | Hint::NoNeighbour(_))) => {
+            mute(report, ask_both, &mut found);
+        }
         Kind::SILENT if path.failing().next().is_some() => {
             let mtu = flow.mtu.unwrap_or(0);
             let wanted = path.wanted.bytes();
@@ -124,7 +113,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                      the way back may be as narrow"
                         .to_owned()
                 }
-                Narrow::Neither | Narrow::CannotTell => {
+                Narrow::Neither | Narrow::NotTold(_) | Narrow::CannotTell => {
                     "closed ports give no answer, or too few, so that it cannot be told which way is the narrow one"
                         .to_owned()
                 }
@@ -144,4 +133,53 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         _ => found = judge(std::slice::from_ref(path)),
     }
     found
+}
+
+/// No echo came back.
+fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
+    let path = &report.path;
+    let ends = ends(path);
+    let wanted = path.wanted.bytes();
+    match report.narrow {
+        Narrow::There => {
+            let evidence = format!(
+                "{ends}: echo requests are not answered; a closed port answers small packets and none of {wanted} bytes: the \
+                 way there carries less"
+            );
+            let raise = format!(
+                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+            );
+            add(
+                found,
+                "path-drops-silently",
+                path,
+                evidence,
+                vec![raise, ask_both],
+            );
+        }
+        Narrow::NotTold(there) => {
+            let evidence = format!(
+                "{ends}: echo requests are not answered; a closed port answers packets of {there} bytes, so that the way \
+                 there carries as much. What comes back, one side cannot tell without echoes"
+            );
+            add(found, "path-undecided", path, evidence, vec![ask_both]);
+        }
+        Narrow::Neither | Narrow::Back(_) | Narrow::CannotTell => {
+            let evidence = format!(
+                "{ends}: no answer to echo requests, not even to small ones, nor from closed ports: nobody is there, or ICMP \
+                 is filtered, and one side cannot tell which"
+            );
+            let route = format!(
+                "ip route get {} from {}",
+                path.to.address, path.from.address
+            );
+            add(
+                found,
+                "path-undecided",
+                path,
+                evidence,
+                vec![route, ask_both],
+            );
+        }
+    }
 }

@@ -587,11 +587,31 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
             findings[0].evidence
         );
     }
-    let silent = OneSidedReport {
-        path: path(Wanted::Device(9000), &[(None, Kind::Dead)]),
-        narrow: Narrow::CannotTell,
-    };
-    assert_eq!(judge_one_sided(&silent)[0].id, "path-undecided");
+    for (narrow, id, words) in [
+        (
+            Narrow::CannotTell,
+            "path-undecided",
+            "nor from closed ports",
+        ),
+        (
+            Narrow::NotTold(9000),
+            "path-undecided",
+            "the way there carries as much",
+        ),
+        (
+            Narrow::There,
+            "path-drops-silently",
+            "the way there carries less",
+        ),
+    ] {
+        let silent = OneSidedReport {
+            path: path(Wanted::Device(9000), &[(None, Kind::Dead)]),
+            narrow,
+        };
+        let findings = judge_one_sided(&silent);
+        assert_eq!(findings[0].id, id);
+        assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    }
     let right = OneSidedReport {
         path: path(
             Wanted::Device(9000),

@@ -13,7 +13,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::protocol::{Limits, OneSidedOrder, PathReply, PathRequest, SurveyOrder, Way};
+use wirecost_agent::protocol::{
+    Limits, OneSidedOrder, PathReply, PathRequest, Secret, SurveyOrder, Way,
+};
 use wirecost_check::{Audited, End, OneSidedReport, PathReport, Simulated};
 use wirecost_model::host::{HostAddress, Place};
 
@@ -137,6 +139,26 @@ impl<'a> Session<'a> {
 
     fn both_ways(&mut self, made: &mut Made, told: &mut dyn FnMut(Step)) -> Result<(), LinkError> {
         let secret = secret(&self.links[0])?;
+        let mut ways = self.ways(secret, made)?;
+        made.paths = self.survey(&ways, [true; 2])?;
+        self.survey_again(&ways, &mut made.paths)?;
+        self.stream(&ways, &mut made.paths)?;
+        self.count_bad_checksums(&mut made.paths)?;
+        let slow = self.look_beside(&ways, &mut made.paths)?;
+        if slow != [false; 2] {
+            ways = self.ways(secret, made)?;
+            let asked = (0..2).filter(|index| slow[*index]);
+            for (index, report) in asked.zip(self.survey(&ways, slow)?) {
+                if !report.is_dead() {
+                    made.paths[index] = report;
+                }
+            }
+        }
+        self.locate(&ways, &mut made.paths, told)
+    }
+
+    /// Both directions, with a responder at each end.
+    fn ways(&mut self, secret: Secret, made: &mut Made) -> Result<[Way; 2], LinkError> {
         let responders = self.responders(secret, made)?;
         let way = |from: usize, to: usize| Way {
             from: self.ends[from].clone(),
@@ -144,13 +166,7 @@ impl<'a> Session<'a> {
             port: responders[to].port(),
             secret,
         };
-        let ways = [way(0, 1), way(1, 0)];
-        made.paths = self.survey(&ways, [true; 2])?;
-        self.survey_again(&ways, &mut made.paths)?;
-        self.stream(&ways, &mut made.paths)?;
-        self.count_bad_checksums(&mut made.paths)?;
-        self.look_beside(&ways, &mut made.paths)?;
-        self.locate(&ways, &mut made.paths, told)
+        Ok([way(0, 1), way(1, 0)])
     }
 
     /// The directions that are wanted, in their order.

@@ -40,7 +40,9 @@ impl Session<'_> {
                         return Err(self.links[index].confused("Respond"));
                     }
                     Responding::Taken(why) => {
-                        taken.push((host.clone(), why));
+                        if !taken.iter().any(|(known, _)| known == host) {
+                            taken.push((host.clone(), why));
+                        }
                         ports[index] = 0;
                     }
                 }
