@@ -274,12 +274,18 @@ fn a_direction_that_is_narrow_by_its_senders_own_will_is_no_fault_of_the_path() 
 
 #[test]
 fn loss_of_any_size_is_a_finding_where_it_is_much_and_a_note_where_it_is_some() {
-    for (missing, found, noted) in [(0, false, false), (20, false, true), (80, true, false)] {
+    for (missing, of, found, noted) in [
+        (0, 200, false, false),
+        (20, 200, false, true),
+        (80, 200, true, false),
+        // As many may be bad luck.
+        (12, 20, false, true),
+    ] {
         let mut report = path(
             Wanted::Device(9000),
             &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
         );
-        (report.awaited, report.missing) = (200, missing);
+        (report.awaited, report.missing) = (of, missing);
         assert_eq!(loss_note(&report).is_some(), noted, "{missing}");
         let expected: &[&str] = if found { &["path-loses-packets"] } else { &[] };
         assert_eq!(ids(&[report.clone()]), expected, "{missing}");

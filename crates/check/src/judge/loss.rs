@@ -6,15 +6,20 @@ use wirecost_pmtu::Share;
 use super::{add, device_of, ends};
 use crate::report::PathReport;
 
-/// A path is said to lose packets where at least this share of round trips fails, with 95 % confidence: 5 % lost each
-/// way is nothing to say so.
-const MUCH: f64 = 0.15;
+/// A path is said to lose packets where of at least [`ENOUGH`] round trips this share fails, with 95 % confidence: where
+/// 5 % are lost each way, luck makes that of them less than once in 10,000 times.
+const MUCH: f64 = 0.2;
+const ENOUGH: u32 = 30;
 /// From here on it is worth a note.
 const SOME: f64 = 0.02;
 
 /// What is lost of what passes; of echoes nothing is concluded, because who answers them may limit how many.
 fn share(path: &PathReport) -> Option<Share> {
     Share::new(path.missing, path.awaited).filter(|_| path.port != 0)
+}
+
+fn is_much(share: &Share) -> bool {
+    share.of >= ENOUGH && share.between.0 >= MUCH
 }
 
 fn words(path: &PathReport, share: &Share) -> String {
@@ -31,7 +36,7 @@ fn words(path: &PathReport, share: &Share) -> String {
 }
 
 pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
-    let Some(share) = share(path).filter(|share| share.between.0 >= MUCH) else {
+    let Some(share) = share(path).filter(is_much) else {
         return;
     };
     let fix = vec![
@@ -45,6 +50,6 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
 
 /// What is worth knowing about less loss than [`judge`](crate::judge()) makes a finding of.
 pub fn loss_note(path: &PathReport) -> Option<String> {
-    let some = share(path).filter(|share| (SOME..MUCH).contains(&share.between.0));
+    let some = share(path).filter(|share| share.between.0 >= SOME && !is_much(share));
     some.map(|share| words(path, &share))
 }
