@@ -44,6 +44,15 @@ impl Switched {
         made
     }
 
+    /// Has the switch do something with what comes from the host of port `port`, 1 or 2, and matches.
+    fn filters(&self, port: u32, matches: &str, verdict: &str) {
+        shell(&format!(
+            "ip netns exec {} nft 'add table netdev f{port}; add chain netdev f{port} c {{ type filter hook ingress \
+             device \"p{port}\" priority 0; }}; add rule netdev f{port} c {matches} {verdict}'",
+            self.middle
+        ));
+    }
+
     /// Has the switch drop IP packets above `mtu` that come from the host of port `port`, 1 or 2, without a word.
     fn drops_above(&self, port: u32, mtu: u32) {
         shell(&format!(
@@ -242,9 +251,180 @@ fn one_side_says_which_way_is_narrow_and_what_it_cannot_know() {
         assert_eq!(found(&narrow), ["path-drops-silently"]);
         assert_eq!(narrow["directions"][0]["narrow"], "there");
     }
-    let nobody = check(&[&a, "10.78.0.9", "--json"]);
-    nobody.expect_code(1);
-    assert_eq!(found(&document(&nobody)), ["path-undecided"]);
+}
+
+#[test]
+fn an_address_that_nobody_has_on_the_link_is_named_from_one_side_and_a_missing_route_too() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("nobody", 1500);
+    let a = format!("netns:{}=10.78.0.1", path.a);
+    for (to, words) in [
+        (
+            "10.78.0.9",
+            "nobody answers ARP requests for 10.78.0.9 on eth0",
+        ),
+        ("192.0.2.9", "the sender has no route to 192.0.2.9"),
+    ] {
+        let ended = check(&[&a, to, "--json"]);
+        ended.expect_code(1);
+        let document = document(&ended);
+        assert_eq!(found(&document), ["path-dead"], "{document:#}");
+        let evidence = document["findings"][0]["evidence"].as_str().expect("words");
+        assert!(evidence.contains(words), "{evidence}");
+    }
+    // Someone whose answers are filtered may be there.
+    path.filters(1, "icmp type echo-reply", "drop");
+    path.filters(2, "icmp type echo-reply", "drop");
+    let filtered = check(&[&a, "10.78.0.2", "--json"]);
+    filtered.expect_code(1);
+    assert_eq!(found(&document(&filtered)), ["path-undecided"]);
+}
+
+/// The kernel asks again after a second, and holds the probes meanwhile.
+#[test]
+fn a_neighbour_that_is_found_late_makes_no_path_dead() {
+    if !is_root() {
+        return;
+    }
+    for port in [1, 2] {
+        let path = Switched::new("late", 1500);
+        path.filters(port, "ether type arp numgen inc mod 1000 < 1", "drop");
+        let ended = path.check(&["--flows", "2", "--json"]);
+        ended.expect_code(0);
+        let document = document(&ended);
+        let told = told(&document);
+        assert!(told.iter().all(|(_, mtu, _)| *mtu == 1500), "{told:?}");
+    }
+}
+
+#[test]
+fn a_neighbour_that_never_answers_is_named_for_both_directions() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("mute", 1500);
+    // What b says is lost, so that a does not find it, and b finds a by what a asks.
+    path.filters(2, "ether type arp", "drop");
+    let ended = path.check(&["--flows", "2", "--json"]);
+    ended.expect_code(1);
+    let document = document(&ended);
+    assert_eq!(found(&document), ["path-dead"; 2], "{document:#}");
+    let evidence = |index: usize| document["findings"][index]["evidence"].as_str();
+    let first = evidence(0).expect("words");
+    assert!(
+        first.contains("nobody answers ARP requests for 10.78.0.2"),
+        "{first}"
+    );
+    let second = evidence(1).expect("words");
+    assert!(second.contains("cannot send any"), "{second}");
+}
+
+#[test]
+fn heavy_loss_is_found_and_some_is_noted_and_sizes_are_told_all_the_same() {
+    if !is_root() {
+        return;
+    }
+    for (percent, expected) in [(25, &["path-loses-packets"; 2][..]), (0, &[])] {
+        let path = Switched::new("lossy", 9000);
+        for port in [1, 2] {
+            let some = format!("meta protocol ip numgen random mod 100 < {percent}");
+            path.filters(port, &some, "drop");
+        }
+        let ended = path.check(&["--flows", "48", "--json"]);
+        let document = document(&ended);
+        let told = told(&document);
+        assert!(told.iter().all(|(_, mtu, _)| *mtu == 9000), "{told:?}");
+        assert_eq!(found(&document), expected, "{document:#}");
+    }
+}
+
+#[test]
+fn the_commands_of_a_finding_end_it() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("typed", 9000);
+    path.drops_above(1, 8950);
+    path.drops_above(2, 8000);
+    let ended = path.check(&["--flows", "2", "--json"]);
+    ended.expect_code(1);
+    let narrow = document(&ended);
+    assert_eq!(
+        found(&narrow),
+        [
+            "path-drops-silently",
+            "path-drops-silently",
+            "directions-differ"
+        ]
+    );
+    let findings = narrow["findings"].as_array().expect("findings");
+    let lines = findings
+        .iter()
+        .filter_map(|finding| finding["fix"].as_array());
+    let lines = lines.flatten().filter_map(Value::as_str);
+    let commands: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
+    // Two routes, and what has TCP look for smaller segments.
+    assert_eq!(commands.len(), 4, "{commands:?}");
+    for command in commands {
+        shell(command);
+    }
+    let ended = path.check(&["--flows", "2", "--json"]);
+    ended.expect_code(0);
+    let lowered = document(&ended);
+    let told: Vec<u64> = told(&lowered).into_iter().map(|(_, mtu, _)| mtu).collect();
+    assert_eq!(told, [8950, 8000]);
+    // Who expects more is told that the route does not allow it, once the path carries it.
+    shell(&format!("ip netns exec {} nft flush ruleset", path.middle));
+    let ended = path.check(&["--flows", "2", "--expect", "9000", "--json"]);
+    ended.expect_code(1);
+    let routed = document(&ended);
+    assert_eq!(found(&routed), ["expected-size-fails"; 2]);
+    for finding in routed["findings"].as_array().expect("findings") {
+        let fix = finding["fix"][0].as_str().expect("a command");
+        shell(fix.strip_prefix("# if that is not wanted: ").unwrap_or(fix));
+    }
+    path.check(&["--flows", "2", "--expect", "9000"])
+        .expect_code(0);
+}
+
+/// A router's message is remembered for ten minutes; so are those about others' destinations.
+#[test]
+fn what_the_kernel_remembers_of_a_check_before_is_no_finding_of_the_next() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("again", 1500);
+    let (a, m, b) = (&path.a, &path.middle, &path.b);
+    shell(&format!(
+        "set -e
+        ip -n {m} link set p2 nomaster
+        ip -n {m} link set p2 mtu 1400
+        ip -n {b} link set eth0 mtu 1400
+        ip -n {m} address add 10.78.0.254/24 dev br0
+        ip -n {m} address add 10.79.0.254/24 dev p2
+        ip netns exec {m} sysctl -qw net.ipv4.ip_forward=1
+        ip -n {b} address flush dev eth0
+        ip -n {b} address add 10.79.0.2/24 dev eth0
+        ip -n {b} address add 10.79.0.3/24 dev eth0
+        ip -n {a} route add default via 10.78.0.254
+        ip -n {b} route add default via 10.79.0.254"
+    ));
+    let check = |to: &str, more: &[&str]| {
+        let (a, b) = (format!("netns:{a}"), format!("netns:{b}={to}"));
+        let ended = check(&[&[a.as_str(), b.as_str(), "--flows", "1", "--json"], more].concat());
+        found(&document(&ended))
+    };
+    assert_eq!(check("10.79.0.2", &[]), ["path-signals"]);
+    assert_eq!(check("10.79.0.2", &["--expect", "1400"]), [""; 0]);
+    // Lowered as the finding says, the path carries what is sent.
+    shell(&format!(
+        "ip -n {a} route replace 10.79.0.2 via 10.78.0.254 dev eth0 mtu 1400"
+    ));
+    assert_eq!(check("10.79.0.2", &[]), [""; 0]);
+    let one_sided = self::check(&[&format!("netns:{a}"), "10.79.0.3", "--json"]);
+    assert_eq!(found(&document(&one_sided)), ["path-signals"]);
 }
 
 #[test]

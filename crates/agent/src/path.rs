@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use wirecost_check::{Leaving, OneSidedReport, PathReport, Stream, Stretch, Wanted};
+use wirecost_audit::Neighbour;
+use wirecost_check::{Hint, OneSidedReport, PathReport, Stream, Stretch, Wanted, WayOut};
 use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
@@ -194,13 +195,19 @@ fn pace(limits: &Limits) -> Pace {
 }
 
 /// What is wanted of a path, and up to which size it is searched: one byte more than this host's device takes shows
-/// that it is the device that takes no more.
-fn wanted(expect: Option<u32>, from: IpAddr, to: SocketAddr) -> Result<(Wanted, u32), ProbeError> {
+/// that it is the device that takes no more. Where the route takes less, this host sends no more than that.
+fn wanted(
+    expect: Option<u32>,
+    (from, to): (IpAddr, SocketAddr),
+    leaving: Option<&WayOut>,
+) -> Result<(Wanted, u32), ProbeError> {
     const LONGEST: u32 = 65_535;
     let device = device_mtu(from, to)?;
-    Ok(match expect {
-        Some(expect) => (Wanted::Expected(expect), expect),
-        None => (Wanted::Device(device), (device + 1).min(LONGEST)),
+    let route = leaving.and_then(|way| way.mtu).filter(|&mtu| mtu < device);
+    Ok(match (expect, route) {
+        (Some(expect), _) => (Wanted::Expected(expect), expect),
+        (None, Some(route)) => (Wanted::Route(route), route),
+        (None, None) => (Wanted::Device(device), (device + 1).min(LONGEST)),
     })
 }
 
@@ -208,7 +215,9 @@ fn wanted(expect: Option<u32>, from: IpAddr, to: SocketAddr) -> Result<(Wanted, 
 fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError> {
     let way = &order.way;
     let ends = (way.from.clone(), way.to.clone());
-    let (wanted, high) = match wanted(order.expect, way.from.address, way.target()) {
+    let leaving = leaving(way.from.address, way.to.address);
+    let between = (way.from.address, way.target());
+    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
             let wanted = Wanted::Expected(order.expect.unwrap_or(0));
             let report = PathReport::without_route(ends, way.port, wanted, order.flows);
@@ -230,16 +239,59 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
         first_port: 0,
         to: way.target(),
     };
-    let surveyed = survey(endpoints, question, &way.secret)?;
-    let mut report = PathReport::new(ends, way.port, wanted, &surveyed.result, &surveyed.ports);
-    report.leaving = leaving(way.from.address, way.to.address);
-    Ok((report, surveyed.sockets))
+    let survey = || -> Result<_, ProbeError> {
+        let surveyed = survey(endpoints, question.clone(), &way.secret)?;
+        let ends = ends.clone();
+        let report = PathReport::new(ends, way.port, wanted, &surveyed.result, &surveyed.ports);
+        Ok((report, surveyed.sockets))
+    };
+    let (mut report, mut sockets) = survey()?;
+    if report.is_dead() {
+        match sought(way.from.address, way.to.address) {
+            Sought::Found => {
+                (report, sockets) = survey()?;
+                report.late = true;
+            }
+            Sought::Missing(next) => report.hint = Some(Hint::NoNeighbour(next)),
+            Sought::NotSought => {}
+        }
+    }
+    report.leaving = leaving;
+    Ok((report, sockets))
+}
+
+/// What came of the search for the neighbour that packets go to first.
+enum Sought {
+    /// It was not being searched for.
+    NotSought,
+    /// It answered at last.
+    Found,
+    /// Nobody answers for this address.
+    Missing(IpAddr),
+}
+
+/// Waits for the end of a search for the neighbour: the kernel asks three times, a second apart
+/// (`net.ipv4.neigh.default.retrans_time_ms`), and holds the probes meanwhile.
+fn sought(from: IpAddr, to: IpAddr) -> Sought {
+    const MOST: Duration = Duration::from_secs(4);
+    const OFTEN: Duration = Duration::from_millis(20);
+    let began = Instant::now();
+    let mut found = Sought::NotSought;
+    while let Ok(Some((next, state))) = wirecost_audit::neighbour(from, to) {
+        match state {
+            Neighbour::Fine => break,
+            Neighbour::Missing => return Sought::Missing(next),
+            Neighbour::Sought if began.elapsed() > MOST => return Sought::Missing(next),
+            Neighbour::Sought => found = Sought::Found,
+        }
+        thread::sleep(OFTEN);
+    }
+    found
 }
 
 /// How packets leave this host; not known is no reason to fail.
-fn leaving(from: IpAddr, to: IpAddr) -> Option<Leaving> {
-    let (device, router) = wirecost_audit::way_out(from, to).ok().flatten()?;
-    Some(Leaving { device, router })
+fn leaving(from: IpAddr, to: IpAddr) -> Option<WayOut> {
+    wirecost_audit::way_out(from, to).ok().flatten()
 }
 
 fn is_without_route(error: &io::Error) -> bool {
@@ -251,15 +303,33 @@ fn is_without_route(error: &io::Error) -> bool {
 
 fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let (from, to) = (order.from.address, order.to.address);
+    let leaving = leaving(from, to);
     // The port that discards (RFC 863): it is only named.
-    let (wanted, high) = wanted(order.expect, from, SocketAddr::new(to, 9))?;
+    let between = (from, SocketAddr::new(to, 9));
+    let ends = (order.from.clone(), order.to.clone());
+    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
+        Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
+            let wanted = Wanted::Expected(order.expect.unwrap_or(0));
+            return Ok(OneSidedReport::without_route(ends, wanted));
+        }
+        wanted => wanted?,
+    };
     let low = smallest(to).min(high);
     let began = Instant::now();
-    let result = one_sided(from, to, (low, high), pace(&order.limits))?;
-    let ends = (order.from.clone(), order.to.clone());
+    let ask = || one_sided(from, to, (low, high), pace(&order.limits));
+    let mut result = ask()?;
+    let mut hint = None;
+    if result.is_dead() {
+        match sought(from, to) {
+            Sought::Found => result = ask()?,
+            Sought::Missing(next) => hint = Some(Hint::NoNeighbour(next)),
+            Sought::NotSought => {}
+        }
+    }
     let seconds = began.elapsed().as_secs_f64();
     let mut report = OneSidedReport::new(ends, wanted, &result, seconds);
-    report.path.leaving = leaving(from, to);
+    report.path.hint = hint;
+    report.path.leaving = leaving;
     Ok(report)
 }
 

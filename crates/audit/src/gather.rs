@@ -19,7 +19,7 @@ use std::os::fd::AsRawFd;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
-use crate::snapshot::{Enter, HostStack, Namespace, Peer, Unread, VERSION};
+use crate::snapshot::{Enter, HostStack, Namespace, Neighbour, Peer, Unread, VERSION, WayOut};
 use netlink::Netlink;
 
 /// What decides over large packets, below `net.`.
@@ -107,16 +107,36 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
     })
 }
 
-/// How packets between two addresses leave the calling thread's namespace: the name of the device, and the router that
-/// they go to first. `None` where there is no route.
+/// How packets between two addresses leave the calling thread's namespace. `None` where there is no route.
 ///
 /// # Errors
 /// Where the kernel cannot be asked.
-pub fn way_out(from: IpAddr, to: IpAddr) -> io::Result<Option<(String, Option<IpAddr>)>> {
+pub fn way_out(from: IpAddr, to: IpAddr) -> io::Result<Option<WayOut>> {
+    let mut asked = Netlink::open()?;
+    let mut name = |index| links::name(&mut asked, index);
+    let way = routes::way_out(&mut Netlink::open()?, (from, to), &mut name);
+    Ok(way.and_then(|way| {
+        Some(WayOut {
+            device: name(way.device)?,
+            router: way.router,
+            mtu: way.mtu,
+            route: way.route,
+        })
+    }))
+}
+
+/// What the calling thread's namespace knows of the neighbour that packets between two addresses go to first, and its
+/// address. `None` where there is no route.
+///
+/// # Errors
+/// Where the kernel cannot be asked.
+pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbour)>> {
     let mut netlink = Netlink::open()?;
-    let way = routes::way_out(&mut netlink, from, to);
-    let named = way.and_then(|(index, router)| Some((links::name(&mut netlink, index)?, router)));
-    Ok(named)
+    let way = routes::way_out(&mut netlink, (from, to), &mut |_| None);
+    Ok(way.map(|way| {
+        let next = way.router.unwrap_or(to);
+        (next, routes::neighbour(&mut netlink, way.device, next))
+    }))
 }
 
 fn read(
@@ -130,7 +150,12 @@ fn read(
     })?;
     let (mut netlink, ethtool) = (netlink?, ethtool?);
     let links = links::read(&mut netlink)?;
-    let table = routes::read(&mut netlink).unwrap_or_else(|error| {
+    let mut name = |index| {
+        let mut devices = links.iter().map(|link| &link.device);
+        let device = devices.find(|device| device.index == index);
+        device.map(|device| device.name.clone())
+    };
+    let table = routes::read(&mut netlink, &mut name).unwrap_or_else(|error| {
         unread.push(Unread {
             what: format!("routes ({label})"),
             why: error.to_string(),

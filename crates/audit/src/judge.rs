@@ -12,6 +12,11 @@ use crate::snapshot::{Device, HostStack, Namespace};
 
 /// Every finding of a host, the worst first.
 pub fn judge(stack: &HostStack) -> Vec<Finding> {
+    judge_beside(stack, false)
+}
+
+/// The same beside what packets showed: where they are `lossy`, settings matter that decide what TCP makes of it.
+pub fn judge_beside(stack: &HostStack, lossy: bool) -> Vec<Finding> {
     let mut found = Found {
         host: &stack.host,
         findings: Vec::new(),
@@ -22,7 +27,7 @@ pub fn judge(stack: &HostStack) -> Vec<Finding> {
     ovs::judge(stack, &mut found);
     offloads::judge(stack, &mut found);
     // Last: some of it matters beside other findings only.
-    host::judge(stack, &mut found);
+    host::judge(stack, lossy, &mut found);
     let mut findings = found.findings;
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
@@ -80,6 +85,19 @@ pub(crate) fn set_mtu(namespace: &Namespace, device: &str, mtu: u32) -> String {
     namespace
         .enter
         .command(&format!("ip link set dev {device} mtu {mtu}"))
+}
+
+/// The commands that raise a device's MTU; of a veth the other end's as well, which otherwise would be the smaller one.
+pub(crate) fn raise(
+    stack: &HostStack,
+    namespace: &Namespace,
+    device: &Device,
+    mtu: u32,
+) -> Vec<String> {
+    let other = other_end(stack, device).filter(|(_, other)| other.mtu < mtu);
+    std::iter::once(set_mtu(namespace, &device.name, mtu))
+        .chain(other.map(|(there, other)| set_mtu(there, &other.name, mtu)))
+        .collect()
 }
 
 /// A veth's other end, where its namespace was read.

@@ -2,6 +2,7 @@
 //! recorded fixture holds only what it is about.
 
 mod ovs;
+mod route;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,6 +10,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 pub use ovs::{Ovs, OvsBridge, OvsInterface};
+pub use route::{Neighbour, RouteWords, WayOut};
 
 /// Version of the document.
 pub const VERSION: u32 = 1;
@@ -285,6 +287,9 @@ pub struct RouteMtu {
     /// Whether path-MTU discovery is off for it (`mtu lock`).
     #[serde(default)]
     pub locked: bool,
+    /// The route itself; `None`: it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<RouteWords>,
 }
 
 /// A destination's smaller MTU, learned from a too-big message.

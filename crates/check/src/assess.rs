@@ -1,13 +1,16 @@
 //! Everything that was found out about two hosts and the path between them, put together: what to say, once.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use wirecost_audit::snapshot::Enter;
+use wirecost_audit::snapshot::{Enter, Exception};
 use wirecost_audit::{Finding, HostStack};
+use wirecost_pmtu::Limit;
 
-use crate::judge::{UNTIL, judge};
+use crate::judge::{TAG_BYTES, judge, opposite};
 use crate::one_sided::{OneSidedReport, judge_one_sided};
-use crate::report::{Kind, PathReport};
+use crate::report::{Kind, PathReport, Wanted};
 
 /// A host as it was read.
 #[derive(Debug, Clone)]
@@ -26,7 +29,12 @@ pub fn assess(
     one_sided: Option<&OneSidedReport>,
     hosts: &mut [Audited],
 ) -> Vec<Finding> {
-    forget_what_we_caused(hosts, paths);
+    let every: Vec<&PathReport> = paths
+        .iter()
+        .chain(one_sided.map(|report| &report.path))
+        .collect();
+    forget_what_we_caused(hosts, &every);
+    forget_what_is_elsewhere(hosts, &every);
     for host in &mut *hosts {
         if let Some(own) = host.stack.namespaces.first_mut() {
             own.enter = host.enter.clone();
@@ -34,24 +42,33 @@ pub fn assess(
     }
     let mut findings = judge(paths);
     findings.extend(one_sided.into_iter().flat_map(judge_one_sided));
-    let senders = paths.iter().chain(one_sided.map(|report| &report.path));
-    for path in senders {
+    for path in &every {
         for finding in &mut findings {
             if finding.host == path.from.host {
                 make_typable(finding, path, hosts);
             }
         }
     }
-    findings.extend(about_devices(hosts));
+    name_small_receivers(paths, hosts, &mut findings);
+    let lossy: Vec<&str> = every
+        .iter()
+        .filter(|path| path.failing().any(|flow| flow.kind == Kind::SILENT))
+        .map(|path| path.from.host.as_str())
+        .collect();
+    findings.extend(about_devices(hosts, &lossy));
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
 
 /// A router's message about a probe leaves an exception behind; it says what the path's own line says. Hosts of one
 /// machine see each other's.
-fn forget_what_we_caused(hosts: &mut [Audited], paths: &[PathReport]) {
-    let signalled = |flow: &crate::FlowReport| matches!(flow.kind, Kind::Signalled { .. });
-    for path in paths.iter().filter(|path| path.flows.iter().any(signalled)) {
+fn forget_what_we_caused(hosts: &mut [Audited], paths: &[&PathReport]) {
+    let signalled =
+        |flow: &crate::FlowReport| matches!(flow.kind, Kind::Told(Limit::Signalled { .. }));
+    for path in paths {
+        let told = path.flows.iter().any(signalled);
+        // What a check before this one was told is no news where this one wants no more.
+        let allowed = |exception: &Exception| told || exception.mtu >= path.wanted.bytes();
         let sender = hosts
             .iter()
             .find(|host| host.stack.host == path.from.host)
@@ -63,11 +80,11 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[PathReport]) {
         let from_tunnel = path
             .flows
             .iter()
-            .any(|flow| matches!(flow.kind, Kind::Signalled { by, .. } if by == path.to.address));
+            .any(|flow| matches!(flow.kind, Kind::Told(Limit::Signalled { by, .. }) if by == path.to.address));
         for host in hosts.iter_mut().filter(|host| host.machine == machine) {
             let is_own = host.stack.host == path.from.host;
             for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
-                if from_tunnel && is_own {
+                if from_tunnel && is_own && told {
                     let tunnels = namespace
                         .devices
                         .iter()
@@ -82,11 +99,60 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[PathReport]) {
                 }
                 let same = inode.is_some() && namespace.inode == inode;
                 if same || (is_own && at == 0) {
-                    namespace
-                        .exceptions
-                        .retain(|exception| exception.destination != path.to.address);
+                    namespace.exceptions.retain(|exception| {
+                        exception.destination != path.to.address || !allowed(exception)
+                    });
                 }
             }
+        }
+    }
+}
+
+/// What the kernel remembers of destinations that are neither an end of this path nor of a tunnel on these hosts: a
+/// host that talks to the world has many of those, and they say nothing about this path.
+fn forget_what_is_elsewhere(hosts: &mut [Audited], paths: &[&PathReport]) {
+    let namespaces = hosts.iter().flat_map(|host| &host.stack.namespaces);
+    let devices = namespaces.flat_map(|namespace| &namespace.devices);
+    let tunnels = devices.filter_map(|device| device.tunnel.as_ref());
+    let remotes = tunnels.flat_map(|tunnel| &tunnel.remotes);
+    let remotes = remotes.map(|remote| remote.address);
+    let ends = paths.iter().map(|path| path.to.address);
+    let known: BTreeSet<IpAddr> = remotes.chain(ends).collect();
+    for host in hosts {
+        for namespace in &mut host.stack.namespaces {
+            namespace
+                .exceptions
+                .retain(|exception| known.contains(&exception.destination));
+        }
+    }
+}
+
+/// Where as much arrives as the receiving host's own device takes, it is that device which drops the rest.
+fn name_small_receivers(paths: &[PathReport], hosts: &[Audited], findings: &mut [Finding]) {
+    for path in paths {
+        let (Some(back), Some(carried)) = (opposite(paths, path), path.mtu()) else {
+            continue;
+        };
+        let (Wanted::Device(takes), Some(way)) = (back.wanted, &back.leaving) else {
+            continue;
+        };
+        let is_there =
+            takes < path.wanted.bytes() && (takes..=takes + TAG_BYTES).contains(&carried);
+        let finding = findings
+            .iter_mut()
+            .find(|finding| finding.id == "path-drops-silently" && finding.host == path.from.host);
+        if let Some(finding) = finding.filter(|_| is_there) {
+            let wanted = path.wanted.bytes();
+            let _ = write!(
+                finding.evidence,
+                ". That is what {} of {} takes by its own MTU, {takes}",
+                way.device, path.to.host
+            );
+            let command = format!("ip link set dev {} mtu {wanted}", way.device);
+            let host = hosts.iter().find(|host| host.stack.host == path.to.host);
+            let command = host.map_or(command.clone(), |host| host.enter.command(&command));
+            let there = format!("# on {}:", path.to.host);
+            finding.fix.splice(..1, [there, command]);
         }
     }
 }
@@ -98,21 +164,20 @@ fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
     };
     let entered = ["ip -n ", "ip netns exec ", "nsenter "];
     for line in &mut finding.fix {
-        if let Some(command) = line.strip_prefix(UNTIL) {
-            *line = format!("{UNTIL}{}", host.enter.command(command));
-        } else if !line.starts_with('#') && !entered.iter().any(|start| line.starts_with(start)) {
+        if !line.starts_with('#') && !entered.iter().any(|start| line.starts_with(start)) {
             *line = host.enter.command(line);
         }
     }
 }
 
-/// Findings about devices. Hosts on one machine see each other's: each device is told of once, by its own host where
+/// Findings about devices, beside what is lost of what the `lossy` hosts send. Hosts on one machine see each other's: each device is told of once, by its own host where
 /// that was asked.
-fn about_devices(hosts: &[Audited]) -> Vec<Finding> {
+fn about_devices(hosts: &[Audited], lossy: &[&str]) -> Vec<Finding> {
     let mut told: Vec<(Option<Place<'_>>, Finding)> = Vec::new();
     for own in [true, false] {
         for host in hosts {
-            for finding in wirecost_audit::judge(&host.stack) {
+            let is_lossy = lossy.contains(&host.stack.host.as_str());
+            for finding in wirecost_audit::judge_beside(&host.stack, is_lossy) {
                 let is_own = finding.host == host.stack.host;
                 if is_own != own {
                     continue;

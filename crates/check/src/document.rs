@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use wirecost_audit::checklist::Item;
 use wirecost_audit::{Finding, Severity};
+use wirecost_pmtu::Limit;
 
 use crate::encapsulation::EncapsulationSaid;
 use crate::one_sided::OneSidedReport;
@@ -128,6 +129,10 @@ pub struct DirectionSaid {
     pub seconds: f64,
     /// Datagrams sent.
     pub probes: u32,
+    /// Datagrams of sizes that pass whose answers came, or were waited for in vain; 0 for echo requests.
+    pub awaited: u32,
+    /// How many of these were not answered: lost there or back.
+    pub missing: u32,
     /// So many equal paths were each met with a probability of 95 % at least, if there are so many.
     pub paths_met_95: u32,
     /// The same at 99 %.
@@ -178,9 +183,9 @@ impl PathSaid {
     pub fn of(path: &PathReport) -> impl Iterator<Item = Self> + '_ {
         (0..).zip(&path.flows).map(|(number, flow)| {
             let (signalled_by, limit) = match flow.kind {
-                Kind::Signalled { by, mtu } => (Some(by), Some(mtu)),
-                Kind::Device { mtu } => (None, Some(mtu)),
-                Kind::Fragmented { largest } => (None, Some(largest)),
+                Kind::Told(Limit::Signalled { by, mtu }) => (Some(by), Some(mtu)),
+                Kind::Told(Limit::Device { mtu }) => (None, Some(mtu)),
+                Kind::Told(Limit::Fragmented { largest }) => (None, Some(largest)),
                 _ => (None, None),
             };
             Self {
@@ -221,6 +226,8 @@ impl DirectionSaid {
             untold: untold.count() as u32,
             seconds: path.seconds,
             probes: path.probes,
+            awaited: path.awaited,
+            missing: path.missing,
             paths_met_95: path.paths_met.0,
             paths_met_99: path.paths_met.1,
             lost_after: stretch.and_then(|stretch| router(stretch.after)),

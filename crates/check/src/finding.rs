@@ -61,6 +61,11 @@ pub const PATH_FINDINGS: &[FindingKind] = &[
         "the probes do not say what a path carries",
     ),
     kind(
+        "path-loses-packets",
+        Warning,
+        "many packets are lost, whatever their size",
+    ),
+    kind(
         "few-flows",
         Info,
         "some flows fail, and too few were asked to meet every equal path",

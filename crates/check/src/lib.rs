@@ -18,13 +18,13 @@ pub use document::{
 };
 pub use encapsulation::{EncapsulationSaid, guests_of, tunnel_port};
 pub use finding::{PATH_FINDINGS, catalogue};
-pub use judge::judge;
+pub use judge::{judge, loss_note};
 pub use one_sided::{Narrow, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
-pub use report::{End, FlowReport, Hint, Kind, Leaving, PathReport, Stream, Stretch, Wanted};
+pub use report::{End, FlowReport, Hint, Kind, PathReport, Stream, Stretch, Wanted};
 pub use simulation::Simulated;
 pub use wirecost_audit::checklist;
 pub use wirecost_audit::snapshot::Enter;
-pub use wirecost_audit::{Finding, FindingKind, HostStack, Severity};
+pub use wirecost_audit::{Finding, FindingKind, HostStack, RouteWords, Severity, WayOut};
 
 #[cfg(test)]
 mod tests;

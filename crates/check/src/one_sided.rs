@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
 use wirecost_pmtu::{Forward, OneSidedResult};
 
-use crate::judge::{add, ends, judge, lower};
-use crate::report::{End, FlowReport, Kind, PathReport, Wanted, kind_of};
+use crate::judge::{add, ends, judge, meanwhile};
+use crate::report::{End, FlowReport, Hint, Kind, PathReport, Wanted, kind_of};
 
 /// Which way is the narrow one, where larger echoes do not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +14,8 @@ pub enum Narrow {
     Neither,
     /// The way back: the way there carries this size at least, bytes.
     Back(u32),
+    /// No echo comes back at all, so that the way back cannot be told: the way there carries this size, bytes.
+    NotTold(u32),
     /// The way there; nothing is known of the way back beyond what came back.
     There,
     /// One of both.
@@ -27,7 +29,7 @@ impl Narrow {
             Self::Neither => "neither",
             Self::Back(_) => "back",
             Self::There => "there",
-            Self::CannotTell => "cannot-tell",
+            Self::NotTold(_) | Self::CannotTell => "cannot-tell",
         }
     }
 }
@@ -53,27 +55,28 @@ impl OneSidedReport {
         };
         Self {
             path: PathReport {
-                from: ends.0,
-                to: ends.1,
-                port: 0,
-                wanted,
-                flows: vec![flow],
-                stretch: None,
-                hint: None,
-                leaving: None,
-                bad_checksums: 0,
-                stream: None,
-                bad_segments: 0,
                 seconds,
                 probes: result.probes,
                 paths_met: (1, 1),
+                ..PathReport::of(ends, 0, wanted, vec![flow])
             },
             narrow: match result.forward {
                 Forward::NotAsked => Narrow::Neither,
+                Forward::AtLeast(mtu) if result.is_dead() => Narrow::NotTold(mtu),
                 Forward::AtLeast(mtu) => Narrow::Back(mtu),
                 Forward::NoMore => Narrow::There,
                 Forward::CannotTell => Narrow::CannotTell,
             },
+        }
+    }
+}
+
+impl OneSidedReport {
+    /// No packet could leave, because the sender has no route.
+    pub fn without_route(ends: (End, End), wanted: Wanted) -> Self {
+        Self {
+            path: PathReport::without_route(ends, 0, wanted, 1),
+            narrow: Narrow::CannotTell,
         }
     }
 }
@@ -94,24 +97,11 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         path.from.host, path.from.address, path.to.address
     );
     match flow.kind {
-        Kind::Dead => add(
-            &mut found,
-            "path-undecided",
-            path,
-            format!(
-                "{}: no answer to echo requests, not even to small ones: nobody is there, or ICMP is filtered, and one \
-                 side cannot tell which",
-                ends(path)
-            ),
-            vec![
-                format!(
-                    "ip route get {} from {}",
-                    path.to.address, path.from.address
-                ),
-                ask_both,
-            ],
-        ),
-        Kind::Silent if path.failing().next().is_some() => {
+        // That nothing leaves this host is known from one side as well.
+        Kind::Dead if !matches!(path.hint, Some(Hint::NoRoute | Hint::NoNeighbour(_))) => {
+            mute(report, ask_both, &mut found);
+        }
+        Kind::SILENT if path.failing().next().is_some() => {
             let mtu = flow.mtu.unwrap_or(0);
             let wanted = path.wanted.bytes();
             let which = match report.narrow {
@@ -123,7 +113,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                      the way back may be as narrow"
                         .to_owned()
                 }
-                Narrow::Neither | Narrow::CannotTell => {
+                Narrow::Neither | Narrow::NotTold(_) | Narrow::CannotTell => {
                     "closed ports give no answer, or too few, so that it cannot be told which way is the narrow one"
                         .to_owned()
                 }
@@ -135,16 +125,61 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             let raise = format!(
                 "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
             );
-            let fix = [Some(raise), lower(path, mtu), Some(ask_both)];
-            add(
-                &mut found,
-                "path-drops-silently",
-                path,
-                evidence,
-                fix.into_iter().flatten().collect(),
-            );
+            let mut fix = vec![raise];
+            fix.extend(meanwhile(path, mtu));
+            fix.push(ask_both);
+            add(&mut found, "path-drops-silently", path, evidence, fix);
         }
         _ => found = judge(std::slice::from_ref(path)),
     }
     found
+}
+
+/// No echo came back.
+fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
+    let path = &report.path;
+    let ends = ends(path);
+    let wanted = path.wanted.bytes();
+    match report.narrow {
+        Narrow::There => {
+            let evidence = format!(
+                "{ends}: echo requests are not answered; a closed port answers small packets and none of {wanted} bytes: the \
+                 way there carries less"
+            );
+            let raise = format!(
+                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+            );
+            add(
+                found,
+                "path-drops-silently",
+                path,
+                evidence,
+                vec![raise, ask_both],
+            );
+        }
+        Narrow::NotTold(there) => {
+            let evidence = format!(
+                "{ends}: echo requests are not answered; a closed port answers packets of {there} bytes, so that the way \
+                 there carries as much. What comes back, one side cannot tell without echoes"
+            );
+            add(found, "path-undecided", path, evidence, vec![ask_both]);
+        }
+        Narrow::Neither | Narrow::Back(_) | Narrow::CannotTell => {
+            let evidence = format!(
+                "{ends}: no answer to echo requests, not even to small ones, nor from closed ports: nobody is there, or ICMP \
+                 is filtered, and one side cannot tell which"
+            );
+            let route = format!(
+                "ip route get {} from {}",
+                path.to.address, path.from.address
+            );
+            add(
+                found,
+                "path-undecided",
+                path,
+                evidence,
+                vec![route, ask_both],
+            );
+        }
+    }
 }

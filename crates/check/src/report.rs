@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use wirecost_audit::WayOut;
 use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, Place, SurveyResult};
 
 /// One end of a path.
@@ -14,31 +15,12 @@ pub struct End {
     pub address: IpAddr,
 }
 
-/// Why no larger packet passes.
+/// What a flow's probes came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Nothing larger was to be sent.
-    NotSought,
-    /// The sender's own device.
-    Device {
-        /// Its MTU, bytes.
-        mtu: u32,
-    },
-    /// A router, or a tunnel in the destination's name, says so.
-    Signalled {
-        /// Who.
-        by: IpAddr,
-        /// What it says passes, bytes.
-        mtu: u32,
-    },
-    /// Larger packets arrive in fragments.
-    Fragmented {
-        /// The largest fragment, bytes.
-        largest: u32,
-    },
-    /// They vanish.
-    Silent,
+    /// What it carries, and this is why it carries no more.
+    Told(Limit),
     /// No answer, not even to small packets.
     Dead,
     /// The probes do not say.
@@ -46,14 +28,13 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Larger packets vanish.
+    pub const SILENT: Self = Self::Told(Limit::Silent);
+
     /// In a word, for documents.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::NotSought => "ok",
-            Self::Device { .. } => "device",
-            Self::Signalled { .. } => "signalled",
-            Self::Fragmented { .. } => "fragmented",
-            Self::Silent => "silent",
+            Self::Told(limit) => limit.word(),
             Self::Dead => "dead",
             Self::Undecided => "undecided",
         }
@@ -61,31 +42,19 @@ impl Kind {
 
     /// Whether this tells what the flow carries.
     pub const fn is_told(self) -> bool {
-        !matches!(self, Self::Dead | Self::Undecided)
+        matches!(self, Self::Told(_))
     }
 }
 
-impl From<Limit> for Kind {
-    fn from(limit: Limit) -> Self {
-        match limit {
-            Limit::NotSought => Self::NotSought,
-            Limit::Device { mtu } => Self::Device { mtu },
-            Limit::Signalled { by, mtu } => Self::Signalled { by, mtu },
-            Limit::Fragmented { largest } => Self::Fragmented { largest },
-            Limit::Silent => Self::Silent,
-        }
-    }
-}
-
-/// What an outcome is, in a report.
+/// What an outcome is, in a report. Who answered before he fell silent is not dead.
 pub(crate) fn kind_of(outcome: &Outcome) -> Kind {
     match outcome {
         Outcome::CannotTell {
             reason: CannotTell::Silent,
-            ..
+            at_least: None,
         } => Kind::Dead,
         Outcome::CannotTell { .. } => Kind::Undecided,
-        other => other.limit().unwrap_or(Limit::NotSought).into(),
+        other => Kind::Told(other.limit().unwrap_or(Limit::NotSought)),
     }
 }
 
@@ -134,24 +103,17 @@ pub enum Wanted {
     Expected(u32),
     /// What the sender's own device takes, bytes: the sender's hosts will send as much.
     Device(u32),
+    /// What the sender's route takes, bytes, which is less than its device does: the sender sends no more.
+    Route(u32),
 }
 
 impl Wanted {
     /// Bytes.
     pub const fn bytes(self) -> u32 {
         match self {
-            Self::Expected(mtu) | Self::Device(mtu) => mtu,
+            Self::Expected(mtu) | Self::Device(mtu) | Self::Route(mtu) => mtu,
         }
     }
-}
-
-/// How packets leave the sender.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leaving {
-    /// The device.
-    pub device: String,
-    /// The router that they go to first; `None`: the destination is on the link.
-    pub router: Option<IpAddr>,
 }
 
 /// What came of a short TCP stream, small segments and then full ones.
@@ -187,6 +149,8 @@ impl Stream {
 pub enum Hint {
     /// The sender has no route there.
     NoRoute,
+    /// Nobody on the sender's link answers for this address: the destination's, or that of the router on the way.
+    NoNeighbour(IpAddr),
     /// Another destination port is answered.
     OtherPort(u16),
     /// Echo requests (ICMP) are answered.
@@ -211,7 +175,9 @@ pub struct PathReport {
     /// Where nothing passes, what does.
     pub hint: Option<Hint>,
     /// How packets leave the sender, where that was read.
-    pub leaving: Option<Leaving>,
+    pub leaving: Option<WayOut>,
+    /// Whether the neighbour that packets go to first was found late, so that the flows were asked again.
+    pub late: bool,
     /// Datagrams with a wrong UDP checksum that the receiving host's namespace counted meanwhile.
     pub bad_checksums: u64,
     /// What came of a TCP stream, where there was one: with a fault of size there is none.
@@ -222,11 +188,38 @@ pub struct PathReport {
     pub seconds: f64,
     /// Datagrams sent.
     pub probes: u32,
+    /// Datagrams of sizes that pass whose answers came, or were waited for in vain.
+    pub awaited: u32,
+    /// How many of these were not answered.
+    pub missing: u32,
     /// The largest numbers of equal paths of which every one was met at 95 and 99 % confidence.
     pub paths_met: (u32, u32),
 }
 
 impl PathReport {
+    /// What flows came to, and nothing that is looked for afterwards.
+    pub(crate) fn of(ends: (End, End), port: u16, wanted: Wanted, flows: Vec<FlowReport>) -> Self {
+        Self {
+            from: ends.0,
+            to: ends.1,
+            port,
+            wanted,
+            flows,
+            stretch: None,
+            hint: None,
+            leaving: None,
+            late: false,
+            bad_checksums: 0,
+            stream: None,
+            bad_segments: 0,
+            seconds: 0.0,
+            probes: 0,
+            awaited: 0,
+            missing: 0,
+            paths_met: (0, 0),
+        }
+    }
+
     /// From a survey's answers and the flows' source ports.
     pub fn new(
         ends: (End, End),
@@ -243,20 +236,12 @@ impl PathReport {
             kind: kind_of(&answer.outcome),
         });
         Self {
-            from: ends.0,
-            to: ends.1,
-            port,
-            wanted,
-            flows: flows.collect(),
-            stretch: None,
-            hint: None,
-            leaving: None,
-            bad_checksums: 0,
-            stream: None,
-            bad_segments: 0,
             seconds: result.took.as_secs_f64(),
             probes: result.probes,
+            awaited: result.awaited,
+            missing: result.missing,
             paths_met: (result.paths_met(0.95), result.paths_met(0.99)),
+            ..Self::of(ends, port, wanted, flows.collect())
         }
     }
 
@@ -270,20 +255,8 @@ impl PathReport {
             seconds: 0.0,
         };
         Self {
-            from: ends.0,
-            to: ends.1,
-            port,
-            wanted,
-            flows: vec![dead; flows.max(1) as usize],
-            stretch: None,
             hint: Some(Hint::NoRoute),
-            leaving: None,
-            bad_checksums: 0,
-            stream: None,
-            bad_segments: 0,
-            seconds: 0.0,
-            probes: 0,
-            paths_met: (0, 0),
+            ..Self::of(ends, port, wanted, vec![dead; flows.max(1) as usize])
         }
     }
 

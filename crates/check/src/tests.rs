@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use proptest::prelude::*;
+use wirecost_pmtu::Limit;
 
 use super::*;
 
@@ -18,32 +19,32 @@ fn end(host: &str, last: u8) -> End {
 
 fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
     let flows = (40_000..).zip(flows);
+    let flows = flows.map(|(port, &(mtu, kind))| FlowReport {
+        port,
+        mtu,
+        kind,
+        probes: 10,
+        seconds: 0.02,
+    });
     PathReport {
-        from: end("a", 1),
-        to: end("b", 2),
-        port: 50_000,
-        wanted,
-        flows: flows
-            .map(|(port, &(mtu, kind))| FlowReport {
-                port,
-                mtu,
-                kind,
-                probes: 10,
-                seconds: 0.02,
-            })
-            .collect(),
-        stretch: None,
-        hint: None,
-        leaving: Some(Leaving {
-            device: "eth0".into(),
-            router: Some(ROUTER),
-        }),
-        bad_checksums: 0,
-        stream: None,
-        bad_segments: 0,
+        leaving: Some(way_out()),
         seconds: 0.08,
         probes: 150,
         paths_met: (2, 1),
+        ..PathReport::of((end("a", 1), end("b", 2)), 50_000, wanted, flows.collect())
+    }
+}
+
+fn way_out() -> WayOut {
+    WayOut {
+        device: "eth0".into(),
+        router: Some(ROUTER),
+        mtu: None,
+        route: Some(RouteWords {
+            destination: "default".into(),
+            hops: format!("via {ROUTER} dev eth0"),
+            ..RouteWords::default()
+        }),
     }
 }
 
@@ -56,9 +57,15 @@ fn ids(paths: &[PathReport]) -> Vec<&'static str> {
 #[test]
 fn a_path_that_carries_what_its_senders_send_has_no_finding() {
     for (wanted, kind) in [
-        (Wanted::Expected(9000), Kind::NotSought),
-        (Wanted::Device(9000), Kind::Device { mtu: 9000 }),
-        (Wanted::Expected(8900), Kind::Device { mtu: 9000 }),
+        (Wanted::Expected(9000), Kind::Told(Limit::NotSought)),
+        (
+            Wanted::Device(9000),
+            Kind::Told(Limit::Device { mtu: 9000 }),
+        ),
+        (
+            Wanted::Expected(8900),
+            Kind::Told(Limit::Device { mtu: 9000 }),
+        ),
     ] {
         assert!(ids(&[path(wanted, &[(Some(9000), kind); 64])]).is_empty());
     }
@@ -66,7 +73,7 @@ fn a_path_that_carries_what_its_senders_send_has_no_finding() {
 
 #[test]
 fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
-    let mut report = path(Wanted::Device(9000), &[(Some(8950), Kind::Silent)]);
+    let mut report = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
     report.stretch = Some(Stretch {
         after: Some((1, ROUTER)),
         before: None,
@@ -79,17 +86,20 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
          between 10.0.1.254 (hop 1) and the destination"
     );
     assert_eq!(
-        findings[0].fix[1],
-        "# until it does, here and likewise on the other host: ip route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"
+        findings[0].fix[1..],
+        [
+            "# until then, have this host send no more than 8950 to that address:",
+            "ip route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"
+        ]
     );
 }
 
 #[test]
 fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
-    let kind = Kind::Signalled {
+    let kind = Kind::Told(Limit::Signalled {
         by: ROUTER,
         mtu: 1400,
-    };
+    });
     assert_eq!(
         ids(&[path(Wanted::Device(1500), &[(Some(1400), kind)])]),
         ["path-signals"]
@@ -105,10 +115,24 @@ fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
 }
 
 #[test]
+fn what_is_said_in_the_destinations_name_is_a_tunnels() {
+    let there: IpAddr = Ipv4Addr::new(10, 0, 0, 2).into();
+    let kind = Kind::Told(Limit::Signalled {
+        by: there,
+        mtu: 1450,
+    });
+    let findings = judge(&[path(Wanted::Device(1500), &[(Some(1450), kind)])]);
+    assert_eq!(findings[0].id, "path-signals");
+    let words = "a tunnel on the way says so in the destination's name (1450)";
+    assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    assert!(findings[0].fix[0].starts_with("# that tunnel and what carries it to 1500"));
+}
+
+#[test]
 fn a_device_below_what_was_expected_is_the_hosts_own() {
     let report = path(
         Wanted::Expected(9000),
-        &[(Some(1500), Kind::Device { mtu: 1500 })],
+        &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
     );
     let findings = judge(&[report]);
     assert_eq!(findings[0].id, "expected-size-fails");
@@ -120,8 +144,55 @@ fn a_device_below_what_was_expected_is_the_hosts_own() {
 }
 
 #[test]
+fn what_a_route_allows_is_what_the_path_has_to_carry_unless_more_is_expected() {
+    let carried = [(Some(1400), Kind::Told(Limit::NotSought))];
+    let routed = |wanted, mtu| PathReport {
+        leaving: Some(WayOut {
+            mtu: Some(mtu),
+            ..way_out()
+        }),
+        ..path(wanted, &carried)
+    };
+    assert!(ids(&[routed(Wanted::Route(1400), 1400)]).is_empty());
+    assert!(ids(&[routed(Wanted::Expected(1400), 1400)]).is_empty());
+    let findings = judge(&[routed(Wanted::Expected(1400), 1300)]);
+    assert_eq!(findings[0].id, "expected-size-fails");
+    assert_eq!(findings[0].device.as_deref(), Some("eth0"));
+    assert_eq!(
+        findings[0].fix,
+        ["ip route change default via 10.0.1.254 dev eth0"]
+    );
+}
+
+#[test]
+fn where_every_flow_fails_and_not_alike_the_narrowest_is_told_first() {
+    let flows = [
+        (Some(8950), Kind::SILENT),
+        (Some(1450), Kind::SILENT),
+        (Some(8950), Kind::SILENT),
+    ];
+    let findings = judge(&[path(Wanted::Device(9000), &flows)]);
+    assert_eq!(findings[0].id, "path-drops-silently");
+    let words = "1450 to 8950 bytes, depending on the flow, pass and no more";
+    assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    assert!(findings[0].fix[2].ends_with("mtu 1450"), "{findings:#?}");
+}
+
+#[test]
+fn who_fell_silent_after_an_answer_is_not_called_dead() {
+    use wirecost_pmtu::{CannotTell, Outcome};
+    for (at_least, kind) in [(None, Kind::Dead), (Some(61), Kind::Undecided)] {
+        let silent = Outcome::CannotTell {
+            reason: CannotTell::Silent,
+            at_least,
+        };
+        assert_eq!(report::kind_of(&silent), kind);
+    }
+}
+
+#[test]
 fn fragments_are_named() {
-    let kind = Kind::Fragmented { largest: 1396 };
+    let kind = Kind::Told(Limit::Fragmented { largest: 1396 });
     assert_eq!(
         ids(&[path(Wanted::Device(1500), &[(Some(1400), kind)])]),
         ["path-fragments"]
@@ -130,11 +201,11 @@ fn fragments_are_named() {
 
 #[test]
 fn one_bad_member_is_named_with_its_ports_and_its_share() {
-    let good = (Some(9000), Kind::Device { mtu: 9000 });
+    let good = (Some(9000), Kind::Told(Limit::Device { mtu: 9000 }));
     let flows: Vec<_> = (0..64)
         .map(|flow| {
             if flow % 8 == 5 {
-                (Some(1500), Kind::Silent)
+                (Some(1500), Kind::SILENT)
             } else {
                 good
             }
@@ -148,8 +219,13 @@ fn one_bad_member_is_named_with_its_ports_and_its_share() {
         "a (10.0.0.1) to b (10.0.0.2): 8 of 64 flows carry 1500, the others 9000: one bad member of about 8 (12 % of the \
          flows, 95 % interval 6 to 23). Source ports 40005, 40013, 40021, 40029, 40037, 40045, 40053, 40061"
     );
+    let bad = (Some(1500), Kind::SILENT);
+    let findings = judge(&[path(Wanted::Device(9000), &[bad, good, bad, good, bad])]);
+    let words = "so few flows do not tell how many members are bad";
+    assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    assert_eq!(findings[1].fix, ["# ask again with --flows 7 or more"]);
     // With as few flows as this, other members may be bad as well.
-    let few = [good, good, good, good, (Some(1500), Kind::Silent)];
+    let few = [good, good, good, good, (Some(1500), Kind::SILENT)];
     assert_eq!(
         ids(&[path(Wanted::Device(9000), &few)]),
         ["one-path-of-several", "few-flows"]
@@ -158,18 +234,85 @@ fn one_bad_member_is_named_with_its_ports_and_its_share() {
 
 #[test]
 fn directions_are_compared() {
-    let there = path(Wanted::Device(9000), &[(Some(1450), Kind::Silent)]);
+    let there = path(Wanted::Device(9000), &[(Some(1450), Kind::SILENT)]);
     let back = PathReport {
         from: there.to.clone(),
         to: there.from.clone(),
         ..path(
             Wanted::Device(9000),
-            &[(Some(9000), Kind::Device { mtu: 9000 })],
+            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
         )
     };
     assert_eq!(
         ids(&[there, back]),
         ["path-drops-silently", "directions-differ"]
+    );
+}
+
+#[test]
+fn a_direction_that_is_narrow_by_its_senders_own_will_is_no_fault_of_the_path() {
+    let wide = path(
+        Wanted::Device(9000),
+        &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
+    );
+    let back = |wanted, kind| PathReport {
+        from: wide.to.clone(),
+        to: wide.from.clone(),
+        ..path(wanted, &[(Some(1500), kind)])
+    };
+    let routed = back(Wanted::Route(1500), Kind::Told(Limit::NotSought));
+    assert!(ids(&[wide.clone(), routed]).is_empty());
+    let device = back(
+        Wanted::Device(1500),
+        Kind::Told(Limit::Device { mtu: 1500 }),
+    );
+    let findings = judge(&[wide.clone(), device]);
+    assert_eq!(findings[0].id, "directions-differ");
+    assert_eq!(findings[0].host, "b");
+    assert_eq!(findings[0].fix, ["ip link set dev eth0 mtu 9000"]);
+}
+
+#[test]
+fn loss_of_any_size_is_a_finding_where_it_is_much_and_a_note_where_it_is_some() {
+    for (missing, of, found, noted) in [
+        (0, 200, false, false),
+        (20, 200, false, true),
+        (80, 200, true, false),
+        // As many may be bad luck.
+        (12, 20, false, true),
+    ] {
+        let mut report = path(
+            Wanted::Device(9000),
+            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
+        );
+        (report.awaited, report.missing) = (of, missing);
+        assert_eq!(loss_note(&report).is_some(), noted, "{missing}");
+        let expected: &[&str] = if found { &["path-loses-packets"] } else { &[] };
+        assert_eq!(ids(&[report.clone()]), expected, "{missing}");
+        // Who answers echo requests may limit how many.
+        report.port = 0;
+        assert!(ids(&[report]).is_empty());
+    }
+}
+
+#[test]
+fn answers_that_cannot_leave_are_said_to_be_the_reason() {
+    let dead = [(None, Kind::Dead); 2];
+    let there = path(Wanted::Device(9000), &dead);
+    let back = PathReport {
+        from: there.to.clone(),
+        to: there.from.clone(),
+        hint: Some(Hint::NoNeighbour(there.from.address)),
+        ..path(Wanted::Device(9000), &dead)
+    };
+    let findings = judge(&[there, back]);
+    assert!(
+        findings[0].evidence.contains("b cannot send any"),
+        "{findings:#?}"
+    );
+    assert!(
+        findings[1].evidence.contains("nobody answers ARP"),
+        "{findings:#?}"
     );
 }
 
@@ -187,11 +330,11 @@ fn silence_and_doubt_are_no_verdict_about_sizes() {
 
 fn any_kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
-        Just(Kind::NotSought),
-        (68u32..9217).prop_map(|mtu| Kind::Device { mtu }),
-        (68u32..9217).prop_map(|mtu| Kind::Signalled { by: ROUTER, mtu }),
-        (68u32..9217).prop_map(|largest| Kind::Fragmented { largest }),
-        Just(Kind::Silent),
+        Just(Kind::Told(Limit::NotSought)),
+        (68u32..9217).prop_map(|mtu| Kind::Told(Limit::Device { mtu })),
+        (68u32..9217).prop_map(|mtu| Kind::Told(Limit::Signalled { by: ROUTER, mtu })),
+        (68u32..9217).prop_map(|largest| Kind::Told(Limit::Fragmented { largest })),
+        Just(Kind::SILENT),
         Just(Kind::Dead),
         Just(Kind::Undecided),
     ]
@@ -220,7 +363,7 @@ proptest! {
 }
 
 mod together {
-    use wirecost_audit::snapshot::{Device, Exception, Namespace, Peer};
+    use wirecost_audit::snapshot::{Device, Exception, Namespace, Peer, Remote, Tunnel};
 
     use super::*;
 
@@ -290,43 +433,97 @@ mod together {
             device: Some(2),
             mtu: 1400,
         };
-        let signalled = Kind::Signalled {
+        let signalled = Kind::Told(Limit::Signalled {
             by: ROUTER,
             mtu: 1400,
-        };
-        for (last, kind, found) in [
-            (2, signalled, false),
-            (3, signalled, true),
-            (2, Kind::Device { mtu: 9000 }, true),
+        });
+        let device = Kind::Told(Limit::Device { mtu: 9000 });
+        let nine = Wanted::Device(9000);
+        for (last, wanted, kind, found) in [
+            (2, nine, signalled, false),
+            (2, nine, device, true),
+            // As a check before this one may have left it, and no less than is wanted.
+            (2, Wanted::Expected(1400), device, false),
+            // The other end of a tunnel, and somewhere else.
+            (4, nine, device, true),
+            (3, nine, device, false),
         ] {
             let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
-            hosts[0].stack.namespaces[0]
-                .exceptions
-                .push(exception(last));
+            let own = &mut hosts[0].stack.namespaces;
+            own[0].exceptions.push(exception(last));
+            let remote = Remote {
+                address: exception(4).destination,
+                device: Some(2),
+                route_mtu: None,
+            };
+            own[1].devices[0].tunnel = Some(Tunnel {
+                remotes: vec![remote],
+                ..Tunnel::default()
+            });
             let carried = if kind == signalled { 1400 } else { 9000 };
-            let path = path(Wanted::Device(9000), &[(Some(carried), kind)]);
+            let path = path(wanted, &[(Some(carried), kind)]);
             let findings = assess(&[path], None, &mut hosts);
             let cached = findings.iter().any(|it| it.id == "cached-exception");
-            assert_eq!(cached, found, "{last} {kind:?}");
+            assert_eq!(cached, found, "{last} {wanted:?} {kind:?}");
         }
+    }
+
+    #[test]
+    fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
+        let there = path(Wanted::Device(9000), &[(Some(1504), Kind::SILENT)]);
+        let back = PathReport {
+            from: there.to.clone(),
+            to: there.from.clone(),
+            ..path(
+                Wanted::Device(1500),
+                &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
+            )
+        };
+        let mut hosts = [
+            host("a", (11, 9000), (33, 9000), "red"),
+            host("b", (22, 1500), (44, 1500), "blue"),
+        ];
+        let findings = assess(&[there, back], None, &mut hosts);
+        assert_eq!(findings[0].id, "path-drops-silently");
+        let words = "That is what eth0 of b takes by its own MTU, 1500";
+        assert!(findings[0].evidence.ends_with(words), "{findings:#?}");
+        assert_eq!(
+            findings[0].fix[..2],
+            ["# on b:", "ip -n blue link set dev eth0 mtu 9000"]
+        );
+    }
+
+    #[test]
+    fn packets_that_vanish_bring_up_what_tcp_makes_of_it_on_the_sending_host() {
+        let mut hosts = [
+            host("a", (11, 9000), (33, 9000), "red"),
+            host("b", (22, 9000), (44, 9000), "blue"),
+        ];
+        for host in &mut hosts {
+            let probing = ("ipv4.tcp_mtu_probing".to_owned(), "0".to_owned());
+            host.stack.namespaces[0].sysctls.extend([probing]);
+        }
+        let path = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
+        let findings = assess(&[path], None, &mut hosts);
+        let told = findings.iter().filter(|it| it.id == "tcp-mtu-probing-off");
+        assert_eq!(told.map(|it| it.host.as_str()).collect::<Vec<_>>(), ["a"]);
     }
 
     #[test]
     fn commands_are_as_they_are_typed_here() {
         let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
-        let path = path(Wanted::Device(9000), &[(Some(8950), Kind::Silent)]);
+        let path = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
         let findings = assess(&[path], None, &mut hosts);
         assert_eq!(
-            findings[0].fix[1],
-            "# until it does, here and likewise on the other host: ip -n red route replace 10.0.0.2 via 10.0.1.254 dev \
-             eth0 mtu 8950"
+            findings[0].fix[2],
+            "ip -n red route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"
         );
     }
 }
 
 #[test]
 fn wrong_checksums_are_no_size_where_there_are_as_many_as_lost_probes() {
-    let mut report = path(Wanted::Device(9000), &[(Some(1400), Kind::Silent)]);
+    let mut report = path(Wanted::Device(9000), &[(Some(1400), Kind::SILENT)]);
     report.bad_checksums = 6;
     assert_eq!(ids(&[report.clone()]), ["path-drops-silently"]);
     report.bad_checksums = 7;
@@ -338,11 +535,11 @@ fn four_bytes_are_no_difference_between_directions() {
     for (back, differ) in [(1504, false), (1505, true)] {
         let there = path(
             Wanted::Device(1500),
-            &[(Some(1500), Kind::Device { mtu: 1500 })],
+            &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
         );
         let mut other = path(
             Wanted::Device(1500),
-            &[(Some(back), Kind::Device { mtu: back })],
+            &[(Some(back), Kind::Told(Limit::Device { mtu: back }))],
         );
         (other.from, other.to) = (there.to.clone(), there.from.clone());
         let differs = ids(&[there, other]).contains(&"directions-differ");
@@ -359,6 +556,10 @@ fn a_dead_path_says_what_is_answered_instead() {
             "something drops UDP to port 50000",
         ),
         (Some(Hint::Echo), "something drops UDP"),
+        (
+            Some(Hint::NoNeighbour(ROUTER)),
+            "nobody answers ARP requests for 10.0.1.254 on eth0",
+        ),
         (None, "nor to echo requests"),
     ] {
         let mut report = path(Wanted::Device(9000), &[(None, Kind::Dead); 4]);
@@ -381,7 +582,7 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
         (Narrow::CannotTell, "cannot be told which way"),
     ] {
         let report = OneSidedReport {
-            path: path(Wanted::Device(9000), &[(Some(1500), Kind::Silent)]),
+            path: path(Wanted::Device(9000), &[(Some(1500), Kind::SILENT)]),
             narrow,
         };
         let findings = judge_one_sided(&report);
@@ -392,15 +593,35 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
             findings[0].evidence
         );
     }
-    let silent = OneSidedReport {
-        path: path(Wanted::Device(9000), &[(None, Kind::Dead)]),
-        narrow: Narrow::CannotTell,
-    };
-    assert_eq!(judge_one_sided(&silent)[0].id, "path-undecided");
+    for (narrow, id, words) in [
+        (
+            Narrow::CannotTell,
+            "path-undecided",
+            "nor from closed ports",
+        ),
+        (
+            Narrow::NotTold(9000),
+            "path-undecided",
+            "the way there carries as much",
+        ),
+        (
+            Narrow::There,
+            "path-drops-silently",
+            "the way there carries less",
+        ),
+    ] {
+        let silent = OneSidedReport {
+            path: path(Wanted::Device(9000), &[(None, Kind::Dead)]),
+            narrow,
+        };
+        let findings = judge_one_sided(&silent);
+        assert_eq!(findings[0].id, id);
+        assert!(findings[0].evidence.contains(words), "{findings:#?}");
+    }
     let right = OneSidedReport {
         path: path(
             Wanted::Device(9000),
-            &[(Some(9000), Kind::Device { mtu: 9000 })],
+            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
         ),
         narrow: Narrow::Neither,
     };

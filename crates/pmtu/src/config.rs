@@ -10,7 +10,7 @@ pub struct Config {
     pub copies: u32,
     /// How long answers are waited for after a round's last probe while no round trip is known.
     pub wait: Duration,
-    /// Once one is known, the wait is twice the slowest round trip and this; at most 8 times [`wait`](Self::wait). It
+    /// Once one is known, the wait is twice the slowest round trip and this; at most 40 times [`wait`](Self::wait). It
     /// covers what a busy machine takes to run the other end. Too short a wait makes no verdict wrong: control probes
     /// come late as well, so that nothing is concluded.
     pub min_wait: Duration,

@@ -46,6 +46,13 @@ pub(crate) struct Tally {
     pub(crate) lost: u32,
 }
 
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.lost += other.lost;
+    }
+}
+
 impl Log {
     pub(crate) fn start_round(&mut self) {
         self.live.push(false);
@@ -72,8 +79,8 @@ impl Log {
         id
     }
 
-    /// Records the first answer to a probe; when it was sent.
-    pub(crate) fn answered(&mut self, id: u64, arrival: Arrival) -> Option<Duration> {
+    /// Records the first answer to a probe; in which round and when it was sent.
+    pub(crate) fn answered(&mut self, id: u64, arrival: Arrival) -> Option<(usize, Duration)> {
         let entry = self.open(id)?;
         let (size, round, at) = (entry.size, entry.round, entry.at);
         match arrival {
@@ -89,7 +96,7 @@ impl Log {
             }
         }
         self.live[round] = true;
-        Some(at)
+        Some((round, at))
     }
 
     /// The smallest size that arrived in fragments, and its largest fragment; larger than any that arrived whole.
@@ -158,6 +165,11 @@ impl Log {
         let passing =
             self.tally(|entry| Some(entry.size) <= self.largest_answered && probed[entry.round]);
         big.lost == big.sent && chance_that_only_luck_lost(big.sent, passing) <= error
+    }
+
+    /// The probes of sizes that are known to pass and that were sent until `until`.
+    pub(crate) fn passing_until(&self, until: Duration) -> Tally {
+        self.tally(|entry| Some(entry.size) <= self.largest_answered && entry.at <= until)
     }
 
     fn tally(&self, counts: impl Fn(&Entry) -> bool) -> Tally {

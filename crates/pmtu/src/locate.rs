@@ -18,21 +18,21 @@ pub struct LocateConfig {
     pub failing: u32,
     /// The furthest hop to ask.
     pub max_ttl: u8,
-    /// Large packets to each router that is asked; at 20 % loss each way 10 of them are all lost by chance once in
-    /// 27,000 times.
+    /// Large packets to each router that is asked; at 20 % loss each way 14 of them are all lost by chance once in
+    /// 1.6 million times.
     pub copies: u32,
     /// How long an answer is waited for.
     pub wait: Duration,
 }
 
 impl LocateConfig {
-    /// 30 hops, 10 copies, 50 ms.
+    /// 30 hops, 14 copies, 50 ms.
     pub const fn new(passing: u32, failing: u32) -> Self {
         Self {
             passing,
             failing,
             max_ttl: 30,
-            copies: 10,
+            copies: 14,
             wait: Duration::from_millis(50),
         }
     }

@@ -37,9 +37,11 @@ pub struct OneSidedProbe {
 pub enum Forward {
     /// Not asked: every size of interest comes back, or this host sends no larger one.
     NotAsked,
-    /// It carries this size at least, in bytes: the way back is the narrow one.
+    /// It carries this size at least, in bytes: the way back is the narrow one, or where no echo came back at all, echoes
+    /// are filtered.
     AtLeast(u32),
-    /// It carries no more than what comes back; nothing is known of the way back beyond that.
+    /// It carries no more than what comes back; nothing is known of the way back beyond that. Where no echo came back at
+    /// all: small packets and not the largest of interest.
     NoMore,
     /// Nobody answers on closed ports, or too seldom: either way may be the narrow one.
     CannotTell,
@@ -54,6 +56,19 @@ pub struct OneSidedResult {
     pub forward: Forward,
     /// Packets sent.
     pub probes: u32,
+}
+
+impl OneSidedResult {
+    /// Whether not even small echoes came back.
+    pub const fn is_dead(&self) -> bool {
+        matches!(
+            self.both_ways,
+            Outcome::CannotTell {
+                reason: CannotTell::Silent,
+                at_least: None,
+            }
+        )
+    }
 }
 
 /// How often a lossy echo is taken for one that is limited, and asked for more slowly: the share of answers to sizes
@@ -207,8 +222,14 @@ impl OneSided {
     /// This host refused to send a probe because of its size.
     pub fn on_send_refused(&mut self, probe: u64, mtu: Option<u32>) {
         self.pacer.refund();
-        if self.port.is_some() {
-            self.forward.get_or_insert(Forward::NotAsked);
+        if let Some(port) = &self.port {
+            // Asked for more than this host sends: then for what it does.
+            if let Some(mtu) = mtu.filter(|&mtu| mtu < port.size && self.is_silent()) {
+                self.port = Some(PortCheck::new(mtu));
+                self.base = probe + 1;
+            } else {
+                self.forward.get_or_insert(Forward::NotAsked);
+            }
         } else {
             self.echo.on_send_refused(probe, mtu);
         }
@@ -221,6 +242,11 @@ impl OneSided {
             forward: self.forward?,
             probes: self.pacer.sent(),
         })
+    }
+
+    fn is_silent(&self) -> bool {
+        let outcome = self.echo.outcome();
+        matches!(outcome, Some(Outcome::CannotTell { .. }))
     }
 
     /// Slows down where many answers are missing that could have come: whoever answers limits them, perhaps.
@@ -253,6 +279,15 @@ impl OneSided {
             }) if *mtu < self.high => {
                 self.base = u64::from(self.echo.probes());
                 self.port = Some(PortCheck::new(mtu + 1));
+                return;
+            }
+            // Echo requests are filtered, perhaps, and the port is not.
+            Some(Outcome::CannotTell {
+                reason: CannotTell::Silent,
+                at_least: None,
+            }) => {
+                self.base = u64::from(self.echo.probes());
+                self.port = Some(PortCheck::new(self.high));
                 return;
             }
             Some(Outcome::CannotTell { .. }) => Forward::CannotTell,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 /// A message that a packet was too big: a hint, which is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooBig {
@@ -22,7 +24,8 @@ pub enum Source {
 }
 
 /// Why nothing larger passes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// Nothing larger was to be sent: the path may carry more.
     NotSought,
@@ -48,10 +51,10 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// In a word, for documents: `none`, `device`, `signalled`, `fragmented` or `silent`.
+    /// In a word, for documents: `ok`, `device`, `signalled`, `fragmented` or `silent`.
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::NotSought => "none",
+            Self::NotSought => "ok",
             Self::Device { .. } => "device",
             Self::Signalled { .. } => "signalled",
             Self::Fragmented { .. } => "fragmented",

@@ -209,6 +209,11 @@ impl Prober {
             self.conclude();
         }
         if self.outcome.is_none() {
+            if self.rounds.is_silent() {
+                // Controls alone: a path that is dead is not filled with what it cannot carry.
+                self.rounds.plan(&[], None);
+                return;
+            }
             let sizes = self.sizes();
             let deciding = self.stage != Stage::Proof && sizes.len() <= 2;
             let copies = deciding.then(|| copies_to_decide(self.error));
@@ -228,6 +233,21 @@ impl Prober {
                 at_least: self.rounds.log.largest_answered(),
             }
         });
+    }
+
+    /// The probes of sizes that are known to pass whose answers are overdue or there, and how many are missing.
+    pub(crate) fn overdue(&self, now: Duration) -> Tally {
+        self.rounds.overdue(now)
+    }
+
+    /// An answer after the outcome, which it does not change.
+    pub(crate) fn on_late(&mut self, probe: u64, arrival: Arrival, now: Duration) {
+        self.rounds.on_acked(probe, arrival, now);
+    }
+
+    /// Whether a round went by and nothing was ever answered.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.rounds.is_unheard()
     }
 
     /// The probes of sizes that are known to pass.

@@ -4,15 +4,19 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::Log;
+use crate::evidence::{Log, Tally};
 use crate::outcome::{CannotTell, Limit, Source, TooBig};
 
-/// Consecutive rounds without a single answer after which nothing is there to answer.
-const SILENT_ROUNDS: usize = 3;
+/// Consecutive rounds without a single answer after which nothing is there to answer. They are waited for 1, 1, 2, 4, 4
+/// and 4 times as long as was configured, 0.8 s in all by default: a round trip by satellite takes 0.6 s, and on a busy
+/// machine the other end may stand still for a while.
+const SILENT_ROUNDS: usize = 6;
+/// The last of these, as a power of two.
+const PATIENCE: usize = 2;
 /// At least one control probe is sent for this many others.
 const CONTROL_EVERY: usize = 8;
 /// The wait is at most this many times what was configured.
-const MAX_STRETCH: u32 = 8;
+const MAX_STRETCH: u32 = 40;
 /// Messages that are kept; a path has few routers, and a flood of lies must not fill the memory.
 const MAX_MESSAGES: usize = 16;
 
@@ -23,7 +27,9 @@ pub(crate) struct Rounds {
     queue: VecDeque<(u32, bool)>,
     pub(crate) log: Log,
     last_sent: Option<Duration>,
-    slowest: Option<Duration>,
+    /// Of the last round that was answered: its number, and its slowest round trip. What came before may have waited
+    /// for a neighbour to be found.
+    slowest: Option<(usize, Duration)>,
     messages: Vec<TooBig>,
     /// The smallest size that this host refused to send, and the limit that it named.
     refused: Option<(u32, u32)>,
@@ -101,18 +107,33 @@ impl Rounds {
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let sent = self.last_sent.filter(|_| self.queue.is_empty())?;
         let most = self.config.wait * MAX_STRETCH;
-        let wait = self.slowest.map_or(self.config.wait, |slowest| {
+        let wait = self.slowest.map_or(self.config.wait, |(_, slowest)| {
             (slowest * 2 + self.config.min_wait).min(most)
         });
-        Some(sent + wait)
+        let patience = match self.log.silent_rounds() {
+            0 | 1 => Duration::ZERO,
+            silent => self.config.wait * (1 << (silent - 2).min(PATIENCE)),
+        };
+        Some(sent + wait.max(patience))
+    }
+
+    /// Whether the last round, which is over, was not answered at all: then only a knock is worth sending.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.log.silent_rounds() > 0
+    }
+
+    /// Whether nothing was ever answered, and a round is over.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.log.largest_answered().is_none() && self.log.rounds() > 1
     }
 
     /// Whether this is the first answer to a probe that is known.
     pub(crate) fn on_acked(&mut self, probe: u64, arrival: Arrival, now: Duration) -> bool {
-        let Some(sent) = self.log.answered(probe, arrival) else {
+        let Some((round, sent)) = self.log.answered(probe, arrival) else {
             return false;
         };
-        self.slowest = self.slowest.max(Some(now.saturating_sub(sent)));
+        // Rounds are compared first.
+        self.slowest = self.slowest.max(Some((round, now.saturating_sub(sent))));
         true
     }
 
@@ -195,6 +216,15 @@ impl Rounds {
                 lost: passing.lost,
             }
         })
+    }
+
+    /// The probes of sizes that are known to pass whose answers are overdue or there.
+    pub(crate) fn overdue(&self, now: Duration) -> Tally {
+        let wait = self
+            .slowest
+            .map(|(_, slowest)| slowest * 2 + self.config.min_wait);
+        let until = wait.and_then(|wait| now.checked_sub(wait));
+        until.map_or_else(Tally::default, |until| self.log.passing_until(until))
     }
 
     pub(crate) fn control_size(&self) -> u32 {

@@ -6,6 +6,7 @@ mod result;
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
+use crate::evidence::Tally;
 use crate::outcome::{CannotTell, Outcome, TooBig};
 use crate::pacing::{Pace, Pacer};
 use crate::prober::Prober;
@@ -64,6 +65,8 @@ struct Flow {
     /// When it was.
     settled_at: Duration,
     stage: Stage,
+    /// Answers of probers that came before that were waited for.
+    overdue: Tally,
     /// It carries less than this.
     below: u32,
     /// It carries more than this.
@@ -76,7 +79,8 @@ impl Flow {
     }
 
     /// Ids of late answers to the prober before stay unknown to the new one.
-    fn begin(&mut self, prober: Prober) {
+    fn begin(&mut self, prober: Prober, now: Duration) {
+        self.overdue += self.prober.overdue(now);
         self.base += u64::from(self.prober.probes());
         self.prober = prober;
     }
@@ -88,7 +92,7 @@ enum Stage {
     Searches,
     /// Is compared with what another flow carries.
     Compares(u32),
-    /// Is asked for any answer at all, because the first flow gave none.
+    /// Is asked for any answer at all, because the first flow gives none.
     Knocks,
 }
 
@@ -107,6 +111,7 @@ impl Survey {
                 settled: None,
                 settled_at: Duration::ZERO,
                 stage: Stage::Waits,
+                overdue: Tally::default(),
                 below: u32::MAX,
                 above: 0,
             })
@@ -143,6 +148,7 @@ impl Survey {
                     flow.prober.on_timeout(now);
                 }
             }
+            self.knock(now);
             let moved = self.settle(now);
             if self.ended.is_some() || !self.pacer.is_free(now) {
                 return None;
@@ -195,6 +201,10 @@ impl Survey {
     pub fn on_arrived(&mut self, flow: u32, probe: u64, arrival: Arrival, now: Duration) {
         if let Some((flow, id)) = self.find(flow, probe) {
             flow.prober.on_arrived(id, arrival, now);
+        } else if let Some(flow) = self.flows.get_mut(flow as usize)
+            && let Some(id) = probe.checked_sub(flow.base)
+        {
+            flow.prober.on_late(id, arrival, now);
         }
     }
 
@@ -241,12 +251,19 @@ impl Survey {
                 took: flow.settled_at,
             })
         });
-        Some(SurveyResult::new(
-            outcomes.collect(),
-            self.question.expect,
-            self.pacer.sent(),
-            ended,
-        ))
+        let mut overdue = Tally::default();
+        for flow in &self.flows {
+            overdue += flow.overdue;
+            overdue += flow.prober.overdue(ended);
+        }
+        Some(SurveyResult {
+            outcomes: outcomes.collect(),
+            expected: self.question.expect,
+            probes: self.pacer.sent(),
+            took: ended,
+            awaited: overdue.sent,
+            missing: overdue.lost,
+        })
     }
 
     /// Datagrams sent so far.
@@ -278,7 +295,7 @@ impl Survey {
                     flow.above = mtu;
                     flow.stage = Stage::Waits;
                 }
-                (Stage::Knocks, Outcome::Carries { .. }) => flow.stage = Stage::Waits,
+                (Stage::Knocks, Outcome::Proven { .. }) => flow.stage = Stage::Waits,
                 _ => {
                     flow.settled = Some(outcome);
                     flow.settled_at = now;
@@ -290,14 +307,31 @@ impl Survey {
         if !waiting {
             self.ended.get_or_insert(now);
         } else if !active {
-            self.next_stage();
+            self.next_stage(now);
             changed = true;
         }
         changed
     }
 
+    /// The first flow hears nothing: whether others do is asked meanwhile. One after the other, dead flows would take a
+    /// search's patience each.
+    fn knock(&mut self, now: Duration) {
+        if self.knocked || !self.flows[0].prober.is_unheard() {
+            return;
+        }
+        self.knocked = true;
+        let config = Config {
+            copies: 1,
+            ..self.question.config
+        };
+        for flow in self.flows.iter_mut().skip(1) {
+            flow.stage = Stage::Knocks;
+            flow.begin(Prober::verify(config.control_size, config), now);
+        }
+    }
+
     /// Nothing is under way: compare the waiting flows with what was found last, or search one of them.
-    fn next_stage(&mut self) {
+    fn next_stage(&mut self, now: Duration) {
         let mut known: Vec<u32> = self
             .flows
             .iter()
@@ -308,9 +342,6 @@ impl Survey {
         known.sort_unstable();
         known.dedup();
         let question = &self.question;
-        // One by one, dead flows would take a search's patience each.
-        let knock = known.is_empty() && !self.knocked;
-        self.knocked |= knock;
         let mut searching = false;
         for flow in self
             .flows
@@ -325,10 +356,6 @@ impl Survey {
             let prober = if let Some(mtu) = untried {
                 flow.stage = Stage::Compares(mtu);
                 question.comparison(mtu)
-            } else if knock {
-                flow.stage = Stage::Knocks;
-                let any = question.config.control_size;
-                Prober::confirm(any, any, question.config)
             } else if searching {
                 continue;
             } else {
@@ -341,7 +368,7 @@ impl Survey {
                     _ => question.search(question.low, question.high.min(flow.below)),
                 }
             };
-            flow.begin(prober);
+            flow.begin(prober, now);
         }
     }
 }

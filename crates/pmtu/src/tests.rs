@@ -179,7 +179,10 @@ fn a_dead_path_cannot_tell() {
         at_least: None,
     };
     assert_eq!(run.outcome, silent);
-    assert_eq!(run.rounds, 3);
+    assert_eq!(run.rounds, 6);
+    // After the first round nothing but knocks.
+    assert!(run.sent[9..].iter().all(|probe| probe.control));
+    assert!(run.took <= Duration::from_millis(850), "{:?}", run.took);
     assert_eq!(
         search(&Path {
             loss: 1.0,
@@ -234,6 +237,30 @@ fn answers_slower_than_the_wait_stretch_it() {
     };
     assert_eq!(verify(1450, &slow).outcome, Outcome::Proven { size: 1450 });
     assert_eq!(carried(&search(&slow)), Some(1450));
+}
+
+#[test]
+fn the_first_answer_may_take_as_long_as_by_satellite() {
+    let far = Path {
+        delay: Duration::from_millis(330),
+        ..Path::new(1450)
+    };
+    assert_eq!(verify(1450, &far).outcome, Outcome::Proven { size: 1450 });
+    assert_eq!(carried(&search(&far)), Some(1450));
+}
+
+/// The other end's processor, or a neighbour that has to be found again.
+#[test]
+fn a_far_end_that_stands_still_for_half_a_second_is_not_dead() {
+    for begins in [0, 1, 2, 5, 20, 40] {
+        let still = Duration::from_millis(begins);
+        let path = Path {
+            delay: Duration::from_millis(1),
+            still: still..still + Duration::from_millis(500),
+            ..Path::new(1477)
+        };
+        assert_eq!(carried(&search(&path)), Some(1477), "from {still:?}");
+    }
 }
 
 #[test]

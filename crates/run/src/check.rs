@@ -112,8 +112,8 @@ pub fn check(
     };
     let mut links = open(context, &hosts, interrupt)?;
     // First of all, since it goes on beside everything else.
-    for (link, host) in links.iter_mut().zip(&hosts) {
-        session::gather(link, &host.place, interrupt)?;
+    for (link, name) in links.iter_mut().zip(session::names(asked)) {
+        session::gather(link, name, interrupt)?;
     }
     let addresses = addresses(asked, &mut links, interrupt)?;
     let mut session = Session::new(asked, &hosts, links, addresses, interrupt);

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 
 use super::netlink::{Attributes, Netlink, attribute};
-use crate::snapshot::{Exception, Remote, RouteMtu};
+use crate::snapshot::{Exception, Neighbour, Remote, RouteMtu, RouteWords};
 
 const GETROUTE: u16 = 26;
 const GETNEIGH: u16 = 30;
@@ -17,17 +17,28 @@ const AF_BRIDGE: u8 = 7;
 const AF_INET6: u8 = 10;
 /// An exception and not a route (`RTM_F_CLONED`).
 const CLONED: u32 = 0x200;
+/// Asks for the route that matches rather than for what follows from it (`RTM_F_FIB_MATCH`).
+const FIB_MATCH: u32 = 0x2000;
+/// The router is on the link whatever the addresses say (`RTNH_F_ONLINK`).
+const ONLINK: u32 = 4;
+/// Tables that need not be named: unspecified, main.
+const MAIN: [u32; 2] = [0, 254];
 const RTN_UNICAST: u8 = 1;
 
 const RTA_DST: u16 = 1;
 const RTA_SRC: u16 = 2;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
+const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTA_MULTIPATH: u16 = 9;
+const RTA_TABLE: u16 = 15;
 const RTAX_LOCK: u16 = 1;
 const RTAX_MTU: u16 = 2;
 const NDA_DST: u16 = 1;
+const NUD_INCOMPLETE: u16 = 0x01;
+const NUD_FAILED: u16 = 0x20;
 
 /// What a namespace's tables say.
 #[derive(Debug, Default)]
@@ -37,7 +48,11 @@ pub(super) struct Routes {
     pub(super) default_device: Option<u32>,
 }
 
-pub(super) fn read(netlink: &mut Netlink) -> io::Result<Routes> {
+/// `name`: that of a device by its index.
+pub(super) fn read(
+    netlink: &mut Netlink,
+    name: &mut dyn FnMut(u32) -> Option<String>,
+) -> io::Result<Routes> {
     let mut routes = Routes::default();
     for family in [AF_INET, AF_INET6] {
         let mut body = [0; RTMSG];
@@ -49,13 +64,13 @@ pub(super) fn read(netlink: &mut Netlink) -> io::Result<Routes> {
             Err(error) => return Err(error),
         };
         for message in &messages {
-            take(message, &mut routes);
+            take(message, name, &mut routes);
         }
     }
     Ok(routes)
 }
 
-fn take(message: &[u8], routes: &mut Routes) {
+fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mut Routes) {
     let Some((header, attributes)) = message.split_at_checked(RTMSG) else {
         return;
     };
@@ -91,15 +106,76 @@ fn take(message: &[u8], routes: &mut Routes) {
             .u32(RTAX_LOCK)
             .is_some_and(|lock| lock & (1 << RTAX_MTU) != 0);
         routes.mtus.push(RouteMtu {
-            destination: match destination {
-                Some(address) => format!("{address}/{length}"),
-                None => "default".into(),
-            },
+            destination: written(destination, length),
             device,
             mtu,
             locked,
+            words: words(message, name),
         });
     }
+}
+
+fn written(destination: Option<IpAddr>, length: u8) -> String {
+    destination.map_or_else(
+        || "default".to_owned(),
+        |address| format!("{address}/{length}"),
+    )
+}
+
+/// A route as `ip route` takes it; `None` where it is none that is said with so few words.
+fn words(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Option<RouteWords> {
+    let (header, attributes) = message.split_at_checked(RTMSG)?;
+    let attributes = Attributes(attributes);
+    let flags = u32::from_ne_bytes(*header.get(8..12)?.first_chunk()?);
+    let hops = match attributes.find(RTA_MULTIPATH) {
+        Some(several) => hops(several, name)?,
+        None => hop(
+            attributes.address(RTA_GATEWAY),
+            &name(attributes.u32(RTA_OIF)?)?,
+            flags,
+        ),
+    };
+    let metric = attributes.u32(RTA_PRIORITY);
+    let metric = metric.map_or_else(String::new, |metric| format!("metric {metric}"));
+    let table = attributes.u32(RTA_TABLE);
+    let table = table.filter(|table| !MAIN.contains(table));
+    let table = table.map_or_else(String::new, |table| format!("table {table}"));
+    let place = [metric, table].into_iter().filter(|word| !word.is_empty());
+    Some(RouteWords {
+        six: header[0] == AF_INET6,
+        destination: written(attributes.address(RTA_DST), header[1]),
+        source: attributes.address(RTA_PREFSRC),
+        place: place.collect::<Vec<_>>().join(" "),
+        hops,
+    })
+}
+
+fn hop(router: Option<IpAddr>, device: &str, flags: u32) -> String {
+    let via = router.map_or_else(String::new, |router| format!("via {router} "));
+    let onlink = if flags & ONLINK == 0 { "" } else { " onlink" };
+    format!("{via}dev {device}{onlink}")
+}
+
+/// struct rtnexthop, each with attributes behind it: length, flags, weight - 1, device.
+fn hops(mut several: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Option<String> {
+    const RTNEXTHOP: usize = 8;
+    let mut words = Vec::new();
+    while let Some(head) = several.first_chunk::<RTNEXTHOP>() {
+        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
+        let attributes = Attributes(several.get(RTNEXTHOP..length)?);
+        let index = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);
+        let router = attributes.address(RTA_GATEWAY);
+        let weight = match head[3] {
+            0 => String::new(),
+            more => format!(" weight {}", u16::from(more) + 1),
+        };
+        let hop = hop(router, &name(index)?, head[2].into());
+        words.push(format!("nexthop {hop}{weight}"));
+        several = several
+            .get(length.next_multiple_of(4)..)
+            .unwrap_or_default();
+    }
+    Some(words.join(" "))
 }
 
 fn octets(address: IpAddr) -> (u8, Vec<u8>) {
@@ -109,22 +185,62 @@ fn octets(address: IpAddr) -> (u8, Vec<u8>) {
     }
 }
 
-/// The index of the device that packets between two addresses leave through, and the router that they go to first.
+/// How packets between two addresses leave.
+#[derive(Debug)]
+pub(super) struct Way {
+    /// Index of the device.
+    pub(super) device: u32,
+    pub(super) router: Option<IpAddr>,
+    /// The route's own MTU, bytes.
+    pub(super) mtu: Option<u32>,
+    pub(super) route: Option<RouteWords>,
+}
+
+/// How packets between two addresses leave; `name`: that of a device by its index, asked on another connection.
 pub(super) fn way_out(
     netlink: &mut Netlink,
-    from: IpAddr,
-    to: IpAddr,
-) -> Option<(u32, Option<IpAddr>)> {
+    (from, to): (IpAddr, IpAddr),
+    name: &mut dyn FnMut(u32) -> Option<String>,
+) -> Option<Way> {
     let ((family, to), (_, from)) = (octets(to), octets(from));
-    let mut body = vec![0; RTMSG];
-    body[0] = family;
-    body[1] = (8 * to.len()) as u8;
-    body[2] = (8 * from.len()) as u8;
-    body.extend(attribute(RTA_DST, &to));
-    body.extend(attribute(RTA_SRC, &from));
-    let answer = netlink.get(GETROUTE, &body).ok().flatten()?;
+    let mut ask = |flags: u32| {
+        let mut body = vec![0; RTMSG];
+        body[0] = family;
+        body[1] = (8 * to.len()) as u8;
+        body[2] = (8 * from.len()) as u8;
+        body[8..12].copy_from_slice(&flags.to_ne_bytes());
+        body.extend(attribute(RTA_DST, &to));
+        body.extend(attribute(RTA_SRC, &from));
+        netlink.get(GETROUTE, &body).ok().flatten()
+    };
+    let answer = ask(0)?;
     let attributes = Attributes(answer.get(RTMSG..)?);
-    Some((attributes.u32(RTA_OIF)?, attributes.address(RTA_GATEWAY)))
+    // What too-big messages said is no part of the route itself.
+    let route = ask(FIB_MATCH);
+    let metrics = route.as_deref().and_then(|message| message.get(RTMSG..));
+    let mtu = metrics.and_then(|found| Attributes(found).nested(RTA_METRICS).u32(RTAX_MTU));
+    Some(Way {
+        device: attributes.u32(RTA_OIF)?,
+        router: attributes.address(RTA_GATEWAY),
+        mtu: mtu.filter(|&mtu| mtu > 0),
+        route: route.and_then(|message| words(&message, name)),
+    })
+}
+
+/// What is known of a neighbour on the link of a device.
+pub(super) fn neighbour(netlink: &mut Netlink, device: u32, address: IpAddr) -> Neighbour {
+    let (family, bytes) = octets(address);
+    let mut body = vec![0; NDMSG];
+    body[0] = family;
+    body[4..8].copy_from_slice(&device.to_ne_bytes());
+    body.extend(attribute(NDA_DST, &bytes));
+    let entry = netlink.get(GETNEIGH, &body).ok().flatten();
+    let state = entry.as_deref().and_then(|message| message.get(8..10));
+    match state.map_or(0, |state| u16::from_ne_bytes([state[0], state[1]])) {
+        NUD_INCOMPLETE => Neighbour::Sought,
+        NUD_FAILED => Neighbour::Missing,
+        _ => Neighbour::Fine,
+    }
 }
 
 /// How packets to an address leave: the kernel's own answer.

@@ -5,7 +5,7 @@
 //! nowhere. A GSO packet is not looked at, so that a bulk transfer on one machine passes where the same on a wire
 //! does not.
 
-use super::{Found, other_end, set_mtu};
+use super::{Found, other_end, raise, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace};
 
 pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
@@ -46,8 +46,26 @@ fn veth(
              without a message to the sender",
             device.name, device.mtu, other.name, other_namespace.label, other.mtu
         ),
-        vec![set_mtu(namespace, &device.name, other.mtu)],
+        alike(&[(namespace, device), (other_namespace, other)]),
     );
+}
+
+/// Both ends to what the larger one has, unless a tunnel on the same bridge takes less.
+fn alike(ends: &[(&Namespace, &Device); 2]) -> Vec<String> {
+    let tunnels = ends.iter().flat_map(|(namespace, end)| {
+        let bridged = end.controller.is_some();
+        namespace.devices.iter().filter(move |port| {
+            let external = port.tunnel.as_ref().is_none_or(|tunnel| tunnel.external);
+            bridged && port.up && port.controller == end.controller && !external
+        })
+    });
+    let room = tunnels.map(|tunnel| tunnel.mtu).min();
+    let largest = ends.iter().map(|(_, end)| end.mtu).max().unwrap_or(0);
+    let mtu = room.map_or(largest, |room| room.min(largest));
+    ends.iter()
+        .filter(|(_, end)| end.mtu != mtu)
+        .map(|(namespace, end)| set_mtu(namespace, &end.name, mtu))
+        .collect()
 }
 
 /// Who sends into a bridge, and how large: the bridge itself where it has an address, and the ports whose other end is
@@ -108,10 +126,7 @@ fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut
                     guests_down(stack, namespace, bridge, port.mtu, &ports),
                 )
             } else {
-                (
-                    "bridge-port-smaller",
-                    vec![set_mtu(namespace, &port.name, *mtu)],
-                )
+                ("bridge-port-smaller", raise(stack, namespace, port, *mtu))
             };
             found.add(id, Some(namespace), Some(&port.name), lost, fix);
         } else if port.mtu < bridge.mtu && port.tunnel.is_none() {
@@ -123,10 +138,29 @@ fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut
                     "bridge {} has an MTU of {}, its port {} one of {}: what is larger does not leave through that port",
                     bridge.name, bridge.mtu, port.name, port.mtu
                 ),
-                vec![set_mtu(namespace, &port.name, bridge.mtu)],
+                raise(stack, namespace, port, bridge.mtu),
             );
         }
     }
+}
+
+/// What a bridge's other ports have to be lowered to once this one takes `mtu` bytes.
+pub(super) fn beside(
+    stack: &HostStack,
+    namespace: &Namespace,
+    port: &Device,
+    mtu: u32,
+) -> Vec<String> {
+    let controller = port.controller.and_then(|index| namespace.device(index));
+    let Some(bridge) = controller.filter(|device| device.kind == "bridge") else {
+        return Vec::new();
+    };
+    let ports: Vec<&Device> = namespace
+        .devices
+        .iter()
+        .filter(|device| device.controller == Some(bridge.index) && device.up)
+        .collect();
+    guests_down(stack, namespace, bridge, mtu, &ports)
 }
 
 /// Every sender to what the tunnel takes.

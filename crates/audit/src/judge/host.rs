@@ -2,13 +2,14 @@
 //! becomes of a fault.
 
 use super::Found;
-use crate::snapshot::{HostStack, Namespace};
+use crate::snapshot::{Device, HostStack, Namespace, RouteMtu, RouteWords};
 
 /// The kernel's default of `net.ipv4.route.min_pmtu`, bytes.
 const DEFAULT_MIN_PMTU: i64 = 552;
 
-pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
-    let lossy = found.has_errors();
+/// `lossy`: whether packets are lost here by what others found.
+pub(super) fn judge(stack: &HostStack, lossy: bool, found: &mut Found<'_>) {
+    let lossy = lossy || found.has_errors();
     for namespace in &stack.namespaces {
         routes(namespace, found);
         exceptions(namespace, found);
@@ -46,10 +47,7 @@ fn routes(namespace: &Namespace, found: &mut Found<'_>) {
                      are ignored",
                     route.destination, route.mtu
                 ),
-                vec![namespace.enter.command(&format!(
-                    "ip route change {} dev {} mtu {}",
-                    route.destination, device.name, route.mtu
-                ))],
+                vec![namespace.enter.command(&words(route, device).change(Some(route.mtu)))],
             );
         } else if route.mtu < device.mtu {
             found.add(
@@ -62,14 +60,21 @@ fn routes(namespace: &Namespace, found: &mut Found<'_>) {
                 ),
                 vec![format!(
                     "# if that is not wanted: {}",
-                    namespace.enter.command(&format!(
-                        "ip route change {} dev {}",
-                        route.destination, device.name
-                    ))
+                    namespace.enter.command(&words(route, device).change(None))
                 )],
             );
         }
     }
+}
+
+/// The route, or as much of it as was recorded.
+fn words(route: &RouteMtu, device: &Device) -> RouteWords {
+    route.words.clone().unwrap_or_else(|| RouteWords {
+        six: route.destination.contains(':'),
+        destination: route.destination.clone(),
+        hops: format!("dev {}", device.name),
+        ..RouteWords::default()
+    })
 }
 
 fn exceptions(namespace: &Namespace, found: &mut Found<'_>) {

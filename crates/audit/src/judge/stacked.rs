@@ -1,7 +1,7 @@
 //! Devices on devices: VLANs and macvlans on what they stand on, members of bonds and teams; IPv6's least MTU.
 
 use super::tunnels::{path, underlay};
-use super::{Found, set_mtu};
+use super::{Found, raise, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace};
 
 /// RFC 8200, section 5.
@@ -16,26 +16,49 @@ pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
                     std::net::IpAddr::V4(_) => false,
                 })
         });
+        if speaks_ipv6 {
+            too_small_for_ipv6(namespace, found);
+        }
         for device in &namespace.devices {
             match device.kind.as_str() {
                 "bond" | "team" => members(namespace, device, found),
-                "vlan" | "macvlan" | "macvtap" | "ipvlan" => upper(namespace, device, found),
+                "vlan" | "macvlan" | "macvtap" | "ipvlan" => upper(stack, namespace, device, found),
                 _ => {}
-            }
-            if speaks_ipv6 && !device.loopback && device.up && device.mtu < IPV6_LEAST {
-                found.add(
-                    "ipv6-below-1280",
-                    Some(namespace),
-                    Some(&device.name),
-                    format!(
-                        "{} has an MTU of {}: below 1280 the kernel takes IPv6 away from a device (RFC 8200, section 5)",
-                        device.name, device.mtu
-                    ),
-                    wide_enough(namespace, device),
-                );
             }
         }
     }
+}
+
+/// Said once, however many devices it is about.
+fn too_small_for_ipv6(namespace: &Namespace, found: &mut Found<'_>) {
+    let small: Vec<&Device> = namespace
+        .devices
+        .iter()
+        .filter(|device| !device.loopback && device.up && device.mtu < IPV6_LEAST)
+        .collect();
+    let device = match small[..] {
+        [] => return,
+        [only] => Some(only.name.as_str()),
+        _ => None,
+    };
+    let each: Vec<String> = small
+        .iter()
+        .map(|device| format!("{} has an MTU of {}", device.name, device.mtu))
+        .collect();
+    let mut fix: Vec<String> = Vec::new();
+    for command in small
+        .iter()
+        .flat_map(|device| wide_enough(namespace, device))
+    {
+        if !fix.contains(&command) {
+            fix.push(command);
+        }
+    }
+    let evidence = format!(
+        "{}: below 1280 the kernel takes IPv6 away from a device (RFC 8200, section 5)",
+        each.join(", ")
+    );
+    found.add("ipv6-below-1280", Some(namespace), device, evidence, fix);
 }
 
 /// The device to 1280, and before it what carries it, where that is a tunnel's underlay.
@@ -81,7 +104,7 @@ fn members(namespace: &Namespace, bond: &Device, found: &mut Found<'_>) {
     }
 }
 
-fn upper(namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
+fn upper(stack: &HostStack, namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
     let Some(lower) = device.lower.and_then(|index| namespace.device(index)) else {
         return;
     };
@@ -94,7 +117,7 @@ fn upper(namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
                 "{} has an MTU of {} and stands on {}, which takes {}",
                 device.name, device.mtu, lower.name, lower.mtu
             ),
-            vec![set_mtu(namespace, &lower.name, device.mtu)],
+            raise(stack, namespace, lower, device.mtu),
         );
     }
 }

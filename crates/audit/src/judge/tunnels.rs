@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use wirecost_model::ip::IpVersion;
 use wirecost_wire::overhead::{Path, Stack};
 
-use super::{Found, set_mtu};
+use super::{Found, bridges, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace, Remote};
 
 /// An inner VLAN tag or two may be left room for without it being a mistake.
@@ -20,7 +20,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
             {
                 one_way_checksum(namespace, device, found);
                 for remote in &tunnel.remotes {
-                    towards(namespace, device, remote, found);
+                    towards(stack, namespace, (device, remote), found);
                 }
             }
         }
@@ -52,7 +52,12 @@ pub(crate) fn path(stack: &str, remote: IpAddr) -> Option<Path> {
     stack.over(version, IpVersion::Ipv4).ok()
 }
 
-fn towards(namespace: &Namespace, device: &Device, remote: &Remote, found: &mut Found<'_>) {
+fn towards(
+    stack: &HostStack,
+    namespace: &Namespace,
+    (device, remote): (&Device, &Remote),
+    found: &mut Found<'_>,
+) {
     let Some(tunnel) = &device.tunnel else { return };
     let Some(under) = underlay(namespace, remote) else {
         found.add(
@@ -82,7 +87,14 @@ fn towards(namespace: &Namespace, device: &Device, remote: &Remote, found: &mut 
         return;
     };
     if needs > under.mtu {
-        exceeds(namespace, device, remote, (&under, needs, fits), found);
+        let guests = bridges::beside(stack, namespace, device, fits);
+        exceeds(
+            namespace,
+            (device, remote),
+            (&under, needs, fits),
+            guests,
+            found,
+        );
         return;
     }
     if let Some(tagged) = tagged_through(namespace, device) {
@@ -95,9 +107,9 @@ fn towards(namespace: &Namespace, device: &Device, remote: &Remote, found: &mut 
 
 fn exceeds(
     namespace: &Namespace,
-    device: &Device,
-    remote: &Remote,
+    (device, remote): (&Device, &Remote),
     (under, needs, fits): (&Underlay<'_>, u32, u32),
+    guests: Vec<String>,
     found: &mut Found<'_>,
 ) {
     let ids = [
@@ -148,6 +160,7 @@ fn exceeds(
         ids[0]
     };
     let mut fix = vec![set_mtu(namespace, &device.name, fits)];
+    fix.extend(guests);
     if under.device.mtu == under.mtu && under.device.tunnel.is_none() {
         fix.push(format!(
             "# or, where every switch on the way carries it: {}",

@@ -16,9 +16,9 @@ struct Group<'a> {
 /// What came of it, for people.
 pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String {
     let mut text = String::new();
-    paths(&mut text, document);
+    paths(&mut text, document, width);
     if let Some(encapsulation) = &document.encapsulation {
-        let _ = write!(text, "\n{}", guests(encapsulation));
+        let _ = write!(text, "\n{}", wrap(&guests(encapsulation), "  ", width));
     }
     for note in &document.notes {
         let _ = write!(text, "\n{}", wrap(&format!("note: {note}"), "  ", width));
@@ -43,7 +43,7 @@ pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String
     text
 }
 
-fn paths(text: &mut String, document: &Document) {
+fn paths(text: &mut String, document: &Document, width: usize) {
     let mut lines: Vec<[String; 3]> = Vec::new();
     for direction in &document.directions {
         for group in groups(document, direction) {
@@ -60,17 +60,28 @@ fn paths(text: &mut String, document: &Document) {
                     end(document, &direction.to)
                 ),
                 mtu,
-                format!("{}{of}", words(group.path, direction)),
+                format!("{}{of}", words(document, group.path, direction)),
             ]);
         }
     }
-    let widest = |column: usize| lines.iter().map(|line| line[column].len()).max();
-    let (first, second) = (widest(0).unwrap_or(0), widest(1).unwrap_or(0));
+    let widest = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
+    let [first, second, third] = [0, 1, 2].map(|column| widest(column).unwrap_or(0));
+    // Where a line has no room for all of it, what carries how much stands below who sends to whom.
+    let fits = first + 2 + second + 2 + third <= width;
     for (index, [ends, mtu, words]) in lines.iter().enumerate() {
         let start = if index > 0 { "\n" } else { "" };
-        let _ = write!(text, "{start}{ends:first$}  {mtu:>second$}  {words}");
+        let below = wrap(
+            &format!("  {mtu:>second$}  {words}"),
+            &" ".repeat(second + 4),
+            width,
+        );
+        let _ = if fits {
+            write!(text, "{start}{ends:first$}{below}")
+        } else {
+            write!(text, "{start}{}\n{below}", wrap(ends, "  ", width))
+        };
     }
-    let _ = write!(text, "\n{}", effort(document));
+    let _ = write!(text, "\n{}", wrap(&effort(document), "  ", width));
 }
 
 /// A host as it was given, with the address that was used.
@@ -103,13 +114,19 @@ fn groups<'a>(document: &'a Document, direction: &DirectionSaid) -> Vec<Group<'a
 }
 
 /// Why no larger packet passes.
-fn words(path: &PathSaid, direction: &DirectionSaid) -> String {
+fn words(document: &Document, path: &PathSaid, direction: &DirectionSaid) -> String {
+    let expect = document.asked.expect;
+    let to = document.hosts.iter().find(|host| host.host == path.to);
     match (path.kind, path.signalled_by, path.limit) {
+        ("ok", ..) if expect.is_none() => "as much as the sender's route lets it send".to_owned(),
         ("ok", ..) => "as much as was asked for".to_owned(),
         ("device", ..) if path.mtu >= Some(direction.wanted) => {
             "as much as the sender's device sends".to_owned()
         }
         ("device", _, Some(mtu)) => format!("the sender's device sends no more than {mtu}"),
+        ("signalled", Some(by), Some(mtu)) if to.is_some_and(|to| to.address == by) => {
+            format!("a tunnel on the way says that {mtu} pass")
+        }
         ("signalled", Some(by), Some(mtu)) => {
             format!("{by} says that {mtu} pass")
         }
@@ -171,8 +188,13 @@ fn found(finding: &Finding, width: usize) -> String {
     let evidence = wrap(&format!("  {}", finding.evidence), "  ", width);
     let _ = write!(text, "\n{evidence}");
     for line in &finding.fix {
-        // Not wrapped: it is copied.
-        let _ = write!(text, "\n    {line}");
+        // A command is copied, and not wrapped therefore.
+        let line = if line.starts_with('#') {
+            wrap(&format!("    {line}"), "    # ", width)
+        } else {
+            format!("    {line}")
+        };
+        let _ = write!(text, "\n{line}");
     }
     text
 }

@@ -164,7 +164,7 @@ fn a_size_that_reaches_every_router_is_lost_on_the_last_link() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// What is certain must hold; what luck may spoil does not more often than once in 10,000 looks at 20 % loss.
+    /// What is certain must hold; what luck may spoil does not more often than once in a million looks at 20 % loss.
     #[test]
     fn at_20_percent_loss_the_drop_is_between_the_places_that_are_named(
         routers in 0u8..10, behind in 0u8..10, seed: u64,

@@ -155,6 +155,34 @@ fn a_port_that_does_not_answer_leaves_the_way_open() {
 }
 
 #[test]
+fn where_echoes_are_filtered_the_closed_port_tells_of_the_way_there() {
+    let none = Bucket {
+        most: 0.0,
+        tokens: 0.0,
+        per_second: 0.0,
+        at: Duration::ZERO,
+    };
+    let mute = |there| Host {
+        echo: none,
+        ..Host::new(there, there)
+    };
+    let (told, _) = mute(9216).ask();
+    assert!(told.is_dead());
+    assert_eq!(told.forward, Forward::AtLeast(9216));
+    assert_eq!(mute(1500).ask().0.forward, Forward::NoMore);
+    let small = Host {
+        local_mtu: 1500,
+        ..mute(9216)
+    };
+    assert_eq!(small.ask().0.forward, Forward::AtLeast(1500));
+    let nobody = Host {
+        port: none,
+        ..mute(9216)
+    };
+    assert_eq!(nobody.ask().0.forward, Forward::CannotTell);
+}
+
+#[test]
 fn what_this_host_does_not_send_is_not_asked_of_the_path() {
     let host = Host {
         local_mtu: 1500,

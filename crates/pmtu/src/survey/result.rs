@@ -41,23 +41,14 @@ pub struct SurveyResult {
     pub probes: u32,
     /// How long it took, from the same moment as `now`.
     pub took: Duration,
+    /// Datagrams of sizes that pass whose answers came, or were waited for in vain: the longer of what a survey sends is
+    /// over before that is known.
+    pub awaited: u32,
+    /// How many of these were not answered: lost there or back, whatever their size.
+    pub missing: u32,
 }
 
 impl SurveyResult {
-    pub(crate) fn new(
-        outcomes: Vec<FlowOutcome>,
-        expected: Option<u32>,
-        probes: u32,
-        took: Duration,
-    ) -> Self {
-        Self {
-            outcomes,
-            expected,
-            probes,
-            took,
-        }
-    }
-
     /// The flows by what they carry, the narrowest first. Flows without an answer are in none of them.
     pub fn groups(&self) -> Vec<Group> {
         let mut groups: BTreeMap<u32, Group> = BTreeMap::new();

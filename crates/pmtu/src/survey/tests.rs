@@ -277,14 +277,39 @@ fn fragments_are_no_proof_and_are_named() {
 }
 
 #[test]
-fn a_dead_path_ends_after_one_flow_said_so() {
+fn a_dead_path_ends_within_a_second_however_many_flows_are_asked() {
     let network = Network {
         loss: 1.0,
         ..Network::new(&[1500])
     };
-    let result = network.survey(flows(3));
-    assert_eq!(result.untold(), [0, 1, 2]);
-    assert_eq!(result.mtu(), None);
+    for count in [3, 64] {
+        let result = network.survey(flows(count));
+        assert_eq!(result.untold().len(), count as usize);
+        assert_eq!(result.mtu(), None);
+        let took = result.took;
+        assert!(took < Duration::from_secs(1), "{count} flows: {took:?}");
+    }
+}
+
+#[test]
+fn where_the_first_flow_alone_is_dead_the_others_are_measured() {
+    let network = (0..1000)
+        .map(|seed| Network {
+            seed,
+            ..one_in_eight(0)
+        })
+        .find(|network| network.carries(0) == 0)
+        .expect("a seed");
+    let result = network.survey(flows(16));
+    for answer in &result.outcomes {
+        let carries = Some(network.carries(answer.flow)).filter(|&mtu| mtu > 0);
+        assert_eq!(answer.outcome.mtu(), carries, "flow {}", answer.flow);
+    }
+    assert!(
+        result.took < Duration::from_millis(1200),
+        "{:?}",
+        result.took
+    );
 }
 
 #[test]
@@ -317,6 +342,13 @@ fn random_loss_is_no_fault_and_hides_none() {
             "seed {seed}: {:?}",
             result.groups()
         );
+        // What passes is answered, or its answer is on the way.
+        let clean = Network {
+            loss: 0.0,
+            jitter: Duration::from_millis(3),
+            ..healthy
+        };
+        assert_eq!(clean.survey(flows(64)).missing, 0, "seed {seed}");
         let faulty = Network {
             loss: 0.2,
             seed,
@@ -324,6 +356,10 @@ fn random_loss_is_no_fault_and_hides_none() {
         };
         let result = faulty.survey(flows(64));
         assert!(result.untold().is_empty(), "seed {seed}");
+        // 1 - 0.8 * 0.8, as far as so many tell.
+        let share = f64::from(result.missing) / f64::from(result.awaited);
+        assert!(result.awaited > 500, "{}", result.awaited);
+        assert!((0.3..0.42).contains(&share), "seed {seed}: {share}");
         for answer in &result.outcomes {
             assert_eq!(
                 answer.outcome.mtu(),

@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::{Outcome, Probe, Prober, Source, TooBig};
 
 /// A simulated path and its responder.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Path {
     pub(super) mtu: u32,
     /// What the sender's own device takes.
@@ -25,6 +26,8 @@ pub(super) struct Path {
     pub(super) too_big_from: Option<IpAddr>,
     /// What it reports, if that is not the truth.
     pub(super) claimed_mtu: Option<u32>,
+    /// While nothing is sent that arrives.
+    pub(super) still: Range<Duration>,
     pub(super) seed: u64,
 }
 
@@ -71,6 +74,7 @@ impl Path {
             jitter: Duration::ZERO,
             too_big_from: None,
             claimed_mtu: None,
+            still: Duration::ZERO..Duration::ZERO,
             seed: 0,
         }
     }
@@ -86,6 +90,9 @@ impl Path {
                 sent.push(probe);
                 if probe.size > self.local_mtu {
                     prober.on_send_refused(probe.id, Some(self.local_mtu));
+                    continue;
+                }
+                if self.still.contains(&now) {
                     continue;
                 }
                 for event in self.fate(probe, &mut random) {

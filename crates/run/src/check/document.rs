@@ -105,6 +105,7 @@ fn notes(asked: &Check, made: &Made) -> Vec<String> {
         ));
     }
     for path in &made.paths {
+        notes.extend(wirecost_check::loss_note(path));
         let stalled = matches!(
             path.stream,
             Some(Stream::SmallStalled | Stream::FullStalled)

@@ -1,0 +1,65 @@
+//! Packets that arrive and are wrong.
+
+use wirecost_audit::Finding;
+
+use super::{add, device_of, ends};
+use crate::report::{PathReport, Stream};
+
+/// So many wrong checksums are the path's: others' packets have one now and then, and a size is called lost after
+/// seven copies at least.
+pub(super) const BAD_CHECKSUMS: u64 = 7;
+
+pub(super) fn datagrams(path: &PathReport, carries: &str, found: &mut Vec<Finding>) {
+    add(
+        found,
+        "bad-checksums",
+        path,
+        format!(
+            "{}: {carries} pass and no more; larger ones arrive with a wrong UDP checksum, {} of them, and are dropped by \
+             the receiving host",
+            ends(path),
+            path.bad_checksums
+        ),
+        offloads_off(path),
+    );
+}
+
+fn offloads_off(path: &PathReport) -> Vec<String> {
+    let device = device_of(path);
+    vec![
+        "# a card, its driver or a virtual switch on the way computes it wrongly: switch its offload off, one by one, and \
+         check again"
+            .into(),
+        format!(
+            "ethtool -K {device} tx-checksum-ip-generic off tx-checksum-ipv4 off tx-checksum-ipv6 off"
+        ),
+        format!("ethtool -K {device} tx-tcp-segmentation off tx-tcp6-segmentation off"),
+        format!(
+            "ethtool -K {device} tx-udp_tnl-csum-segmentation off tx-udp_tnl-segmentation off"
+        ),
+        "# at the receiving host: nstat -az UdpInCsumErrors Udp6InCsumErrors TcpInCsumErrors".into(),
+    ]
+}
+
+/// So many segments with a wrong checksum are the stream's own; one or two may be others'.
+const BAD_SEGMENTS: u64 = 3;
+
+/// A stream that only stalls proves nothing: loss does that too.
+pub(super) fn segments(path: &PathReport, found: &mut Vec<Finding>) {
+    let changed = path.stream == Some(Stream::Changed);
+    if path.bad_segments < BAD_SEGMENTS && !changed {
+        return;
+    }
+    let what = if changed {
+        "what a TCP stream carries arrives changed".to_owned()
+    } else {
+        format!(
+            "datagrams of {} bytes pass, and of a TCP stream {} segments arrive with a wrong checksum and are dropped by the \
+             receiving host",
+            path.wanted.bytes(),
+            path.bad_segments
+        )
+    };
+    let evidence = format!("{}: {what}", ends(path));
+    add(found, "bad-checksums", path, evidence, offloads_off(path));
+}

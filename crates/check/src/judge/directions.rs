@@ -1,0 +1,56 @@
+//! One direction against the other.
+
+use wirecost_audit::Finding;
+
+use super::{add, add_on, ends};
+use crate::report::{PathReport, Wanted};
+
+/// What a device takes beyond its MTU when it receives, for a VLAN tag (net/core/dev.c, `__is_skb_forwardable`).
+pub(crate) const TAG_BYTES: u32 = 4;
+
+pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
+    for (at, there) in paths.iter().enumerate() {
+        let back = paths[at + 1..]
+            .iter()
+            .find(|back| back.from == there.to && back.to == there.from);
+        let Some((back, (one, other))) =
+            back.and_then(|back| Some((back, (there.mtu()?, back.mtu()?))))
+        else {
+            continue;
+        };
+        if one.abs_diff(other) <= TAG_BYTES {
+            continue;
+        }
+        let narrow = if one < other { there } else { back };
+        if narrow.failing().next().is_some() {
+            let evidence = format!("{}: {one} bytes there, {other} back", ends(there));
+            let fix =
+                "# the ports that only one direction goes through: their MTU at ingress and egress";
+            add(
+                found,
+                "directions-differ",
+                there,
+                evidence,
+                vec![fix.to_owned()],
+            );
+        } else if let Wanted::Device(mtu) = narrow.wanted {
+            own_device(narrow, mtu, one.max(other), found);
+        }
+        // A route's MTU was given by somebody who knew the path.
+    }
+}
+
+/// The path would carry more, and the sender's device does not send it.
+fn own_device(narrow: &PathReport, mtu: u32, other: u32, found: &mut Vec<Finding>) {
+    let device = narrow.leaving.as_ref().map(|way| way.device.clone());
+    let name = device.as_deref().unwrap_or("its device");
+    let evidence = format!(
+        "{}: {mtu} bytes there, because {name} sends no more, and {other} back",
+        ends(narrow)
+    );
+    let fix = device
+        .iter()
+        .map(|device| format!("ip link set dev {device} mtu {other}"))
+        .collect();
+    add_on(found, ("directions-differ", device), narrow, evidence, fix);
+}

@@ -1,0 +1,55 @@
+//! Packets that are lost whatever their size.
+
+use wirecost_audit::Finding;
+use wirecost_pmtu::Share;
+
+use super::{add, device_of, ends};
+use crate::report::PathReport;
+
+/// A path is said to lose packets where of at least [`ENOUGH`] round trips this share fails, with 95 % confidence: where
+/// 5 % are lost each way, luck makes that of them less than once in 10,000 times.
+const MUCH: f64 = 0.2;
+const ENOUGH: u32 = 30;
+/// From here on it is worth a note.
+const SOME: f64 = 0.02;
+
+/// What is lost of what passes; of echoes nothing is concluded, because who answers them may limit how many.
+fn share(path: &PathReport) -> Option<Share> {
+    Share::new(path.missing, path.awaited).filter(|_| path.port != 0)
+}
+
+fn is_much(share: &Share) -> bool {
+    share.of >= ENOUGH && share.between.0 >= MUCH
+}
+
+fn words(path: &PathReport, share: &Share) -> String {
+    format!(
+        "{}: of {} datagrams that are small enough {} were not answered ({:.0} %, 95 % interval {:.0} to {:.0}): lost there, \
+         or their answers on the way back",
+        ends(path),
+        share.of,
+        share.failing,
+        share.share * 100.0,
+        share.between.0 * 100.0,
+        share.between.1 * 100.0
+    )
+}
+
+pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
+    let Some(share) = share(path).filter(is_much) else {
+        return;
+    };
+    let fix = vec![
+        format!("ip -s link show dev {}", device_of(path)),
+        "# the same on the other host, and the counters of every switch and router on the way (errors, drops, queues); \
+         filters that limit UDP"
+            .to_owned(),
+    ];
+    add(found, "path-loses-packets", path, words(path, &share), fix);
+}
+
+/// What is worth knowing about less loss than [`judge`](crate::judge()) makes a finding of.
+pub fn loss_note(path: &PathReport) -> Option<String> {
+    let some = share(path).filter(|share| share.between.0 >= SOME && !is_much(share));
+    some.map(|share| words(path, &share))
+}

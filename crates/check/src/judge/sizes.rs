@@ -1,0 +1,155 @@
+//! Every flow carries less than is wanted, or some do.
+
+use wirecost_audit::Finding;
+use wirecost_pmtu::Limit;
+
+use super::{add, add_on, checksums, device_of, ends, meanwhile, members, place};
+use crate::report::{FlowReport, Kind, PathReport, Wanted};
+
+pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
+    let failing: Vec<&FlowReport> = path.failing().collect();
+    let told = path.flows.iter().filter(|flow| flow.kind.is_told()).count();
+    let Some(narrowest) = failing.iter().min_by_key(|flow| flow.mtu) else {
+        own_route(path, found);
+        return;
+    };
+    let carries = carries(&failing);
+    if path.bad_checksums >= checksums::BAD_CHECKSUMS && narrowest.kind == Kind::SILENT {
+        checksums::datagrams(path, &carries, found);
+        return;
+    }
+    if failing.len() < told {
+        members::judge(path, &failing, told as u32, found);
+        return;
+    }
+    let Kind::Told(limit) = narrowest.kind else {
+        return;
+    };
+    let wanted = path.wanted.bytes();
+    let raise = format!(
+        "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+    );
+    let lower = narrowest.mtu.map(|mtu| meanwhile(path, mtu));
+    let fix: Vec<String> = [raise]
+        .into_iter()
+        .chain(lower.unwrap_or_default())
+        .collect();
+    match limit {
+        Limit::Silent => {
+            let evidence = format!(
+                "{}: {carries} pass and no more, {wanted} vanish without a message{}",
+                ends(path),
+                place(path.stretch.as_ref())
+            );
+            add(found, "path-drops-silently", path, evidence, fix);
+        }
+        Limit::Signalled { by, mtu } if Some(mtu) != narrowest.mtu => {
+            add(
+                found,
+                "signal-names-wrong-size",
+                path,
+                format!(
+                    "{}: {carries} pass and no more, {by} says {mtu}: {}",
+                    ends(path),
+                    if Some(mtu) > narrowest.mtu {
+                        "whoever believes it goes on to lose packets"
+                    } else {
+                        "whoever believes it sends more packets than needed"
+                    }
+                ),
+                vec![format!("# the device of {by} that sends it, or what it forwards to")],
+            );
+        }
+        // A VXLAN or Geneve device answers its guests so (net/ipv4/ip_tunnel_core.c, `skb_tunnel_check_pmtu`).
+        Limit::Signalled { by, mtu } if by == path.to.address => {
+            let evidence = format!(
+                "{}: {carries} pass, and a tunnel on the way says so in the destination's name ({mtu}): it works while that \
+                 message arrives",
+                ends(path)
+            );
+            let tunnel = format!(
+                "# that tunnel and what carries it to {wanted} or more, or this network's devices to {mtu}"
+            );
+            let fix: Vec<String> = [tunnel].into_iter().chain(fix.into_iter().skip(1)).collect();
+            add(found, "path-signals", path, evidence, fix.clone());
+            expected(path, &carries, fix, found);
+        }
+        Limit::Signalled { by, mtu } => {
+            let evidence = format!(
+                "{}: {carries} pass, and {by} says so ({mtu}): it works while that message arrives",
+                ends(path)
+            );
+            add(found, "path-signals", path, evidence, fix.clone());
+            expected(path, &carries, fix, found);
+        }
+        Limit::Fragmented { largest } => add(
+            found,
+            "path-fragments",
+            path,
+            format!(
+                "{}: {carries} arrive whole, larger ones in fragments of at most {largest}, although they forbid it",
+                ends(path)
+            ),
+            vec![
+                "# the router or tunnel end that clears DF (`df_default=false`, `clear-df`, an `ip frag-off set 0` rule)"
+                    .into(),
+            ],
+        ),
+        Limit::Device { .. } | Limit::NotSought => expected(path, &carries, fix, found),
+    }
+}
+
+/// What flows carry that carry too little, in words.
+fn carries(failing: &[&FlowReport]) -> String {
+    let sizes = || failing.iter().filter_map(|flow| flow.mtu);
+    match (sizes().min(), sizes().max()) {
+        (Some(least), Some(most)) if least < most => {
+            format!("{least} to {most} bytes, depending on the flow,")
+        }
+        (Some(mtu), _) => format!("{mtu} bytes"),
+        _ => "less".to_owned(),
+    }
+}
+
+/// What the user expects is an error to miss, whoever is the reason.
+fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<Finding>) {
+    let Wanted::Expected(wanted) = path.wanted else {
+        return;
+    };
+    let device = path.failing().find_map(|flow| match flow.kind {
+        Kind::Told(Limit::Device { mtu }) => Some(mtu),
+        _ => None,
+    });
+    let (why, fix) = match device {
+        Some(mtu) => (
+            format!(": this host's own device takes {mtu}"),
+            vec![format!("ip link set dev {} mtu {wanted}", device_of(path))],
+        ),
+        None => (String::new(), fix),
+    };
+    let evidence = format!(
+        "{}: {wanted} bytes were expected, {carries} pass{why}",
+        ends(path)
+    );
+    let on = path.leaving.as_ref().filter(|_| device.is_some());
+    let on = on.map(|way| way.device.clone());
+    add_on(found, ("expected-size-fails", on), path, evidence, fix);
+}
+
+/// The path carries what is expected, and the sender's route has it send less.
+fn own_route(path: &PathReport, found: &mut Vec<Finding>) {
+    let (Wanted::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
+        return;
+    };
+    let Some(mtu) = way.mtu.filter(|&mtu| mtu < wanted) else {
+        return;
+    };
+    let evidence = format!(
+        "{}: {wanted} bytes were expected, and pass; but this host's route there has an MTU of {mtu}, so that it sends no \
+         more",
+        ends(path)
+    );
+    let fix = way.route.iter().map(|route| route.change(None)).collect();
+    let on = Some(way.device.clone());
+    add_on(found, ("expected-size-fails", on), path, evidence, fix);
+}

@@ -1,0 +1,73 @@
+//! Asking both agents at once.
+
+use std::time::Duration;
+
+use wirecost_agent::link::{Link, LinkError};
+use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request, Secret};
+
+use super::Session;
+
+impl Session<'_> {
+    /// One request to each host, at the same time.
+    pub(super) fn ask(
+        &mut self,
+        requests: Vec<PathRequest>,
+        within: Duration,
+    ) -> Result<Vec<PathReply>, LinkError> {
+        self.ask_some(requests.into_iter().map(Some).collect(), within)
+    }
+
+    /// The same of those that have one.
+    pub(super) fn ask_some(
+        &mut self,
+        requests: Vec<Option<PathRequest>>,
+        within: Duration,
+    ) -> Result<Vec<PathReply>, LinkError> {
+        self.ask_each(requests, within)?.into_iter().collect()
+    }
+
+    /// The same, each with its own answer or refusal; every one is taken off its line, whatever it is.
+    pub(super) fn ask_each(
+        &mut self,
+        requests: Vec<Option<PathRequest>>,
+        within: Duration,
+    ) -> Result<Vec<Result<PathReply, LinkError>>, LinkError> {
+        let mut asked = Vec::new();
+        for (link, request) in self.links.iter_mut().zip(requests) {
+            if let Some(request) = request {
+                link.send(&Request::Path(Box::new(request)))?;
+                asked.push(link);
+            }
+        }
+        let mut replies = Vec::new();
+        for link in asked {
+            let reply = link.receive(within, self.interrupt);
+            if matches!(reply, Err(LinkError::Interrupted)) {
+                return Err(LinkError::Interrupted);
+            }
+            replies.push(match reply {
+                Ok(Reply::Path(reply)) => Ok(*reply),
+                Ok(_) => Err(link.confused("Path")),
+                Err(error) => Err(error),
+            });
+        }
+        Ok(replies)
+    }
+}
+
+/// Random, made anew for each check or lab.
+pub(crate) fn secret(link: &Link) -> Result<Secret, LinkError> {
+    let random = || {
+        crate::rounds::random_bytes().map_err(|source| LinkError::Start {
+            host: link.host().to_owned(),
+            source: std::io::Error::other(source),
+        })
+    };
+    let (probe, other) = (random()?, random()?);
+    let mut acknowledgement = [0; 8];
+    acknowledgement.copy_from_slice(&other[..8]);
+    Ok(Secret {
+        probe,
+        acknowledgement,
+    })
+}
