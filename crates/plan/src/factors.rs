@@ -14,6 +14,7 @@ use crate::encapsulation::{Encapsulated, encapsulation};
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Levels, Reader};
 use crate::values::{as_word, rate, switch, whole32, word};
+use crate::yaml::Value;
 
 /// The levels of every factor, those that could not be read left out.
 #[derive(Debug)]
