@@ -203,7 +203,10 @@ fn beside_ebpf_it_is_a_level_and_what_it_cannot_is_told() {
     let (ended, record, place) = measured(plan);
     for sample in &record.samples {
         let cell = cell_of(&record, sample);
-        let reason = sample.invalid.as_ref().map(|invalid| invalid.reason());
+        let reason = sample
+            .invalid
+            .as_ref()
+            .map(wirecost_model::sample::Invalid::reason);
         let by_ovs = cell.network.datapath == Datapath::Ovs;
         let in_userspace = !Path::new("/sys/module/openvswitch").exists();
         if by_ovs && in_userspace && cell.levels["udp_checksum"] == "off" {
