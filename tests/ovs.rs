@@ -6,6 +6,7 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -84,24 +85,44 @@ fn daemons_of(owner: Owner) -> Vec<u32> {
     processes.collect()
 }
 
-/// What of Open vSwitch is in the machine's own places: its directories, and files of ours in /tmp.
+/// What is in the places of the machine's own Open vSwitch.
 fn on_this_machine() -> BTreeSet<PathBuf> {
     let directories = [
         "/run/openvswitch",
         "/var/log/openvswitch",
         "/etc/openvswitch",
         "/var/lib/openvswitch",
-        "/tmp",
     ];
     let entries = directories
         .iter()
         .filter_map(|directory| fs::read_dir(directory).ok())
         .flat_map(|entries| entries.flatten().map(|entry| entry.path()));
-    let ours = |path: &PathBuf| {
-        let name = path.to_string_lossy().into_owned();
-        !name.starts_with("/tmp") || name.contains("ovs") || name.contains("wirecost-")
-    };
-    entries.filter(ours).collect()
+    entries.collect()
+}
+
+/// Every file that a process has open to write lies in a file system that is mounted nowhere on this machine.
+fn writes_nowhere(pid: u32) {
+    let mounted: BTreeSet<u64> = fs::read_to_string("/proc/self/mountinfo")
+        .expect("proc")
+        .lines()
+        .filter_map(|line| {
+            let (major, minor) = line.split(' ').nth(2)?.split_once(':')?;
+            Some(nix::sys::stat::makedev(
+                major.parse().ok()?,
+                minor.parse().ok()?,
+            ))
+        })
+        .collect();
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors");
+    let files: Vec<_> = open
+        .flatten()
+        .filter_map(|entry| fs::metadata(entry.path()).ok())
+        .filter(fs::Metadata::is_file)
+        .collect();
+    assert!(!files.is_empty(), "a database or a log");
+    for file in files {
+        assert!(!mounted.contains(&file.dev()), "{file:?}");
+    }
 }
 
 #[test]
@@ -182,7 +203,10 @@ fn beside_ebpf_it_is_a_level_and_what_it_cannot_is_told() {
     let (ended, record, place) = measured(plan);
     for sample in &record.samples {
         let cell = cell_of(&record, sample);
-        let reason = sample.invalid.as_ref().map(|invalid| invalid.reason());
+        let reason = sample
+            .invalid
+            .as_ref()
+            .map(wirecost_model::sample::Invalid::reason);
         let by_ovs = cell.network.datapath == Datapath::Ovs;
         let in_userspace = !Path::new("/sys/module/openvswitch").exists();
         if by_ovs && in_userspace && cell.levels["udp_checksum"] == "off" {
@@ -265,6 +289,9 @@ fn a_killed_run_leaves_no_daemon_no_file_and_no_device() {
     });
     let daemons = daemons_of(Owner::of(running.pid()));
     assert_eq!(daemons.len(), 4, "two on each host: {daemons:?}");
+    for daemon in &daemons {
+        writes_nowhere(*daemon);
+    }
     let agents = running.agents();
     // One that is stopped cannot do anything about its own end.
     common::signal(daemons[0], Signal::SIGSTOP);

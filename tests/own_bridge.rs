@@ -108,23 +108,23 @@ impl Lab {
             .output();
         String::from_utf8(output.expect("ovs-vsctl").stdout).expect("text")
     }
-
-    fn pings(&self, from: &HeldNetns, address: &str) -> bool {
-        let payload = (MTU - 28).to_string();
-        let mut ping = Command::new("ping");
-        ping.args([
-            "-c", "2", "-i", "0.1", "-W", "10", "-M", "do", "-s", &payload, address,
-        ]);
-        from.netns()
-            .within(|| succeeds(&mut ping))
-            .expect("entered")
-    }
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
         self.tunnel(&format!("down {NAME}"));
     }
+}
+
+/// Whether packets of exactly the guests' MTU get there and back.
+fn pings(from: &HeldNetns, address: &str) -> bool {
+    let payload = (MTU - 28).to_string();
+    let mut ping = Command::new("ping");
+    ping.args(["-c", "2", "-i", "0.1", "-W", "10", "-M", "do"]);
+    ping.args(["-s", &payload, address]);
+    from.netns()
+        .within(|| succeeds(&mut ping))
+        .expect("entered")
 }
 
 fn in_host(host: &HeldNetns, arguments: &str) {
@@ -158,8 +158,8 @@ fn guest_and_tunnel_are_ports_of_the_bridge_until_the_tunnel_is_down() {
     up.expect_code(0);
     assert_eq!(up.document()["tunnel"]["ends"][0]["bridge"], "br-int");
     assert_eq!(lab.ports(), format!("{before}wcown0-p\nwcown0-t\n"));
-    assert!(lab.pings(&lab.ours, "192.0.2.2"));
-    assert!(lab.pings(&lab.other, "192.0.2.1"));
+    assert!(pings(&lab.ours, "192.0.2.2"));
+    assert!(pings(&lab.other, "192.0.2.1"));
     let shown = lab.tunnel("show --json").document();
     assert_eq!(shown["tunnels"][0]["whole"], true, "{shown}");
     lab.tunnel(&format!("down {NAME}")).expect_code(0);

@@ -12,7 +12,7 @@ use crate::protocol::BuiltSwitch;
 /// What carries a host's frames. Dropping it takes it off the devices.
 #[derive(Debug)]
 pub(crate) enum Carrier {
-    Ebpf(Programs),
+    Ebpf(Box<Programs>),
     Ovs(Box<Switch>),
 }
 
@@ -32,7 +32,9 @@ pub(crate) struct Programs {
 pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<Carrier>, String> {
     match host.spec().network.datapath {
         Datapath::Kernel => Ok(None),
-        Datapath::Ebpf => programs(host.spec()).map(|programs| Some(Carrier::Ebpf(programs))),
+        Datapath::Ebpf => {
+            programs(host.spec()).map(|programs| Some(Carrier::Ebpf(Box::new(programs))))
+        }
         Datapath::Ovs => switch(host, owner).map(|switch| Some(Carrier::Ovs(Box::new(switch)))),
     }
 }

@@ -1,6 +1,7 @@
 //! A host's switch: its daemons, its configuration in force and read back, and its way to the other host.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ const TRIAL_DEVICE: &str = "ovs-trial";
 pub struct Switch {
     control: Control,
     // In the order in which they go: the switch, its database, their files.
-    switch: Daemon,
+    vswitchd: Daemon,
     database: Daemon,
     directory: ScratchDirectory,
     wanted: Wanted,
@@ -77,8 +78,8 @@ impl Switch {
 
         let arguments = [format!("unix:{socket}")];
         let program = &programs.switch;
-        let mut switch = Daemon::start(program, "switch", &arguments, &directory, owner)?;
-        connection.wait_for_configuration(1, deadline, || switch.still_there())?;
+        let mut vswitchd = Daemon::start(program, "switch", &arguments, &directory, owner)?;
+        connection.wait_for_configuration(1, deadline, || vswitchd.still_there())?;
         let ports = read_back(&mut connection, &wanted, datapath, deadline)?;
         debug!("Open vSwitch {version}, {datapath}: ports {ports:?}");
 
@@ -96,7 +97,7 @@ impl Switch {
         }
         Ok(Self {
             control,
-            switch,
+            vswitchd,
             database,
             directory,
             wanted,
@@ -122,7 +123,7 @@ impl Switch {
 
     /// Process ids of its daemons.
     pub fn processes(&self) -> [u32; 2] {
-        [self.database.pid(), self.switch.pid()]
+        [self.database.pid(), self.vswitchd.pid()]
     }
 
     /// Sees to the way to the other host, once [`UNDERLAY_BRIDGE`] has its address: `next_hop` and its hardware address
@@ -134,7 +135,7 @@ impl Switch {
     /// # Errors
     /// [`Error::NoRoute`], or that the switch is gone.
     pub fn reach(&mut self, next_hop: IpAddr, mac: [u8; 6]) -> Result<(), Error> {
-        self.switch.still_there()?;
+        self.vswitchd.still_there()?;
         self.database.still_there()?;
         if !self.wanted.has_underlay_bridge(self.about.datapath) {
             return Ok(());
@@ -262,15 +263,16 @@ impl Openflow<'_> {
         ports: &BTreeMap<String, u64>,
     ) -> Result<(), Error> {
         self.run("add-tlv-map", &options.table)?;
-        let flows = wanted.guests.iter().filter_map(|guest| ports.get(guest));
-        let flows: String = flows
-            .map(|port| {
-                format!(
-                    "priority=1,in_port={port},actions={},NORMAL\n",
-                    options.action
-                )
-            })
-            .collect();
+        let of_guests = wanted.guests.iter().filter_map(|guest| ports.get(guest));
+        let mut flows = String::new();
+        for port in of_guests {
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                flows,
+                "priority=1,in_port={port},actions={},NORMAL",
+                options.action
+            );
+        }
         let file = self.directory.path().join("flows");
         fs::write(&file, flows).map_err(Error::Scratch)?;
         self.run("add-flows", &file.display().to_string())

@@ -234,13 +234,13 @@ fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
     }
 }
 
-/// Whether a cell has a tunnel's device: eBPF needs none, Open vSwitch in userspace neither. Where the run chooses, a cell that sets one is the kernel's.
+/// Whether a cell has a tunnel's device: eBPF needs none, Open vSwitch in userspace neither. Where the run chooses, a
+/// cell that sets one is the kernel's.
 fn has_tunnel_device(factors: &Factors, choice: &[usize]) -> bool {
     let datapath = factors.datapath.get(choice[DATAPATH]);
-    let without = |level: &&crate::read::Level<_>| {
-        matches!(level.value, Some(Datapath::Ebpf | Datapath::Ovs))
-    };
-    tunnels(factors, choice) && datapath.filter(without).is_none()
+    let has_none =
+        datapath.is_some_and(|level| matches!(level.value, Some(Datapath::Ebpf | Datapath::Ovs)));
+    tunnels(factors, choice) && !has_none
 }
 
 /// Features of a tunnel's device, asked for where there is none.
