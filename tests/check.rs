@@ -241,6 +241,15 @@ fn one_side_says_which_way_is_narrow_and_what_it_cannot_know() {
     assert_eq!(right["hosts"][1]["agent"], false);
     let note = right["notes"][0].as_str().expect("a note");
     assert!(note.contains("not known"), "{note}");
+    // Its own address: the longest packet that there is.
+    for own in ["10.78.0.1", "fd78::1"] {
+        let ended = check(&[&a, own, "--json"]);
+        ended.expect_code(0);
+        assert_eq!(
+            told(&document(&ended)),
+            [(a.clone(), 65_535, "ok".to_owned())]
+        );
+    }
 
     path.drops_above(1, 4000);
     for (to, expect) in [("10.78.0.2", "9000"), ("fd78::2", "9000")] {
@@ -585,6 +594,9 @@ fn what_is_in_the_way_of_a_check_is_said() {
         (&["local", "local", "--bandwidth", "40"], 2, "--bandwidth"),
         (&["local=192.0.2.77", "local"], 2, "192.0.2.77"),
         (&["local=127.0.0.1", "::1"], 2, "different versions of IP"),
+        (&["local", "0.0.0.0"], 2, "nobody's own address"),
+        (&["local", "224.0.0.1"], 2, "nobody's own address"),
+        (&["local", "fe80::1"], 2, "link-local"),
         (&["exec:true", "local"], 3, "exec:true"),
     ] {
         let ended = check(arguments);

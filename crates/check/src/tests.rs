@@ -82,8 +82,8 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
     assert_eq!(findings[0].id, "path-drops-silently");
     assert_eq!(
         findings[0].evidence,
-        "a (10.0.0.1) to b (10.0.0.2): 8950 bytes pass and no more, 9000 vanish without a message. They are lost \
-         between 10.0.1.254 (hop 1) and the destination"
+        "a (10.0.0.1) to b (10.0.0.2): 8950 bytes pass, larger ones vanish without a message, and 9000 are \
+         wanted. They are lost between 10.0.1.254 (hop 1) and the destination"
     );
     assert_eq!(
         findings[0].fix[1..],
@@ -173,7 +173,7 @@ fn where_every_flow_fails_and_not_alike_the_narrowest_is_told_first() {
     ];
     let findings = judge(&[path(Wanted::Device(9000), &flows)]);
     assert_eq!(findings[0].id, "path-drops-silently");
-    let words = "1450 to 8950 bytes, depending on the flow, pass and no more";
+    let words = "1450 to 8950 bytes, depending on the flow, pass, larger ones vanish";
     assert!(findings[0].evidence.contains(words), "{findings:#?}");
     assert!(findings[0].fix[2].ends_with("mtu 1450"), "{findings:#?}");
 }

@@ -76,7 +76,11 @@ pub(crate) struct Check {
 /// The other end: an address, or a host.
 fn far(text: &str) -> Result<Far, String> {
     match text.parse::<IpAddr>() {
-        Ok(address) => Ok(Far::Address(address)),
+        // What cannot be a host's own address behind a = cannot be that of a far end either.
+        Ok(address) => match format!("local={address}").parse::<HostAddress>() {
+            Ok(_) => Ok(Far::Address(address)),
+            Err(error) => Err(error.problem.to_string()),
+        },
         Err(_) => text
             .parse()
             .map(Far::Host)
