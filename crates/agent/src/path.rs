@@ -253,7 +253,7 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
                 report.late = true;
             }
             Sought::Missing(next) => report.hint = Some(Hint::NoNeighbour(next)),
-            Sought::NotSought => {}
+            Sought::Known => {}
         }
     }
     report.leaving = leaving;
@@ -263,7 +263,7 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
 /// What came of the search for the neighbour that packets go to first.
 enum Sought {
     /// It was not being searched for.
-    NotSought,
+    Known,
     /// It answered at last.
     Found,
     /// Nobody answers for this address.
@@ -276,7 +276,7 @@ fn sought(from: IpAddr, to: IpAddr) -> Sought {
     const MOST: Duration = Duration::from_secs(4);
     const OFTEN: Duration = Duration::from_millis(20);
     let began = Instant::now();
-    let mut found = Sought::NotSought;
+    let mut found = Sought::Known;
     while let Ok(Some((next, state))) = wirecost_audit::neighbour(from, to) {
         match state {
             Neighbour::Fine => break,
@@ -323,7 +323,7 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
         match sought(from, to) {
             Sought::Found => result = ask()?,
             Sought::Missing(next) => hint = Some(Hint::NoNeighbour(next)),
-            Sought::NotSought => {}
+            Sought::Known => {}
         }
     }
     let seconds = began.elapsed().as_secs_f64();

@@ -45,7 +45,7 @@ pub(crate) struct Check {
     /// The other host, or an address without an agent
     #[arg(value_parser = far)]
     to: Far,
-    /// The IP packet that every direction should carry [default: what the sender's device takes]
+    /// The IP packet that every direction should carry [default: what the sender's device or route takes]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(SMALLEST..=LONGEST))]
     expect: Option<u32>,
     /// Flows of each direction, each a source port of its own; 16 meet each of 4 equal paths with 95 %
