@@ -3,6 +3,7 @@
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use common::{Ended, Running, is_root, run, succeeds, wait_for, wirecost};
@@ -492,6 +493,31 @@ fn beside_a_live_tunnel_its_own_port_is_probed_and_its_guests_see_nothing() {
     // What a new device sends by itself, and never hundreds of probes.
     let received: u32 = received.stdout.trim().parse().unwrap_or(0);
     assert!(received < 50, "{received}");
+}
+
+#[test]
+fn the_source_ports_are_those_that_the_tunnel_has() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("range", 1500);
+    shell(&format!(
+        "ip -n {} link add vx0 type vxlan id 7 remote 10.78.0.2 dstport 4789 srcport 50000 50009 dev eth0",
+        path.a
+    ));
+    let ended = path.check(&["--port", "4789", "--json"]);
+    ended.expect_code(0);
+    let document = document(&ended);
+    let ports = |from: &str| -> BTreeSet<u64> {
+        let paths = document["paths"].as_array().expect("paths");
+        let own = paths.iter().filter(|path| path["from"] == from);
+        own.map(|path| path["source_port"].as_u64().expect("a port"))
+            .collect()
+    };
+    let there = ports(&format!("netns:{}", path.a));
+    assert_eq!(there, (50_000..50_009).collect());
+    // The other end has no such tunnel.
+    assert_eq!(ports(&format!("netns:{}", path.b)).len(), 16);
 }
 
 #[test]
