@@ -3,6 +3,7 @@
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use common::{Ended, Running, is_root, run, succeeds, wait_for, wirecost};
@@ -241,6 +242,15 @@ fn one_side_says_which_way_is_narrow_and_what_it_cannot_know() {
     assert_eq!(right["hosts"][1]["agent"], false);
     let note = right["notes"][0].as_str().expect("a note");
     assert!(note.contains("not known"), "{note}");
+    // Its own address: the longest packet that there is.
+    for own in ["10.78.0.1", "fd78::1"] {
+        let ended = check(&[&a, own, "--json"]);
+        ended.expect_code(0);
+        assert_eq!(
+            told(&document(&ended)),
+            [(a.clone(), 65_535, "ok".to_owned())]
+        );
+    }
 
     path.drops_above(1, 4000);
     for (to, expect) in [("10.78.0.2", "9000"), ("fd78::2", "9000")] {
@@ -486,6 +496,31 @@ fn beside_a_live_tunnel_its_own_port_is_probed_and_its_guests_see_nothing() {
 }
 
 #[test]
+fn the_source_ports_are_those_that_the_tunnel_has() {
+    if !is_root() {
+        return;
+    }
+    let path = Switched::new("range", 1500);
+    shell(&format!(
+        "ip -n {} link add vx0 type vxlan id 7 remote 10.78.0.2 dstport 4789 srcport 50000 50009 dev eth0",
+        path.a
+    ));
+    let ended = path.check(&["--port", "4789", "--json"]);
+    ended.expect_code(0);
+    let document = document(&ended);
+    let ports = |from: &str| -> BTreeSet<u64> {
+        let paths = document["paths"].as_array().expect("paths");
+        let own = paths.iter().filter(|path| path["from"] == from);
+        own.map(|path| path["source_port"].as_u64().expect("a port"))
+            .collect()
+    };
+    let there = ports(&format!("netns:{}", path.a));
+    assert_eq!(there, (50_000..50_009).collect());
+    // The other end has no such tunnel.
+    assert_eq!(ports(&format!("netns:{}", path.b)).len(), 16);
+}
+
+#[test]
 fn wrong_checksums_are_told_from_a_size() {
     if !is_root() {
         return;
@@ -585,6 +620,9 @@ fn what_is_in_the_way_of_a_check_is_said() {
         (&["local", "local", "--bandwidth", "40"], 2, "--bandwidth"),
         (&["local=192.0.2.77", "local"], 2, "192.0.2.77"),
         (&["local=127.0.0.1", "::1"], 2, "different versions of IP"),
+        (&["local", "0.0.0.0"], 2, "nobody's own address"),
+        (&["local", "224.0.0.1"], 2, "nobody's own address"),
+        (&["local", "fe80::1"], 2, "link-local"),
         (&["exec:true", "local"], 3, "exec:true"),
     ] {
         let ended = check(arguments);

@@ -225,22 +225,35 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
         }
         wanted => wanted?,
     };
+    let (first_port, flows) = source_ports(way.port, order.flows);
     let question = Question {
         low: smallest(way.to.address).min(high),
         high,
         expect: order.expect,
         likely_sizes: likely_sizes(),
-        flows: order.flows,
+        flows,
         config: Config::default(),
         pace: pace(&order.limits),
     };
     let endpoints = Endpoints {
         from: way.from.address,
-        first_port: 0,
+        first_port,
         to: way.target(),
     };
     let survey = || -> Result<_, ProbeError> {
-        let surveyed = survey(endpoints, question.clone(), &way.secret)?;
+        let surveyed = match survey(endpoints, question.clone(), &way.secret) {
+            // Somebody else has one of them; the kernel knows which are free.
+            Err(ProbeError::Flow { source, .. })
+                if first_port != 0 && source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                let endpoints = Endpoints {
+                    first_port: 0,
+                    ..endpoints
+                };
+                survey(endpoints, question.clone(), &way.secret)?
+            }
+            surveyed => surveyed?,
+        };
         let ends = ends.clone();
         let report = PathReport::new(ends, way.port, wanted, &surveyed.result, &surveyed.ports);
         Ok((report, surveyed.sockets))
@@ -253,17 +266,31 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
                 report.late = true;
             }
             Sought::Missing(next) => report.hint = Some(Hint::NoNeighbour(next)),
-            Sought::NotSought => {}
+            Sought::Known => {}
         }
     }
     report.leaving = leaving;
     Ok((report, sockets))
 }
 
+/// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range
+/// of its own, each time others of them; 0: the kernel picks of what it picks from for tunnels.
+fn source_ports(port: u16, flows: u32) -> (u16, u32) {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let Ok(Some((first, last))) = wirecost_audit::source_ports(port) else {
+        return (0, flows);
+    };
+    let there = u32::from(last - first) + 1;
+    let flows = flows.min(there);
+    let spare = u64::from(there - flows) + 1;
+    let skipped = RandomState::new().build_hasher().finish() % spare;
+    (first + skipped as u16, flows)
+}
+
 /// What came of the search for the neighbour that packets go to first.
 enum Sought {
     /// It was not being searched for.
-    NotSought,
+    Known,
     /// It answered at last.
     Found,
     /// Nobody answers for this address.
@@ -276,7 +303,7 @@ fn sought(from: IpAddr, to: IpAddr) -> Sought {
     const MOST: Duration = Duration::from_secs(4);
     const OFTEN: Duration = Duration::from_millis(20);
     let began = Instant::now();
-    let mut found = Sought::NotSought;
+    let mut found = Sought::Known;
     while let Ok(Some((next, state))) = wirecost_audit::neighbour(from, to) {
         match state {
             Neighbour::Fine => break,
@@ -323,7 +350,7 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
         match sought(from, to) {
             Sought::Found => result = ask()?,
             Sought::Missing(next) => hint = Some(Hint::NoNeighbour(next)),
-            Sought::NotSought => {}
+            Sought::Known => {}
         }
     }
     let seconds = began.elapsed().as_secs_f64();

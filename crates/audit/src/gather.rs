@@ -139,6 +139,17 @@ pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbo
     }))
 }
 
+/// The first and the last source port that a tunnel of the calling thread's namespace to this destination port picks
+/// from. `None`: there is no such tunnel, or it has no range of its own.
+///
+/// # Errors
+/// Where the devices cannot be listed.
+pub fn source_ports(port: u16) -> io::Result<Option<(u16, u16)>> {
+    let links = links::read(&mut Netlink::open()?)?;
+    let mut tunnels = links.iter().filter_map(|link| link.device.tunnel.as_ref());
+    Ok(tunnels.find_map(|tunnel| tunnel.source_ports.filter(|_| tunnel.port == port)))
+}
+
 fn read(
     netns: Netns,
     (label, enter): (&str, Enter),

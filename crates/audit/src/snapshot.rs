@@ -253,6 +253,9 @@ pub struct Tunnel {
     pub remotes: Vec<Remote>,
     /// Destination port of a UDP tunnel.
     pub port: u16,
+    /// The first and the last source port that a UDP tunnel picks from; `None`: those of
+    /// `net.ipv4.ip_local_port_range`.
+    pub source_ports: Option<(u16, u16)>,
     /// Whether its packets carry an outer UDP checksum.
     pub udp_checksum: bool,
     /// Whether each packet tells its own other end (`external`): the device's MTU then says nothing.

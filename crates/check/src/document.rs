@@ -54,7 +54,7 @@ pub struct Document {
 /// What was asked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AskedFor {
-    /// What every direction should carry, bytes; `None`: what the sender's device takes.
+    /// What every direction should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// Flows of each direction.
     pub flows: u32,

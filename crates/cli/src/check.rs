@@ -45,7 +45,7 @@ pub(crate) struct Check {
     /// The other host, or an address without an agent
     #[arg(value_parser = far)]
     to: Far,
-    /// The IP packet that every direction should carry [default: what the sender's device takes]
+    /// The IP packet that every direction should carry [default: what the sender's device or route takes]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(SMALLEST..=LONGEST))]
     expect: Option<u32>,
     /// Flows of each direction, each a source port of its own; 16 meet each of 4 equal paths with 95 %
@@ -76,7 +76,11 @@ pub(crate) struct Check {
 /// The other end: an address, or a host.
 fn far(text: &str) -> Result<Far, String> {
     match text.parse::<IpAddr>() {
-        Ok(address) => Ok(Far::Address(address)),
+        // What cannot be a host's own address behind a = cannot be that of a far end either.
+        Ok(address) => match format!("local={address}").parse::<HostAddress>() {
+            Ok(_) => Ok(Far::Address(address)),
+            Err(error) => Err(error.problem.to_string()),
+        },
         Err(_) => text
             .parse()
             .map(Far::Host)

@@ -18,7 +18,7 @@ use wirecost_sys::socket::{
 use crate::error::ProbeError;
 use crate::flow::{self, EMSGSIZE, Said};
 use crate::message::{PROBE_BYTES, ProbeMessage, Secret};
-use crate::survey::is_queued;
+use crate::survey::{LARGEST, is_queued};
 
 /// Type, code, checksum, identifier, sequence number.
 const ICMP_HEADER: usize = 8;
@@ -172,7 +172,7 @@ impl Asking {
         for _ in 0..8 {
             // Both headers in front are 8 bytes: UDP's is the kernel's to write, ICMP's ours.
             let payload = probe.size.saturating_sub(flow::headers(self.to)) as usize;
-            let payload = payload.clamp(PROBE_BYTES, 65_507 - ICMP_HEADER);
+            let payload = payload.clamp(PROBE_BYTES, LARGEST);
             let sent = match way {
                 Way::Echo => {
                     let kind = if self.to.is_ipv4() { 8 } else { 128 };

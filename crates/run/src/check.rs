@@ -37,7 +37,7 @@ pub struct Check {
     pub from: HostAddress,
     /// The other end.
     pub to: Far,
-    /// What every direction should carry, bytes; `None`: what the sender's device takes.
+    /// What every direction should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// Flows of each direction, at least 1.
     pub flows: u32,

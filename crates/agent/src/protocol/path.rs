@@ -43,10 +43,11 @@ impl Way {
 pub struct SurveyOrder {
     /// Between whom.
     pub way: Way,
-    /// What it should carry, bytes; `None`: what the sender's device takes.
+    /// What it should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// Flows to ask, at least 1, each from a port that the kernel picks of `net.ipv4.ip_local_port_range`, from which
-    /// it also takes the source ports of its own tunnels (net/core, `udp_flow_src_port`).
+    /// it also takes the source ports of its own tunnels (net/core, `udp_flow_src_port`); where the tunnel that has the
+    /// destination port has a range of its own, of that one, and no more than it has ports.
     pub flows: u32,
     /// How fast.
     pub limits: Limits,
@@ -70,7 +71,7 @@ pub struct OneSidedOrder {
     pub from: End,
     /// The other end, where there is no agent.
     pub to: End,
-    /// What the path should carry, bytes; `None`: what the sender's device takes.
+    /// What the path should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// How fast.
     pub limits: Limits,

@@ -41,6 +41,8 @@ struct UdpNumbers {
     checksum: u16,
     zero6_tx: u16,
     zero6_rx: u16,
+    /// struct `ifla_vxlan_port_range`, and Geneve's: both in network byte order.
+    source_ports: u16,
 }
 
 fn vxlan(data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
@@ -58,6 +60,7 @@ fn vxlan(data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
         checksum: 18,
         zero6_tx: 19,
         zero6_rx: 20,
+        source_ports: 10,
     };
     udp(stack, data, &numbers)
 }
@@ -71,6 +74,7 @@ fn geneve(data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
         checksum: 8,
         zero6_tx: 9,
         zero6_rx: 10,
+        source_ports: 15,
     };
     udp("geneve", data, &numbers)
 }
@@ -89,6 +93,7 @@ fn udp(stack: &str, data: Attributes<'_>, numbers: &UdpNumbers) -> (Tunnel, Vec<
     let tunnel = Tunnel {
         stack: stack.to_owned(),
         port: data.be16(numbers.port).unwrap_or(0),
+        source_ports: data.find(numbers.source_ports).and_then(source_ports),
         udp_checksum: if over_ipv6 {
             !zero6.0
         } else {
@@ -99,6 +104,16 @@ fn udp(stack: &str, data: Attributes<'_>, numbers: &UdpNumbers) -> (Tunnel, Vec<
         remotes: Vec::new(),
     };
     (tunnel, remotes)
+}
+
+/// Both 0: none of its own. The last is never used (include/net/udp.h, `udp_flow_src_port`).
+fn source_ports(range: &[u8]) -> Option<(u16, u16)> {
+    let bytes: [u8; 4] = range.try_into().ok()?;
+    let (low, high) = (
+        u16::from_be_bytes([bytes[0], bytes[1]]),
+        u16::from_be_bytes([bytes[2], bytes[3]]),
+    );
+    (low > 0 && high > low).then(|| (low, high - 1))
 }
 
 fn gre(kind: &str, data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {

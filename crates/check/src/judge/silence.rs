@@ -20,8 +20,8 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
             "path-undecided",
             path,
             format!(
-                "{}: on {} of {} flows too much is lost, or the limit on time or datagrams was reached{passes}: source \
-                 ports {}",
+                "{}: on {} of {} flows too much is lost, answers came no longer, or the limit on time or datagrams was \
+                 reached{passes}: source ports {}",
                 ends(path),
                 undecided.len(),
                 path.flows.len(),

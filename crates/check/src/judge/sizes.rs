@@ -37,7 +37,7 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
     match limit {
         Limit::Silent => {
             let evidence = format!(
-                "{}: {carries} pass and no more, {wanted} vanish without a message{}",
+                "{}: {carries} pass, larger ones vanish without a message, and {wanted} are wanted{}",
                 ends(path),
                 place(path.stretch.as_ref())
             );

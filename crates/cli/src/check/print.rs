@@ -118,7 +118,7 @@ fn words(document: &Document, path: &PathSaid, direction: &DirectionSaid) -> Str
     let expect = document.asked.expect;
     let to = document.hosts.iter().find(|host| host.host == path.to);
     match (path.kind, path.signalled_by, path.limit) {
-        ("ok", ..) if expect.is_none() => "as much as the sender's route lets it send".to_owned(),
+        ("ok", ..) if expect.is_none() => "as much as this sender sends".to_owned(),
         ("ok", ..) => "as much as was asked for".to_owned(),
         ("device", ..) if path.mtu >= Some(direction.wanted) => {
             "as much as the sender's device sends".to_owned()

@@ -50,7 +50,7 @@ pub enum AddressError {
 fn listed(own: &[OwnAddress]) -> String {
     let one = |own: &OwnAddress| format!("{} on {}", own.address, own.device);
     match own {
-        [] => "none".to_owned(),
+        [] => "none on a device that is up".to_owned(),
         own => own.iter().map(one).collect::<Vec<_>>().join(", "),
     }
 }

@@ -1,0 +1,158 @@
+//! What probes showed beside what is configured.
+
+use wirecost_audit::snapshot::{Device, Exception, Namespace, Peer, Remote, Tunnel};
+
+use super::*;
+
+fn namespace(label: &str, inode: u64, device: Device) -> Namespace {
+    Namespace {
+        label: label.into(),
+        inode: Some(inode),
+        devices: vec![device],
+        ..Namespace::default()
+    }
+}
+
+/// A veth's end in the first namespace of its host; the other end is in the second.
+fn veth(mtu: u32, other: usize) -> Device {
+    Device {
+        name: "eth0".into(),
+        index: 2,
+        kind: "veth".into(),
+        mtu,
+        up: true,
+        peer: Some(Peer {
+            namespace: Some(other),
+            index: 2,
+        }),
+        ..Device::default()
+    }
+}
+
+fn host(name: &str, own: (u64, u32), other: (u64, u32), netns: &str) -> Audited {
+    Audited {
+        stack: HostStack {
+            version: 1,
+            host: name.into(),
+            namespaces: vec![
+                namespace("host", own.0, veth(own.1, 1)),
+                namespace("other", other.0, veth(other.1, 0)),
+            ],
+            ..HostStack::default()
+        },
+        machine: "one".into(),
+        enter: Enter::Named(netns.into()),
+    }
+}
+
+#[test]
+fn what_both_hosts_of_a_machine_see_is_said_once_by_the_one_that_has_it() {
+    let (a, b) = ((11, 9000), (22, 1500));
+    let mut hosts = [host("a", a, b, "red"), host("b", b, a, "blue")];
+    let findings = assess(&[], None, &mut hosts);
+    let said: Vec<_> = findings
+        .iter()
+        .filter(|finding| finding.id == "veth-ends-differ")
+        .map(|finding| (finding.host.as_str(), finding.fix[0].as_str()))
+        .collect();
+    assert_eq!(said, [("b", "ip -n blue link set dev eth0 mtu 9000")]);
+    // On two machines they are two.
+    hosts[1].machine = "another".into();
+    let findings = assess(&[], None, &mut hosts);
+    let veth = |finding: &&Finding| finding.id == "veth-ends-differ";
+    assert_eq!(findings.iter().filter(veth).count(), 2);
+}
+
+#[test]
+fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
+    let exception = |last: u8| Exception {
+        destination: Ipv4Addr::new(10, 0, 0, last).into(),
+        device: Some(2),
+        mtu: 1400,
+    };
+    let signalled = Kind::Told(Limit::Signalled {
+        by: ROUTER,
+        mtu: 1400,
+    });
+    let device = Kind::Told(Limit::Device { mtu: 9000 });
+    let nine = Wanted::Device(9000);
+    for (last, wanted, kind, found) in [
+        (2, nine, signalled, false),
+        (2, nine, device, true),
+        // As a check before this one may have left it, and no less than is wanted.
+        (2, Wanted::Expected(1400), device, false),
+        // The other end of a tunnel, and somewhere else.
+        (4, nine, device, true),
+        (3, nine, device, false),
+    ] {
+        let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
+        let own = &mut hosts[0].stack.namespaces;
+        own[0].exceptions.push(exception(last));
+        let remote = Remote {
+            address: exception(4).destination,
+            device: Some(2),
+            route_mtu: None,
+        };
+        own[1].devices[0].tunnel = Some(Tunnel {
+            remotes: vec![remote],
+            ..Tunnel::default()
+        });
+        let carried = if kind == signalled { 1400 } else { 9000 };
+        let path = path(wanted, &[(Some(carried), kind)]);
+        let findings = assess(&[path], None, &mut hosts);
+        let cached = findings.iter().any(|it| it.id == "cached-exception");
+        assert_eq!(cached, found, "{last} {wanted:?} {kind:?}");
+    }
+}
+
+#[test]
+fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
+    let there = path(Wanted::Device(9000), &[(Some(1504), Kind::SILENT)]);
+    let back = PathReport {
+        from: there.to.clone(),
+        to: there.from.clone(),
+        ..path(
+            Wanted::Device(1500),
+            &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
+        )
+    };
+    let mut hosts = [
+        host("a", (11, 9000), (33, 9000), "red"),
+        host("b", (22, 1500), (44, 1500), "blue"),
+    ];
+    let findings = assess(&[there, back], None, &mut hosts);
+    assert_eq!(findings[0].id, "path-drops-silently");
+    let words = "That is what eth0 of b takes by its own MTU, 1500";
+    assert!(findings[0].evidence.ends_with(words), "{findings:#?}");
+    assert_eq!(
+        findings[0].fix[..2],
+        ["# on b:", "ip -n blue link set dev eth0 mtu 9000"]
+    );
+}
+
+#[test]
+fn packets_that_vanish_bring_up_what_tcp_makes_of_it_on_the_sending_host() {
+    let mut hosts = [
+        host("a", (11, 9000), (33, 9000), "red"),
+        host("b", (22, 9000), (44, 9000), "blue"),
+    ];
+    for host in &mut hosts {
+        let probing = ("ipv4.tcp_mtu_probing".to_owned(), "0".to_owned());
+        host.stack.namespaces[0].sysctls.extend([probing]);
+    }
+    let path = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
+    let findings = assess(&[path], None, &mut hosts);
+    let told = findings.iter().filter(|it| it.id == "tcp-mtu-probing-off");
+    assert_eq!(told.map(|it| it.host.as_str()).collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn commands_are_as_they_are_typed_here() {
+    let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
+    let path = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
+    let findings = assess(&[path], None, &mut hosts);
+    assert_eq!(
+        findings[0].fix[2],
+        "ip -n red route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"
+    );
+}
