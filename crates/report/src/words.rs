@@ -151,6 +151,15 @@ fn end(ratio: f64) -> String {
     }
 }
 
+/// Why there is no ratio. A percentile takes transactions beyond it, which a short window may lack.
+pub(crate) const fn no_pair(metric: Metric) -> &'static str {
+    if metric.is_latency() {
+        "no pair of samples with transactions enough for it"
+    } else {
+        "no valid pair"
+    }
+}
+
 /// Gbit/s with two decimals, and with more where these would tell too little: 0.0987.
 pub(crate) fn gbps(gbps: f64) -> String {
     let decimals = match gbps {
