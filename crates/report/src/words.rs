@@ -19,7 +19,7 @@ pub(crate) fn factor(key: &str) -> Cow<'_, str> {
         "udp_checksum" => "outer UDP checksum",
         "steering.queues" => "queues",
         "steering.rps" => "receive steering",
-        "message" => "write size",
+        "message" => "message size",
         "congestion" => "congestion control",
         "socket_buffer" => "socket buffer",
         "total_rate" => "total rate",

@@ -247,9 +247,8 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
         .iter()
         .map(|figure| {
             let unit = match figure.metric.unit().0 {
-                "% of a core per Gbit/s" => "%",
+                "% of a core per Gbit/s" | "% of the datagrams" => "%",
                 "us of a core per transaction" => "us",
-                "% of the datagrams" => "%",
                 unit => unit,
             };
             format!("{}, {unit}#", figure.metric.words())
@@ -275,9 +274,11 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
             }));
             let load = sample.load(shown.load.name);
             let datagrams = load.and_then(|load| load.datagrams.as_ref());
-            fields.extend(counts.iter().map(|(_, count)| {
-                datagrams.map_or_else(|| "–".to_owned(), |datagrams| count(datagrams))
-            }));
+            fields.extend(
+                counts
+                    .iter()
+                    .map(|(_, count)| datagrams.map_or_else(|| "–".to_owned(), count)),
+            );
             fields.push(remarks(sample));
             table.row(Some(cell.result.cell), fields);
         }
