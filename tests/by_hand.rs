@@ -605,3 +605,30 @@ fn this_machine_with_itself_is_loaded_over_its_loopback_without_root() {
     assert_eq!(ended.stderr, "");
     assert_eq!(ended.document()["hosts"][1]["address"], "127.0.0.1");
 }
+
+#[test]
+fn a_total_rate_is_divided_among_the_flows_and_told_with_the_load() {
+    let _alone = alone();
+    let arguments = ["udp-stream", "--streams", "2", "--total-rate", "20mbit"];
+    let ended = run(load("local", "local", &arguments)
+        .args(["--json", "--quiet"])
+        .args(SHORT));
+    ended.expect_code(0);
+    let document = ended.document();
+    let of = &document["loads"][0];
+    assert_eq!(of["load"]["rate"]["bits-per-second"], 10_000_000);
+    let flows = of["flows"].as_array().expect("flows");
+    assert_eq!(flows.len(), 2);
+    let gbps = of["stream"]["gbps"].as_f64().expect("Gbit/s");
+    assert!(
+        gbps > 0.0 && gbps < 0.02 * 1.15,
+        "20 Mbit/s in all made {gbps}"
+    );
+    let ended = run(load("local", "local", &arguments).args(SHORT));
+    ended.expect_code(0);
+    assert!(ended.stdout.contains("at 10mbit each"), "{}", ended.stdout);
+    refused(
+        &["local", "local", "--rate", "1mbit", "--total-rate", "2mbit"],
+        2,
+    );
+}

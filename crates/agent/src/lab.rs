@@ -17,6 +17,7 @@ pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<(), String> {
     process::pin_to(cpus)
         .map_err(|error| format!("pinning a lab host to cores {cpus:?}: {error}"))?;
     isolate(user)?;
+    wirecost_traffic::note_control_groups();
     // A container may forbid it; then steering masks are not read back and the record says so.
     let _ = namespace::mount_own_sysfs();
     process::die_with_parent(parent)

@@ -87,8 +87,18 @@ impl Loads {
         Err(blame(&names.join(" and "), &words.join("; ")))
     }
 
+    /// Waits until every flow is there: its client was told so a moment before it is counted among them.
+    fn all_here(&self) -> Result<(), String> {
+        for server in &self.servers {
+            let here = server.engine.wait_connected(PATIENCE);
+            here.map_err(|error| server.blame(&error))?;
+        }
+        Ok(())
+    }
+
     /// Has all clients begin together.
     pub(crate) fn start(&self) -> Result<(), String> {
+        self.all_here()?;
         for client in &self.clients {
             client
                 .engine

@@ -53,13 +53,6 @@ impl Varying<'_> {
         if listed { choice[COUNT] } else { 0 }
     }
 
-    /// Whether a factor means something to a cell with the load of that number: an option of another load does not, nor
-    /// does one of a load that does not run.
-    fn means(&self, axis: &Axis, load: usize, choice: &[usize]) -> bool {
-        let runs = |by: RunsBy| choice.get(COUNT + by.axis) != Some(&by.without);
-        axis.of_load.is_none_or(|of| of == load) && axis.runs_by.is_none_or(runs)
-    }
-
     /// Every combination with the load of that number.
     fn sizes(&self, load: usize) -> Vec<usize> {
         let size = |(at, axis): (usize, &Axis)| {
@@ -74,6 +67,13 @@ impl Varying<'_> {
         };
         self.axes.iter().enumerate().map(size).collect()
     }
+}
+
+/// Whether a factor means something to a cell with the load of that number: an option of another load does not, nor
+/// does one of a load that does not run.
+fn means(axis: &Axis, load: usize, choice: &[usize]) -> bool {
+    let runs = |by: RunsBy| choice.get(COUNT + by.axis) != Some(&by.without);
+    axis.of_load.is_none_or(|of| of == load) && axis.runs_by.is_none_or(runs)
 }
 
 /// Expands the factors into cells, in the order of the cross product. What it returns is meant
@@ -115,7 +115,7 @@ pub(crate) fn cells(
             }
             let mut meant = choice.clone();
             for (at, axis) in axes.iter().enumerate() {
-                if !varying.means(axis, load, &meant) {
+                if !means(axis, load, &meant) {
                     (meant[at], choice[at]) = (NONE, 0);
                 }
             }
@@ -356,7 +356,7 @@ fn cell(
         .zip(choice)
         .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
         .filter(|(axis, _)| takes_checksum || axis.key.path != keys::UDP_CHECKSUM.path)
-        .filter(|(axis, _)| varying.means(axis, load, choice))
+        .filter(|(axis, _)| means(axis, load, choice))
         .filter_map(|(axis, level)| {
             Some((
                 axis.name.clone().into_owned(),

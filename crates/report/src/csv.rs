@@ -8,7 +8,7 @@ use wirecost_model::metric::{
 };
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
-use wirecost_model::sample::{Invalid, Mark, Sample};
+use wirecost_model::sample::{DatagramResult, Invalid, Mark, Sample};
 use wirecost_model::usage::HostUsage;
 
 /// A row could not be written: a mistake in this program, not in the record.
@@ -182,9 +182,24 @@ fn of_loads(run: &Run) -> Vec<(String, Figured)> {
                 }),
             ));
         } else if main == Metric::Delivered {
+            type Count = (&'static str, fn(&DatagramResult) -> f64);
+            let counts: [Count; 4] = [
+                ("jitter_us", |of| of.jitter_s * 1e6),
+                ("lost", |of| of.lost as f64),
+                ("reordered", |of| of.reordered as f64),
+                ("duplicated", |of| of.duplicated as f64),
+            ];
+            for (name, count) in counts {
+                let load = load.clone();
+                columns.push((
+                    format!("{load}.{name}"),
+                    Box::new(move |sample| Some(count(sample.load(&load)?.datagrams.as_ref()?))),
+                ));
+            }
+        } else if main == Metric::Throughput {
             columns.push((
-                format!("{load}.jitter_us"),
-                Box::new(move |sample| Some(sample.load(&load)?.datagrams?.jitter_s * 1e6)),
+                format!("{load}.fairness"),
+                Box::new(move |sample| sample.load(&load)?.stream.as_ref()?.fairness),
             ));
         }
     }

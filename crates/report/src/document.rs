@@ -291,6 +291,18 @@ fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
     ))
 }
 
+/// Somebody else who found the ports of a load, or a host that lies about who it is.
+fn strays(cells: &[CellResult]) -> Option<String> {
+    let loads = cells.iter().flat_map(|cell| &cell.loads);
+    let strays: u64 = loads.map(|load| load.strays).sum();
+    (strays > 0).then(|| {
+        format!(
+            "{strays} connections or datagrams of others reached the ports of loads and were dropped: they are in no \
+             figure but that of CPU"
+        )
+    })
+}
+
 /// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
 pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let head = &run.head;
@@ -312,6 +324,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         .map(|cell| cell_result(experiment, cell, &by_cell))
         .collect();
     let beyond_the_line = beyond_the_line(&cells);
+    let strays = strays(&cells);
     Document {
         record_version: head.record_version,
         program_version: head.program_version.clone(),
@@ -375,6 +388,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .chain(short_window(head))
             .chain(steered::off_own_cores(head))
             .chain(beyond_the_line)
+            .chain(strays)
             .collect(),
     }
 }

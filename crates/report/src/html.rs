@@ -5,6 +5,7 @@ mod cells;
 mod chart;
 mod cpu;
 mod drift;
+mod flows;
 mod forest;
 mod latency;
 mod legend;

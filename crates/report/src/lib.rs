@@ -9,6 +9,7 @@ mod beside;
 pub mod compare;
 mod csv;
 mod document;
+mod flows;
 mod html;
 mod loads;
 mod markdown;

@@ -10,6 +10,8 @@ use wirecost_model::metric::Metric;
 use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
 use wirecost_stats::{Summary, summary};
 
+use crate::flows::{self, FlowsResult};
+
 /// Transactions beyond a percentile below which it is the tale of a few of them.
 pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
 
@@ -51,6 +53,10 @@ pub struct CellLoad {
     pub cpu_us_per_transaction: Option<Summary>,
     /// Jain's fairness index over the flows.
     pub fairness: Option<Summary>,
+    /// Its flows and their sockets.
+    pub flows: Option<FlowsResult>,
+    /// Connections and datagrams of others that reached its ports and were dropped, all valid samples.
+    pub strays: u64,
     /// Samples in which the load's own threads were the limit.
     pub generator_bound: u32,
 }
@@ -144,6 +150,8 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
         server_cpu_us_per_transaction: metric(Metric::ServerCpu, 1.0),
         cpu_us_per_transaction: metric(Metric::TransactionCpu, 1.0),
         fairness: over(|load| load.stream.as_ref()?.fairness),
+        flows: flows::of(&ran().collect::<Vec<_>>()),
+        strays: ran().map(|load| u64::from(load.strays)).sum(),
         generator_bound: valid.iter().filter(bound).count() as u32,
     }
 }

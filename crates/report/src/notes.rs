@@ -8,6 +8,8 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Cores;
 use wirecost_stats::Margin;
 
+use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
+
 use crate::document::{Document, Ending};
 use crate::published::{PublishedNote, PublishedRatio};
 use crate::words;
@@ -149,8 +151,14 @@ pub(crate) fn marked(doc: &Document) -> Option<String> {
         .iter()
         .map(|mark| format!("{} {}", mark.kind.replace('-', " "), mark.samples))
         .collect();
+    let bound = Mark::KINDS[3];
+    let advice = if doc.marks.iter().any(|mark| mark.kind == bound) {
+        format!(" Where it was generator bound, {GENERATOR_BOUND_ADVICE}.")
+    } else {
+        String::new()
+    };
     Some(format!(
-        "{marked} of {} may have been disturbed, and count all the same: {}.",
+        "{marked} of {} may have been disturbed, and count all the same: {}.{advice}",
         words::count(doc.samples as usize, "sample"),
         kinds.join(", ")
     ))

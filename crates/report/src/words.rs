@@ -19,7 +19,7 @@ pub(crate) fn factor(key: &str) -> Cow<'_, str> {
         "udp_checksum" => "outer UDP checksum",
         "steering.queues" => "queues",
         "steering.rps" => "receive steering",
-        "message" => "write size",
+        "message" => "message size",
         "congestion" => "congestion control",
         "socket_buffer" => "socket buffer",
         "total_rate" => "total rate",
@@ -149,6 +149,15 @@ fn end(ratio: f64) -> String {
         r if r < FAR.recip() => format!("<{}", FAR.recip()),
         r if r > FAR => format!(">{FAR}"),
         r => figure(r),
+    }
+}
+
+/// Why there is no ratio. A percentile takes transactions beyond it, which a short window may lack.
+pub(crate) const fn no_pair(metric: Metric) -> &'static str {
+    if metric.is_latency() {
+        "no pair of samples with transactions enough for it"
+    } else {
+        "no valid pair"
     }
 }
 

@@ -260,6 +260,111 @@ fn every_id_is_there_once_and_every_picture_is_labelled() {
     }
 }
 
+fn charts(page: &Html) -> Vec<String> {
+    let charts = all(page, "#cells figure.chart");
+    let id = |chart: &ElementRef| chart.attr("id").expect("an id").to_owned();
+    charts.iter().map(id).collect()
+}
+
+#[test]
+fn requests_have_charts_of_transactions_latencies_and_cpu_and_none_of_throughput() {
+    for cores in [Cores::Split, Cores::Shared] {
+        let text = page(&fixture::loads::asking(4, cores));
+        let page = Html::parse_document(&text);
+        assert_eq!(
+            charts(&page),
+            ["samples", "latency", "cpu", "drift", "windows"]
+        );
+        let samples = text_of(&page, "#samples svg");
+        assert!(samples.contains("thousand transactions per second that were answered"));
+        assert!(text_of(&page, "#cpu h3").starts_with("What does a transaction cost in CPU"));
+        let hosts = if cores == Cores::Split { 2 } else { 1 };
+        assert_eq!(all(&page, "#cpu details tbody tr").len(), 8 * hosts);
+        assert!(!text_of(&page, "#cells").contains("Gbit/s that the receiving"));
+        // Windows show what was answered in each quarter of a second.
+        assert!(text_of(&page, "#windows svg").contains("k transactions/s"));
+        assert!(!text.contains("NaN"));
+    }
+}
+
+#[test]
+fn every_round_s_percentiles_are_beside_those_of_all_transactions() {
+    let mut run = fixture::loads::asking(4, Cores::Split);
+    // Too few transactions for a p99 and p99.9 of its own: then the other rounds of the cell do not stand for it.
+    let few = run.samples[0].loads[0].requests.as_mut().expect("requests");
+    few.latency = fixture::loads::latency(40_000, 200);
+    run.samples[1].invalid = Some(Invalid::Proof("1500 bytes were not acknowledged".into()));
+    let text = page(&run);
+    let page = Html::parse_document(&text);
+    let rows = all(&page, "#latency .row");
+    assert_eq!(rows.len(), 8);
+    // Four percentiles of every cell, each of all rounds together.
+    assert_eq!(all(&page, "#latency .row line.median").len(), 8 * 4);
+    assert_eq!(
+        all(&page, "#latency .row circle.sample").len(),
+        4 * (8 * 4 - 1) - 2 * 4
+    );
+    assert_eq!(all(&page, "#latency .row path.invalid").len(), 4);
+    // Of cell 2, whose rounds begin at 50 us: what lies beyond the hundredth is ten times as long.
+    let row = text_of(&page, "#latency .row[data-cell='2']");
+    for figure in ["50.1 us", "55.1 us", "501 us"] {
+        assert!(row.contains(figure), "{figure}: {row}");
+    }
+    let figures = text_of(&page, "#latency details tr[data-cell='2']");
+    assert!(figures.contains("50.0 to 50.3"), "{figures}");
+}
+
+#[test]
+fn each_load_of_a_mix_has_charts_over_the_cells_that_run_it_and_no_cpu_of_what_others_share() {
+    let text = page(&fixture::loads::beside(3));
+    let page = Html::parse_document(&text);
+    assert_eq!(
+        charts(&page),
+        [
+            "samples-ping",
+            "latency-ping",
+            "cpu-ping",
+            "drift-ping",
+            "windows-ping",
+            "samples-bulk",
+            "drift-bulk",
+            "windows-bulk"
+        ]
+    );
+    assert_eq!(all(&page, "#samples-ping .row").len(), 8);
+    assert_eq!(all(&page, "#samples-bulk .row").len(), 4);
+    assert_eq!(all(&page, "#cpu-ping .row").len(), 4, "alone in four cells");
+    assert_eq!(
+        text_of(&page, "#drift-bulk h3"),
+        "bulk: did anything drift while it was measured?"
+    );
+    let nav = all(&page, "nav a");
+    let loads: Vec<_> = nav
+        .iter()
+        .filter(|link| {
+            let to = link.attr("href").unwrap_or_default();
+            to.starts_with("#samples")
+        })
+        .map(|link| link.text().collect::<String>())
+        .collect();
+    assert_eq!(loads, ["ping", "bulk"]);
+}
+
+#[test]
+fn datagrams_have_charts_of_what_arrived_and_what_was_lost() {
+    let text = page(&fixture::loads::datagrams(3));
+    let page = Html::parse_document(&text);
+    assert_eq!(
+        charts(&page),
+        ["samples", "datagrams", "lost", "cpu", "drift", "windows"]
+    );
+    assert!(text_of(&page, "#lost .row[data-cell='7']").contains("10.00"));
+    assert!(text_of(&page, "#lost .row[data-cell='6']").contains("0.00"));
+    assert!(text_of(&page, "#datagrams .row[data-cell='7']").contains("90.0"));
+    // The line's limit is of TCP payload.
+    assert!(all(&page, "#samples line.limit").is_empty());
+}
+
 #[test]
 fn hostile_names_are_only_text() {
     const HOSTILE: &str = "</style><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&lt;\u{1b}[31m\u{202e}{{ 7 * 7 }}";

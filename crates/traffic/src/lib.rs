@@ -44,7 +44,7 @@ pub use options::{
     Limit, MAX_DEPTH, MAX_MESSAGE, MAX_STREAMS, Options, Rate, Receiving, Segmentation, Sending,
     Waiting, Workload,
 };
-pub use preflight::{Finding, preflight, room_for};
+pub use preflight::{Finding, note_control_groups, preflight, room_for};
 pub use server::Server;
 pub use snapshot::{FlowSnapshot, Snapshot, TcpState, ThreadSnapshot};
 pub use window::{Window, flow_deltas};

@@ -5,6 +5,7 @@ mod cgroup;
 use std::fmt;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::OnceLock;
 
 use wirecost_model::end_window::End;
 use wirecost_sys::thread::raise_descriptor_limit;
@@ -181,10 +182,23 @@ fn local_ports() -> Option<u64> {
     Some((high + 1).saturating_sub(low))
 }
 
+/// What control groups left to this process when that was last to be seen.
+static LEFT: OnceLock<Option<u64>> = OnceLock::new();
+
+/// Notes what memory control groups leave to this process, for [`room_for`]: to be called before /sys is covered by that
+/// of another network namespace, which shows no control groups.
+pub fn note_control_groups() {
+    LEFT.get_or_init(left_by_groups);
+}
+
+fn left_by_groups() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    cgroup::left(&groups, |path| fs::read_to_string(path).ok())
+}
+
 /// Bytes that this process may still take: of the machine, and of its control groups.
 fn available() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let left = cgroup::left(&groups, |path| fs::read_to_string(path).ok());
+    let left = LEFT.get().copied().unwrap_or_else(left_by_groups);
     machine_memory().into_iter().chain(left).min()
 }
 

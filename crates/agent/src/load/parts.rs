@@ -35,6 +35,7 @@ impl Counting {
         let servers = servers.map(|open| (open.name.clone(), open.place, End::Server));
         let clients = loads.clients.iter();
         let clients = clients.map(|open| (open.name.clone(), open.place, End::Client));
+        loads.all_here()?;
         let ends = loads.snapshots()?;
         Ok(Self {
             names: servers.chain(clients).collect(),

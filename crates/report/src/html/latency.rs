@@ -47,7 +47,8 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
             "The bold mark is the percentile of all transactions of the valid samples together; every point is that \
              percentile of one round, and the bar reaches from the lowest to the highest of these. The axis is \
              logarithmic. A percentile with fewer than {ENOUGH_BEYOND:.0} transactions beyond it would be the tale of a few of \
-             them, and is not drawn. Requests that were given up are in no latency."
+             them, and is not drawn; nor is that of single rounds where one of them has too few. Requests that were given up \
+             are in no latency."
         ),
         left_out: (cells.len() > DRAWN).then(|| {
             format!(
@@ -154,9 +155,14 @@ fn draw_line(
     (name, percent): (&str, f64),
     y: f64,
 ) {
-    let of = |sample: &Sample| percentile(histogram(load, sample)?, percent);
+    let each = spread(load, cell, percent);
+    // A tail that only the rounds with most transactions have would be told by these, which are not like the others.
+    let of = |sample: &Sample| {
+        each?;
+        percentile(histogram(load, sample)?, percent)
+    };
     svg.text("key", "end", (LABEL + NAMED - 8.0, y + 4.5), name);
-    if let Some((low, high)) = spread(load, cell, percent) {
+    if let Some((low, high)) = each {
         let bar = svg.element("rect").class("interval");
         let bar = bar.number("x", scale.at(low)).number("y", y - 5.0);
         let wide = (scale.at(high) - scale.at(low)).max(1.0);
@@ -194,11 +200,12 @@ fn draw_line(
     }
 }
 
-/// The lowest and the highest of the valid samples.
+/// The lowest and the highest of the valid samples, where every one of them has it.
 fn spread(load: &ShownLoad<'_>, cell: &CellView, percent: f64) -> Option<(f64, f64)> {
     let valid = cell.samples.iter().filter(|one| one.invalid.is_none());
-    let figures = valid.filter_map(|one| percentile(histogram(load, one)?, percent));
-    figures.fold(None, |ends, us| {
+    let figures = valid.map(|one| percentile(histogram(load, one)?, percent));
+    let figures: Vec<f64> = figures.collect::<Option<_>>()?;
+    figures.into_iter().fold(None, |ends, us| {
         let (low, high) = ends.unwrap_or((us, us));
         Some((us.min(low), us.max(high)))
     })

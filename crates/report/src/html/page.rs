@@ -8,7 +8,7 @@ use super::cells::{self, CellView};
 use super::chart::{Chart, Table};
 use super::shown::ShownLoad;
 use super::verdicts::{Meaning, Verdicts};
-use super::{cpu, drift, forest, latency, strip, summary, verdicts, window};
+use super::{cpu, drift, flows, forest, latency, strip, summary, verdicts, window};
 use crate::document::{Document, Ending};
 use crate::read::Reading;
 use crate::until::Intervals;
@@ -45,6 +45,7 @@ pub(super) struct Page {
     effects: Vec<Chart>,
     summary: Table,
     summary_means: String,
+    flows: Option<Table>,
     rules: Table,
     rules_mean: Vec<String>,
     charts: Vec<Chart>,
@@ -124,6 +125,7 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         effects: forest::charts(doc),
         summary: summary::table(doc),
         summary_means: summary::meanings(doc),
+        flows: flows::table(doc),
         rules: rules_table(doc),
         rules_mean: rules::meanings(doc),
         charts: charts(doc, &cells),

@@ -127,6 +127,11 @@ impl<'a> Shown<'a> {
         }
     }
 
+    /// Whether it is about what did not arrive.
+    pub(super) fn is_lost(&self) -> bool {
+        self.what == What::Lost
+    }
+
     /// What the metric's own value is multiplied with.
     fn scale(&self) -> f64 {
         let thousands = if self.thousands { 1e-3 } else { 1.0 };

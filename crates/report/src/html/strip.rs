@@ -4,6 +4,7 @@
 use minijinja::Value;
 use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
+use wirecost_model::sample::DatagramResult;
 
 use super::cells::{CellView, State, remarks, tooltip};
 use super::chart::{Chart, Panel, Table, figure};
@@ -222,6 +223,18 @@ fn draw_cell(
     svg.close();
 }
 
+/// What the numbers of datagrams told.
+type Count = (&'static str, fn(&DatagramResult) -> String);
+
+const COUNTS: [Count; 6] = [
+    ("sent#", |of| of.sent.to_string()),
+    ("received#", |of| of.received.to_string()),
+    ("lost#", |of| of.lost.to_string()),
+    ("reordered#", |of| of.reordered.to_string()),
+    ("duplicated#", |of| of.duplicated.to_string()),
+    ("jitter, us#", |of| format!("{:.2}", of.jitter_s * 1e6)),
+];
+
 fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
     // The other figures of the load stand in the table of the first chart of it.
     let first = shown.metric() == Metric::Throughput || shown.metric() == Metric::Transactions;
@@ -234,18 +247,19 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
         .iter()
         .map(|figure| {
             let unit = match figure.metric.unit().0 {
-                "% of a core per Gbit/s" => "%",
+                "% of a core per Gbit/s" | "% of the datagrams" => "%",
                 "us of a core per transaction" => "us",
-                "% of the datagrams" => "%",
                 unit => unit,
             };
             format!("{}, {unit}#", figure.metric.words())
         })
         .collect();
+    let counts = if shown.is_lost() { &COUNTS[..] } else { &[] };
     let unit = format!("{}#", shown.unit());
     let heads = ["cell", "round#", &unit]
         .into_iter()
-        .chain(heads.iter().map(String::as_str));
+        .chain(heads.iter().map(String::as_str))
+        .chain(counts.iter().map(|(head, _)| *head));
     let mut table = Table::new("Every sample", heads.chain(["remarks"]));
     for cell in cells {
         for sample in &cell.samples {
@@ -258,6 +272,13 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
                 let value = of.value(sample).map(|value| value * of.metric.unit().1);
                 figure(value, 2)
             }));
+            let load = sample.load(shown.load.name);
+            let datagrams = load.and_then(|load| load.datagrams.as_ref());
+            fields.extend(
+                counts
+                    .iter()
+                    .map(|(_, count)| datagrams.map_or_else(|| "–".to_owned(), count)),
+            );
             fields.push(remarks(sample));
             table.row(Some(cell.result.cell), fields);
         }

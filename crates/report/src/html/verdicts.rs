@@ -45,7 +45,7 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
 /// `×1.52 [1.45, 1.60]`.
 pub(super) fn ratio(effect: &EffectResult) -> String {
     words::ratio_and_interval(effect.ratio, effect.low, effect.high).map_or_else(
-        || "no valid pair".into(),
+        || words::no_pair(effect.metric).into(),
         |ratio| ratio.replacen('x', "×", 1),
     )
 }
@@ -163,7 +163,7 @@ fn field(doc: &Document, effect: &EffectResult) -> Field {
         ratio,
         interval,
         rounds: match effect.rounds {
-            0 => Some("no valid pair".into()),
+            0 => Some(words::no_pair(effect.metric).into()),
             1 => Some("an interval needs two rounds".into()),
             n if n < rounds_done => Some(format!("{n} of {rounds_done} rounds")),
             _ => None,

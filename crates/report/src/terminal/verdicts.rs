@@ -53,7 +53,7 @@ fn sentence(doc: &Document, effect: &EffectResult, page: &Page) -> String {
     }
     let verdict = page.paint(style(effect.verdict), &effect.verdict.to_string());
     let rounds = match effect.rounds {
-        0 => " (no valid pair)".into(),
+        0 => format!(" ({})", words::no_pair(effect.metric)),
         1 => " (an interval needs two rounds)".into(),
         n if n < rounds_done => format!(" ({n} of {rounds_done} rounds)"),
         _ => String::new(),

@@ -1,0 +1,161 @@
+//! The flows of a load: how evenly they share, and what their sockets were at.
+
+use serde::Serialize;
+use wirecost_model::sample::{Flow, LoadResult, Socket};
+
+/// Medians over the valid samples; `null` where flows have no such figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FlowsResult {
+    /// How many there are.
+    pub count: u32,
+    /// Gbit/s of each sample's slowest flow, both directions where both send; of streams.
+    pub slowest_gbps: Option<f64>,
+    /// Of its middle one.
+    pub middle_gbps: Option<f64>,
+    /// Of its fastest one.
+    pub fastest_gbps: Option<f64>,
+    /// Segments sent again within a window, all flows, either end.
+    pub retransmits: Option<f64>,
+    /// Smoothed round-trip time at the window's end, of the middle flow's sender, microseconds.
+    pub rtt_us: Option<f64>,
+    /// The lowest that it saw, microseconds.
+    pub min_rtt_us: Option<f64>,
+    /// Congestion window at the window's end, segments.
+    pub cwnd: Option<f64>,
+    /// Sending MSS, bytes.
+    pub mss: Option<f64>,
+    /// Path MTU that the socket uses, bytes.
+    pub path_mtu: Option<f64>,
+    /// Congestion control in use.
+    pub congestion: Option<String>,
+}
+
+/// What the flows of a load came to in its valid samples; nothing where none ran.
+pub(crate) fn of(samples: &[&LoadResult]) -> Option<FlowsResult> {
+    let first = samples.iter().find(|load| !load.flows.is_empty())?;
+    let speeds: Vec<Vec<f64>> = samples
+        .iter()
+        .filter(|load| load.stream.is_some())
+        .map(|load| speeds(load))
+        .filter(|speeds| !speeds.is_empty())
+        .collect();
+    let speed = |of: fn(&[f64]) -> Option<f64>| median(speeds.iter().filter_map(|one| of(one)));
+    let senders = || {
+        let flows = samples.iter().flat_map(|load| &load.flows);
+        flows.filter_map(|flow| flow.sender.as_ref())
+    };
+    let of_sender = |figure: fn(&Socket) -> u32| median(senders().map(figure).map(f64::from));
+    Some(FlowsResult {
+        count: first.flows.len() as u32,
+        slowest_gbps: speed(|all| all.first().copied()),
+        middle_gbps: speed(|all| median(all.iter().copied())),
+        fastest_gbps: speed(|all| all.last().copied()),
+        retransmits: median(samples.iter().filter_map(|load| retransmits(&load.flows))),
+        rtt_us: of_sender(|socket| socket.rtt_us),
+        min_rtt_us: of_sender(|socket| socket.min_rtt_us),
+        cwnd: of_sender(|socket| socket.snd_cwnd),
+        mss: of_sender(|socket| socket.snd_mss),
+        path_mtu: of_sender(|socket| socket.pmtu),
+        congestion: senders().next().map(|socket| socket.congestion.clone()),
+    })
+}
+
+/// Gbit/s of each flow, ascending.
+fn speeds(load: &LoadResult) -> Vec<f64> {
+    let gbps = |bytes: u64, seconds: f64| {
+        if bytes > 0 && seconds > 0.0 {
+            bytes as f64 * 8e-9 / seconds
+        } else {
+            0.0
+        }
+    };
+    let of =
+        |flow: &Flow| gbps(flow.bytes, load.seconds) + gbps(flow.back_bytes, load.client_seconds);
+    let mut speeds: Vec<f64> = load.flows.iter().map(of).collect();
+    speeds.sort_unstable_by(f64::total_cmp);
+    speeds
+}
+
+/// Of both ends of all flows; `None` where a flow's sockets were not read.
+fn retransmits(flows: &[Flow]) -> Option<f64> {
+    let of = |flow: &Flow| {
+        let ends = [flow.sender.as_ref()?, flow.receiver.as_ref()?];
+        Some(ends.iter().map(|socket| socket.retransmits).sum::<u64>())
+    };
+    let all: Option<Vec<u64>> = flows.iter().map(of).collect();
+    all.filter(|all| !all.is_empty())
+        .map(|all| all.iter().sum::<u64>() as f64)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    wirecost_stats::summary(values).map(|summary| summary.median)
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::load::{Direction, Workload};
+    use wirecost_model::sample::StreamResult;
+
+    use super::*;
+
+    fn load(bytes: [u64; 3], rtt_us: u32) -> LoadResult {
+        let socket = |retransmits| Socket {
+            retransmits,
+            rtt_us,
+            congestion: "cubic".into(),
+            ..Socket::default()
+        };
+        let flow = |bytes: u64| Flow {
+            bytes,
+            back_bytes: 0,
+            sender: Some(socket(2)),
+            receiver: Some(socket(0)),
+        };
+        LoadResult {
+            name: "bulk".into(),
+            workload: Workload::TcpStream,
+            direction: Direction::AToB,
+            seconds: 1.0,
+            client_seconds: 1.0,
+            stream: Some(StreamResult {
+                bytes: bytes.iter().sum(),
+                back_bytes: 0,
+                fairness: None,
+                intervals: Vec::new(),
+            }),
+            requests: None,
+            datagrams: None,
+            zero_copy: None,
+            flows: bytes.map(flow).into(),
+            strays: 0,
+            generator: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn flows_are_told_by_the_slowest_the_middle_and_the_fastest_of_the_middle_sample() {
+        let samples = [
+            load([125_000_000, 250_000_000, 500_000_000], 40),
+            load([0, 125_000_000, 125_000_000], 60),
+            load([250_000_000, 125_000_000, 375_000_000], 50),
+        ];
+        let all = of(&samples.each_ref()).expect("flows");
+        assert_eq!((all.count, all.retransmits), (3, Some(6.0)));
+        let speeds = [all.slowest_gbps, all.middle_gbps, all.fastest_gbps];
+        assert_eq!(speeds, [Some(1.0), Some(2.0), Some(3.0)]);
+        assert_eq!(
+            (all.rtt_us, all.congestion.as_deref()),
+            (Some(50.0), Some("cubic"))
+        );
+    }
+
+    #[test]
+    fn what_was_not_read_is_not_told() {
+        let mut sample = load([1, 2, 3], 40);
+        sample.flows[1].sender = None;
+        sample.stream = None;
+        let all = of(&[&sample]).expect("flows");
+        assert_eq!((all.retransmits, all.slowest_gbps), (None, None));
+        assert_eq!(of(&[]), None);
+    }
+}
