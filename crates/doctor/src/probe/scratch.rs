@@ -17,7 +17,7 @@ use super::attempts::{outcome, refused};
 use crate::evidence::{Outcome, Trial};
 
 /// What is tried here, in this order.
-pub(crate) const TRIALS: [Trial; 16] = [
+pub(crate) const TRIALS: [Trial; 18] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
@@ -28,6 +28,8 @@ pub(crate) const TRIALS: [Trial; 16] = [
     Trial::Capture,
     Trial::Ipv6,
     Trial::Geneve,
+    Trial::Gre,
+    Trial::Ipip,
     Trial::Vlan,
     Trial::Tap,
     Trial::Ifb,
@@ -76,6 +78,8 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
         Trial::Capture => outcome(capture(scratch)),
         Trial::Ipv6 => made(scratch.ipv6(), "an address, and a vxlan between addresses"),
         Trial::Geneve => made(scratch.geneve(), "made and read back"),
+        Trial::Gre => made(scratch.gre(), "gre and gretap made and read back"),
+        Trial::Ipip => made(scratch.ipip(), "made and read back"),
         Trial::Vlan => made(scratch.vlan(), "a tag on a veth"),
         Trial::Tap => outcome(Tap::create("tap0").map(|_| "made".into())),
         Trial::Ifb => made(scratch.ifb(), "made and read back"),
