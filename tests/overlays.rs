@@ -43,7 +43,7 @@ fn ebpf_can_be_loaded() -> bool {
 }
 
 /// Bytes of the underlay's IP MTU, and beside it: inner Ethernet 14, UDP 8, VXLAN 8 (RFC 7348, section 5), Geneve 8
-/// with 8 of options (RFC 8926, section 3), the outer IP header; a VLAN tag 4.
+/// with 8 of options (RFC 8926, section 3), the outer IP header; a VLAN tag 4; GRE 4 and its key 4 (RFC 2890, section 2).
 fn overhead(cell: &Cell) -> (u32, u32) {
     let ip = match cell.levels.get("underlay.ip").map(String::as_str) {
         Some("ipv6") => 40,
@@ -57,6 +57,11 @@ fn overhead(cell: &Cell) -> (u32, u32) {
         "vxlan inner_vlan=7" => (14 + 4 + 8 + 8 + ip, 0),
         "geneve options=ovn" => (14 + 8 + 8 + 8 + ip, 0),
         "geneve options=252 inner_vlan=7" => (14 + 4 + 8 + 8 + 252 + ip, 0),
+        "gre" => (4 + ip, 0),
+        "gre key=7 ttl=64" => (4 + 4 + ip, 0),
+        "gretap" => (4 + 14 + ip, 0),
+        "gretap key=7" => (4 + 4 + 14 + ip, 0),
+        "ipip" => (ip, 0),
         other => panic!("{other}"),
     }
 }
@@ -190,6 +195,103 @@ fn kernel_has(arguments: &str) -> bool {
     let mut command = std::process::Command::new("unshare");
     command.args(["--net", "ip", "link", "add", "try0", "type"]);
     common::succeeds(command.args(arguments.split(' ')))
+}
+
+/// What iproute2 makes of a level over an IP for guests of another: those that a lab makes.
+fn kernel_has_ip_tunnel(level: &str, over_ipv6: bool, guests_ipv6: bool) -> bool {
+    let kind = match (level, over_ipv6, guests_ipv6) {
+        ("gre" | "gretap", false, _) => level.to_owned(),
+        ("gre" | "gretap", true, _) => format!("ip6{level}"),
+        (_, false, false) => "ipip".to_owned(),
+        (_, false, true) => "sit".to_owned(),
+        (_, true, _) => "ip6tnl".to_owned(),
+    };
+    let ends = if over_ipv6 {
+        "local 2001:2::1 remote 2001:2::2"
+    } else {
+        "local 198.18.0.1 remote 198.18.0.2"
+    };
+    let has = kernel_has(&format!("{kind} {ends}"));
+    if !has {
+        println!("skipped: this kernel has no {kind} driver");
+    }
+    has
+}
+
+#[test]
+fn gre_and_ip_in_ip_are_proven_seen_and_measured_where_the_kernel_has_them() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    for (level, written) in [
+        ("gre", "[gre, { gre: { key: 7, ttl: 64 } }]"),
+        ("gretap", "[gretap, { gretap: { key: 7 } }]"),
+        ("ipip", "ipip"),
+    ] {
+        for (underlay, over_ipv6) in [("ipv4", false), ("ipv6", true)] {
+            for (guests, guests_ipv6) in [("ipv4", false), ("ipv6", true)] {
+                if !kernel_has_ip_tunnel(level, over_ipv6, guests_ipv6) {
+                    continue;
+                }
+                let (ended, record, _place) = measured(&format!(
+                    "name: without-udp\nunderlay: {{ mtu: 9000, rate: 1gbit, ip: {underlay} }}\nguests: 2\n\
+                     guest_ip: {guests}\nguest_mtu: [1500, max]\nencapsulation: {written}\ndatapath: kernel\n\
+                     offload: [none, tunnel]\nrepeat: {{ rounds: 1, seconds: 0.2, warmup: 0.05 }}\n"
+                ));
+                ended.expect_code(0);
+                valid_with_the_frame_seen(&record);
+            }
+        }
+    }
+}
+
+#[test]
+fn gre_and_ip_in_ip_that_the_kernel_lacks_are_left_out_with_the_reason() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let (ended, record, _place) = measured(
+        "name: lacking\nunderlay: { mtu: 9000 }\nencapsulation: [none, gre, gretap, ipip]\nguest_mtu: 1500\n\
+         repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
+    );
+    // By the kernel, which builds more of it than eBPF.
+    assert_eq!(record.head.experiment.plan.datapath, [Datapath::Kernel]);
+    let has = |label: &str| label == "none" || kernel_has_ip_tunnel(label, false, false);
+    let mut lacking = Vec::new();
+    for sample in &record.samples {
+        let label = &cell_of(&record, sample).levels["encapsulation"];
+        assert_eq!(sample.invalid.is_none(), has(label), "{label}: {sample:#?}");
+        if !has(label) {
+            lacking.push(label.as_str());
+        }
+    }
+    ended.expect_code(if lacking.is_empty() { 0 } else { 3 });
+    let document = ended.document();
+    let reasons = reasons(&document);
+    assert_eq!(reasons.len(), lacking.len());
+    for label in lacking {
+        let option = if label == "ipip" {
+            "CONFIG_NET_IPIP"
+        } else {
+            "CONFIG_NET_IPGRE"
+        };
+        let words = format!("this kernel has no {label} device: {option}");
+        let told = |reason: &&String| {
+            reason.contains(&words)
+                && reason.ends_with("by eBPF: GRE and IP in IP are the kernel's devices alone")
+        };
+        assert!(reasons.iter().any(|reason| told(&reason)), "{reasons:#?}");
+    }
+    // That some cells would be routed and others bridged is told, whether or not they could be built.
+    let warnings = document["warnings"].as_array().expect("a list");
+    let routed = |warning: &Value| {
+        warning
+            .as_str()
+            .is_some_and(|text| text.contains("hosts route"))
+    };
+    assert_eq!(warnings.iter().filter(|warning| routed(warning)).count(), 1);
 }
 
 /// The reasons in a result's list of samples that do not count.

@@ -132,7 +132,7 @@ impl Contest<'_> {
                 continue;
             }
             let index = index - sides.len();
-            let arm = &mut live[index];
+            let arm = &mut *live[index];
             let taken = take(bench, arm.peer, self.row, told(arm.peer));
             match unless_it_ends_all(taken)? {
                 Ok(sample) => others[index] = Some(sample),

@@ -4,7 +4,7 @@ use wirecost_model::cell::Network;
 use wirecost_model::plan::{Encapsulation, GeneveOptions};
 use wirecost_model::sample::SeenFrame;
 use wirecost_probe::message::ProbeMessage;
-use wirecost_wire::frame::{GeneveId, Seen, TunnelId, VxlanId, innermost_udp};
+use wirecost_wire::frame::{GeneveId, GreId, Seen, TunnelId, VxlanId, innermost_udp};
 use wirecost_wire::geneve::Options;
 use wirecost_wire::overhead::Stack;
 
@@ -50,18 +50,7 @@ impl Wanted {
         Ok(Self {
             secret,
             udp_bytes: size - network.guest_ip.header_bytes(),
-            tunnel: udp.map(|udp| match encapsulation {
-                Encapsulation::Geneve(_) => GeneveId {
-                    port: udp.port,
-                    vni: udp.vni,
-                }
-                .into(),
-                _ => VxlanId {
-                    port: udp.port,
-                    vni: udp.vni,
-                }
-                .into(),
-            }),
+            tunnel: tunnel(encapsulation),
             vlan: match encapsulation {
                 Encapsulation::Vlan(vlan) => Some(vlan.id),
                 _ => None,
@@ -94,12 +83,33 @@ impl Wanted {
     }
 }
 
+/// How the tunnel's packets are told from others.
+fn tunnel(encapsulation: &Encapsulation) -> Option<TunnelId> {
+    let gre = |key, frames| GreId { key, frames }.into();
+    Some(match encapsulation {
+        Encapsulation::None | Encapsulation::Vlan(_) => return None,
+        Encapsulation::Vxlan(vxlan) => VxlanId {
+            port: vxlan.port,
+            vni: vxlan.vni,
+        }
+        .into(),
+        Encapsulation::Geneve(geneve) => GeneveId {
+            port: geneve.port,
+            vni: geneve.vni,
+        }
+        .into(),
+        Encapsulation::Gre(of) => gre(of.key, false),
+        Encapsulation::Gretap(of) => gre(of.key, true),
+        Encapsulation::Ipip(_) => TunnelId::IpInIp,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use wirecost_model::cell::Network;
     use wirecost_model::datapath::Datapath;
     use wirecost_model::ip::IpVersion;
-    use wirecost_model::plan::{Cores, Geneve, Vlan, Vxlan};
+    use wirecost_model::plan::{Cores, Geneve, Gre, Ipip, Vlan, Vxlan};
     use wirecost_model::steering::Steering;
     use wirecost_model::transit::Transit;
 
@@ -136,6 +146,10 @@ mod tests {
                 ..Geneve::default()
             })
         };
+        let gre = |key| Gre {
+            key,
+            ..Gre::default()
+        };
         for (encapsulation, overhead, tag) in [
             (Encapsulation::None, 0, 0),
             (Encapsulation::Vlan(Vlan::default()), 0, 4),
@@ -144,6 +158,11 @@ mod tests {
             (geneve(GeneveOptions::NONE), 50, 0),
             (geneve(GeneveOptions::Ovn), 58, 0),
             (geneve(GeneveOptions::Bytes(252)), 302, 0),
+            (Encapsulation::Gre(gre(None)), 24, 0),
+            (Encapsulation::Gre(gre(Some(0))), 28, 0),
+            (Encapsulation::Gretap(gre(None)), 38, 0),
+            (Encapsulation::Gretap(gre(Some(7))), 42, 0),
+            (Encapsulation::Ipip(Ipip::default()), 20, 0),
         ] {
             for ip in IpVersion::ALL {
                 let network = network(encapsulation.clone(), ip);

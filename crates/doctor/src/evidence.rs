@@ -21,6 +21,8 @@ pub(crate) enum Trial {
     Capture,
     Ipv6,
     Geneve,
+    Gre,
+    Ipip,
     Vlan,
     Tap,
     OpenVswitch,

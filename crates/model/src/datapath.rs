@@ -44,6 +44,10 @@ impl Datapath {
     /// Why it cannot build an encapsulation on whatever host; `None` where it can, as far as that goes.
     pub fn cannot(self, encapsulation: &Encapsulation) -> Option<&'static str> {
         match (self, encapsulation) {
+            (Self::Kernel, encapsulation) if encapsulation.ip_tunnel().is_some() => None,
+            (_, encapsulation) if encapsulation.ip_tunnel().is_some() => {
+                Some("GRE and IP in IP are the kernel's devices alone")
+            }
             // drivers/net/geneve.c: options come with a packet's tunnel metadata only.
             (Self::Kernel, Encapsulation::Geneve(geneve))
                 if geneve.options != GeneveOptions::NONE =>
@@ -88,7 +92,7 @@ impl Datapath {
             match &mut encapsulation {
                 Encapsulation::Vxlan(vxlan) => vxlan.df = OuterDf::Set,
                 Encapsulation::Geneve(geneve) => geneve.df = OuterDf::Set,
-                Encapsulation::None | Encapsulation::Vlan(_) => {}
+                _ => {}
             }
         }
         encapsulation
@@ -145,7 +149,7 @@ impl Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encapsulation::{Geneve, Vxlan};
+    use crate::encapsulation::{Geneve, Gre, Ipip, Vxlan};
 
     #[test]
     fn what_one_datapath_cannot_the_other_can() {
@@ -179,6 +183,20 @@ mod tests {
                 Encapsulation::Geneve(Geneve::default()),
             ] {
                 assert_eq!(datapath.cannot(&plain), None);
+            }
+        }
+    }
+
+    #[test]
+    fn tunnels_without_udp_are_the_kernels_alone() {
+        for tunnel in [
+            Encapsulation::Gre(Gre::default()),
+            Encapsulation::Gretap(Gre::default()),
+            Encapsulation::Ipip(Ipip::default()),
+        ] {
+            for datapath in Datapath::ALL {
+                let able = datapath.cannot(&tunnel).is_none();
+                assert_eq!(able, datapath == Datapath::Kernel, "{tunnel} by {datapath}");
             }
         }
     }

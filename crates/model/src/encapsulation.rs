@@ -21,6 +21,12 @@ pub enum Encapsulation {
     Vxlan(Vxlan),
     /// RFC 8926.
     Geneve(Geneve),
+    /// The guests' IP packets in GRE (RFC 2784, RFC 2890). No frames: the hosts route for the guests.
+    Gre(Gre),
+    /// The guests' frames in GRE (Linux's `gretap`; "transparent Ethernet bridging", RFC 1701, section 4).
+    Gretap(Gre),
+    /// The guests' IP packets in IP packets (RFC 2003, RFC 2473, RFC 4213). Routed as of GRE.
+    Ipip(Ipip),
 }
 
 /// A VLAN on the underlay.
@@ -100,6 +106,26 @@ impl Default for Geneve {
             options: GeneveOptions::NONE,
         }
     }
+}
+
+/// Options of a tunnel in GRE, whatever it carries.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Gre {
+    /// The key in every packet (RFC 2890, section 2.1): 4 bytes, and what tells tunnels between two hosts apart.
+    pub key: Option<u32>,
+    /// The outer TTL or hop limit, 1 to 255; `None` is the inner packet's.
+    pub ttl: Option<u8>,
+    /// The outer IPv4 header's don't-fragment bit; `None` is what the kernel does by itself, which sets it.
+    pub df: Option<OuterDf>,
+}
+
+/// Options of IP in IP.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Ipip {
+    /// As of GRE.
+    pub ttl: Option<u8>,
+    /// As of GRE; the kernel cannot keep it unset.
+    pub df: Option<OuterDf>,
 }
 
 /// Options in a Geneve header (RFC 8926, section 3.5).
@@ -209,16 +235,55 @@ pub struct UdpTunnel {
     pub inner_vlan: Option<u16>,
 }
 
+/// What the tunnels without UDP have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IpTunnel {
+    /// The key of GRE.
+    pub key: Option<u32>,
+    /// The outer TTL or hop limit.
+    pub ttl: Option<u8>,
+    /// The outer IPv4 header's don't-fragment bit.
+    pub df: Option<OuterDf>,
+}
+
 impl Encapsulation {
-    /// Whether frames travel in IP packets of the hosts' own.
+    /// Whether what guests send travels in IP packets of the hosts' own.
     pub const fn is_tunnel(&self) -> bool {
-        matches!(self, Self::Vxlan(_) | Self::Geneve(_))
+        self.udp().is_some() || self.ip_tunnel().is_some()
+    }
+
+    /// Whether it carries the guests' IP packets and not their frames: their hosts then route, where they else bridge.
+    pub const fn is_routed(&self) -> bool {
+        matches!(self, Self::Gre(_) | Self::Ipip(_))
+    }
+
+    /// Whether the plan says what becomes of the outer IPv4 header's don't-fragment bit, which IPv6 does not have.
+    pub fn asks_for_df(&self) -> bool {
+        let udp = self.udp().is_some_and(|udp| udp.df != OuterDf::Unset);
+        udp || self.ip_tunnel().is_some_and(|tunnel| tunnel.df.is_some())
+    }
+
+    /// The options of a tunnel without UDP; `None` without one.
+    pub const fn ip_tunnel(&self) -> Option<IpTunnel> {
+        match self {
+            Self::Gre(gre) | Self::Gretap(gre) => Some(IpTunnel {
+                key: gre.key,
+                ttl: gre.ttl,
+                df: gre.df,
+            }),
+            Self::Ipip(ipip) => Some(IpTunnel {
+                key: None,
+                ttl: ipip.ttl,
+                df: ipip.df,
+            }),
+            Self::None | Self::Vlan(_) | Self::Vxlan(_) | Self::Geneve(_) => None,
+        }
     }
 
     /// The options of a tunnel over UDP; `None` without one.
     pub const fn udp(&self) -> Option<UdpTunnel> {
         match self {
-            Self::None | Self::Vlan(_) => None,
+            Self::None | Self::Vlan(_) | Self::Gre(_) | Self::Gretap(_) | Self::Ipip(_) => None,
             Self::Vxlan(vxlan) => Some(UdpTunnel {
                 vni: vxlan.vni,
                 port: vxlan.port,
@@ -244,21 +309,30 @@ impl Encapsulation {
         match &mut self {
             Self::Vxlan(vxlan) => vxlan.udp_checksum = computed,
             Self::Geneve(geneve) => geneve.udp_checksum = computed,
-            Self::None | Self::Vlan(_) => {}
+            Self::None | Self::Vlan(_) | Self::Gre(_) | Self::Gretap(_) | Self::Ipip(_) => {}
         }
         self
     }
 
-    /// Bytes that this encapsulation takes from the underlay's IP MTU: inner Ethernet 14 and its tag, the tunnel's
-    /// header 8 and its options, UDP 8, and the underlay's IP header (RFC 7348, section 5; RFC 8926, section 3).
-    /// A VLAN tag on the line is no part of the IP packet.
+    /// Bytes that this encapsulation takes from the underlay's IP MTU: the underlay's IP header, and before what the
+    /// guest sends, of a tunnel over UDP that header 8, the tunnel's 8 and its options (RFC 7348, section 5; RFC 8926,
+    /// section 3), of GRE 4 and 4 with a key (RFC 2890, section 2); inner Ethernet 14 and its tag where frames are
+    /// carried. A VLAN tag on the line is no part of the IP packet. Over IPv6 without the encapsulation limit (RFC 2473,
+    /// section 5.1), which a lab does not send.
     pub const fn overhead_bytes(&self, underlay: IpVersion) -> u32 {
-        let options = match self {
+        let headers = match self {
             Self::None | Self::Vlan(_) => return 0,
-            Self::Vxlan(_) => 0,
-            Self::Geneve(geneve) => geneve.options.bytes(),
+            Self::Vxlan(_) => 8 + 8,
+            Self::Geneve(geneve) => 8 + 8 + geneve.options.bytes(),
+            Self::Gre(gre) | Self::Gretap(gre) => 4 + if gre.key.is_some() { 4 } else { 0 },
+            Self::Ipip(_) => 0,
         };
-        14 + self.inner_tag_bytes() + 8 + options + 8 + underlay.header_bytes()
+        let ethernet = if self.is_routed() {
+            0
+        } else {
+            14 + self.inner_tag_bytes()
+        };
+        ethernet + headers + underlay.header_bytes()
     }
 
     /// Bytes of the tag inside the tunnel.
@@ -280,7 +354,7 @@ impl Encapsulation {
         }
     }
 
-    /// As `wirecost overhead` takes it: `none`, `outer-vlan`, `vxlan+vlan`, `geneve:ovn`.
+    /// As `wirecost overhead` takes it: `none`, `outer-vlan`, `vxlan+vlan`, `geneve:ovn`, `gre:key`.
     pub fn stack(&self) -> String {
         let mut stack = match self {
             Self::None => "none".to_owned(),
@@ -288,6 +362,11 @@ impl Encapsulation {
             Self::Vxlan(_) => "vxlan".to_owned(),
             Self::Geneve(geneve) if geneve.options == GeneveOptions::NONE => "geneve".to_owned(),
             Self::Geneve(geneve) => format!("geneve:{}", geneve.options),
+            Self::Gre(Gre { key: None, .. }) => "gre".to_owned(),
+            Self::Gre(_) => "gre:key".to_owned(),
+            Self::Gretap(Gre { key: None, .. }) => "gretap".to_owned(),
+            Self::Gretap(_) => "gretap:key".to_owned(),
+            Self::Ipip(_) => "ipip".to_owned(),
         };
         if self.inner_tag_bytes() > 0 {
             stack.push_str("+vlan");
@@ -296,7 +375,7 @@ impl Encapsulation {
     }
 }
 
-/// The level's label: `none`, `vlan id=7`, `vxlan udp_checksum=on`, `geneve options=ovn`.
+/// The level's label: `none`, `vlan id=7`, `vxlan udp_checksum=on`, `geneve options=ovn`, `gre key=7`.
 impl fmt::Display for Encapsulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -319,8 +398,35 @@ impl fmt::Display for Encapsulation {
                 }
                 write_options(f, self.udp(), Self::Geneve(Geneve::default()).udp())
             }
+            Self::Gre(_) => {
+                f.write_str("gre")?;
+                write_ip_options(f, self.ip_tunnel())
+            }
+            Self::Gretap(_) => {
+                f.write_str("gretap")?;
+                write_ip_options(f, self.ip_tunnel())
+            }
+            Self::Ipip(_) => {
+                f.write_str("ipip")?;
+                write_ip_options(f, self.ip_tunnel())
+            }
         }
     }
+}
+
+/// The options that were given.
+fn write_ip_options(f: &mut fmt::Formatter<'_>, tunnel: Option<IpTunnel>) -> fmt::Result {
+    let Some(tunnel) = tunnel else { return Ok(()) };
+    if let Some(key) = tunnel.key {
+        write!(f, " key={key}")?;
+    }
+    if let Some(ttl) = tunnel.ttl {
+        write!(f, " ttl={ttl}")?;
+    }
+    if let Some(df) = tunnel.df {
+        write!(f, " df={}", df.key())?;
+    }
+    Ok(())
 }
 
 /// The options that are not as they usually are.
@@ -374,6 +480,36 @@ mod tests {
             of(Encapsulation::Geneve(ovn)),
             "geneve options=ovn udp_checksum=on source_ports=49152-65535 inner_vlan=9"
         );
+        assert_eq!(of(Encapsulation::Ipip(Ipip::default())), "ipip");
+        let keyed = Gre {
+            key: Some(0),
+            ttl: Some(64),
+            df: Some(OuterDf::Set),
+        };
+        assert_eq!(
+            of(Encapsulation::Gretap(keyed)),
+            "gretap key=0 ttl=64 df=set"
+        );
+    }
+
+    #[test]
+    fn what_carries_packets_has_no_ethernet_header_inside() {
+        let key = |key| Gre {
+            key,
+            ..Gre::default()
+        };
+        for (encapsulation, bytes) in [
+            (Encapsulation::Gre(key(None)), 4),
+            (Encapsulation::Gre(key(Some(0))), 8),
+            (Encapsulation::Gretap(key(None)), 18),
+            (Encapsulation::Gretap(key(Some(7))), 22),
+            (Encapsulation::Ipip(Ipip::default()), 0),
+        ] {
+            assert!(encapsulation.is_tunnel() && encapsulation.udp().is_none());
+            for (ip, header) in [(IpVersion::Ipv4, 20), (IpVersion::Ipv6, 40)] {
+                assert_eq!(encapsulation.overhead_bytes(ip), bytes + header);
+            }
+        }
     }
 
     #[test]

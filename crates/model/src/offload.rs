@@ -35,7 +35,7 @@ pub enum Feature {
     Gso,
     /// Generic receive offload (`rx-gro`).
     Gro,
-    /// Segmentation of UDP-encapsulated super-packets (`tx-udp_tnl-*segmentation`).
+    /// Segmentation of super-packets inside a tunnel (`tx-udp_tnl-*segmentation`, and GRE's and IP in IP's).
     TunnelSegmentation,
     /// Transmit and receive checksum offload; off is `checksum: software`, which rules out all segmentation.
     Checksum,
@@ -76,9 +76,14 @@ impl Feature {
             ],
             Self::Gso => &["tx-generic-segmentation", "tx-udp-segmentation"],
             Self::Gro => &["rx-gro"],
-            Self::TunnelSegmentation => {
-                &["tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation"]
-            }
+            Self::TunnelSegmentation => &[
+                "tx-udp_tnl-segmentation",
+                "tx-udp_tnl-csum-segmentation",
+                "tx-gre-segmentation",
+                "tx-gre-csum-segmentation",
+                "tx-ipxip4-segmentation",
+                "tx-ipxip6-segmentation",
+            ],
             Self::Checksum => &["tx-checksum-ip-generic", "rx-checksum"],
         }
     }

@@ -6,7 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use crate::encapsulation::{
-    Encapsulation, Geneve, GeneveOptions, OuterDf, SourcePorts, UdpTunnel, Vlan, Vxlan,
+    Encapsulation, Geneve, GeneveOptions, Gre, IpTunnel, Ipip, OuterDf, SourcePorts, UdpTunnel,
+    Vlan, Vxlan,
 };
 
 use crate::datapath::Datapath;

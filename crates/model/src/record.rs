@@ -16,7 +16,7 @@ use crate::cell::Experiment;
 /// number of rounds; the experiment's `twin`. 3: any load and several at once: `loads` of plan, cells and samples,
 /// which had one TCP stream in `load` and `stream` before; the plan's `vary` and the cells' `settings`, whose absence
 /// means that nothing was set; `steering`, whose absence means one queue and steering to each host's own cores. 4: the
-/// encapsulations `vlan` and `geneve`, which older readers do not know; the plan's `udp_checksum` and `datapath` and the
+/// encapsulations `vlan`, `geneve`, `gre`, `gretap` and `ipip`, which older readers do not know; the plan's `udp_checksum` and `datapath` and the
 /// cells' `datapath`, whose absence means that the kernel encapsulates.
 pub const VERSION: u32 = 4;
 

@@ -145,7 +145,7 @@ pub(crate) fn count_alike(
     Ok(())
 }
 
-fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(), BuildError> {
+pub(crate) fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(), BuildError> {
     let step = || format!("setting the MTU of `{name}` to {mtu}");
     Change {
         mtu: Some(mtu),

@@ -72,6 +72,19 @@ pub(crate) fn guest(ip: IpVersion, side: Side, number: u32) -> IpAddr {
     }
 }
 
+/// What all guests' addresses are in, with its length in bits.
+pub(crate) fn guest_range(ip: IpVersion) -> (IpAddr, u8) {
+    match ip {
+        IpVersion::Ipv4 => (Ipv4Addr::new(198, 19, 0, 0).into(), 24),
+        IpVersion::Ipv6 => (Ipv6Addr::new(0x2001, 2, 0, 0x19, 0, 0, 0, 0).into(), 64),
+    }
+}
+
+/// Hardware address of the host's end of a guest's device, where the guest has to know it.
+pub(crate) const fn port_mac(side: Side, number: u32) -> [u8; 6] {
+    [2, 0, 0, 2, number as u8, side.number()]
+}
+
 /// Hardware address of a host's guest by its number, locally administered; no link of the underlay has it.
 pub(crate) const fn guest_mac(side: Side, number: u32) -> [u8; 6] {
     [2, 0, 0, 1, number as u8, side.number()]
@@ -108,8 +121,9 @@ mod tests {
     #[test]
     fn every_hardware_address_is_another() {
         let links = (0..=u8::MAX).flat_map(|link| [Place::near_a(link), Place::near_b(link)]);
-        let guests = (0..MAX_GUESTS)
-            .flat_map(|number| [Side::A, Side::B].map(|side| guest_mac(side, number)));
+        let numbered = (0..MAX_GUESTS).flat_map(|number| [(Side::A, number), (Side::B, number)]);
+        let guests =
+            numbered.flat_map(|(side, number)| [guest_mac(side, number), port_mac(side, number)]);
         let all: Vec<[u8; 6]> = links.map(Place::mac).chain(guests).collect();
         let distinct: BTreeSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());

@@ -1,9 +1,11 @@
 //! Devices as netlink messages, and as they are read back.
 
+mod ip_tunnel;
 #[cfg(test)]
 mod tests;
 mod tunnel;
 
+pub(crate) use ip_tunnel::{TunnelDevice, create_ip_tunnel, read_ip_tunnel};
 pub(crate) use tunnel::{
     create_geneve, create_vlan, create_vxlan, read_geneve, read_vlan, read_vxlan,
 };

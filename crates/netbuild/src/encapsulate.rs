@@ -1,23 +1,25 @@
-//! The kernel's devices of each encapsulation, as ports of the host's bridge.
+//! The kernel's devices of each encapsulation, as ports of the host's bridge, or as what it routes to.
 
 use std::fmt::Debug;
 
 use wirecost_model::plan::{Encapsulation, Geneve, Vlan, Vxlan};
 
-use crate::device;
+use crate::device::{self, TunnelDevice};
 use crate::error::{BuildError, Step, same};
 use crate::host::{LabHost, enslave, up};
+use crate::routed::Routing;
 use crate::spec::{TAG, TUNNEL, UNDERLAY_DEVICE};
 
 impl LabHost {
-    /// Makes what lies between the bridge and the underlay, by their interface indexes.
+    /// Makes what lies between the guests and the underlay, by the interface indexes of the underlay's device and of
+    /// the bridge, without which the host routes.
     pub(crate) fn build_encapsulation(
         &mut self,
         underlay: u32,
-        bridge: u32,
+        bridge: Option<u32>,
     ) -> Result<(), BuildError> {
         match self.spec.network.encapsulation.clone() {
-            Encapsulation::None => return enslave(&mut self.netlink, UNDERLAY_DEVICE, bridge),
+            Encapsulation::None => return self.attach(UNDERLAY_DEVICE, bridge),
             Encapsulation::Vlan(vlan) => {
                 self.join_underlay()?;
                 let mtu = self.spec.network.underlay_mtu;
@@ -31,9 +33,28 @@ impl LabHost {
                 self.join_underlay()?;
                 self.build_geneve(&geneve)?;
             }
+            Encapsulation::Gre(_) | Encapsulation::Gretap(_) | Encapsulation::Ipip(_) => {
+                self.join_underlay()?;
+                self.build_ip_tunnel(underlay)?;
+            }
         }
         let port = self.build_inner_tag()?;
-        enslave(&mut self.netlink, port, bridge)
+        self.attach(port, bridge)
+    }
+
+    /// Puts the device towards the other host behind the bridge, or routes to it.
+    fn attach(&mut self, device: &str, bridge: Option<u32>) -> Result<(), BuildError> {
+        if let Some(bridge) = bridge {
+            return enslave(&mut self.netlink, device, bridge);
+        }
+        up(&mut self.netlink, device)?;
+        let routing = Routing {
+            side: self.spec.side,
+            ip: self.spec.network.guest_ip,
+            guests: &mut self.guests,
+            tunnel: device,
+        };
+        routing.settle(&mut self.netlink)
     }
 
     /// The largest frame that the tunnel takes, as an MTU: a tag inside is part of it.
@@ -70,6 +91,21 @@ impl LabHost {
         let found = device::read_geneve(&mut self.netlink, TUNNEL)
             .step(|| format!("reading the geneve device `{TUNNEL}` back"))?;
         alike("geneve", &(of_device, Some(remote)), &found)
+    }
+
+    fn build_ip_tunnel(&mut self, underlay: u32) -> Result<(), BuildError> {
+        let mtu = self.tunnel_mtu();
+        let network = &self.spec.network;
+        let ends = (self.spec.underlay_address(), self.spec.underlay_peer());
+        let Some(wanted) = TunnelDevice::of(&network.encapsulation, ends, network.guest_ip) else {
+            return Ok(());
+        };
+        let kind = &wanted.kind;
+        device::create_ip_tunnel(&mut self.netlink, TUNNEL, &wanted, underlay, mtu)
+            .step(|| format!("making the {kind} device `{TUNNEL}`"))?;
+        let found = device::read_ip_tunnel(&mut self.netlink, TUNNEL)
+            .step(|| format!("reading the {kind} device `{TUNNEL}` back"))?;
+        alike(&kind.to_string(), &Some(&wanted), &found.as_ref())
     }
 
     fn build_vlan(

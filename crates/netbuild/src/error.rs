@@ -72,6 +72,26 @@ impl<T> Step<T> for io::Result<T> {
     }
 }
 
+/// Drivers of tunnels without UDP: the kinds, the kernel's option and the module.
+const IP_TUNNELS: [(&[&str], &str, &str); 5] = [
+    (&["gre", "gretap"], "CONFIG_NET_IPGRE", "ip_gre"),
+    (&["ip6gre", "ip6gretap"], "CONFIG_IPV6_GRE", "ip6_gre"),
+    (&["ipip"], "CONFIG_NET_IPIP", "ipip"),
+    (&["sit"], "CONFIG_IPV6_SIT", "sit"),
+    (&["ip6tnl"], "CONFIG_IPV6_TUNNEL", "ip6_tunnel"),
+];
+
+/// What to do where a tunnel's device of such a kind is not to be had.
+fn ip_tunnel_hint(step: &str) -> Option<String> {
+    let named = |kind: &&&str| step.contains(&format!(" {kind} device"));
+    IP_TUNNELS.iter().find_map(|(kinds, option, module)| {
+        let kind = kinds.iter().find(named)?;
+        Some(format!(
+            "this kernel has no {kind} device: {option}, `modprobe {module}` as root"
+        ))
+    })
+}
+
 fn hint(step: &str, error: &io::Error) -> Option<String> {
     match crate::netlink::code(error) {
         // EOPNOTSUPP: no rtnl_link_ops of that kind; ENOENT: no such qdisc (net/sched/sch_api.c).
@@ -95,6 +115,7 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
              `modprobe nf_tables` as root"
                 .into(),
         ),
+        Some(95) if ip_tunnel_hint(step).is_some() => ip_tunnel_hint(step),
         Some(95) => Some("this kernel has no such device: see its configuration".into()),
         Some(2) if step.contains("tbf") => Some(
             "this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into(),
@@ -126,4 +147,33 @@ pub(crate) fn same<T: PartialEq + std::fmt::Display>(
         wanted: wanted.to_string(),
         found: found.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_is_missing_is_named_by_option_and_module() {
+        let refused = || io::Error::from_raw_os_error(95);
+        for (kind, option) in [
+            ("gre", "CONFIG_NET_IPGRE,"),
+            ("gretap", "CONFIG_NET_IPGRE,"),
+            ("ip6gre", "CONFIG_IPV6_GRE,"),
+            ("ip6gretap", "CONFIG_IPV6_GRE,"),
+            ("ipip", "CONFIG_NET_IPIP,"),
+            ("sit", "CONFIG_IPV6_SIT,"),
+            ("ip6tnl", "CONFIG_IPV6_TUNNEL,"),
+            ("geneve", "CONFIG_GENEVE,"),
+        ] {
+            let hint = hint(&format!("making the {kind} device `tunnel0`"), &refused());
+            let hint = hint.expect("a hint");
+            assert!(
+                hint.contains(&format!("no {kind} device: {option}")),
+                "{hint}"
+            );
+        }
+        let other = hint("making the bridge `bridge0`", &refused());
+        assert!(other.is_some_and(|hint| !hint.contains("CONFIG")));
+    }
 }

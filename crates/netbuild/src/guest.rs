@@ -16,6 +16,30 @@ use crate::netlink::Netlink;
 use crate::ready;
 use crate::spec::{GUEST_DEVICE, guest_port, prefix};
 
+/// What is at the host's end of a guest's device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Uplink {
+    /// The bridge of that interface index.
+    Bridge(u32),
+    /// The host itself, which routes; the guest has to know this hardware address.
+    Router {
+        /// Of the host's end.
+        mac: [u8; 6],
+    },
+    /// A program that takes every frame.
+    Program,
+}
+
+impl Uplink {
+    /// The hardware address of the host's end; without one the kernel draws it.
+    const fn mac(self) -> Option<[u8; 6]> {
+        match self {
+            Self::Router { mac } => Some(mac),
+            Self::Bridge(_) | Self::Program => None,
+        }
+    }
+}
+
 /// One guest. Its namespace goes with it.
 #[derive(Debug)]
 pub(crate) struct Guest {
@@ -66,11 +90,11 @@ impl Guest {
         })
     }
 
-    /// Its device, behind the bridge of interface index `bridge` in `host`'s namespace, where there is one.
+    /// Its device, whose other end is in `host`'s namespace.
     pub(crate) fn connect(
         &mut self,
         host: &mut Netlink,
-        bridge: Option<u32>,
+        uplink: Uplink,
         mtu: u32,
         queues: u32,
     ) -> Result<(), BuildError> {
@@ -84,13 +108,13 @@ impl Guest {
         let inside = PeerNamespace::Fd(self.namespace.netns().as_fd());
         device::create_veth_between(
             host,
-            (None, end(port, None)),
+            (None, end(port, uplink.mac())),
             (inside, end(GUEST_DEVICE, Some(self.mac))),
         )
         .step(|| format!("making the veth `{port}` towards its guest"))?;
-        match bridge {
-            Some(bridge) => enslave(host, port, bridge)?,
-            None => up(host, port)?,
+        match uplink {
+            Uplink::Bridge(bridge) => enslave(host, port, bridge)?,
+            Uplink::Router { .. } | Uplink::Program => up(host, port)?,
         }
         let own = device::read(&mut self.netlink, GUEST_DEVICE)
             .step(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
@@ -101,6 +125,24 @@ impl Guest {
         device::add_address(&mut self.netlink, own.index, *address, prefix(*address))
             .step(|| format!("giving `{GUEST_DEVICE}` behind `{port}` the address {address}"))?;
         up(&mut self.netlink, GUEST_DEVICE)
+    }
+
+    /// Its address.
+    pub(crate) const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Tells it that all of `others` are reached by a router, and its hardware address.
+    pub(crate) fn reach(&mut self, others: &[IpAddr], router: [u8; 6]) -> Result<(), BuildError> {
+        let port = &self.port;
+        let own = device::read(&mut self.netlink, GUEST_DEVICE)
+            .step(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
+        for other in others {
+            device::add_neighbour(&mut self.netlink, own.index, *other, router).step(|| {
+                format!("telling `{GUEST_DEVICE}` behind `{port}` how {other} is reached")
+            })?;
+        }
+        Ok(())
     }
 
     /// Waits until its link is up and its address can be used.

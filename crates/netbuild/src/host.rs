@@ -4,9 +4,10 @@ use wirecost_model::datapath::Datapath;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
+use crate::addresses;
 use crate::device::{self, Change, PeerNamespace};
 use crate::error::{BuildError, Step, same};
-use crate::guest::Guest;
+use crate::guest::{Guest, Uplink};
 use crate::ipv6;
 use crate::netlink::Netlink;
 use crate::spec::{BRIDGE, HostSpec, Side, UNDERLAY_DEVICE};
@@ -78,6 +79,7 @@ impl LabHost {
     /// Third step, on both: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the
     /// rate limit come with [`LabHost::adapt`]. Where eBPF encapsulates, there is no bridge and no tunnel: the
     /// programs are the caller's. So is Open vSwitch, which [`LabHost::switched_by`] then tells of.
+    /// Where the tunnel carries no frames, the host routes instead of bridging.
     pub fn build(&mut self) -> Result<(), BuildError> {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
         let queues = self.spec.network.steering.queues;
@@ -93,19 +95,26 @@ impl LabHost {
         same(|| format!("MTU of `{name}`"), &mtu, &underlay.mtu)?;
         has_queues(name, &underlay, queues)?;
 
+        let routes = self.spec.network.encapsulation.is_routed();
         let bridge = match self.spec.network.datapath {
-            Datapath::Kernel => Some(self.build_bridge()?),
-            Datapath::Ebpf | Datapath::Ovs => None,
+            Datapath::Kernel if !routes => Some(self.build_bridge()?),
+            Datapath::Kernel | Datapath::Ebpf | Datapath::Ovs => None,
         };
-        for guest in &mut self.guests {
-            guest.connect(&mut self.netlink, bridge, mtu, queues)?;
+        let side = self.spec.side;
+        for (number, guest) in (0..).zip(&mut self.guests) {
+            let uplink = match bridge {
+                Some(bridge) => Uplink::Bridge(bridge),
+                None if routes => Uplink::Router {
+                    mac: addresses::port_mac(side, number),
+                },
+                None => Uplink::Program,
+            };
+            guest.connect(&mut self.netlink, uplink, mtu, queues)?;
         }
-        match bridge {
-            Some(bridge) => self.build_encapsulation(underlay.index, bridge),
-            None if self.spec.network.datapath == Datapath::Ovs => {
-                up(&mut self.netlink, UNDERLAY_DEVICE)
-            }
-            None => self.join_underlay(),
+        match self.spec.network.datapath {
+            Datapath::Kernel => self.build_encapsulation(underlay.index, bridge),
+            Datapath::Ebpf => self.join_underlay(),
+            Datapath::Ovs => up(&mut self.netlink, UNDERLAY_DEVICE),
         }
     }
 

@@ -17,6 +17,7 @@ mod ipv6;
 mod netem;
 mod ready;
 mod route;
+mod routed;
 mod spec;
 mod steering;
 mod switched;

@@ -12,12 +12,12 @@ use std::os::fd::AsFd;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
 use wirecost_model::ip::IpVersion;
-use wirecost_model::plan::{Geneve, Vxlan};
+use wirecost_model::plan::{Encapsulation, Geneve, Gre, Ipip, Vxlan};
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
 use wirecost_wire::size_table::size_table;
 
-use crate::device::{self, Change, PeerNamespace};
+use crate::device::{self, Change, PeerNamespace, TunnelDevice};
 use crate::netlink::{Intent, Netlink};
 use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
 use crate::tbf;
@@ -193,6 +193,33 @@ impl Scratch {
         let (options, remote) = device::read_geneve(&mut self.netlink, GENEVE)?;
         same("options", &geneve, &options)?;
         same("remote", &Some(PEER.into()), &remote)
+    }
+
+    /// Tunnels of packets and of frames in GRE over IPv4.
+    pub fn gre(&mut self) -> io::Result<()> {
+        let keyed = || Gre {
+            key: Some(1),
+            ..Gre::default()
+        };
+        self.ip_tunnel("gre4", &Encapsulation::Gre(keyed()))?;
+        self.ip_tunnel("gretap4", &Encapsulation::Gretap(keyed()))
+    }
+
+    /// A tunnel of IPv4 in IPv4.
+    pub fn ipip(&mut self) -> io::Result<()> {
+        self.ip_tunnel("ipip4", &Encapsulation::Ipip(Ipip::default()))
+    }
+
+    fn ip_tunnel(&mut self, name: &str, encapsulation: &Encapsulation) -> io::Result<()> {
+        let ends = (ADDRESS.into(), PEER.into());
+        let Some(wanted) = TunnelDevice::of(encapsulation, ends, IpVersion::Ipv4) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let underlay = self.index("lo")?;
+        device::create_ip_tunnel(&mut self.netlink, name, &wanted, underlay, MTU)?;
+        self.up(name)?;
+        let found = device::read_ip_tunnel(&mut self.netlink, name)?;
+        same("device", &Some(wanted), &found)
     }
 
     /// A device that tags frames with a VLAN id (802.1Q) on the veth.

@@ -186,6 +186,8 @@ fn connect(
     Ok(index)
 }
 
+pub(crate) use router::forward;
+
 /// Writes a setting of the calling thread's network namespace.
 pub(crate) fn set(path: &str, value: &str) -> Result<(), BuildError> {
     let path = format!("/proc/sys/net/{path}");

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use wirecost_model::plan::{
-    Encapsulation, Geneve, GeneveOptions, OuterDf, SourcePorts, UdpTunnel, Vlan, Vxlan,
+    Encapsulation, Geneve, GeneveOptions, Gre, Ipip, OuterDf, SourcePorts, UdpTunnel, Vlan, Vxlan,
 };
 
 use crate::keys::{self, Key};
@@ -28,7 +28,7 @@ impl fmt::Display for Encapsulated {
 impl Encapsulated {
     /// Whether the plan's `udp_checksum` means something to it.
     pub(crate) const fn takes_checksum(&self) -> bool {
-        self.encapsulation.is_tunnel() && self.udp_checksum.is_none()
+        self.encapsulation.udp().is_some() && self.udp_checksum.is_none()
     }
 }
 
@@ -40,10 +40,13 @@ const NONE: Encapsulated = Encapsulated {
 type Options = fn(&mut Reader, &Fields<'_>) -> Option<Encapsulated>;
 
 /// Those that have options: the word is the mapping's key.
-const WITH_OPTIONS: [(&Key, Options); 3] = [
+const WITH_OPTIONS: [(&Key, Options); 6] = [
     (&keys::VLAN, vlan),
     (&keys::VXLAN, vxlan),
     (&keys::GENEVE, geneve),
+    (&keys::GRE, gre),
+    (&keys::GRETAP, gretap),
+    (&keys::IPIP, ipip),
 ];
 
 pub(crate) fn encapsulation(reader: &mut Reader, entry: &Entry<'_>) -> Option<Encapsulated> {
@@ -181,16 +184,95 @@ fn tunnel(
     let tunnel = UdpTunnel {
         vni: vni?,
         port: port?.try_into().ok()?,
-        df: match df? {
-            "set" => OuterDf::Set,
-            "inherit" => OuterDf::Inherit,
-            _ => OuterDf::Unset,
-        },
+        df: outer_df(df?),
         udp_checksum: written.unwrap_or(false),
         source_ports: ports?,
         inner_vlan: tag?,
     };
     Some((tunnel, written))
+}
+
+fn outer_df(word: &str) -> OuterDf {
+    match word {
+        "set" => OuterDf::Set,
+        "inherit" => OuterDf::Inherit,
+        _ => OuterDf::Unset,
+    }
+}
+
+fn gre(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
+    let keys = (&keys::GRE_TTL, &keys::GRE_DF);
+    let read = ip_tunnel(reader, fields, Some(&keys::GRE_KEY), keys)?;
+    Some(without_udp(Encapsulation::Gre(read)))
+}
+
+fn gretap(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
+    let keys = (&keys::GRETAP_TTL, &keys::GRETAP_DF);
+    let read = ip_tunnel(reader, fields, Some(&keys::GRETAP_KEY), keys)?;
+    Some(without_udp(Encapsulation::Gretap(read)))
+}
+
+fn ipip(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
+    let keys = (&keys::IPIP_TTL, &keys::IPIP_DF);
+    let Gre { ttl, df, .. } = ip_tunnel(reader, fields, None, keys)?;
+    Some(without_udp(Encapsulation::Ipip(Ipip { ttl, df })))
+}
+
+const fn without_udp(encapsulation: Encapsulation) -> Encapsulated {
+    Encapsulated {
+        encapsulation,
+        udp_checksum: None,
+    }
+}
+
+/// What the tunnels without UDP have.
+fn ip_tunnel(
+    reader: &mut Reader,
+    fields: &Fields<'_>,
+    key: Option<&'static Key>,
+    (ttl, df): (&'static Key, &'static Key),
+) -> Option<Gre> {
+    // Every option is read before the first `?`, so that each gets to say what is wrong with it.
+    let key = match key {
+        Some(key) => fields
+            .get(reader, key)
+            .and_then(|entry| or_word(reader, &entry)),
+        None => Some(None),
+    };
+    let ttl_entry = fields.get(reader, ttl);
+    let ttl = ttl_entry.as_ref().and_then(|entry| or_word(reader, entry));
+    let df = fields.get(reader, df).map(|entry| word(reader, &entry));
+    let df = match df {
+        None => None,
+        Some(word) => Some(outer_df(word?)),
+    };
+    let (key, ttl) = (key?, ttl?);
+    let ttl = match ttl {
+        None => None,
+        Some(ttl) => Some(u8::try_from(ttl).ok()?),
+    };
+    if let (Some(entry), Some(ttl), Some(df)) = (ttl_entry, ttl, df)
+        && df != OuterDf::Set
+    {
+        // net/ipv4/ip_gre.c, `ipgre_netlink_parms`; net/ipv4/ip_tunnel.c, `ip_tunnel_netlink_parms`.
+        let message = format!("a `ttl` of {ttl} cannot stand beside `df: {}`", df.key());
+        let help = "the kernel sets the don't-fragment bit of a tunnel that has a TTL of its own: leave one of the two \
+                    out, or write `df: set`";
+        let span = entry.node.span.clone();
+        reader.fault(span, &entry.path, message, "sets `df`", help);
+        return None;
+    }
+    Some(Gre { key, ttl, df })
+}
+
+/// A number; the key's word is none.
+type OrWord = Option<u32>;
+
+fn or_word(reader: &mut Reader, entry: &Entry<'_>) -> Option<OrWord> {
+    if as_word(entry).is_some() {
+        return Some(None);
+    }
+    whole32(reader, entry).map(Some)
 }
 
 fn geneve_options(reader: &mut Reader, entry: &Entry<'_>) -> Option<GeneveOptions> {
@@ -250,6 +332,18 @@ mod tests {
         assert_eq!(
             of(geneve(&mut reader, &absent)),
             Some(Encapsulation::Geneve(Geneve::default()))
+        );
+        assert_eq!(
+            of(gre(&mut reader, &absent)),
+            Some(Encapsulation::Gre(Gre::default()))
+        );
+        assert_eq!(
+            of(gretap(&mut reader, &absent)),
+            Some(Encapsulation::Gretap(Gre::default()))
+        );
+        assert_eq!(
+            of(ipip(&mut reader, &absent)),
+            Some(Encapsulation::Ipip(Ipip::default()))
         );
         assert_eq!(reader.faults, []);
     }

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
-use wirecost_model::plan::OuterDf;
 
 use crate::transit::Written;
 
@@ -85,14 +84,14 @@ impl Fit {
         room: Room,
         between: &Written,
     ) -> bool {
-        let Some(tunnel) = network.encapsulation.udp() else {
+        if !network.encapsulation.is_tunnel() {
             let bridged = between.routed().is_none();
             if !bridged {
                 self.unrouted.entry(room.encapsulation).or_insert(room);
             }
             return bridged;
-        };
-        if network.underlay_ip == IpVersion::Ipv6 && tunnel.df != OuterDf::Unset {
+        }
+        if network.underlay_ip == IpVersion::Ipv6 && network.encapsulation.asks_for_df() {
             self.without_df.entry(room.encapsulation).or_insert(room);
             return false;
         }

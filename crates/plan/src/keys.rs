@@ -150,10 +150,11 @@ keys! {
          builds it, and the record says what the path was found to carry.";
 
     ENCAPSULATION "encapsulation" Choice {
-        words: &["none", "vlan", "vxlan", "geneve"], presence: Default("none"), factor: true,
+        words: &["none", "vlan", "vxlan", "geneve", "gre", "gretap", "ipip"], presence: Default("none"), factor: true,
         example: "{ vxlan: { udp_checksum: on } }",
     }
-        "How guest frames cross the underlay: bridged as they are, with a VLAN tag, or in a tunnel.";
+        "How what guests send crosses the underlay: bridged as it is, with a VLAN tag, or in a tunnel. `gre` and `ipip` carry \
+         IP packets and no frames: there the hosts route for their guests, where they else bridge.";
     VLAN "encapsulation.vlan" Map { example: "{ id: 100 }" }
         "Options of a VLAN (IEEE 802.1Q): every frame on the underlay has a tag of 4 bytes, which the IP MTU does not count.";
     VLAN_ID "encapsulation.vlan.id" Whole { range: from_to(1.0, 4094.0), presence: Default("42"), example: "100" }
@@ -209,6 +210,42 @@ keys! {
         words: &["none"], range: from_to(1.0, 4094.0), presence: Default("none"), example: "100",
     }
         "As of `vxlan`.";
+    GRE "encapsulation.gre" Map { example: "{ key: 42 }" }
+        "Options of a tunnel of IP packets in GRE (RFC 2784, RFC 2890), by the kernel's own device: 4 bytes and the outer IP \
+         header.";
+    GRE_KEY "encapsulation.gre.key" Whole {
+        words: &["none"], range: from_to(0.0, u32::MAX as f64), presence: Default("none"), example: "42",
+    }
+        "The key in every packet, which tells tunnels between two hosts apart: 4 bytes more.";
+    GRE_TTL "encapsulation.gre.ttl" Whole {
+        words: &["inherit"], range: from_to(1.0, 255.0), presence: Default("inherit"), example: "64",
+    }
+        "TTL or hop limit of the outer IP header; `inherit` is the inner packet's. Over IPv4 the kernel sets the \
+         don't-fragment bit beside a number.";
+    GRE_DF "encapsulation.gre.df" Word { words: &["unset", "set", "inherit"], example: "inherit" }
+        "The outer IPv4 header's don't-fragment bit; IPv6 has none. Without it as the kernel does by itself, which sets it.";
+    GRETAP "encapsulation.gretap" Map { example: "{ key: 42 }" }
+        "Options of a tunnel of Ethernet frames in GRE, by the kernel's own device: those of `gre`, and an Ethernet header of \
+         14 bytes.";
+    GRETAP_KEY "encapsulation.gretap.key" Whole {
+        words: &["none"], range: from_to(0.0, u32::MAX as f64), presence: Default("none"), example: "42",
+    }
+        "As of `gre`.";
+    GRETAP_TTL "encapsulation.gretap.ttl" Whole {
+        words: &["inherit"], range: from_to(1.0, 255.0), presence: Default("inherit"), example: "64",
+    }
+        "As of `gre`.";
+    GRETAP_DF "encapsulation.gretap.df" Word { words: &["unset", "set", "inherit"], example: "inherit" }
+        "As of `gre`.";
+    IPIP "encapsulation.ipip" Map { example: "{ ttl: 64 }" }
+        "Options of a tunnel of IP packets in IP packets, by the kernel's own device, which is `ipip` (RFC 2003), for IPv6 \
+         guests over IPv4 `sit` (RFC 4213), over IPv6 `ip6tnl` (RFC 2473): the outer IP header and nothing else.";
+    IPIP_TTL "encapsulation.ipip.ttl" Whole {
+        words: &["inherit"], range: from_to(1.0, 255.0), presence: Default("inherit"), example: "64",
+    }
+        "As of `gre`.";
+    IPIP_DF "encapsulation.ipip.df" Word { words: &["set", "inherit"], example: "inherit" }
+        "As of `gre`; the kernel cannot leave it unset.";
     UDP_CHECKSUM "udp_checksum" Word { words: ON_OFF, presence: Default("off"), factor: true, example: "[off, on]" }
         "Whether tunnels compute the outer UDP checksum. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
          that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it tells what the checksum costs \
@@ -217,7 +254,7 @@ keys! {
         "Who encapsulates: the kernel's devices and bridge, our own eBPF programs, which need root, or an Open vSwitch of each \
          host's own, which needs root and the package openvswitch-switch (docs/encapsulations.md). \
          `auto` is one for all cells, so that encapsulations are compared on the same code: the first of `kernel` and `ebpf` \
-         that can build every cell on this machine.";
+         that can build every cell on this machine. GRE and IP in IP are the kernel's alone.";
 
     GUEST_MTU "guest_mtu" Whole {
         words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",

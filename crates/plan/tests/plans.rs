@@ -240,6 +240,33 @@ fn every_encapsulation_takes_its_bytes_of_the_largest_guest_mtu() {
 }
 
 #[test]
+fn tunnels_without_udp_take_their_bytes_over_either_ip_and_have_no_checksum_to_vary() {
+    let plan = experiment(
+        "name: x\nunderlay: { mtu: 9000, ip: [ipv4, ipv6] }\nudp_checksum: [off, on]\n\
+         encapsulation: [none, vxlan, gre, { gre: { key: 0, ttl: 64 } }, gretap, { gretap: { key: 7, df: unset } }, \
+         { ipip: { df: inherit } }]\nexclude: [{ encapsulation: gretap key=7 df=unset, underlay.ip: ipv6 }, \
+         { encapsulation: ipip df=inherit, underlay.ip: ipv6 }]\n",
+    );
+    let of = |label: &str| -> Vec<(u32, Option<&str>)> {
+        let cells = plan.cells.iter();
+        let those = cells.filter(|cell| cell.levels["encapsulation"] == label);
+        those
+            .map(|cell| {
+                let checksum = cell.levels.get("udp_checksum");
+                (cell.guest_mtu, checksum.map(String::as_str))
+            })
+            .collect()
+    };
+    assert_eq!(of("none"), [(9000, None)]);
+    assert_eq!(of("vxlan").len(), 4);
+    assert_eq!(of("gre"), [(8976, None), (8956, None)]);
+    assert_eq!(of("gre key=0 ttl=64"), [(8972, None), (8952, None)]);
+    assert_eq!(of("gretap"), [(8962, None), (8942, None)]);
+    assert_eq!(of("gretap key=7 df=unset"), [(8958, None)]);
+    assert_eq!(of("ipip df=inherit"), [(8980, None)]);
+}
+
+#[test]
 fn the_least_that_ipv6_allows_is_allowed() {
     let plan = experiment(
         "name: x\nunderlay: { mtu: 1350, ip: ipv6 }\nguest_mtu: 1280\nguest_ip: ipv6\nencapsulation: vxlan\n",

@@ -30,8 +30,8 @@ guest's veth - and are read back:
 
 Each switch is a group of `ethtool -k` features: `tso` is `tx-tcp-*segmentation`, `gso` is
 `tx-generic-segmentation` and `tx-udp-segmentation`, `gro` is `rx-gro`, `tunnel_segmentation` is
-`tx-udp_tnl-segmentation` and `tx-udp_tnl-csum-segmentation`, `checksum` is `tx-checksum-ip-generic`
-and `rx-checksum` (`software` rules out all segmentation, as the kernel does).
+`tx-udp_tnl-*segmentation`, `tx-gre-*segmentation` and `tx-ipxip*-segmentation`, `checksum` is
+`tx-checksum-ip-generic` and `rx-checksum` (`software` rules out all segmentation, as the kernel does).
 
 ## In an editor, and by program
 

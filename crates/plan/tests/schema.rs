@@ -582,7 +582,7 @@ fn spoilt() -> impl Strategy<Value = Tree> {
 
 /// Plans of which some are right and some have one thing wrong.
 fn plans() -> impl Strategy<Value = String> {
-    let slip = prop::option::weighted(0.6, (any::<Index>(), spoilt()));
+    let slip = prop::option::weighted(0.5, (any::<Index>(), spoilt()));
     (mapping("", false), slip).prop_map(|(mut tree, slip)| {
         if let Some((index, value)) = slip {
             let mut number = index.index(tree.size());

@@ -216,9 +216,12 @@ fn netfilter(head: &RunHead) -> Option<String> {
             .get(key)
             .is_some_and(|value| value == "1")
     };
-    // Of eBPF's and Open vSwitch's cells none has a bridge of the kernel's.
+    // Of eBPF's and Open vSwitch's cells none has a bridge of the kernel's, and of the kernel's none whose hosts route.
     let cells = &head.experiment.cells;
-    let bridged = |cell: &&Cell| cell.network.datapath == Datapath::Kernel;
+    let bridged = |cell: &&Cell| {
+        let network = &cell.network;
+        network.datapath == Datapath::Kernel && !network.encapsulation.is_routed()
+    };
     let number = cells.iter().filter(bridged).count();
     let (which, then) = if number == cells.len() {
         (
@@ -227,8 +230,8 @@ fn netfilter(head: &RunHead) -> Option<String> {
         )
     } else {
         (
-            "where the kernel is the datapath",
-            "which the others have nothing of",
+            "where the kernel bridges",
+            "which other cells have nothing of",
         )
     };
     let on = hooked("net.bridge.bridge-nf-call-iptables") && number > 0;
@@ -254,6 +257,19 @@ fn frame_by_frame(run: &Run) -> Option<String> {
             "{switch}, takes frames one by one over packet sockets: segmentation, aggregation and checksum offloads \
              are off at its ports whatever `offload` says, as the devices of each sample show"
         )
+    })
+}
+
+/// What carries packets and no frames has a router where the others have a bridge: more than a header differs.
+fn routed(head: &RunHead) -> Option<String> {
+    let cells = &head.experiment.cells;
+    let routes = |cell: &&Cell| cell.network.encapsulation.is_routed();
+    let some = cells.iter().any(|cell| routes(&cell));
+    let all = cells.iter().all(|cell| routes(&cell));
+    (some && !all).then(|| {
+        "gre and ipip carry IP packets, so there the hosts route for their guests, where they bridge in the other \
+         cells: what `encapsulation` shows between the two is of both"
+            .to_owned()
     })
 }
 
@@ -385,6 +401,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .into_iter()
             .chain(netfilter(head))
             .chain(frame_by_frame(run))
+            .chain(routed(head))
             .chain(short_window(head))
             .chain(steered::off_own_cores(head))
             .chain(beyond_the_line)

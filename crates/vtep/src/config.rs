@@ -99,8 +99,13 @@ impl Format {
     /// plan leaves the source ports open, they are the dynamic ones.
     ///
     /// # Errors
-    /// [`Error::Config`] for Geneve options that are no multiple of four bytes.
+    /// [`Error::Config`] for Geneve options that are no multiple of four bytes, and for what the programs do not do: GRE
+    /// and IP in IP.
     pub fn of(encapsulation: &Encapsulation, local: IpAddr) -> Result<Self, Error> {
+        if encapsulation.ip_tunnel().is_some() {
+            let words = format!("no program here encapsulates in {encapsulation}");
+            return Err(Error::Config(words));
+        }
         let Some(udp) = encapsulation.udp() else {
             return Ok(match encapsulation {
                 Encapsulation::Vlan(vlan) => Self::Vlan { id: vlan.id },

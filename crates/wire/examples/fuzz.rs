@@ -6,8 +6,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use etherparse::PacketBuilder;
-use wirecost_wire::frame::{innermost_udp, outer};
+use wirecost_wire::frame::{TunnelId, innermost_udp, outer};
 use wirecost_wire::geneve::{self, GeneveId, Options};
+use wirecost_wire::gre::{self, GreId};
 use wirecost_wire::vlan::Tag;
 use wirecost_wire::vxlan::{self, VxlanId};
 
@@ -19,6 +20,11 @@ const TUNNEL: VxlanId = VxlanId {
 const GENEVE: GeneveId = GeneveId {
     port: geneve::PORT,
     vni: 42,
+};
+
+const KEYED: GreId = GreId {
+    key: Some(42),
+    frames: false,
 };
 
 /// splitmix64 (Steele, Lea, Flood 2014): any seed is a good one.
@@ -136,7 +142,12 @@ fn parse(bytes: &[u8]) -> bool {
     let plain = innermost_udp(bytes, length, None);
     let tunnelled = innermost_udp(bytes, length, Some(TUNNEL.into()));
     let in_geneve = innermost_udp(bytes, length, Some(GENEVE.into()));
-    for seen in [&plain, &tunnelled, &in_geneve].into_iter().flatten() {
+    let in_gre = innermost_udp(bytes, length, Some(KEYED.into()));
+    let in_ip = innermost_udp(bytes, length, Some(TunnelId::IpInIp));
+    for seen in [&plain, &tunnelled, &in_geneve, &in_gre, &in_ip]
+        .into_iter()
+        .flatten()
+    {
         assert!(seen.payload.len() <= bytes.len());
     }
     let geneve = geneve::read(bytes);
@@ -152,9 +163,13 @@ fn parse(bytes: &[u8]) -> bool {
         );
         assert!(found.vni < 1 << 24);
     }
+    if let Ok(found) = gre::read(bytes) {
+        assert!(bytes.ends_with(found.payload));
+        assert!(bytes.len() >= found.payload.len() + gre::HEADER_BYTES);
+    }
     let header = bytes.first_chunk().and_then(vxlan::vni);
     assert!(header.is_none_or(|vni| vni < 1 << 24));
     let tag = bytes.first_chunk().copied().and_then(Tag::read);
     assert!(tag.is_none_or(|tag| bytes.starts_with(&tag.bytes())));
-    plain.is_ok() || tunnelled.is_ok() || geneve.is_ok()
+    plain.is_ok() || tunnelled.is_ok() || geneve.is_ok() || in_gre.is_ok() || in_ip.is_ok()
 }

@@ -12,6 +12,7 @@ use cursor::{Cursor, Ip};
 pub use error::{FrameError, Layer, Problem};
 
 pub use crate::geneve::GeneveId;
+pub use crate::gre::GreId;
 pub use crate::vxlan::VxlanId;
 
 /// One segment of an overlay as it is found on an underlay.
@@ -21,6 +22,10 @@ pub enum TunnelId {
     Vxlan(VxlanId),
     /// RFC 8926.
     Geneve(GeneveId),
+    /// RFC 2784.
+    Gre(GreId),
+    /// RFC 2003, RFC 4213, RFC 2473: an IP packet in an IP packet.
+    IpInIp,
 }
 
 impl From<VxlanId> for TunnelId {
@@ -32,6 +37,12 @@ impl From<VxlanId> for TunnelId {
 impl From<GeneveId> for TunnelId {
     fn from(id: GeneveId) -> Self {
         Self::Geneve(id)
+    }
+}
+
+impl From<GreId> for TunnelId {
+    fn from(id: GreId) -> Self {
+        Self::Gre(id)
     }
 }
 
@@ -94,18 +105,35 @@ pub fn innermost_udp(
 ) -> Result<Seen<'_>, FrameError> {
     let mut cursor = Cursor::new(frame);
     let (outer, ip, vlan) = read_outer(&mut cursor, frame_bytes)?;
-    let mut udp = cursor.udp(&ip)?;
     let (mut options, mut inner_vlan) = (&frame[..0], None);
-    if let Some(id) = tunnel {
-        match id {
-            TunnelId::Vxlan(id) => cursor.vxlan(id, udp.dst_port)?,
-            TunnelId::Geneve(id) => options = cursor.geneve(id, udp.dst_port)?,
+    let udp = match tunnel {
+        None => cursor.udp(&ip)?,
+        Some(id) => {
+            let carried = match id {
+                TunnelId::Vxlan(id) => {
+                    let port = cursor.udp(&ip)?.dst_port;
+                    cursor.vxlan(id, port)?;
+                    None
+                }
+                TunnelId::Geneve(id) => {
+                    let port = cursor.udp(&ip)?.dst_port;
+                    options = cursor.geneve(id, port)?;
+                    None
+                }
+                TunnelId::Gre(id) => cursor.gre(id, &ip)?,
+                TunnelId::IpInIp => Some(cursor.ip_in_ip(&ip)?),
+            };
+            let ether_type = if let Some(ether_type) = carried {
+                ether_type
+            } else {
+                let (ether_type, tag) = cursor.ethernet()?;
+                inner_vlan = tag;
+                ether_type
+            };
+            let inner = cursor.ip(ether_type)?;
+            cursor.udp(&inner)?
         }
-        let ether_type;
-        (ether_type, inner_vlan) = cursor.ethernet()?;
-        let inner = cursor.ip(ether_type)?;
-        udp = cursor.udp(&inner)?;
-    }
+    };
     Ok(Seen {
         frame_bytes: outer.frame_bytes,
         outer_ip_bytes: outer.ip_bytes,

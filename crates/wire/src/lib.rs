@@ -4,6 +4,7 @@
 
 pub mod frame;
 pub mod geneve;
+pub mod gre;
 pub mod line;
 pub mod overhead;
 pub mod size_table;

@@ -153,16 +153,34 @@ pub(super) const FEATURES: &[Feature] = &[
         trial: Trial::Geneve,
         id: "geneve",
         title: "Geneve",
-        needed_for: "measuring Geneve overlays, such as OVN's; no plan of this version has them",
+        needed_for: "plans with `encapsulation: geneve` by the kernel; eBPF builds it as well",
         option: "CONFIG_GENEVE",
         module: Some("geneve"),
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::Gre,
+        id: "gre",
+        title: "GRE",
+        needed_for: "plans with `encapsulation: gre` or `gretap`; over IPv6 CONFIG_IPV6_GRE",
+        option: "CONFIG_NET_IPGRE",
+        module: Some("ip_gre"),
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::Ipip,
+        id: "ipip",
+        title: "IP in IP",
+        needed_for: "plans with `encapsulation: ipip`; with IPv6 CONFIG_IPV6_SIT and CONFIG_IPV6_TUNNEL",
+        option: "CONFIG_NET_IPIP",
+        module: Some("ipip"),
         ..DEVICE
     },
     Feature {
         trial: Trial::Vlan,
         id: "vlan",
         title: "VLAN (802.1Q)",
-        needed_for: "measuring tagged networks; no plan of this version has them",
+        needed_for: "plans with `encapsulation: vlan` by the kernel; eBPF builds it as well",
         option: "CONFIG_VLAN_8021Q",
         module: Some("8021q"),
         ..DEVICE

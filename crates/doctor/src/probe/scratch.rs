@@ -18,7 +18,7 @@ use super::attempts::{outcome, refused};
 use crate::evidence::{Outcome, Trial};
 
 /// What is tried here, in this order.
-pub(crate) const TRIALS: [Trial; 17] = [
+pub(crate) const TRIALS: [Trial; 19] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
@@ -29,6 +29,8 @@ pub(crate) const TRIALS: [Trial; 17] = [
     Trial::Capture,
     Trial::Ipv6,
     Trial::Geneve,
+    Trial::Gre,
+    Trial::Ipip,
     Trial::Vlan,
     Trial::Tap,
     Trial::OpenVswitch,
@@ -81,6 +83,8 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
         Trial::Capture => outcome(capture(scratch)),
         Trial::Ipv6 => made(scratch.ipv6(), "an address, and a vxlan between addresses"),
         Trial::Geneve => made(scratch.geneve(), "made and read back"),
+        Trial::Gre => made(scratch.gre(), "gre and gretap made and read back"),
+        Trial::Ipip => made(scratch.ipip(), "made and read back"),
         Trial::Vlan => made(scratch.vlan(), "a tag on a veth"),
         Trial::Tap => outcome(Tap::create("tap0").map(|_| "made".into())),
         Trial::OpenVswitch => open_vswitch(scratch),

@@ -106,7 +106,7 @@ fn next_hop(
 }
 
 /// Settings of a router, in the calling thread's namespace.
-fn forward(ip: IpVersion) -> Result<(), BuildError> {
+pub(crate) fn forward(ip: IpVersion) -> Result<(), BuildError> {
     match ip {
         IpVersion::Ipv4 => {
             set("ipv4/ip_forward", "1")?;

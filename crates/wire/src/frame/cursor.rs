@@ -6,8 +6,8 @@ use etherparse::{
     Ipv6HeaderSlice, SingleVlanHeaderSlice, UdpHeader, UdpHeaderSlice,
 };
 
-use super::{FrameError, GeneveId, Layer, Problem, VxlanId};
-use crate::{geneve, vxlan};
+use super::{FrameError, GeneveId, GreId, Layer, Problem, VxlanId};
+use crate::{geneve, gre, vxlan};
 
 /// A place in a frame and the bytes behind it.
 pub(super) struct Cursor<'a> {
@@ -198,6 +198,54 @@ impl<'a> Cursor<'a> {
         let options = &self.rest[geneve::HEADER_BYTES..header];
         self.skip(header);
         Ok(options)
+    }
+
+    /// The GRE header behind `ip`; the Ethernet type of the IP packet that follows, `None` of a frame.
+    pub(super) fn gre(&mut self, id: GreId, ip: &Ip) -> Result<Option<EtherType>, FrameError> {
+        self.protocol(ip, &[IpNumber::GRE], Layer::Gre)?;
+        let found = gre::read(self.rest).map_err(|error| {
+            let problem = match error {
+                gre::ReadError::Short { needed } => Problem::Truncated {
+                    needed,
+                    captured: self.rest.len(),
+                },
+                gre::ReadError::Unknown => Problem::Malformed,
+            };
+            self.error(Layer::Gre, problem)
+        })?;
+        if found.key != id.key {
+            return Err(self.error(Layer::Gre, Problem::OtherKey(found.key)));
+        }
+        let protocol = EtherType(found.protocol);
+        let is_ip = matches!(protocol, EtherType::IPV4 | EtherType::IPV6);
+        if id.frames && found.protocol != gre::ETHERNET {
+            return Err(self.error(Layer::Gre, Problem::NotEthernet(found.protocol)));
+        }
+        if !id.frames && !is_ip {
+            return Err(self.error(Layer::Gre, Problem::NotIp(found.protocol)));
+        }
+        self.skip(self.rest.len() - found.payload.len());
+        Ok((!id.frames).then_some(protocol))
+    }
+
+    /// The Ethernet type of the IP packet that `ip` carries.
+    pub(super) fn ip_in_ip(&mut self, ip: &Ip) -> Result<EtherType, FrameError> {
+        self.protocol(ip, &[IpNumber::IPV4, IpNumber::IPV6], Layer::Ip)?;
+        Ok(match ip.protocol {
+            IpNumber::IPV4 => EtherType::IPV4,
+            _ => EtherType::IPV6,
+        })
+    }
+
+    /// Fails unless `ip` carries one of these protocols from its beginning.
+    fn protocol(&self, ip: &Ip, wanted: &[IpNumber], layer: Layer) -> Result<(), FrameError> {
+        if !wanted.contains(&ip.protocol) {
+            return Err(self.error(layer, Problem::OtherProtocol(ip.protocol.0)));
+        }
+        if ip.fragment_offset > 0 {
+            return Err(self.error(layer, Problem::LaterFragment(ip.fragment_offset)));
+        }
+        Ok(())
     }
 
     fn skip(&mut self, bytes: usize) {

@@ -29,6 +29,8 @@ pub enum Layer {
     Vxlan,
     /// Geneve.
     Geneve,
+    /// GRE.
+    Gre,
 }
 
 impl fmt::Display for Layer {
@@ -40,6 +42,7 @@ impl fmt::Display for Layer {
             Self::Udp => "UDP",
             Self::Vxlan => "VXLAN",
             Self::Geneve => "Geneve",
+            Self::Gre => "GRE",
         })
     }
 }
@@ -64,7 +67,7 @@ pub enum Problem {
     /// The packet is not UDP.
     #[error("IP protocol {0} is not UDP")]
     NotUdp(u8),
-    /// A fragment other than the first: the UDP header is in another frame.
+    /// A fragment other than the first: the header is in another frame.
     #[error("missing from a fragment that begins at byte {0} of its packet")]
     LaterFragment(u32),
     /// The datagram is not the tunnel's.
@@ -79,4 +82,10 @@ pub enum Problem {
     /// The tunnel carries no VNI, or another.
     #[error("the VNI is not the tunnel's")]
     OtherVni(Option<u32>),
+    /// The packet is not the tunnel's.
+    #[error("IP protocol {0} is not the tunnel's")]
+    OtherProtocol(u8),
+    /// The tunnel's packets have no key, or another.
+    #[error("the key is not the tunnel's")]
+    OtherKey(Option<u32>),
 }

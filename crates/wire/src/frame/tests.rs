@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::geneve::{self, Options};
+use crate::gre;
 use crate::vlan::Tag;
 use crate::vxlan;
 
@@ -343,4 +344,100 @@ proptest! {
         let _ = outer(&frame, 200);
         let _ = innermost_udp(&frame, 200, tunnel.then_some(TUNNEL.into()));
     }
+}
+
+/// An IPv4 packet of another protocol around `payload`, as it is on the underlay.
+fn carried_in_ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([6; 6], [8; 6])
+        .ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64)
+        .write(&mut frame, protocol.into(), payload)
+        .expect("a packet");
+    frame
+}
+
+fn carried_in_ip6(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([6; 6], [8; 6])
+        .ipv6([3; 16], [4; 16], 64)
+        .write(&mut frame, protocol.into(), payload)
+        .expect("a packet");
+    frame
+}
+
+/// Ethernet headers have 14 bytes.
+const ETHERNET_BYTES: usize = 14;
+
+#[test]
+fn packets_and_frames_in_gre_are_found_with_their_key_and_no_other() {
+    let payload = vec![7; 1400];
+    for inner in [datagram(&payload), datagram6(&payload)] {
+        let ether_type = u16::from_be_bytes([inner[12], inner[13]]);
+        for key in [None, Some(0), Some(7)] {
+            for (frames, protocol, carried) in [
+                (false, ether_type, &inner[ETHERNET_BYTES..]),
+                (true, gre::ETHERNET, &inner[..]),
+            ] {
+                let packet = gre::tests::with_header(protocol, key, carried);
+                let id = GreId { key, frames };
+                for (frame, header) in [
+                    (carried_in_ip(47, &packet), 20),
+                    (carried_in_ip6(47, &packet), 40),
+                ] {
+                    let seen = innermost_udp(&frame, len(&frame), Some(id.into())).expect("seen");
+                    let extra = 4 + if key.is_some() { 4 } else { 0 };
+                    let expected = carried.len() + extra + header;
+                    assert_eq!(seen.outer_ip_bytes as usize, expected);
+                    assert_eq!(seen.payload, payload);
+                    let other = GreId { key: Some(8), ..id };
+                    let error = innermost_udp(&frame, len(&frame), Some(other.into()));
+                    let problem = error.expect_err("another tunnel").problem;
+                    assert_eq!(problem, Problem::OtherKey(key));
+                    let unlike = GreId {
+                        frames: !frames,
+                        ..id
+                    };
+                    let error = innermost_udp(&frame, len(&frame), Some(unlike.into()));
+                    let problem = error.expect_err("it carries something else").problem;
+                    let expected = if frames {
+                        Problem::NotIp(protocol)
+                    } else {
+                        Problem::NotEthernet(protocol)
+                    };
+                    assert_eq!(problem, expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_packet_in_a_packet_is_found_whatever_both_speak() {
+    let payload = vec![7; 1400];
+    for (inner, protocol) in [(datagram(&payload), 4), (datagram6(&payload), 41)] {
+        let packet = &inner[ETHERNET_BYTES..];
+        for (frame, header) in [
+            (carried_in_ip(protocol, packet), 20),
+            (carried_in_ip6(protocol, packet), 40),
+        ] {
+            let seen = innermost_udp(&frame, len(&frame), Some(TunnelId::IpInIp)).expect("seen");
+            assert_eq!(seen.outer_ip_bytes as usize, packet.len() + header);
+            assert_eq!(seen.payload, payload);
+        }
+    }
+    let frame = datagram(&payload);
+    let error = innermost_udp(&frame, len(&frame), Some(TunnelId::IpInIp)).expect_err("plain");
+    insta::assert_snapshot!(error, @"IP header at byte 34: IP protocol 17 is not the tunnel's");
+    let error = innermost_udp(
+        &frame,
+        len(&frame),
+        Some(
+            GreId {
+                key: None,
+                frames: true,
+            }
+            .into(),
+        ),
+    );
+    insta::assert_snapshot!(error.expect_err("plain"), @"GRE header at byte 34: IP protocol 17 is not the tunnel's");
 }

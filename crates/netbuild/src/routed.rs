@@ -1,0 +1,94 @@
+//! Guests of a host that routes for them: what carries IP packets and no frames cannot be a bridge's port.
+//!
+//! The guests keep the addresses that they have behind a bridge, all of one network. Each takes its host's end of its
+//! device for every guest of the other host; the host sends what is for them into the tunnel. Nobody asks for a
+//! neighbour: who is where is told to both sides once, as on the underlay.
+
+use std::net::IpAddr;
+
+use wirecost_model::ip::IpVersion;
+
+use crate::addresses;
+use crate::device;
+use crate::error::{BuildError, Step};
+use crate::guest::Guest;
+use crate::ipv6;
+use crate::netlink::Netlink;
+use crate::route::{self, NextHop};
+use crate::spec::Side;
+use crate::underlay;
+
+/// What a host routes between.
+pub(crate) struct Routing<'a> {
+    /// Which host.
+    pub(crate) side: Side,
+    /// What its guests speak.
+    pub(crate) ip: IpVersion,
+    pub(crate) guests: &'a mut [Guest],
+    /// The device towards the other host's guests.
+    pub(crate) tunnel: &'a str,
+}
+
+impl Routing<'_> {
+    /// Has the host, whose network namespace the calling thread is in, route between its guests and the tunnel. All
+    /// devices must be there and switched on.
+    ///
+    /// # Errors
+    /// Where the kernel refuses a step.
+    pub(crate) fn settle(self, netlink: &mut Netlink) -> Result<(), BuildError> {
+        let Self {
+            side,
+            ip,
+            guests,
+            tunnel,
+        } = self;
+        underlay::forward(ip)?;
+        if ip == IpVersion::Ipv6 {
+            ipv6::allow(tunnel)?;
+        }
+        let others: Vec<IpAddr> = (0..guests.len() as u32)
+            .map(|number| addresses::guest(ip, side.other(), number))
+            .collect();
+        for (number, guest) in (0..).zip(guests) {
+            let port = guest.port.clone();
+            if ip == IpVersion::Ipv6 {
+                ipv6::allow(&port)?;
+            }
+            let (address, mac) = (guest.address(), addresses::guest_mac(side, number));
+            let device = index(netlink, &port)?;
+            device::add_neighbour(netlink, device, address, mac)
+                .step(|| format!("telling `{port}` who has the address {address}"))?;
+            to(netlink, (address, whole(address)), device)?;
+            guest.reach(&others, addresses::port_mac(side, number))?;
+        }
+        let device = index(netlink, tunnel)?;
+        to(netlink, addresses::guest_range(ip), device)
+    }
+}
+
+/// Sends what is for a destination by a device.
+fn to(netlink: &mut Netlink, destination: (IpAddr, u8), device: u32) -> Result<(), BuildError> {
+    let hop = NextHop {
+        device,
+        gateway: None,
+    };
+    let (address, length) = destination;
+    route::add(netlink, destination, &[hop], None)
+        .step(|| format!("making the route to {address}/{length}"))
+}
+
+fn index(netlink: &mut Netlink, name: &str) -> Result<u32, BuildError> {
+    let found = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    Ok(found.index)
+}
+
+/// The length in bits of an address itself.
+const fn whole(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+#[cfg(test)]
+mod tests;
