@@ -73,6 +73,11 @@ impl Datapath {
                     "Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it",
                 )
             }
+            (Self::Ovs, encapsulation)
+                if encapsulation.is_tunnel() && encapsulation.udp().is_none() =>
+            {
+                Some("of the tunnels Open vSwitch is asked for VXLAN and Geneve alone")
+            }
             // lib/tun-metadata.c: a table of class and type, each with one place and one length above 0.
             (Self::Ovs, Encapsulation::Geneve(geneve))
                 if matches!(geneve.options, GeneveOptions::Bytes(1..8 | 129..)) =>
