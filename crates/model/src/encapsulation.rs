@@ -318,7 +318,7 @@ impl Encapsulation {
     /// guest sends, of a tunnel over UDP that header 8, the tunnel's 8 and its options (RFC 7348, section 5; RFC 8926,
     /// section 3), of GRE 4 and 4 with a key (RFC 2890, section 2); inner Ethernet 14 and its tag where frames are
     /// carried. A VLAN tag on the line is no part of the IP packet. Over IPv6 without the encapsulation limit (RFC 2473,
-    /// section 5.1), which a lab does not send.
+    /// section 4.1.1), which a lab does not send.
     pub const fn overhead_bytes(&self, underlay: IpVersion) -> u32 {
         let headers = match self {
             Self::None | Self::Vlan(_) => return 0,

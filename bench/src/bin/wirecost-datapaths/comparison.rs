@@ -186,7 +186,7 @@ impl<'a> Measured<'a> {
         let valid = |sample: &&Sample| sample.invalid.is_none();
         self.of(side)
             .filter(valid)
-            .find_map(|sample| row.differs(&sample.devices))
+            .find_map(|sample| row.differs(side, &sample.devices))
     }
 
     /// Compares two cells. `wanted` are the pairs that were asked for, `seconds` the window.

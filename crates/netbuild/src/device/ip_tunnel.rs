@@ -52,7 +52,7 @@ const IPTUN: Numbers = Numbers {
 };
 const IPTUN_PROTOCOL: u16 = 9;
 
-/// `IP6_TNL_F_IGN_ENCAP_LIMIT` (include/uapi/linux/ip6_tunnel.h): no option of 8 bytes is sent (RFC 2473, section 5.1).
+/// `IP6_TNL_F_IGN_ENCAP_LIMIT` (include/uapi/linux/ip6_tunnel.h): no option of 8 bytes is sent (RFC 2473, section 4.1.1).
 const NO_ENCAPSULATION_LIMIT: u32 = 1;
 
 /// A tunnel's device.

@@ -194,6 +194,6 @@ fn a_kernel_that_did_something_else_is_found_out() {
         data.insert(GRE_OUTPUT_KEY, vec![0, 0, 0, 8]);
     });
     assert!(one_key.is_some_and(|device| device.options.key.is_none()));
-    assert_eq!(data(|data| data.clear()), None);
+    assert_eq!(data(BTreeMap::clear), None);
     assert_eq!(TunnelDevice::read(InfoKind::Vxlan, &BTreeMap::new()), None);
 }
