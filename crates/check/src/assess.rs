@@ -127,7 +127,8 @@ fn forget_what_is_elsewhere(hosts: &mut [Audited], paths: &[&PathReport]) {
     }
 }
 
-/// Where as much arrives as the receiving host's own device takes, it is that device which drops the rest.
+/// Where as much arrives as the receiving host's own device takes, it is that device which drops the rest; on one link,
+/// that is: a router that says nothing has the same MTU on the receiver's link.
 fn name_small_receivers(paths: &[PathReport], hosts: &[Audited], findings: &mut [Finding]) {
     for path in paths {
         let (Some(back), Some(carried)) = (opposite(paths, path), path.mtu()) else {
@@ -136,8 +137,13 @@ fn name_small_receivers(paths: &[PathReport], hosts: &[Audited], findings: &mut 
         let (Wanted::Device(takes), Some(way)) = (back.wanted, &back.leaving) else {
             continue;
         };
-        let is_there =
-            takes < path.wanted.bytes() && (takes..=takes + TAG_BYTES).contains(&carried);
+        let on_link = path
+            .leaving
+            .as_ref()
+            .is_some_and(|way| way.router.is_none());
+        let is_there = on_link
+            && takes < path.wanted.bytes()
+            && (takes..=takes + TAG_BYTES).contains(&carried);
         let finding = findings
             .iter_mut()
             .find(|finding| finding.id == "path-drops-silently" && finding.host == path.from.host);
