@@ -127,6 +127,35 @@ fn expect_complete(look: &Value) {
 }
 
 #[test]
+fn latencies_and_datagrams_are_drawn_whole_too() {
+    if !chromium_is_there() {
+        return;
+    }
+    let pages = [
+        (fixture::loads::beside(4), "latency-ping"),
+        (fixture::loads::asking(4, Cores::Shared), "latency"),
+        (fixture::loads::datagrams(4), "lost"),
+    ];
+    let mut browser = Browser::start();
+    for (run_of, chart) in pages {
+        let page = Page::of(&run_of);
+        for width in [1280, 400] {
+            browser.open(&page.path(), width, "dark");
+            let look = browser.evaluate(LOOK);
+            let charts = look["charts"].as_array().expect("charts");
+            assert!(charts.iter().any(|one| one["id"] == chart), "{charts:?}");
+            for chart in charts {
+                assert_eq!(chart["lost"], json!([]), "{}", chart["id"]);
+                assert!(chart["marks"].as_u64().expect("marks") >= 4, "{chart}");
+            }
+            assert_eq!(look["faint"], json!([]));
+            assert_eq!(look["wider"], 0, "the page is wider than its window");
+            assert_eq!(browser.heard().console, [""; 0]);
+        }
+    }
+}
+
+#[test]
 fn the_page_is_drawn_whole_in_light_and_dark_on_a_screen_and_a_phone() {
     if !chromium_is_there() {
         return;
