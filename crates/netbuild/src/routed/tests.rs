@@ -11,6 +11,7 @@ use crate::adapt::set_mtu;
 use crate::device::{PeerNamespace, VethEnd};
 use crate::guest::Uplink;
 use crate::host::up;
+use crate::ready;
 use crate::spec::GUEST_DEVICE;
 
 /// Stands in for a tunnel's device, which not every kernel has: IP packets that are put into it come out at the other
@@ -118,6 +119,22 @@ fn route(host: &mut Host, ip: IpVersion, across: [u8; 6]) {
     host.guests = guests;
 }
 
+/// Until all of it can be used: what is sent before a link is up is lost.
+fn wait(hosts: [&mut Host; 2]) {
+    for host in hosts {
+        let ports: Vec<String> = host.guests.iter().map(|guest| guest.port.clone()).collect();
+        host.within(|netlink| {
+            ready::link(netlink, TUNNEL)?;
+            ports.iter().try_for_each(|port| ready::link(netlink, port))
+        });
+        for guest in &mut host.guests {
+            guest
+                .wait_until_ready()
+                .unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
 fn socket(netns: &Netns, address: IpAddr) -> UdpSocket {
     let bound = netns.within(|| UdpSocket::bind((address, 0)));
     let socket = bound.expect("a namespace").expect("a socket");
@@ -155,13 +172,7 @@ fn guests_of_routing_hosts_reach_each_other_with_full_size_packets_over_either_i
         let Some([mut a, mut b]) = joined(ip) else {
             return;
         };
-        for host in [&mut a, &mut b] {
-            for guest in &mut host.guests {
-                guest
-                    .wait_until_ready()
-                    .unwrap_or_else(|error| panic!("{error}"));
-            }
-        }
+        wait([&mut a, &mut b]);
         for (from, to) in [(&a, &b), (&b, &a)] {
             for size in [1500, MTU] {
                 passes(from, to, size);
@@ -179,11 +190,9 @@ fn nobody_asks_for_a_neighbour() {
         for guest in &mut host.guests {
             set_mtu(&mut guest.netlink, GUEST_DEVICE, 1500)
                 .unwrap_or_else(|error| panic!("{error}"));
-            guest
-                .wait_until_ready()
-                .unwrap_or_else(|error| panic!("{error}"));
         }
     }
+    wait([&mut a, &mut b]);
     passes(&a, &b, 1500);
     // What a guest's device received beside the datagram would be a question for it.
     let received = b.guests[0].namespace.netns().within(|| {
