@@ -242,7 +242,7 @@ const THROUGHPUT: Column = column(
     |load| Some(crate::words::gbps(load.throughput_gbps?.median)),
 );
 
-const SPREAD: Column = column("±%", 4, "±%: its relative standard deviation", |load| {
+const SPREAD: Column = column("±%", 2, "±%: its relative standard deviation", |load| {
     let of = load.throughput_gbps.or(load.transactions_per_s)?;
     Some(format!("{:.1}", of.relative_sd? * 100.0))
 });
