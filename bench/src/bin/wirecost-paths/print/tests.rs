@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wirecost_faults::{Answer, Path, catalogue};
+use wirecost_faults::{Answer, ExpectedFinding, Finding, Path, catalogue};
 
 use super::*;
 use crate::run::Check;
@@ -11,25 +11,27 @@ use crate::tool::Tool;
 fn measured(mtu: u32, seconds: &[f64]) -> Measured {
     let faults = catalogue().expect("a catalogue");
     let fault = faults.into_iter().find(|fault| fault.name == "switch-8950");
+    let fault = fault.expect("switch-8950");
     let path = |from: &str, to: &str| Path {
         from: from.into(),
         to: to.into(),
         mtu: Some(mtu),
         kind: "silent".into(),
     };
-    let finding = |at: &str| wirecost_faults::Finding {
-        id: "path-drops-silently".into(),
-        host: at.into(),
-        device: None,
+    let finding = |expected: &ExpectedFinding| Finding {
+        id: expected.id.clone(),
+        host: expected.at.clone(),
+        device: expected.device.clone(),
         evidence: String::new(),
         fix: Vec::new(),
     };
+    let findings: Vec<_> = fault.expect.findings.iter().map(finding).collect();
     let check = |seconds: &f64| Check {
         seconds: *seconds,
         answer: Answer {
             exit: Some(1),
             paths: vec![path("a", "b"), path("b", "a")],
-            findings: vec![finding("a"), finding("b")],
+            findings: findings.clone(),
             seconds: *seconds,
         },
     };
@@ -39,7 +41,7 @@ fn measured(mtu: u32, seconds: &[f64]) -> Measured {
         exit: Some(0),
     };
     Measured {
-        fault: fault.expect("switch-8950"),
+        fault,
         checks: seconds.iter().map(check).collect(),
         others: BTreeMap::from([(Tool::Tracepath, vec![[said.clone(), said]])]),
     }
