@@ -101,12 +101,13 @@ impl Process {
         Err(self.failed(format!("ended before its window: {}", said.words())))
     }
 
-    /// Writes a line to its input.
+    /// Writes a line to its input, all of it at once: who has read its end may be gone.
     pub(crate) fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+        let line = format!("{line}\n");
         let told = self
             .input
             .as_mut()
-            .map(|input| writeln!(input, "{line}").and_then(|()| input.flush()));
+            .map(|input| input.write_all(line.as_bytes()));
         match told {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(self.failed(format!("it takes no orders: {error}"))),
