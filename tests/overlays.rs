@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use common::{
-    Ended, Place, Record, Running, alone, lab_can_be_built, lines_written, run, skip, wait_for,
+    Ended, Place, Record, Running, alone, cell_of, lab_can_be_built, lines_written, measured, run,
+    skip, wait_for,
 };
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -17,7 +18,7 @@ use wirecost_model::cell::{Cell, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::offload::Role;
 use wirecost_model::plan::Encapsulation;
-use wirecost_model::sample::{ProofTime, Sample};
+use wirecost_model::sample::ProofTime;
 use wirecost_sys::bpf::PassingClassifier;
 
 const UNDERLAY_MTU: u32 = 9000;
@@ -64,19 +65,6 @@ fn overhead(cell: &Cell) -> (u32, u32) {
         "ipip" => (ip, 0),
         other => panic!("{other}"),
     }
-}
-
-fn measured(plan: &str) -> (Ended, Record, Place) {
-    let place = Place::new();
-    let file = place.plan(plan);
-    let ended = run(place.run_command(&file, "out").arg("--json"));
-    let record = Record::read(&place.path().join("out"));
-    let record = record.unwrap_or_else(|| panic!("no record: {ended:#?}"));
-    (ended, record, place)
-}
-
-fn cell_of<'a>(record: &'a Record, sample: &Sample) -> &'a Cell {
-    &record.head.experiment.cells[sample.cell as usize]
 }
 
 fn valid_with_the_frame_seen(record: &Record) {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use common::{
-    Ended, Owner, Place, Record, Running, alone, is_root, lines_written, run, skip,
+    Owner, Place, Record, Running, alone, cell_of, is_root, lines_written, measured, run, skip,
     state_and_start, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
@@ -59,19 +59,6 @@ fn overhead(cell: &Cell) -> (u32, u32) {
         Some("geneve") => (14 + 4 + 8 + 8 + 8 + 20, 0),
         other => panic!("{other:?}"),
     }
-}
-
-fn measured(plan: &str) -> (Ended, Record, Place) {
-    let place = Place::new();
-    let file = place.plan(plan);
-    let ended = run(place.run_command(&file, "out").arg("--json"));
-    let record = Record::read(&place.path().join("out"));
-    let record = record.unwrap_or_else(|| panic!("no record: {ended:#?}"));
-    (ended, record, place)
-}
-
-fn cell_of<'a>(record: &'a Record, sample: &Sample) -> &'a Cell {
-    &record.head.experiment.cells[sample.cell as usize]
 }
 
 /// What a run's agents have started: by command line, whoever holds it.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use wirecost_bench::window;
 use wirecost_model::plan::Cores;
 
 use crate::error::BenchError;
@@ -31,10 +32,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) list: bool,
     /// Measured window of each sample, seconds
-    #[arg(long, default_value_t = 1.0, value_parser = window)]
+    #[arg(long, default_value_t = 1.0, value_parser = window::seconds)]
     pub(crate) seconds: f64,
     /// Load before the window, seconds, from its first data on
-    #[arg(long, default_value_t = 0.4, value_parser = window)]
+    #[arg(long, default_value_t = 0.4, value_parser = window::seconds)]
     pub(crate) warmup: f64,
     /// A newer iperf3 [default: another on PATH with a higher version]
     #[arg(long, value_name = "PATH")]
@@ -113,13 +114,6 @@ impl Arguments {
                 (peer, version)
             })
             .collect())
-    }
-}
-
-fn window(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.1..=60.0).contains(&seconds) => Ok(seconds),
-        _ => Err("write seconds between 0.1 and 60".into()),
     }
 }
 

@@ -164,12 +164,12 @@ fn told(peer: &dyn Peer) -> Option<&'static str> {
     peer.sets_congestion().then_some(CONGESTION)
 }
 
-/// The inner error is one opponent's, in words.
-fn unless_it_ends_all(
-    taken: Result<Sample, BenchError>,
-) -> Result<Result<Sample, String>, BenchError> {
+/// A failure of one does not end the others, unless it is the lab's: the inner error is that one's, in words.
+pub(crate) fn unless_it_ends_all<T>(
+    taken: Result<T, BenchError>,
+) -> Result<Result<T, String>, BenchError> {
     match taken {
-        Ok(sample) => Ok(Ok(sample)),
+        Ok(taken) => Ok(Ok(taken)),
         Err(error) if error.ends_all() => Err(error),
         Err(error) => Ok(Err(error.to_string())),
     }

@@ -8,3 +8,4 @@ pub mod figures;
 pub mod interrupt;
 pub mod program;
 pub mod scratch;
+pub mod window;

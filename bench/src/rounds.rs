@@ -16,7 +16,7 @@ use wirecost_model::units::format_rate;
 use wirecost_run::{Lab, LabContext, Placement, place};
 
 use crate::arguments::Arguments;
-use crate::contest::{Arm, CONGESTION, Contest, take};
+use crate::contest::{Arm, CONGESTION, Contest, take, unless_it_ends_all};
 use crate::error::BenchError;
 use crate::measure::{Bench, Sample};
 use crate::peer::{Ours, Peer};
@@ -138,7 +138,8 @@ impl Rounds<'_> {
             if row.opponents == Opponents::Nobody {
                 result.outcomes.push(Outcome {
                     opponent: "-",
-                    what: no_end(alone(&mut bench, &row).map(|sample| judge_alone(&row, sample)))?,
+                    what: unless_it_ends_all(alone(&mut bench, &row))?
+                        .map_or_else(What::Failed, |sample| judge_alone(&row, sample)),
                 });
                 return Ok(());
             }
@@ -216,15 +217,6 @@ impl Rounds<'_> {
 /// One sample of ours.
 fn alone(bench: &mut Bench<'_>, row: &Row) -> Result<Sample, BenchError> {
     take(bench, &Ours { spin: false }, row, Some(CONGESTION))
-}
-
-/// A failure of one row does not end the others, unless it is the lab's.
-fn no_end(what: Result<What, BenchError>) -> Result<What, BenchError> {
-    match what {
-        Err(error) if error.ends_all() => Err(error),
-        Err(error) => Ok(What::Failed(error.to_string())),
-        Ok(what) => Ok(what),
-    }
 }
 
 fn judge_alone(row: &Row, sample: Sample) -> What {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use wirecost_model::cell::Cell;
 use wirecost_model::record::{RunEnd, RunHead, file};
 use wirecost_model::sample::Sample;
 
@@ -382,4 +383,19 @@ pub(crate) fn cores_of_mask(mask: &str) -> Vec<u32> {
     (0..u128::BITS)
         .filter(|core| bits >> core & 1 == 1)
         .collect()
+}
+
+/// Runs a plan with `--json` in a directory of its own.
+pub(crate) fn measured(plan: &str) -> (Ended, Record, Place) {
+    let place = Place::new();
+    let file = place.plan(plan);
+    let ended = run(place.run_command(&file, "out").arg("--json"));
+    let record = Record::read(&place.path().join("out"));
+    let record = record.unwrap_or_else(|| panic!("no record: {ended:#?}"));
+    (ended, record, place)
+}
+
+/// The cell that a sample is of.
+pub(crate) fn cell_of<'a>(record: &'a Record, sample: &Sample) -> &'a Cell {
+    &record.head.experiment.cells[sample.cell as usize]
 }

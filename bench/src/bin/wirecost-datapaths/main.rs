@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use wirecost_bench::interrupt;
 use wirecost_bench::program::Wirecost;
+use wirecost_bench::window;
 
 use crate::measure::Report;
 use crate::row::Row;
@@ -38,10 +39,10 @@ struct Arguments {
     #[arg(long)]
     list: bool,
     /// Measured window of each sample, seconds
-    #[arg(long, default_value_t = 1.0, value_parser = window)]
+    #[arg(long, default_value_t = 1.0, value_parser = window::seconds)]
     seconds: f64,
     /// Load before the window, seconds
-    #[arg(long, default_value_t = 0.3, value_parser = window)]
+    #[arg(long, default_value_t = 0.3, value_parser = window::seconds)]
     warmup: f64,
     /// Seed of the order within rounds [default: a random one, printed]
     #[arg(long, value_name = "NUMBER")]
@@ -81,13 +82,6 @@ impl Arguments {
         }
         rows.retain(|row| self.rows.is_empty() || self.rows.iter().any(|part| has(row, part)));
         Ok(rows)
-    }
-}
-
-fn window(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.1..=60.0).contains(&seconds) => Ok(seconds),
-        _ => Err("write seconds between 0.1 and 60".into()),
     }
 }
 
