@@ -3,7 +3,7 @@
 #ifndef VTEP_CHECKSUM_H
 #define VTEP_CHECKSUM_H
 
-#include "maps.h"
+#include "packet.h"
 
 enum { CHUNK = 512 }; /* the most that bpf_csum_diff takes before Linux 6.13 */
 

@@ -20,7 +20,7 @@ struct incoming {
 INLINE int read_outer(struct __sk_buff *skb, struct incoming *in)
 {
 	__u32 source[4] = {}, available, fragment;
-	__u16 udp[4];
+	__u16 udp[4] WORDS;
 
 	if (family == FAMILY_IPV4) {
 		union {
@@ -28,7 +28,7 @@ INLINE int read_outer(struct __sk_buff *skb, struct incoming *in)
 			__u32 words[IPV4_BYTES / 4];
 		} v4;
 
-		if (skb->protocol != NET16(ETHERTYPE_IPV4) || bpf_skb_load_bytes(skb, ETH_BYTES, &v4, IPV4_BYTES))
+		if (skb->protocol != NET16(ETHERTYPE_IPV4) || load(skb, ETH_BYTES, &v4, IPV4_BYTES))
 			return NEXT;
 		if (v4.header.protocol != PROTO_UDP || v4.header.daddr != local_address[0] ||
 		    (v4.header.frag_off & NET16(0x1fff)) || v4.header.version_ihl < 0x45)
@@ -43,7 +43,7 @@ INLINE int read_outer(struct __sk_buff *skb, struct incoming *in)
 	} else {
 		struct ipv6 ip;
 
-		if (skb->protocol != NET16(ETHERTYPE_IPV6) || bpf_skb_load_bytes(skb, ETH_BYTES, &ip, IPV6_BYTES))
+		if (skb->protocol != NET16(ETHERTYPE_IPV6) || load(skb, ETH_BYTES, &ip, IPV6_BYTES))
 			return NEXT;
 		if (ip.nexthdr != PROTO_UDP || ip.daddr[0] != local_address[0] ||
 		    ip.daddr[1] != local_address[1] || ip.daddr[2] != local_address[2] ||
@@ -55,7 +55,7 @@ INLINE int read_outer(struct __sk_buff *skb, struct incoming *in)
 		__builtin_memcpy(source, ip.saddr, 16);
 		in->pseudo = words(ip.saddr, 8) + NET16(PROTO_UDP);
 	}
-	if (bpf_skb_load_bytes(skb, in->udp, udp, sizeof(udp)) || udp[1] != NET16(udp_port))
+	if (load(skb, in->udp, udp, sizeof(udp)) || udp[1] != NET16(udp_port))
 		return NEXT;
 	if (fragment)
 		return FRAGMENT;
@@ -89,7 +89,7 @@ INLINE int is_known_option(__u32 option)
 __attribute__((noinline)) int check_options(struct __sk_buff *skb, __u32 offset, __u32 bytes)
 {
 	for (int i = 0; i < 63; i++) {
-		__u8 option[4];
+		__u8 option[4] WORDS;
 
 		if (bytes == 0)
 			return 0;
@@ -112,9 +112,9 @@ __attribute__((noinline)) int check_options(struct __sk_buff *skb, __u32 offset,
 INLINE int read_tunnel(struct __sk_buff *skb, struct incoming *in)
 {
 	__u32 at = in->udp + UDP_BYTES;
-	__u8 header[TUNNEL_BYTES];
+	__u8 header[TUNNEL_BYTES] WORDS;
 
-	if (bpf_skb_load_bytes(skb, at, header, sizeof(header)))
+	if (load(skb, at, header, sizeof(header)))
 		return SHORT;
 	in->vni = (__u32)header[4] << 16 | (__u32)header[5] << 8 | header[6];
 	in->tunnel = TUNNEL_BYTES;
@@ -160,7 +160,7 @@ INLINE int receive_tunnel(struct __sk_buff *skb)
 	struct incoming in = {};
 	struct station_key key = {};
 	struct inner inner = {};
-	__u8 l2[18];
+	__u8 l2[20] WORDS;
 	__u16 type, tag_type = 0, tci = 0;
 	__u32 frame, l3;
 	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET;
@@ -174,7 +174,7 @@ INLINE int receive_tunnel(struct __sk_buff *skb)
 		return drop(why);
 	frame = in.udp + UDP_BYTES + in.tunnel;
 	l3 = frame + ETH_BYTES;
-	if (l3 > in.end || bpf_skb_load_bytes(skb, frame, l2, ETH_BYTES))
+	if (l3 > in.end || load(skb, frame, l2, ETH_BYTES))
 		return drop(INNER_TRUNCATED);
 	type = l2[12] | (__u16)l2[13] << 8;
 	if (type == NET16(ETHERTYPE_VLAN) || type == NET16(ETHERTYPE_QINQ)) {
@@ -204,7 +204,7 @@ INLINE int receive_tunnel(struct __sk_buff *skb)
 	if (family == FAMILY_IPV6 && type != NET16(ETHERTYPE_IPV6))
 		flags |= ADJ_ROOM_DECAP_L3_IPV4;
 	if (bpf_skb_adjust_room(skb, -(__s32)(l3 - ETH_BYTES), BPF_ADJ_ROOM_MAC, flags) ||
-	    bpf_skb_store_bytes(skb, 0, l2, ETH_BYTES, 0))
+	    store_front(skb, l2, ETH_BYTES))
 		return drop(KERNEL_REFUSED);
 	bpf_csum_level(skb, BPF_CSUM_LEVEL_DEC); /* the outermost checksum is gone */
 	if (tag_type && !inner_tag && bpf_skb_vlan_push(skb, tag_type, tci))

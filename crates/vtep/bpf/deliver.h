@@ -47,7 +47,7 @@ INLINE int receive_plain(struct __sk_buff *skb)
 	struct station *station;
 	struct flood *flood;
 
-	if (bpf_skb_load_bytes(skb, 0, key.mac, 6))
+	if (load(skb, 0, key.mac, 6))
 		return NEXT;
 	if (format == FORMAT_VLAN) {
 		if (!skb->vlan_present || (skb->vlan_tci & 0xfff) != vlan)

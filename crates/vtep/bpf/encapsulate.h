@@ -25,7 +25,7 @@ INLINE int read_l2(struct __sk_buff *skb, struct outgoing *out)
 {
 	__u16 proto = NET16(ETHERTYPE_VLAN), tci = 0;
 
-	if (bpf_skb_load_bytes(skb, 0, out->l2, ETH_BYTES))
+	if (load(skb, 0, out->l2, ETH_BYTES))
 		return SHORT;
 	out->l2_bytes = ETH_BYTES;
 	if (skb->vlan_present) {
@@ -155,7 +155,7 @@ INLINE int from_guest(struct __sk_buff *skb, struct port *port, __u32 ifindex)
 	__u32 index = 0, limit, fixed;
 	int why;
 
-	if (bpf_skb_load_bytes(skb, 0, key.mac, 6))
+	if (load(skb, 0, key.mac, 6))
 		return drop(SHORT);
 	if (!(key.mac[0] & 1))
 		station = bpf_map_lookup_elem(&stations, &key);

@@ -40,7 +40,7 @@ INLINE int read_inner(struct __sk_buff *skb, __u32 offset, __u16 type, struct in
 
 	*inner = (struct inner){};
 	if (type == NET16(ETHERTYPE_IPV4)) {
-		if (bpf_skb_load_bytes(skb, offset, &ip.v4, IPV4_BYTES))
+		if (load(skb, offset, &ip.v4, IPV4_BYTES))
 			return -1;
 		__u32 header = (ip.v4.version_ihl & 0xf) * 4;
 		__u32 total = NET16(ip.v4.tot_len);
@@ -57,7 +57,7 @@ INLINE int read_inner(struct __sk_buff *skb, __u32 offset, __u16 type, struct in
 		inner->header_sum = words(ip.words, IPV4_BYTES / 4);
 		inner->pseudo_sum = (__u64)ip.v4.saddr + ip.v4.daddr + NET16(ip.v4.protocol);
 	} else if (type == NET16(ETHERTYPE_IPV6)) {
-		if (bpf_skb_load_bytes(skb, offset, &ip.v6, IPV6_BYTES))
+		if (load(skb, offset, &ip.v6, IPV6_BYTES))
 			return -1;
 		if ((ip.v6.version & NET32(0xf0000000)) != NET32(0x60000000))
 			return -1;
@@ -73,11 +73,11 @@ INLINE int read_inner(struct __sk_buff *skb, __u32 offset, __u16 type, struct in
 /* Bytes of the transport header at `offset`; 0 where there is none that is known. */
 INLINE __u32 transport_bytes(struct __sk_buff *skb, __u32 offset, __u32 protocol)
 {
-	__u8 data_offset;
+	__u8 data_offset WORDS;
 
 	if (protocol == PROTO_UDP)
 		return UDP_BYTES;
-	if (protocol != PROTO_TCP || bpf_skb_load_bytes(skb, offset + 12, &data_offset, 1))
+	if (protocol != PROTO_TCP || load(skb, offset + 12, &data_offset, 1))
 		return 0;
 	return (data_offset >> 4) * 4;
 }
@@ -87,7 +87,7 @@ INLINE __u32 transport_bytes(struct __sk_buff *skb, __u32 offset, __u32 protocol
  * has none, is a fragment, or lies in a frame with something behind it. */
 INLINE __s64 payload_sum(struct __sk_buff *skb, __u32 l4, __u32 frame_l3_bytes, const struct inner *inner)
 {
-	__u16 check;
+	__u16 check WORDS;
 
 	if (!inner->protocol || inner->l3_bytes + inner->l4_bytes != frame_l3_bytes)
 		return -1;
@@ -95,7 +95,7 @@ INLINE __s64 payload_sum(struct __sk_buff *skb, __u32 l4, __u32 frame_l3_bytes, 
 	case PROTO_ICMP:
 		return inner->l3_bytes == IPV4_BYTES ? 0xffff : -1;
 	case PROTO_UDP: /* 0: the sender made none */
-		if (bpf_skb_load_bytes(skb, l4 + 6, &check, 2) || check == 0)
+		if (load(skb, l4 + 6, &check, 2) || check == 0)
 			return -1;
 		break;
 	case PROTO_ICMPV6:

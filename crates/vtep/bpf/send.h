@@ -9,7 +9,7 @@ enum { L2_MAX = ETH_BYTES + TAG_BYTES, LOOK_EVERY_NS = 1000000000 };
 
 /* One frame on its way out. */
 struct outgoing {
-	__u8 l2[20];      /* Ethernet header as it is carried inside, tag included */
+	__u8 l2[20] WORDS; /* Ethernet header as it is carried inside, tag included */
 	__u32 l2_bytes;
 	__u32 vni;
 	__u32 source_port;
