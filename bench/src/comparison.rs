@@ -23,6 +23,8 @@ pub(crate) struct Comparison {
     pub(crate) medians: Medians,
     /// Pairs in which either sample would be marked in a run.
     pub(crate) disturbed_pairs: u32,
+    /// Pairs that count for the figure alone.
+    pub(crate) pairs_without_cpu: u32,
     pub(crate) judgement: Judgement,
     pub(crate) pairs: Vec<Pair>,
 }
@@ -78,23 +80,28 @@ impl Judgement {
 impl Comparison {
     /// `window`: seconds of each sample, where CPU is judged.
     ///
+    /// A pair in which one of both has no CPU counts for the figure alone: a load takes some, so the machine's counters
+    /// were wrong (a hypervisor that stole more than the window leaves nothing).
+    ///
     /// # Errors
-    /// A figure without a logarithm, such as no CPU at all in a window.
+    /// A figure without a logarithm.
     pub(crate) fn new(
         bound: Bound,
         window: Option<f64>,
         pairs: Vec<Pair>,
     ) -> Result<Self, RatioError> {
-        let ratio = |figure: fn(&Sample) -> f64| {
-            let other: Vec<f64> = pairs.iter().map(|pair| figure(&pair.other)).collect();
-            let ours: Vec<f64> = pairs.iter().map(|pair| figure(&pair.ours)).collect();
+        let ratio = |figure: fn(&Sample) -> f64, of: &[&Pair]| {
+            let other: Vec<f64> = of.iter().map(|pair| figure(&pair.other)).collect();
+            let ours: Vec<f64> = of.iter().map(|pair| figure(&pair.ours)).collect();
             paired_ratio(&other, &ours)
         };
-        let figure = ratio(|sample| sample.figure)?;
-        let sender_cpu = ratio(|sample| sample.sender_cpu)?;
-        let receiver_cpu = ratio(|sample| sample.receiver_cpu)?;
+        let all: Vec<&Pair> = pairs.iter().collect();
+        let counted: Vec<&Pair> = pairs.iter().filter(|pair| pair.has_cpu()).collect();
+        let figure = ratio(|sample| sample.figure, &all)?;
+        let sender_cpu = ratio(|sample| sample.sender_cpu, &counted)?;
+        let receiver_cpu = ratio(|sample| sample.receiver_cpu, &counted)?;
         let disturbed = |pair: &&Pair| pair.ours.disturbed || pair.other.disturbed;
-        let cpu_seconds = window.map(|seconds| seconds * pairs.len() as f64);
+        let cpu_seconds = window.map(|seconds| seconds * counted.len() as f64);
         Ok(Self {
             judgement: Judgement::of([&figure, &sender_cpu, &receiver_cpu], bound, cpu_seconds),
             figure,
@@ -105,8 +112,17 @@ impl Comparison {
                 other: Figures::medians(&pairs, |pair| &pair.other),
             },
             disturbed_pairs: pairs.iter().filter(disturbed).count() as u32,
+            pairs_without_cpu: (pairs.len() - counted.len()) as u32,
             pairs,
         })
+    }
+}
+
+impl Pair {
+    fn has_cpu(&self) -> bool {
+        [&self.ours, &self.other]
+            .iter()
+            .all(|sample| sample.sender_cpu > 0.0 && sample.receiver_cpu > 0.0)
     }
 }
 
@@ -201,9 +217,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_window_without_cpu_has_no_ratio() {
-        let mut pairs = comparison(AS_GOOD, &[1.0; 2], &[1.0; 2]).pairs;
+    fn a_window_without_cpu_counts_for_the_figure_alone() {
+        let mut pairs = comparison(AS_GOOD, &[1.0, 1.1, 1.2], &[1.0; 3]).pairs;
         pairs[1].ours.receiver_cpu = 0.0;
-        assert!(Comparison::new(AS_GOOD, None, pairs).is_err());
+        let judged = Comparison::new(AS_GOOD, Some(4.0), pairs.clone()).expect("two with CPU");
+        assert_eq!(judged.pairs_without_cpu, 1);
+        let of = |ratio: &PairedRatio| ratio.pairs;
+        assert_eq!((of(&judged.figure), of(&judged.receiver_cpu)), (3, 2));
+        assert_eq!(judged.judgement.cpu, None, "8 s of CPU");
+        for pair in &mut pairs {
+            pair.other.sender_cpu = 0.0;
+        }
+        let judged = Comparison::new(AS_GOOD, Some(20.0), pairs).expect("figures");
+        assert_eq!((of(&judged.sender_cpu), judged.judgement.cpu), (0, None));
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use self::markdown::markdown;
 use crate::arguments::Looked;
 use crate::contest::CONGESTION;
 use crate::error::BenchError;
-use crate::report::{Presence, Report, RowResult, What};
+use crate::report::{Presence, Report, What};
 use crate::row::Row;
 
 /// What has to be known before a ratio is believed.
@@ -108,29 +108,32 @@ pub(crate) fn text(report: &Report) -> String {
     trim(&text)
 }
 
-/// In how many pairs the machine was not quiet.
+/// In how many pairs the machine was not quiet, and of how many the processors are not known.
 fn disturbances(report: &Report) -> String {
-    let compared = |row: &RowResult| -> Vec<(u32, u32)> {
-        row.outcomes
-            .iter()
-            .filter_map(|outcome| match &outcome.what {
-                What::Compared(comparison) => {
-                    Some((comparison.disturbed_pairs, comparison.pairs.len() as u32))
-                }
-                _ => None,
-            })
-            .collect()
-    };
-    let all: Vec<(u32, u32)> = report.rows.iter().flat_map(compared).collect();
-    let (disturbed, pairs) = all
-        .iter()
-        .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    if disturbed == 0 {
-        return String::new();
+    let outcomes = report.rows.iter().flat_map(|row| &row.outcomes);
+    let (mut pairs, mut disturbed, mut without_cpu) = (0, 0, 0);
+    for outcome in outcomes {
+        if let What::Compared(comparison) = &outcome.what {
+            pairs += comparison.pairs.len();
+            disturbed += comparison.disturbed_pairs;
+            without_cpu += comparison.pairs_without_cpu;
+        }
     }
-    format!(
-        "In {disturbed} of {pairs} pairs others used the cores, or a backlog overflowed; all pairs count.\n"
-    )
+    let said = [
+        (
+            disturbed,
+            "others used the cores, or a backlog overflowed; all pairs count.",
+        ),
+        (
+            without_cpu,
+            "the kernel counted no CPU at all: they count, but for the CPU.",
+        ),
+    ];
+    said.iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("In {count} of {pairs} pairs {what}\n"))
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::comparison::tests::{comparison, sample};
-use crate::report::{Found, Outcome};
+use crate::report::{Found, Outcome, RowResult};
 use crate::row::Bound;
 
 fn report() -> Report {
@@ -12,6 +12,7 @@ fn report() -> Report {
     alone.peak_bytes = Some(23 << 20);
     let mut missed = comparison(Bound::AtLeast(2.0), &[11.0, 12.0, 13.0], &[1.2, 1.21, 1.2]);
     missed.disturbed_pairs = 2;
+    missed.pairs_without_cpu = 1;
     Report {
         peers: vec![
             Found {

@@ -178,7 +178,9 @@ impl Metric {
     }
 
     /// The figure of the sample's load of that name, `None` where it has none: it never ran, nothing arrived, too few
-    /// transactions for a percentile, or, of processors, several loads shared them. Says nothing about validity.
+    /// transactions for a percentile, or, of processors, several loads shared them or no time of theirs was counted (a
+    /// load takes some: the counters were wrong, as where a hypervisor stole more than the window). Says nothing about
+    /// validity.
     pub fn value(self, sample: &Sample, load: &str) -> Option<f64> {
         let result = sample.load(load)?;
         if self.is_cpu() {
@@ -210,9 +212,9 @@ impl Metric {
         };
         match self {
             Self::SenderCpu | Self::ReceiverCpu | Self::Cpu => {
-                Some(cores * 100.0 / (bits_per_second(load)? / 1e9))
+                positive(cores * 100.0 / (bits_per_second(load)? / 1e9))
             }
-            _ => Some(cores * 1e6 / transactions_per_second(load)?),
+            _ => positive(cores * 1e6 / transactions_per_second(load)?),
         }
     }
 }

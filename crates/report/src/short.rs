@@ -7,8 +7,8 @@ use crate::beside::EffectResult;
 use crate::document::Document;
 use crate::{self_test, words};
 
-/// Changes that get a sentence: those with the largest effects.
-const CHANGES: usize = 3;
+/// Changes that get a sentence: of every factor one, then those with the largest effects.
+const CHANGES: usize = 5;
 
 /// A cell this near to its line's limit fills the line.
 const FILLS: f64 = 0.95;
@@ -35,9 +35,8 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
         .collect();
     let others = changes.len().saturating_sub(CHANGES);
     while changes.len() > CHANGES {
-        let smallest = (0..changes.len())
-            .min_by(|&a, &b| f64::total_cmp(&changes[a].size(), &changes[b].size()));
-        changes.remove(smallest.unwrap_or(CHANGES));
+        let Some(least) = least(&changes) else { break };
+        changes.remove(least);
     }
     let mut sentences: Vec<String> = self_test::alarm(doc, times).into_iter().collect();
     sentences.extend(changes.iter().map(|change| change.sentence(doc, times)));
@@ -50,14 +49,28 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
     sentences
 }
 
+/// The change with the smallest effects, of a factor that has another one as long as there is such a factor: what
+/// a plan asks with two levels is not crowded out by what it asks with five.
+fn least(changes: &[Change]) -> Option<usize> {
+    let alone = |change: &Change| {
+        let same = changes.iter().filter(|other| other.factor == change.factor);
+        same.count() == 1
+    };
+    (0..changes.len()).min_by(|&a, &b| {
+        let (a, b) = (&changes[a], &changes[b]);
+        (alone(a).cmp(&alone(b))).then_with(|| f64::total_cmp(&a.size(), &b.size()))
+    })
+}
+
 /// One level of one factor against the reference, wherever it was measured.
 struct Change<'a> {
+    factor: &'a str,
     /// What of it: throughput, then latencies, then processors, load by load.
     aspects: Vec<(String, Vec<&'a EffectResult>)>,
 }
 
 impl<'a> Change<'a> {
-    fn of(doc: &'a Document, factor: &str, to: &str) -> Self {
+    fn of(doc: &'a Document, factor: &'a str, to: &str) -> Self {
         let mut aspects: Vec<(String, Vec<&EffectResult>)> = Vec::new();
         let effects = doc.effects.iter();
         for effect in effects.filter(|effect| effect.factor == factor && effect.to == to) {
@@ -69,7 +82,7 @@ impl<'a> Change<'a> {
                 None => aspects.push((aspect, vec![effect])),
             }
         }
-        Self { aspects }
+        Self { factor, aspects }
     }
 
     /// The largest effect of all, on the log scale.
@@ -81,10 +94,20 @@ impl<'a> Change<'a> {
     fn sentence(&self, doc: &Document, times: char) -> String {
         let effect = self.aspects[0].1[0];
         let mut text = words::contrast(&effect.factor, &effect.from, &effect.to);
-        let said = |(aspect, effects): &(String, Vec<&EffectResult>)| {
-            format!("in {aspect} it {}", tally(doc, effects, times))
-        };
-        let said: Vec<String> = self.aspects.iter().map(said).collect();
+        let untold =
+            |effects: &[&EffectResult]| effects.iter().all(|e| e.verdict == Verdict::CannotTellYet);
+        let mut said: Vec<String> = self
+            .aspects
+            .iter()
+            .filter(|(_, effects)| !untold(effects))
+            .map(|(aspect, effects)| format!("in {aspect} it {}", tally(doc, effects, times)))
+            .collect();
+        let rest = self.aspects.iter().filter(|(_, effects)| untold(effects));
+        let rest: Vec<&str> = rest.map(|(aspect, _)| aspect.as_str()).collect();
+        if !rest.is_empty() {
+            let verb = verb(Verdict::CannotTellYet);
+            said.push(format!("in {} it {verb}", words::list(&rest)));
+        }
         text.push_str(": ");
         text.push_str(&said.join("; "));
         text.push('.');

@@ -181,6 +181,14 @@ pub(crate) fn figure(ratio: f64) -> String {
     }
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(all: &[&str]) -> String {
+    match all {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => all.concat(),
+    }
+}
+
 /// `1 round`, `8 rounds`.
 pub(crate) fn count(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })

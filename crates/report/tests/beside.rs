@@ -151,3 +151,24 @@ fn what_is_read_again_is_judged_the_same() {
     let run = run(12, Cores::Split);
     assert_eq!(doc(&run), doc(&run));
 }
+
+#[test]
+fn a_sample_whose_processors_counted_nothing_has_no_cpu_and_spoils_no_other() {
+    let whole = doc(&run(8, Cores::Split));
+    let mut run = run(8, Cores::Split);
+    let sample = &mut run.samples[0];
+    for usage in sample.sender.iter_mut().chain(&mut sample.receiver) {
+        for core in &mut usage.cores {
+            core.busy_s = 0.0;
+        }
+    }
+    let cell = run.samples[0].cell;
+    for (before, after) in whole.effects.iter().zip(&doc(&run).effects) {
+        assert!(after.ratio.is_some_and(|ratio| ratio > 0.0), "{after:?}");
+        let lost = before.rounds - after.rounds;
+        assert!(
+            lost <= u32::from(after.metric.is_cpu()),
+            "cell {cell}: {after:?}"
+        );
+    }
+}
