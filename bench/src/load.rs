@@ -151,7 +151,9 @@ fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<Window>,
     sleep(warmup);
     let before = look()?;
     sleep((begin + seconds).saturating_duration_since(Instant::now()));
-    Window::between(&before, &look()?)
+    // On a full core this end may be late with its second look, and the client have stopped by then: that is for the
+    // witness to say, who sees connections that end within the window.
+    Window::until_end(&before, &look()?)
         .map(Some)
         .map_err(|error| error.to_string())
 }
