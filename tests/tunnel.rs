@@ -178,15 +178,40 @@ fn two_hosts_each_make_their_end() {
     }
     let other: IpAddr = "10.98.0.2".parse().expect("an address");
     assert!(echoes(hosts[0], hosts[1], other, 1500));
-    // What is in another namespace is left to whoever goes there.
-    let elsewhere = tunnel("down wctest1");
-    elsewhere.expect_code(3);
-    assert!(
-        elsewhere.stderr.contains("another network namespace"),
-        "{elsewhere:#?}"
-    );
-    for (host, name) in hosts.iter().zip(names) {
-        at(host, &format!("down {name}")).expect_code(0);
+    for (arguments, words) in [
+        (
+            "up geneve vni=9 --name wctest5 --peer 10.99.0.2 --address 10.97.0.1/24",
+            "tunnel wctest1 takes all of geneve on up0 already",
+        ),
+        (
+            "up vxlan --name wctest5 --peer 10.99.0.1 --address 10.97.0.1/24",
+            "10.99.0.1 is this host's own address",
+        ),
+        (
+            "up vxlan --name wctest5 --peer 10.99.0.2 --address 10.98.0.1/24",
+            "10.98.0.1 is an address of wctest1 already",
+        ),
+    ] {
+        let refused = at(hosts[0], arguments);
+        refused.expect_code(3);
+        assert!(refused.stderr.contains(words), "{refused:#?}");
+    }
+    let shown = tunnel("show").stdout;
+    for host in hosts {
+        assert!(
+            shown.contains(&format!("network namespace {host}:")),
+            "{shown}"
+        );
+    }
+    // A guest whose MTU is raised is told what fits.
+    ip(&format!("-n {} link set {} mtu 9000", hosts[0], names[0]));
+    assert!(!echoes(hosts[0], hosts[1], other, 3000));
+    let counted = tunnel("show").stdout;
+    assert!(counted.contains("too_big_answered"), "{counted}");
+    // From wherever it is asked for.
+    tunnel("down wctest1").expect_code(0);
+    at(hosts[1], "down wctest2").expect_code(0);
+    for host in hosts {
         let left = within(host, || fs::read_to_string("/proc/thread-self/net/dev"));
         let left = left.expect("devices");
         assert!(
@@ -195,6 +220,38 @@ fn two_hosts_each_make_their_end() {
         );
     }
     nothing_is_left("wctest1");
+}
+
+#[test]
+fn a_tunnel_whose_namespace_is_gone_can_be_removed() {
+    if !tunnels_can_be_made() {
+        return;
+    }
+    let _alone = alone();
+    for way in ["down wctest6", "clean"] {
+        let _made = Made("wctest6");
+        let host = Host::new("wctest-h6");
+        let ip = |arguments: &str| {
+            let mut command = Command::new("ip");
+            assert!(succeeds(command.args(arguments.split(' '))), "{arguments}");
+        };
+        ip("-n wctest-h6 link add up0 type veth peer name up1");
+        ip("-n wctest-h6 addr add 10.99.0.1/24 dev up0");
+        ip("-n wctest-h6 link set up0 up");
+        let mut up = Command::new("nsenter");
+        let up = up.arg("--net=/run/netns/wctest-h6").arg(program());
+        let up = up.args(["tunnel", "up", "vxlan", "--name", "wctest6"]);
+        run(up.args(["--peer", "10.99.0.2", "--address", "10.98.0.1/24"])).expect_code(0);
+        drop(host);
+        let shown = tunnel("show").stdout;
+        let words = "missing: the network namespace that it was made in";
+        assert!(shown.contains(words), "{shown}");
+        match way {
+            "clean" => run(&mut wirecost(["clean"])).expect_code(0),
+            down => tunnel(down).expect_code(0),
+        }
+        nothing_is_left("wctest6");
+    }
 }
 
 /// A named network namespace that goes with the test.
@@ -258,11 +315,16 @@ fn a_tunnel_that_cannot_be_leaves_nothing() {
         ("up vxln", 2, "did you mean `vxlan`?"),
         ("up vxlan vni=x", 2, "a whole number from 0 to 16777215"),
         ("up vxlan --peer 192.0.2.1", 2, "--address"),
-        ("up vxlan --name much-too-long-a-name", 3, "at most 13"),
+        ("up vxlan --name much-too-long-a-name", 2, "at most 13"),
+        ("up vxlan --name ../x", 2, "letters, digits and `-`"),
+        ("up gre", 2, "the kernel's own device"),
+        ("up none vni=4", 2, "`none` has no options"),
+        ("up vxlan vni=1 vni=2", 2, "`vni` is given twice"),
+        ("up geneve options=3", 2, "not a multiple of 4"),
         (
-            "up vxlan --name wctest4 --peer 127.0.0.1 --address 192.0.2.1/24 --underlay nothere0",
+            "up vxlan --name wctest4 --peer 127.0.0.1 --address 192.0.2.1/24",
             3,
-            "there is no device nothere0",
+            "127.0.0.1 is no other host's address",
         ),
         ("down nothere", 3, "no tunnel is called nothere"),
     ] {
@@ -270,6 +332,19 @@ fn a_tunnel_that_cannot_be_leaves_nothing() {
         ended.expect_code(code);
         assert_eq!(ended.stdout, "");
         assert!(ended.stderr.contains(words), "{arguments}: {ended:#?}");
+        nothing_is_left("wctest4");
+    }
+    // A namespace of somebody else's that has the name of one that would be made stays, with what is in it.
+    for side in ["a", "b"] {
+        let taken = format!("wctest4-{side}");
+        wirecost_sys::namespace::create_named(&taken).expect("a namespace");
+        let ended = tunnel("up vxlan --name wctest4");
+        ended.expect_code(3);
+        let words = format!("there is a network namespace {taken} already");
+        assert!(ended.stderr.contains(&words), "{ended:#?}");
+        let there = Netns::named(&taken);
+        wirecost_sys::namespace::remove_named(&taken).expect("removed");
+        assert!(there.is_ok(), "{taken} is gone");
         nothing_is_left("wctest4");
     }
     // What `ip netns exec` runs is in a mount namespace that goes with it, and pins with that.

@@ -22,6 +22,8 @@ use crate::stray::Owner;
 
 pub use note::{End, Note};
 
+use note::Home;
+
 /// Longest name of a tunnel in bytes: its port's device has one letter and a sign more, and devices 15.
 pub const NAME_MAX: usize = 13;
 
@@ -69,6 +71,10 @@ pub struct Shown {
     pub whole: bool,
     /// What is missing, in words.
     pub missing: Vec<String>,
+    /// The network namespace that it was made in, in words, where that is another than the command's.
+    pub place: Option<String>,
+    /// Whether its programs could be looked at: root can.
+    pub programs_seen: bool,
     /// What each end has counted, by its place in the note; those that have counted something.
     pub counters: Vec<Vec<(&'static str, u64)>>,
 }
@@ -80,7 +86,8 @@ pub struct Shown {
 pub fn up(wanted: &Wanted) -> Result<Note, String> {
     let name = &wanted.name;
     check_name(name)?;
-    if note::read(name).is_some() {
+    let others = note::all();
+    if others.iter().any(|other| other.name == *name) {
         return Err(format!(
             "there is a tunnel {name} already: `wirecost tunnel down {name}` removes it, `--name` gives another"
         ));
@@ -94,10 +101,23 @@ pub fn up(wanted: &Wanted) -> Result<Note, String> {
             bridge,
         } => {
             let end = at_peer(wanted, *peer, underlay.as_deref(), *address)?;
-            vec![End {
+            let end = End {
                 bridge: bridge.clone(),
                 ..end
-            }]
+            };
+            let here = note::here();
+            let mut others = others.iter().filter(|other| other.home == here);
+            if let Some(other) = others.find(|other| collide(other, &wanted.encapsulation, &end)) {
+                return Err(format!(
+                    "tunnel {} takes {} on {} already, and would take what comes for this one: `wirecost tunnel down {}` \
+                     removes it; another encapsulation or VLAN can be beside it",
+                    other.name,
+                    what_it_takes(&other.encapsulation),
+                    end.underlay,
+                    other.name
+                ));
+            }
+            vec![end]
         }
     };
     let mut made = Note {
@@ -126,7 +146,32 @@ pub fn up(wanted: &Wanted) -> Result<Note, String> {
     Ok(made)
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+/// Whether two ends of this host would take the same frames: an endpoint takes all of its UDP port, whatever the VNI,
+/// or all of its VLAN.
+fn collide(other: &Note, encapsulation: &Encapsulation, end: &End) -> bool {
+    let takes = what_it_takes(encapsulation);
+    // In a bridge Open vSwitch tells them apart.
+    let theirs = other.ends.iter().filter(|end| end.bridge.is_none());
+    end.bridge.is_none()
+        && takes == what_it_takes(&other.encapsulation)
+        && theirs
+            .filter(|theirs| theirs.underlay_index == end.underlay_index)
+            .any(|theirs| !encapsulation.is_tunnel() || theirs.local == end.local)
+}
+
+fn what_it_takes(encapsulation: &Encapsulation) -> String {
+    let kind = encapsulation.to_string();
+    let word = kind.split(' ').next().unwrap_or_default();
+    match encapsulation {
+        Encapsulation::None => "frames without encapsulation".to_owned(),
+        Encapsulation::Vlan(_) => kind,
+        _ => format!("all of {word}"),
+    }
+}
+
+/// # Errors
+/// In words: a name that devices cannot have.
+pub fn check_name(name: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fits) {
         return Err(format!(
@@ -143,6 +188,7 @@ fn namespaces(wanted: &Wanted, ip: IpVersion) -> Vec<End> {
         let name = format!("{}-{}", wanted.name, side.name());
         End {
             namespace: Some(name),
+            namespace_made: false,
             underlay: wirecost_netbuild::UNDERLAY_DEVICE.to_owned(),
             underlay_index: None,
             local: underlay::address(&wire, side, ip),
@@ -163,8 +209,25 @@ fn at_peer(
     underlay: Option<&str>,
     (guest, prefix): (IpAddr, u8),
 ) -> Result<End, String> {
+    if peer.is_loopback() || peer.is_unspecified() || peer.is_multicast() {
+        return Err(format!(
+            "{peer} is no other host's address: name the peer's on the underlay"
+        ));
+    }
     let local =
         address::towards(peer).map_err(|error| format!("no route leads to {peer}: {error}"))?;
+    if local == peer {
+        return Err(format!(
+            "{peer} is this host's own address: name the peer's on the underlay"
+        ));
+    }
+    let own = address::own().map_err(|error| format!("listing addresses: {error}"))?;
+    if let Some(taken) = own.iter().find(|own| own.address == guest) {
+        return Err(format!(
+            "{guest} is an address of {} already: give the tunnel another with --address",
+            taken.device
+        ));
+    }
     let underlay = match underlay {
         Some(device) => device.to_owned(),
         None => device_of(local)?,
@@ -176,6 +239,7 @@ fn at_peer(
         })?;
     Ok(End {
         namespace: None,
+        namespace_made: false,
         underlay,
         underlay_index: Some(index),
         local,
@@ -228,24 +292,38 @@ pub fn down(name: &str) -> Result<Note, String> {
         };
         return Err(format!("no tunnel is called {name}; {there}"));
     };
-    if !made.is_here() {
-        return Err(format!(
-            "tunnel {name} was made in another network namespace: enter that first, as with `nsenter --net=FILE`"
-        ));
+    match made.home() {
+        Home::Here => take_down(&made)?,
+        Home::At(netns, place) => netns
+            .within(|| take_down(&made))
+            .map_err(|error| format!("entering {place}, where {name} was made: {error}"))??,
+        Home::Gone => forget(&made)?,
     }
-    take_down(&made)?;
     Ok(made)
+}
+
+/// Removes what is left of a tunnel whose devices went with their network namespace.
+fn forget(made: &Note) -> Result<(), String> {
+    for number in 0..made.ends.len() {
+        end::unpin(made, number)?;
+    }
+    note::remove(&made.name)
 }
 
 /// Removes all that a note names, and then the note. All is tried.
 fn take_down(made: &Note) -> Result<(), String> {
     let mut left: Vec<String> = Vec::new();
     let mut tried = |done: Result<(), String>| left.extend(done.err());
+    // Nothing of ours is in a namespace of somebody else's that has the name.
+    let ours = |end: &&End| end.namespace.is_none() || end.namespace_made;
     for number in 0..made.ends.len() {
-        tried(end::detach(made, number));
+        if ours(&&made.ends[number]) {
+            tried(end::detach(made, number));
+        }
     }
     if made.own_namespaces {
-        for name in made.ends.iter().filter_map(|end| end.namespace.as_ref()) {
+        let namespaces = made.ends.iter().filter(ours);
+        for name in namespaces.filter_map(|end| end.namespace.as_ref()) {
             let removed = namespace::remove_named(name);
             tried(removed.map_err(|error| format!("removing network namespace {name}: {error}")));
         }
@@ -262,12 +340,22 @@ pub fn all() -> Vec<Shown> {
 }
 
 fn show(note: Note) -> Shown {
-    let mut missing = Vec::new();
+    let all = 0..note.ends.len();
+    let look = || {
+        all.clone()
+            .flat_map(|number| end::missing(&note, number))
+            .collect()
+    };
+    let (missing, place): (Vec<String>, Option<String>) = match note.home() {
+        Home::Here => (look(), None),
+        Home::At(netns, place) => (netns.within(look).unwrap_or_default(), Some(place)),
+        Home::Gone => (
+            vec!["the network namespace that it was made in".to_owned()],
+            None,
+        ),
+    };
     let mut counters = Vec::new();
-    for number in 0..note.ends.len() {
-        if note.is_here() {
-            missing.extend(end::missing(&note, number));
-        }
+    for number in all {
         let counted = wirecost_vtep::pinned::counters(&note.pins(number));
         counters.push(
             counted
@@ -278,6 +366,8 @@ fn show(note: Note) -> Shown {
     Shown {
         whole: note.complete && missing.is_empty(),
         missing,
+        place,
+        programs_seen: !end::pins_are_hidden(&note),
         counters,
         note,
     }
@@ -314,12 +404,12 @@ pub fn clean() -> Cleaned {
         in_use.extend(indexes.map(wirecost_vtep::sending_end));
         let being_made =
             !shown.note.complete && Owner::parse(&shown.note.maker).is_some_and(Owner::is_alive);
-        if shown.whole || being_made || !shown.note.is_here() {
+        if shown.whole || being_made {
             cleaned.up.push(name);
             continue;
         }
-        match take_down(&shown.note) {
-            Ok(()) => cleaned.removed.push(name),
+        match down(&name) {
+            Ok(_) => cleaned.removed.push(name),
             Err(error) => cleaned.refused.push((name, error)),
         }
     }

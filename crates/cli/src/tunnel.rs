@@ -92,6 +92,10 @@ pub(crate) fn tunnel(arguments: &Tunnel) -> ExitCode {
 }
 
 fn up(arguments: &Up) -> ExitCode {
+    if let Err(message) = tunnel::check_name(&arguments.name) {
+        screen::say(&format!("wirecost: {message}"));
+        return exit::usage();
+    }
     let datapath = match arguments.bridge {
         Some(_) => Datapath::Ovs,
         None => Datapath::Ebpf,
@@ -182,6 +186,22 @@ fn encapsulation(
             "`{strange}`: an encapsulation and its options are letters, digits, `-` and `_`"
         ));
     }
+    if ["gre", "gretap", "ipip"].contains(&word) {
+        return Err(format!(
+            "`{word}` is the kernel's own device (`ip link add ... type {word}`): a tunnel by hand is none, vlan, vxlan \
+             or geneve"
+        ));
+    }
+    if let Some((key, _)) = pairs.first()
+        && word == "none"
+    {
+        return Err(format!("`none` has no options, and no `{key}`"));
+    }
+    for (number, (key, _)) in pairs.iter().enumerate() {
+        if pairs[..number].iter().any(|(before, _)| before == key) {
+            return Err(format!("`{key}` is given twice"));
+        }
+    }
     let options: Vec<String> = pairs
         .iter()
         .map(|(key, value)| format!("{key}: {value}"))
@@ -197,7 +217,14 @@ fn encapsulation(
     );
     let experiment = wirecost_plan::load("the command line", &text).map_err(|errors| {
         let said = errors.errors().iter();
-        let said = said.map(|error| format!("{}; {}", error.message, error.help));
+        let said = said.map(|error| {
+            // What else a plan could say about its datapath is nothing that can be said here.
+            if error.message.contains("`datapath: ") {
+                error.message.clone()
+            } else {
+                format!("{}; {}", error.message, error.help)
+            }
+        });
         said.collect::<Vec<_>>().join("\n")
     })?;
     let cell = experiment.cells.into_iter().next();
@@ -269,8 +296,12 @@ fn shown(tunnel: &Shown) -> String {
             note.name
         );
     }
+    if !tunnel.programs_seen {
+        text.push_str(" - root sees its programs, and what they have counted");
+    }
     for (end, counters) in note.ends.iter().zip(&tunnel.counters) {
-        let place = end.namespace.as_deref().unwrap_or("this host");
+        let elsewhere = tunnel.place.as_deref().unwrap_or("this host");
+        let place = end.namespace.as_deref().unwrap_or(elsewhere);
         let counted: Vec<String> = counters
             .iter()
             .map(|(name, count)| format!("{name} {count}"))

@@ -45,6 +45,9 @@ pub struct GuestDevice<'a> {
     pub joins: bool,
 }
 
+/// The most that a veth has (drivers/net/veth.c, `max_mtu`).
+const PORT_MTU: u32 = 65535;
+
 impl GuestDevice<'_> {
     /// Makes both ends, switches them on and gives the guest's its address.
     ///
@@ -52,13 +55,16 @@ impl GuestDevice<'_> {
     /// Where the kernel refuses a step; what was made until then is there.
     pub fn create(&self) -> Result<(), BuildError> {
         let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
-        let end = |name, mac| VethEnd {
+        let end = |name, mtu, mac| VethEnd {
             name,
-            mtu: self.mtu,
+            mtu,
             mac,
             queues: 1,
         };
-        let (guest, port) = (end(self.name, Some(self.mac)), end(self.port, None));
+        let guest = end(self.name, self.mtu, Some(self.mac));
+        // A guest that is given a larger MTU by hand is to be told what fits, not to have its packets dropped before
+        // anybody looks at them.
+        let port = end(self.port, PORT_MTU, None);
         device::create_veth_here(&mut netlink, guest, port)
             .step(|| format!("making the veth from `{}` to `{}`", self.name, self.port))?;
         let (address, prefix) = self.address;

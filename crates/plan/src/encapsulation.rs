@@ -281,7 +281,10 @@ fn geneve_options(reader: &mut Reader, entry: &Entry<'_>) -> Option<GeneveOption
     }
     let bytes = whole(reader, entry)?;
     if bytes % 4 != 0 {
-        reader.wrong(entry, "not a multiple of 4");
+        let label = "not a multiple of 4";
+        let message = format!("`{}` cannot be `{bytes}`, which is {label}", entry.path);
+        let span = entry.node.span.clone();
+        reader.fault(span, &entry.path, message, label, entry.advice());
         return None;
     }
     Some(GeneveOptions::Bytes(bytes.try_into().ok()?))

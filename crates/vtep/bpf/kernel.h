@@ -65,6 +65,8 @@ static long (*bpf_redirect_neigh)(__u32 ifindex, struct bpf_redir_neigh *next, i
 	(void *)BPF_FUNC_redirect_neigh;
 static long (*bpf_clone_redirect)(struct __sk_buff *skb, __u32 ifindex, __u64 flags) =
 	(void *)BPF_FUNC_clone_redirect;
+static long (*bpf_check_mtu)(void *ctx, __u32 ifindex, __u32 *mtu, __s32 diff, __u64 flags) =
+	(void *)BPF_FUNC_check_mtu;
 static long (*bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int len, __u32 flags) =
 	(void *)BPF_FUNC_fib_lookup;
 

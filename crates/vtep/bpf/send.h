@@ -42,6 +42,11 @@ INLINE void look(struct __sk_buff *skb, struct remote *remote)
 	long found = bpf_fib_lookup(skb, &fib, sizeof(fib), BPF_FIB_LOOKUP_OUTPUT);
 
 	if (found != BPF_FIB_LKUP_RET_SUCCESS) {
+		__u32 mtu = 0;
+
+		/* A device that takes less than it did when the loader looked: else all that is larger is lost without a word. */
+		if (bpf_check_mtu(skb, underlay, &mtu, 0, 0) >= 0 && mtu && mtu < remote->mtu)
+			remote->mtu = mtu;
 		/* The last neighbour that was known is tried on. Where there was none, look again with the next frame. */
 		if (found == BPF_FIB_LKUP_RET_NO_NEIGH && !remote->resolved)
 			remote->looked = 0;

@@ -269,6 +269,36 @@ fn a_guest_whose_mtu_is_too_large_is_told_and_nothing_stalls() {
 }
 
 #[test]
+fn a_guest_is_told_when_the_underlay_comes_to_take_less() {
+    if !allowed() {
+        return;
+    }
+    let lab = Lab::new(1500, 1450);
+    let ends = both(&lab, |index| vxlan(index, false, false));
+    let at = Lab::guest(2, false);
+    assert!(echo(&lab.guests[0], &lab.guests[1], at, 1400));
+    for host in &lab.hosts {
+        host.ip("link set under0 mtu 1400");
+    }
+    // The programs look once a second.
+    let told = || {
+        echo(&lab.guests[0], &lab.guests[1], at, 1400);
+        let route = lab.guests[0].ip(&format!("route get {at}"));
+        route.contains("mtu 1350")
+    };
+    assert!((0..20).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        told()
+    }));
+    assert!(
+        echo(&lab.guests[0], &lab.guests[1], at, 1400),
+        "in two packets"
+    );
+    let counters = ends[0].counters().expect("counters");
+    assert!(counters.get(Counter::TooBigAnswered) > 0, "{counters:?}");
+}
+
+#[test]
 fn a_guest_without_checksum_offload_hears_too_big_as_well() {
     if !allowed() {
         return;

@@ -10,7 +10,7 @@ use wirecost_netbuild::{Side, UNDERLAY_DEVICE};
 use wirecost_sys::namespace::{self, Netns};
 use wirecost_vtep::{Config, Location, Vtep, pinned, sending_end};
 
-use super::note::Note;
+use super::note::{self, Note};
 use super::{bridge, within};
 
 /// What a guest's device has where nothing else is asked for, in bytes.
@@ -21,11 +21,12 @@ pub(super) fn join(made: &mut Note, ip: IpVersion) -> Result<(), String> {
     let words = |error: &dyn std::fmt::Display| error.to_string();
     let overhead = made.encapsulation.overhead_bytes(ip);
     let mut held = Vec::new();
-    for end in &made.ends {
-        let Some(name) = &end.namespace else { continue };
-        namespace::create_named(name)
-            .map_err(|error| format!("making network namespace {name}: {error}"))?;
-        let netns = Netns::named(name).map_err(|error| words(&error))?;
+    for number in 0..made.ends.len() {
+        let Some(name) = made.ends[number].namespace.clone() else {
+            continue;
+        };
+        create(made, number, &name)?;
+        let netns = Netns::named(&name).map_err(|error| words(&error))?;
         let ready = netns.within(by_hand::prepare_namespace);
         ready
             .map_err(|error| words(&error))?
@@ -55,6 +56,29 @@ pub(super) fn join(made: &mut Note, ip: IpVersion) -> Result<(), String> {
         end.underlay_index = found.map_err(|error| words(&error))?;
     }
     Ok(())
+}
+
+/// Makes an end's namespace, and notes before that it is ours to remove.
+fn create(made: &mut Note, number: usize, name: &str) -> Result<(), String> {
+    let taken = || {
+        format!(
+            "there is a network namespace {name} already: `--name` calls the tunnel otherwise, or `ip netns del {name}` \
+             removes that one"
+        )
+    };
+    if namespace::names().iter().any(|known| known == name) {
+        return Err(taken());
+    }
+    made.ends[number].namespace_made = true;
+    note::write(made)?;
+    namespace::create_named(name).map_err(|error| {
+        made.ends[number].namespace_made = false;
+        match error.kind() {
+            // Since the look at the names.
+            std::io::ErrorKind::AlreadyExists => taken(),
+            _ => format!("making network namespace {name}: {error}"),
+        }
+    })
 }
 
 /// Attaches the programs of an end and makes its guest's device.
@@ -109,13 +133,26 @@ pub(super) fn mac(local: IpAddr) -> [u8; 6] {
     [0x02, 0x57, a, b, c, d]
 }
 
+/// Takes an end's programs away.
+pub(super) fn unpin(made: &Note, number: usize) -> Result<(), String> {
+    let pins = made.pins(number);
+    pinned::unpin(&pins).map_err(|error| format!("removing {}: {error}", pins.display()))
+}
+
+/// Whether this user may not see what is pinned.
+pub(super) fn pins_are_hidden(made: &Note) -> bool {
+    (0..made.ends.len()).any(|number| {
+        let looked = std::fs::metadata(made.pins(number).join("underlay"));
+        looked.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    })
+}
+
 /// Takes an end away; what is gone already is no error.
 pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
     if made.ends[number].bridge.is_some() {
         return bridge::leave(&made.ends[number]);
     }
-    let pins = made.pins(number);
-    pinned::unpin(&pins).map_err(|error| format!("removing {}: {error}", pins.display()))?;
+    unpin(made, number)?;
     let end = &made.ends[number];
     let devices = [end.port()]
         .into_iter()
@@ -135,7 +172,8 @@ pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
 pub(super) fn missing(made: &Note, number: usize) -> Vec<String> {
     let end = &made.ends[number];
     let mut missing = bridge::missing(end);
-    if end.bridge.is_none() && !made.pins(number).join("underlay").exists() {
+    let pinned = made.pins(number).join("underlay");
+    if end.bridge.is_none() && !pinned.exists() && !pins_are_hidden(made) {
         missing.push(format!("the programs on {}", end.underlay));
     }
     let found = within(end, || {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wirecost_model::plan::Encapsulation;
-use wirecost_sys::namespace;
+use wirecost_sys::namespace::{self, Netns};
 
 /// Where notes are, NAME.json each.
 const NOTES: &str = "/run/wirecost/tunnels";
@@ -39,6 +39,9 @@ pub struct Note {
 pub struct End {
     /// The named network namespace that it is in; `None` is the one that the command ran in.
     pub namespace: Option<String>,
+    /// Whether that namespace was made for it: one that somebody else made is never removed.
+    #[serde(default = "made")]
+    pub(super) namespace_made: bool,
     /// The underlay's device.
     pub underlay: String,
     /// Its interface index, once that is known.
@@ -67,6 +70,41 @@ impl End {
     }
 }
 
+/// Of notes that do not say so: all that they named was made.
+fn made() -> bool {
+    true
+}
+
+/// Where the network namespace is that a tunnel's end is in.
+#[derive(Debug)]
+pub(super) enum Home {
+    /// Here, or each end has a named one.
+    Here,
+    /// Elsewhere, by this name or process.
+    At(Netns, String),
+    /// Nowhere any more: its devices went with it.
+    Gone,
+}
+
+/// Looks for a network namespace by its inode: named ones, and those of processes.
+fn find(home: u64) -> Home {
+    for name in namespace::names() {
+        if let Ok(netns) = Netns::named(&name)
+            && netns.inode().is_ok_and(|inode| inode == home)
+        {
+            return Home::At(netns, format!("network namespace {name}"));
+        }
+    }
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.find_map(|pid: u32| {
+        let netns = Netns::of(pid).ok()?;
+        let found = netns.inode().is_ok_and(|inode| inode == home);
+        found.then(|| Home::At(netns, format!("the network namespace of process {pid}")))
+    })
+    .unwrap_or(Home::Gone)
+}
+
 /// Inode of the calling thread's network namespace.
 pub(super) fn here() -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
@@ -81,9 +119,13 @@ impl End {
 }
 
 impl Note {
-    /// Whether its ends can be reached from the calling thread's network namespace.
-    pub fn is_here(&self) -> bool {
-        self.home.is_none() || self.home == here()
+    /// Where its ends can be reached from.
+    pub(super) fn home(&self) -> Home {
+        match self.home {
+            None => Home::Here,
+            home if home == here() => Home::Here,
+            Some(home) => find(home),
+        }
     }
 
     /// Where the programs of the end of that number are pinned.
