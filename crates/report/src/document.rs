@@ -26,6 +26,7 @@ use crate::loads::{self, CellLoad};
 use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
+use crate::skipped;
 use crate::steered;
 use crate::until::{self, UntilResult};
 
@@ -73,7 +74,7 @@ pub struct Document {
     pub cells: Vec<CellResult>,
     /// The loads' figures that effects are on, in the order of tables.
     pub figures: Vec<Figure>,
-    /// Every effect, for every figure.
+    /// Every effect, for every figure; none of a skipped cell, which more rounds would not tell either.
     pub effects: Vec<EffectResult>,
     /// Main effects and interactions by metric; empty below two varied factors, and in a run until it
     /// is known that its rule did not stop.
@@ -174,6 +175,8 @@ pub struct CellResult {
     pub all_levels: Levels,
     /// The guest's MTU in bytes, resolved where the plan said `max`.
     pub guest_mtu: u32,
+    /// Why it was skipped: no sample of it could be built here.
+    pub skipped: Option<String>,
     /// Samples taken.
     pub samples: u32,
     /// Of these, valid.
@@ -327,7 +330,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let contrasts = contrasts(experiment, &run.samples);
     let rounds_done = rounds_done(run);
     let (until, basis) = until::judge(run, &contrasts, rounds_done);
-    let effects = beside::effects(experiment, &contrasts, basis, head.seed);
+    let mut effects = beside::effects(experiment, &contrasts, basis, head.seed);
     let rounds_planned = match &until {
         Some(until) if until.stopped.is_some() => rounds_done,
         _ => plan.repeat.rounds,
@@ -341,6 +344,9 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         .collect();
     let beyond_the_line = beyond_the_line(&cells);
     let strays = strays(&cells);
+    // Before effects of skipped cells go: what was published of these is told as not measured here.
+    let published = published::result(experiment, &effects);
+    effects.retain(|effect| !skipped::is_of_one(&cells, effect));
     Document {
         record_version: head.record_version,
         program_version: head.program_version.clone(),
@@ -367,20 +373,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         vary: plan.vary.clone(),
         figures: experiment.figures(),
         cells,
-        published: plan.published.as_ref().map(|published| PublishedResult {
-            source: published.source.clone(),
-            ratios: published::ratios(experiment, effects.iter().map(|result| &result.effect)),
-            notes: published
-                .figures
-                .iter()
-                .filter_map(|figure| {
-                    Some(PublishedNote {
-                        levels: figure.levels.clone(),
-                        note: figure.note.clone()?,
-                    })
-                })
-                .collect(),
-        }),
+        published,
         effects,
         other_rules: rules::apply(&experiment.cells, &by_cell),
         self_test: experiment.twin.as_ref().map(|twin| {
@@ -488,6 +481,7 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
             .collect(),
         all_levels: cell.levels.clone(),
         guest_mtu: cell.guest_mtu,
+        skipped: skipped::reason(mine),
         samples: mine.len() as u32,
         valid: valid.len() as u32,
         marked: mine.iter().filter(|s| !s.marks.is_empty()).count() as u32,

@@ -19,6 +19,7 @@ mod read;
 mod rules;
 mod self_test;
 mod short;
+mod skipped;
 mod steered;
 mod terminal;
 mod until;

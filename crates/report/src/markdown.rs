@@ -10,7 +10,7 @@ use wirecost_stats::{Margin, Summary};
 use crate::beside::{self, EffectResult};
 use crate::document::{CellResult, Document};
 use crate::visible::visible;
-use crate::{loads, notes, short, until, validity, words};
+use crate::{loads, notes, short, skipped, until, validity, words};
 
 pub use compare::comparison_markdown;
 
@@ -254,7 +254,7 @@ fn cells(doc: &Document, page: &mut Page) {
                 .iter()
                 .map(|(_, figure)| figure(cell).unwrap_or_else(|| "–".into())),
         );
-        row.push(format!("{} of {}", cell.valid, cell.samples));
+        row.push(skipped::or_valid(cell));
         row
     });
     page.table(&heads, rows);
@@ -290,7 +290,7 @@ fn cells_by_load(doc: &Document, page: &mut Page) {
             let mut row = vec![text(&words::cell(doc, cell))];
             let fields = columns.iter().map(|column| (column.field)(load));
             row.extend(fields.map(|field| field.unwrap_or_else(|| "–".into())));
-            row.push(format!("{} of {}", cell.valid, cell.samples));
+            row.push(skipped::or_valid(cell));
             Some(row)
         });
         page.table(&heads, rows);

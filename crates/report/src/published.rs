@@ -6,6 +6,9 @@ use wirecost_model::effect::Effect;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Levels, PublishedFigure};
 
+use crate::beside::EffectResult;
+use crate::document::PublishedResult;
+
 /// A published ratio between two cells that differ in one factor, and the ratio measured here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedRatio {
@@ -48,8 +51,24 @@ pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a 
     })
 }
 
+/// What the plan says that others published, beside what was measured here.
+pub(crate) fn result(experiment: &Experiment, effects: &[EffectResult]) -> Option<PublishedResult> {
+    let published = experiment.plan.published.as_ref()?;
+    let note = |figure: &PublishedFigure| {
+        Some(PublishedNote {
+            levels: figure.levels.clone(),
+            note: figure.note.clone()?,
+        })
+    };
+    Some(PublishedResult {
+        source: published.source.clone(),
+        ratios: ratios(experiment, effects.iter().map(|result| &result.effect)),
+        notes: published.figures.iter().filter_map(note).collect(),
+    })
+}
+
 /// A published ratio for every effect on throughput of which both cells have a figure of their own.
-pub(crate) fn ratios<'a>(
+fn ratios<'a>(
     experiment: &Experiment,
     effects: impl Iterator<Item = &'a Effect>,
 ) -> Vec<PublishedRatio> {

@@ -1,11 +1,13 @@
 //! What a run comes to, in a few sentences.
 
+use std::iter;
+
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
 
 use crate::beside::EffectResult;
 use crate::document::Document;
-use crate::{self_test, words};
+use crate::{self_test, skipped, words};
 
 /// Changes that get a sentence: of every factor one, then those with the largest effects.
 const CHANGES: usize = 5;
@@ -17,12 +19,20 @@ const FILLS: f64 = 0.95;
 /// `times` stands before a ratio: `x` or `×`.
 pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
     if doc.samples == doc.invalid.len() as u32 {
-        return vec!["No sample is valid: nothing can be told.".into()];
+        let nothing = "No sample is valid: nothing can be told.".to_owned();
+        let skipped = skipped::sentences(doc);
+        return iter::once(nothing).chain(skipped).collect();
     }
     if doc.effects.is_empty() {
-        let nothing = "Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare.";
+        let skipped = skipped::sentences(doc);
+        let nothing = if skipped.is_empty() {
+            "Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare."
+        } else {
+            "Of the cells that were not skipped no two differ in one factor alone: there is nothing to compare."
+        };
         let test = self_test::alarm(doc, times).or_else(|| self_test::passed(doc, times));
-        return test.into_iter().chain([nothing.to_owned()]).collect();
+        let said = test.into_iter().chain(skipped);
+        return said.chain([nothing.to_owned()]).collect();
     }
     let mut changes: Vec<Change> = doc
         .factors
@@ -44,6 +54,7 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
         let changes = words::count(others, "other change");
         sentences.push(format!("{changes} with smaller effects: see the verdicts."));
     }
+    sentences.extend(skipped::sentences(doc));
     sentences.extend(limits(doc));
     sentences.extend(self_test::passed(doc, times));
     sentences

@@ -6,7 +6,7 @@ use wirecost_stats::Summary;
 
 use super::chart::{Table, figure};
 use crate::document::{CellResult, Document};
-use crate::{loads, words};
+use crate::{loads, skipped, words};
 
 /// A column of figures: its head, and its field where the cell has a figure.
 type Figure = (&'static str, fn(&CellResult) -> Option<String>);
@@ -187,7 +187,7 @@ pub(super) fn table(doc: &Document) -> Table {
             field.unwrap_or_else(none)
         }));
         fields.push(median(cell.retransmits, 0).unwrap_or_else(none));
-        fields.push(format!("{} of {}", cell.valid, cell.samples));
+        fields.push(skipped::or_valid(cell));
         fields.push(cell.marked.to_string());
         table.row(Some(cell.cell), fields);
     }

@@ -269,7 +269,9 @@ fn valid(doc: &Document) -> Column {
             .cells
             .iter()
             .map(|cell| {
-                if cell.valid == cell.samples {
+                if cell.skipped.is_some() {
+                    "skipped".into()
+                } else if cell.valid == cell.samples {
                     cell.valid.to_string()
                 } else {
                     format!("{}/{}", cell.valid, cell.samples)
