@@ -34,8 +34,11 @@ pub struct GuestDevice<'a> {
     pub name: &'a str,
     /// Where the frames that they send arrive.
     pub port: &'a str,
-    /// Of both, in bytes.
+    /// Of the device, in bytes.
     pub mtu: u32,
+    /// Its port's; [`PORT_MTU`] where programs there tell the guest what fits, also one that is given a larger MTU by
+    /// hand, whose packets a smaller port would drop before anybody looks at them.
+    pub port_mtu: u32,
     /// Hardware address of the guest's device.
     pub mac: [u8; 6],
     /// Its IP address and the length of its network's prefix.
@@ -46,7 +49,7 @@ pub struct GuestDevice<'a> {
 }
 
 /// The most that a veth has (drivers/net/veth.c, `max_mtu`).
-const PORT_MTU: u32 = 65535;
+pub const PORT_MTU: u32 = 65535;
 
 impl GuestDevice<'_> {
     /// Makes both ends, switches them on and gives the guest's its address.
@@ -62,9 +65,7 @@ impl GuestDevice<'_> {
             queues: 1,
         };
         let guest = end(self.name, self.mtu, Some(self.mac));
-        // A guest that is given a larger MTU by hand is to be told what fits, not to have its packets dropped before
-        // anybody looks at them.
-        let port = end(self.port, PORT_MTU, None);
+        let port = end(self.port, self.port_mtu, None);
         device::create_veth_here(&mut netlink, guest, port)
             .step(|| format!("making the veth from `{}` to `{}`", self.name, self.port))?;
         let (address, prefix) = self.address;

@@ -525,7 +525,7 @@ encapsulation: [{ vlan: { id: 4095 } }, { geneve: { options: 7 } }, { geneve: { 
 ";
     insta::assert_snapshot!(brief(text), @"
     2:31 `encapsulation[0].vlan.id` cannot be `4095` | above 4094 | write a whole number from 1 to 4094, such as `100`
-    2:62 `encapsulation[1].geneve.options` cannot be `7` | not a multiple of 4 | write `ovn` or a whole number from 0 to 252, such as `ovn`
+    2:62 `encapsulation[1].geneve.options` cannot be `7`, which is not a multiple of 4 | not a multiple of 4 | write `ovn` or a whole number from 0 to 252, such as `ovn`
     2:90 `encapsulation[2].geneve.options` cannot be `256` | above 252 | write `ovn` or a whole number from 0 to 252, such as `ovn`
     2:109 `encapsulation[2].geneve.source_ports` cannot be `9-8` | not a range of ports | write `auto` or a range of ports, from 1 to 65535, such as `49152-65535`
     2:118 `encapsulation[3]` cannot be a mapping | names several | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or a mapping, such as `{ vxlan: { udp_checksum: on } }`

@@ -43,6 +43,7 @@ pub(super) fn join(
         name: &end.device,
         port: &port,
         mtu: end.mtu,
+        port_mtu: end.mtu,
         mac: mac(end.local),
         address: (end.address, end.prefix),
         joins: false,

@@ -103,6 +103,7 @@ pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Resu
             name: &end.device,
             port: &port,
             mtu,
+            port_mtu: by_hand::PORT_MTU,
             mac,
             address: (end.address, end.prefix),
             // Between namespaces super-packets arrive whole.
