@@ -187,10 +187,11 @@ fn entries(role: Role, fd: RawFd, block: &mut [u8], index: u64) -> Vec<squeue::E
             let send = opcode::Send::new(fd, at, len).flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL);
             vec![send.build().user_data(index)]
         }
-        // The answer, and then the next request, in one: only the latter is told.
+        // The answer, and then the next request, in one. Only the latter is told, or the former's failure, with which
+        // the latter goes without a word (io_uring_enter(2), IOSQE_CQE_SKIP_SUCCESS).
         Role::Echo | Role::Ask => {
             let send = opcode::Send::new(fd, at, REQUEST as u32).flags(libc::MSG_NOSIGNAL);
-            let send = send.build().user_data(u64::MAX);
+            let send = send.build().user_data(index);
             let alone = squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS;
             vec![send.flags(alone), receive(REQUEST as u32)]
         }
@@ -226,9 +227,6 @@ fn ring(role: Role, mut streams: Vec<TcpStream>, count: &AtomicU64) {
                 .map(|entry| (entry.user_data(), entry.result())),
         );
         for (index, result) in done.drain(..) {
-            if index == u64::MAX {
-                continue; // an answer that failed; its connection's request fails with it
-            }
             if result <= 0 {
                 alive -= 1;
                 continue;
