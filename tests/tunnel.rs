@@ -39,6 +39,14 @@ fn tunnel(arguments: &str) -> Ended {
     run(&mut wirecost(words))
 }
 
+fn ip(arguments: &str) {
+    let mut command = Command::new("ip");
+    assert!(
+        succeeds(command.args(arguments.split(' '))),
+        "ip {arguments}"
+    );
+}
+
 fn within<T>(namespace: &str, work: impl FnOnce() -> T) -> T {
     let netns = Netns::named(namespace).expect("a namespace");
     netns.within(work).expect("entered")
@@ -143,13 +151,6 @@ fn two_hosts_each_make_their_end() {
     let (hosts, names) = (["wctest-h1", "wctest-h2"], ["wctest1", "wctest2"]);
     let _made = names.map(Made);
     let _hosts = hosts.map(Host::new);
-    let ip = |arguments: &str| {
-        let mut command = Command::new("ip");
-        assert!(
-            succeeds(command.args(arguments.split(' '))),
-            "ip {arguments}"
-        );
-    };
     ip("-n wctest-h1 link add up0 mtu 1600 type veth peer name up0 mtu 1600 netns wctest-h2");
     for number in [1, 2] {
         ip(&format!(
@@ -231,10 +232,6 @@ fn a_tunnel_whose_namespace_is_gone_can_be_removed() {
     for way in ["down wctest6", "clean"] {
         let _made = Made("wctest6");
         let host = Host::new("wctest-h6");
-        let ip = |arguments: &str| {
-            let mut command = Command::new("ip");
-            assert!(succeeds(command.args(arguments.split(' '))), "{arguments}");
-        };
         ip("-n wctest-h6 link add up0 type veth peer name up1");
         ip("-n wctest-h6 addr add 10.99.0.1/24 dev up0");
         ip("-n wctest-h6 link set up0 up");
@@ -259,10 +256,7 @@ struct Host(&'static str);
 
 impl Host {
     fn new(name: &'static str) -> Self {
-        assert!(
-            succeeds(Command::new("ip").args(["netns", "add", name])),
-            "{name}"
-        );
+        ip(&format!("netns add {name}"));
         Self(name)
     }
 }
