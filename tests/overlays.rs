@@ -401,6 +401,57 @@ fn the_datapath_may_be_what_is_compared() {
 }
 
 #[test]
+fn a_cell_that_no_machine_can_build_by_its_datapath_is_skipped_and_the_run_is_complete() {
+    if !ebpf_can_be_loaded() {
+        return;
+    }
+    let _alone = alone();
+    // The first cell is such a one: the self-test takes the next.
+    let (ended, record, place) = measured(
+        "name: beyond\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\n\
+         encapsulation: [{ geneve: { options: ovn } }, vxlan, { vxlan: { df: inherit } }]\ndatapath: [kernel, ebpf]\n\
+         self_test: on\nrepeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n",
+    );
+    ended.expect_code(0);
+    let document = ended.document();
+    assert_eq!(document["outcome"], "complete");
+    let beyond = [
+        ("geneve options=ovn", "kernel", "sends no options"),
+        ("vxlan df=inherit", "ebpf", "does not inherit it"),
+    ];
+    for cell in document["cells"].as_array().expect("cells") {
+        let levels = &cell["levels"];
+        let is_it = |(encapsulation, datapath, _): &&(&str, &str, &str)| {
+            levels["encapsulation"] == *encapsulation && levels["datapath"] == *datapath
+        };
+        match beyond.iter().find(is_it) {
+            Some((.., why)) => {
+                let skipped = cell["skipped"].as_str().expect("a reason");
+                assert!(skipped.contains(why), "{cell}");
+                assert_eq!(cell["valid"], 0);
+            }
+            None => assert_eq!(
+                (&cell["skipped"], &cell["valid"]),
+                (&Value::Null, &2.into())
+            ),
+        }
+    }
+    assert_eq!(document["self_test"]["cell"], 1);
+    assert_eq!(
+        record.head.experiment.twin.as_ref().expect("a twin").levels["datapath"],
+        "ebpf"
+    );
+    let shown = run(common::wirecost(["report"]).arg(place.path().join("out")));
+    for (.., why) in beyond {
+        // Once, in the sentence.
+        let words: Vec<&str> = shown.stdout.split_whitespace().collect();
+        assert_eq!(words.join(" ").matches(why).count(), 1, "{shown:#?}");
+    }
+    assert!(!shown.stdout.contains("not valid"), "{shown:#?}");
+    assert!(!shown.stdout.contains(" count."), "{shown:#?}");
+}
+
+#[test]
 fn a_run_leaves_no_device_behind_on_this_machine() {
     if !ebpf_can_be_loaded() {
         return;

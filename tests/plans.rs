@@ -161,6 +161,42 @@ fn a_dry_run_refuses_what_a_run_refuses() {
 }
 
 #[test]
+fn a_dry_run_says_which_cells_no_machine_can_build_and_counts_no_time_for_them() {
+    let place = Place::new();
+    let text = |ebpf: &str| {
+        format!(
+            "name: x\nunderlay: {{ mtu: 9000 }}\nencapsulation: [none, gre]\ndatapath: [kernel{ebpf}]\n\
+             repeat: {{ rounds: 2, seconds: 0.5, warmup: 0.1 }}\n"
+        )
+    };
+    let path = place.plan(&text(", ebpf"));
+    let plan = path.to_str().expect("text");
+    let shown = dry_run(&place, &[plan]);
+    shown.expect_code(0);
+    let sentence = "Skipped: cell 3 (GRE and IP in IP are the kernel's devices alone).";
+    assert!(shown.stdout.contains(sentence), "{shown:#?}");
+    let document = dry_run(&place, &[plan, "--json"]).document();
+    let reasons = |of: &Value| {
+        let cells = of["cells"].as_array().expect("cells").iter();
+        cells
+            .map(|cell| cell["skipped"].is_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(reasons(&document), [false, false, false, true]);
+    assert_eq!(
+        (
+            &document["expected"]["samples"],
+            &document["expected"]["skipped"]
+        ),
+        (&8.into(), &2.into())
+    );
+    assert_eq!(document["expected"]["windows_s"], 3.0);
+    let path = place.plan(&text(""));
+    let shown = dry_run(&place, &[path.to_str().expect("text")]);
+    assert!(!shown.stdout.contains("Skipped"), "{shown:#?}");
+}
+
+#[test]
 fn a_plan_can_come_from_standard_input() {
     let place = Place::new();
     let given = |text: &str| {

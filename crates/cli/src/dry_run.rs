@@ -55,6 +55,8 @@ struct CellLine<'a> {
     network: String,
     /// In bytes, resolved where the plan says `max`.
     guest_mtu: u32,
+    /// Why it will be skipped, where its datapath cannot build it on whatever machine.
+    skipped: Option<&'static str>,
 }
 
 /// What became of the combinations of all levels.
@@ -74,15 +76,16 @@ pub(crate) fn print(
     json: bool,
 ) -> ExitCode {
     let experiment = &loaded.experiment;
+    let line = |cell| cell_line(experiment, cell);
     let document = Document {
         name: &experiment.plan.name,
         plan: &loaded.source,
         run_dir: out,
         factors: &experiment.factors,
-        cells: experiment.cells.iter().map(cell_line).collect(),
+        cells: experiment.cells.iter().map(line).collect(),
         expansion: expansion(experiment),
         settings: settings::lines(experiment),
-        twin: experiment.twin.as_ref().map(cell_line),
+        twin: experiment.twin.as_ref().map(line),
         rounds: experiment.plan.repeat.rounds,
         until: until::line(experiment),
         seed: preview.seed,
@@ -100,12 +103,13 @@ pub(crate) fn print(
     }
 }
 
-fn cell_line(cell: &Cell) -> CellLine<'_> {
+fn cell_line<'a>(experiment: &Experiment, cell: &'a Cell) -> CellLine<'a> {
     CellLine {
         index: cell.index,
         levels: &cell.levels,
         network: cell.network.to_string(),
         guest_mtu: cell.guest_mtu,
+        skipped: experiment.skips(cell),
     }
 }
 
@@ -154,10 +158,14 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
     ];
     if let Some(twin) = &document.twin {
         let text = format!(
-            "Self-test: cell {} is cell 0 once more, in every round.",
-            twin.index
+            "Self-test: cell {} is cell {} once more, in every round.",
+            twin.index,
+            experiment.repeated().map_or(0, |cell| cell.index)
         );
         parts.insert(5, wrapped(&text));
+    }
+    if let Some(text) = skipped(&document.cells) {
+        parts.insert(parts.len() - 2, wrapped(&text));
     }
     if let Some(text) = settings::text(&document.settings, width) {
         let at = parts.len() - 1;
@@ -275,6 +283,25 @@ fn left_out(expansion: Expansion) -> String {
     text
 }
 
+/// `Skipped: cell 3 (REASON); cells 4, 5 (REASON).`
+fn skipped(cells: &[CellLine<'_>]) -> Option<String> {
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for cell in cells {
+        if let Some(reason) = cell.skipped {
+            reasons
+                .entry(reason)
+                .or_default()
+                .push(cell.index.to_string());
+        }
+    }
+    let of = |(reason, cells): (&&str, &Vec<String>)| {
+        let noun = if cells.len() == 1 { "cell" } else { "cells" };
+        format!("{noun} {} ({reason})", cells.join(", "))
+    };
+    let texts: Vec<String> = reasons.iter().map(of).collect();
+    (!texts.is_empty()).then(|| format!("Skipped: {}.", texts.join("; ")))
+}
+
 fn whence(source: SeedSource) -> &'static str {
     match source {
         SeedSource::Option => " (--seed)",
@@ -287,7 +314,7 @@ fn whence(source: SeedSource) -> &'static str {
 
 fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     let repeat = &experiment.plan.repeat;
-    let (samples, labs) = (forecast.samples, forecast.labs);
+    let (samples, labs) = (forecast.samples - forecast.skipped, forecast.labs);
     let around_ms = 1e3 * forecast.around_s / f64::from(samples);
     let parts = [
         (

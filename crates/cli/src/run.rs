@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wirecost_agent::link::LinkError;
+use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
 use wirecost_run::{DirectoryError, Options, RunError};
 
@@ -75,13 +76,15 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
             } = &error
             {
                 complain(&error);
-                result(directory, baseline, arguments.json);
+                result(directory, &experiment, baseline, arguments.json);
                 return exit::incomplete();
             }
             return refused(&error);
         }
     };
-    let Some((measured, printed)) = result(&finished.directory, baseline, arguments.json) else {
+    let Some((measured, printed)) =
+        result(&finished.directory, &experiment, baseline, arguments.json)
+    else {
         return exit::incomplete();
     };
     if finished.end.outcome != Outcome::Complete {
@@ -109,14 +112,21 @@ fn refused(error: &RunError) -> ExitCode {
     }
 }
 
-/// Prints the result from the record and leaves it as a page there: whether every cell has a valid sample, and
-/// how printing and comparing went.
+/// Prints the result of a plan from its record and leaves it as a page there: whether every cell that can be built has a valid
+/// sample, and how printing and comparing went.
 /// `None` where the record cannot be read, which is told.
-fn result(directory: &Path, baseline: Option<&Baseline>, json: bool) -> Option<(bool, ExitCode)> {
+fn result(
+    directory: &Path,
+    experiment: &Experiment,
+    baseline: Option<&Baseline>,
+    json: bool,
+) -> Option<(bool, ExitCode)> {
     let result = report::read(directory).ok()?;
     let page = report::write_page(&result, directory);
     let document = &result.document;
-    let measured = document.cells.iter().all(|cell| cell.valid > 0);
+    // What no machine could build by the plan's datapath is no reason to look at this one.
+    let mut cells = document.cells.iter().zip(&experiment.cells);
+    let measured = cells.all(|(told, cell)| told.valid > 0 || experiment.skips(cell).is_some());
     let page = page.as_deref();
     let printed = match baseline {
         Some(baseline) => baseline.print(&result, page, json),

@@ -123,9 +123,12 @@ fn up(arguments: &Up) -> ExitCode {
             },
         },
     };
+    let over_ipv4 = arguments
+        .peer
+        .map_or(!arguments.ipv6, |peer| peer.is_ipv4());
     let wanted = Wanted {
         name: arguments.name.clone(),
-        encapsulation,
+        encapsulation: datapath.settled(encapsulation, over_ipv4),
         mtu: arguments.mtu,
         between,
     };

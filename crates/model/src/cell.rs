@@ -22,8 +22,8 @@ pub struct Experiment {
     pub factors: Vec<Factor>,
     /// The cells, numbered from 0 in the order of the cross product (the last factor varies fastest).
     pub cells: Vec<Cell>,
-    /// The first cell once more, by the next number, where the plan asks for a self-test (A/A): it is
-    /// measured in every round, and no effect compares anything with it.
+    /// The first cell that can be built once more, by the next number, where the plan asks for a self-test (A/A): it
+    /// is measured in every round, and no effect compares anything with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twin: Option<Cell>,
 }
@@ -32,6 +32,22 @@ impl Experiment {
     /// What is measured in every round, by number: the cells, and the twin.
     pub fn measured(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().chain(&self.twin)
+    }
+
+    /// Why the datapath that the plan names for a cell, or that the run chose, cannot build it on whatever machine:
+    /// the run skips it.
+    pub fn skips(&self, cell: &Cell) -> Option<&'static str> {
+        let network = &cell.network;
+        // Until the run has chosen, nothing is known.
+        let known = !self.plan.datapath.is_empty();
+        let reason = network.datapath.cannot(&network.encapsulation);
+        reason.filter(|_| known)
+    }
+
+    /// The cell that the twin repeats: the first that can be built.
+    pub fn repeated(&self) -> Option<&Cell> {
+        let twin = self.twin.as_ref()?;
+        self.cells.iter().find(|cell| cell.levels == twin.levels)
     }
 
     /// How many samples a round has.

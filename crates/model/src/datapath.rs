@@ -91,9 +91,9 @@ impl Datapath {
     }
 
     /// An encapsulation as it is on the wire where the plan leaves room: eBPF endpoints do not let others fragment
-    /// (RFC 7348, section 4.3), so over IPv4 `df` is always set.
+    /// (RFC 7348, section 4.3), so over IPv4 `df` is always set. What a datapath cannot build stays as it was asked for.
     pub fn settled(self, mut encapsulation: Encapsulation, over_ipv4: bool) -> Encapsulation {
-        if self == Self::Ebpf && over_ipv4 {
+        if self == Self::Ebpf && over_ipv4 && self.cannot(&encapsulation).is_none() {
             match &mut encapsulation {
                 Encapsulation::Vxlan(vxlan) => vxlan.df = OuterDf::Set,
                 Encapsulation::Geneve(geneve) => geneve.df = OuterDf::Set,
@@ -170,6 +170,8 @@ mod tests {
         });
         assert!(Datapath::Ebpf.cannot(&inherits).is_some());
         assert!(Datapath::Ovs.cannot(&inherits).is_some());
+        // Not quietly built as something else.
+        assert_eq!(Datapath::Ebpf.settled(inherits.clone(), true), inherits);
         let with = |options| {
             let geneve = Geneve {
                 options,

@@ -110,16 +110,24 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         key: axis.name.into_owned(),
         levels: axis.labels,
     });
-    let first = cells.first().filter(|_| plan.self_test);
-    let twin = first.map(|first| Cell {
-        index: cells.len() as u32,
-        ..first.clone()
-    });
-    Some(Experiment {
+    let mut experiment = Experiment {
         plan,
-        twin,
+        twin: None,
         factors: factors.collect(),
         cells,
+    };
+    experiment.twin = twin(&experiment);
+    Some(experiment)
+}
+
+/// The first cell that can be built once more, where the plan asks for it.
+fn twin(experiment: &Experiment) -> Option<Cell> {
+    let mut cells = experiment.cells.iter();
+    let first = cells.find(|cell| experiment.skips(cell).is_none());
+    let first = first.filter(|_| experiment.plan.self_test)?;
+    Some(Cell {
+        index: experiment.cells.len() as u32,
+        ..first.clone()
     })
 }
 

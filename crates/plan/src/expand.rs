@@ -335,8 +335,8 @@ fn cell(
         steering: factors.steering_of(queues, rps),
     };
     let room = Room::of(&network, mtu, encapsulation);
-    if datapath.is_some() && !fit.takes_datapath(&network, room) {
-        return None;
+    if datapath.is_some() {
+        fit.note_datapath(&network, room);
     }
     if !fit.takes_underlay(&network, room, between) {
         return None;

@@ -62,6 +62,8 @@ pub(crate) struct Fit {
     unrouted: BTreeMap<usize, Room>,
     /// By level of `encapsulation` and datapath: why it cannot be built.
     beyond_datapaths: BTreeMap<(usize, Datapath), &'static str>,
+    /// Some cell can be built by the datapath that the plan names for it.
+    can_be_built: bool,
     /// What is between the hosts is too small to carry IPv6.
     small_path: Option<Room>,
     /// By level of `encapsulation`: options that IPv6 does not have.
@@ -105,14 +107,16 @@ impl Fit {
         large_enough
     }
 
-    /// Whether the datapath that the plan names can build the network; notes why not.
-    pub(crate) fn takes_datapath(&mut self, network: &Network, room: Room) -> bool {
-        let reason = network.datapath.cannot(&network.encapsulation);
-        if let Some(reason) = reason {
-            let place = (room.encapsulation, network.datapath);
-            self.beyond_datapaths.insert(place, reason);
+    /// Notes whether the datapath that the plan names can build the network, and why not. Such a cell is one of the
+    /// plan's all the same, which a run skips and tells of, unless nothing else is left to measure.
+    pub(crate) fn note_datapath(&mut self, network: &Network, room: Room) {
+        match network.datapath.cannot(&network.encapsulation) {
+            Some(reason) => {
+                let place = (room.encapsulation, network.datapath);
+                self.beyond_datapaths.insert(place, reason);
+            }
+            None => self.can_be_built = true,
         }
-        reason.is_none()
     }
 
     /// Whether guests of that MTU, by that level, fit; notes why not.

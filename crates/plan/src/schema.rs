@@ -22,7 +22,7 @@ use crate::yaml;
 /// What a schema does not see, and the program refuses all the same.
 pub const BEYOND_SCHEMA: &[&str] = &[
     "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
-     a router where nothing tunnels, an encapsulation that the `datapath` cannot build, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
+     a router where nothing tunnels, a `datapath` that can build none of the encapsulations, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
      `rounds` beside a key of a run until it is known, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` that the factor does not have, \
      nor factors that the plan does not have",
     "of `vary`: `before` without `after`, an `on` with nothing to place, names that are taken, levels that are \

@@ -547,8 +547,8 @@ encapsulation: [{ gre: { key: -1 } }, { gretap: { ttl: 0 } }, { ipip: { df: unse
     ");
     let over_ipv6 = "name: x\nunderlay: { mtu: 1500, ip: [ipv4, ipv6] }\nencapsulation: [none, gretap, { gre: { df: set } }]\n";
     insta::assert_snapshot!(brief(over_ipv6), @"3:31 `gre df=set` cannot run over IPv6 | `df` is IPv4's | an IPv6 header has no don't-fragment bit, and no router fragments it (RFC 8200, section 5): leave `df` out, or `exclude` the combination with `underlay.ip: ipv6`");
-    let by_ebpf = "name: x\nencapsulation: [none, gre]\ndatapath: ebpf\n";
-    insta::assert_snapshot!(brief(by_ebpf), @"2:23 `gre` cannot be built by `datapath: ebpf`: GRE and IP in IP are the kernel's devices alone | not by eBPF | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: gre, datapath: ebpf }`");
+    let by_ebpf = "name: x\nencapsulation: [gre]\ndatapath: ebpf\n";
+    insta::assert_snapshot!(brief(by_ebpf), @"2:17 `gre` cannot be built by `datapath: ebpf`: GRE and IP in IP are the kernel's devices alone | not by eBPF | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: gre, datapath: ebpf }`");
     let summed = "name: x\nencapsulation: [none, gretap, ipip]\nudp_checksum: [off, on]\n";
     insta::assert_snapshot!(brief(summed), @"3:21 `udp_checksum` changes nothing: no cell has a tunnel that leaves it open | no outer UDP header | it is about the outer UDP header of `vxlan` and `geneve`: add one without an `udp_checksum` of its own, or leave the key out");
     let large = "name: x\nencapsulation: { gre: { key: 7 } }\nguest_mtu: 1473\n";
@@ -556,22 +556,26 @@ encapsulation: [{ gre: { key: -1 } }, { gretap: { ttl: 0 } }, { ipip: { df: unse
 }
 
 #[test]
-fn what_the_named_datapath_cannot_build_is_refused_at_its_place() {
+fn a_plan_of_which_the_named_datapaths_can_build_nothing_is_refused_at_its_places() {
     let text = "\
 name: x
 underlay: { mtu: 9000 }
 encapsulation:
-  - none
   - { geneve: { options: ovn } }
   - { vxlan: { df: inherit } }
 datapath: [kernel, ebpf]
+exclude:
+  - { encapsulation: geneve options=ovn, datapath: ebpf }
+  - { encapsulation: vxlan df=inherit, datapath: kernel }
 ";
     insta::assert_snapshot!(brief(text), @"
-    5:5 `geneve options=ovn` cannot be built by `datapath: kernel`: the kernel's Geneve device sends no options of its own | not by the kernel | write `datapath: ebpf`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: geneve options=ovn, datapath: kernel }`
-    6:5 `vxlan df=inherit` cannot be built by `datapath: ebpf`: eBPF always sets the outer don't-fragment bit, and does not inherit it | not by eBPF | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: vxlan df=inherit, datapath: ebpf }`
+    4:5 `geneve options=ovn` cannot be built by `datapath: kernel`: the kernel's Geneve device sends no options of its own | not by the kernel | write `datapath: ebpf`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: geneve options=ovn, datapath: kernel }`
+    5:5 `vxlan df=inherit` cannot be built by `datapath: ebpf`: eBPF always sets the outer don't-fragment bit, and does not inherit it | not by eBPF | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: vxlan df=inherit, datapath: ebpf }`
     ");
-    // Excluded, it is not built; left to the run, it is for the run to say.
+    // Where something can be built the rest is skipped; left to the run, it is for the run to say.
     for rest in [
+        "datapath: [kernel, ebpf]\n",
+        "datapath: kernel\n",
         "datapath: [kernel, ebpf]\nexclude: [{ datapath: kernel, encapsulation: geneve options=ovn }]\n",
         "datapath: auto\n",
         "",
@@ -589,15 +593,13 @@ fn what_open_vswitch_cannot_send_is_refused_at_its_place() {
 name: x
 underlay: { mtu: 9000 }
 encapsulation:
-  - { geneve: { options: ovn } }
-  - { geneve: { options: 128 } }
   - { geneve: { options: 252 } }
   - { vxlan: { df: inherit } }
 datapath: ovs
 ";
     insta::assert_snapshot!(brief(text), @"
-    6:5 `geneve options=252` cannot be built by `datapath: ovs`: Open vSwitch sends an option of one type once in a packet, and one has 8 to 128 bytes | not by Open vSwitch | write `datapath: ebpf`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: geneve options=252, datapath: ovs }`
-    7:5 `vxlan df=inherit` cannot be built by `datapath: ovs`: Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it | not by Open vSwitch | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: vxlan df=inherit, datapath: ovs }`
+    4:5 `geneve options=252` cannot be built by `datapath: ovs`: Open vSwitch sends an option of one type once in a packet, and one has 8 to 128 bytes | not by Open vSwitch | write `datapath: ebpf`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: geneve options=252, datapath: ovs }`
+    5:5 `vxlan df=inherit` cannot be built by `datapath: ovs`: Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it | not by Open vSwitch | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: vxlan df=inherit, datapath: ovs }`
     ");
 }
 

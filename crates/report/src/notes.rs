@@ -10,9 +10,9 @@ use wirecost_stats::Margin;
 
 use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 
-use crate::document::{Document, Ending};
+use crate::document::{Document, Ending, InvalidSample};
 use crate::published::{PublishedNote, PublishedRatio};
-use crate::words;
+use crate::{skipped, words};
 
 /// What a lab measures, and what it does not.
 pub(crate) const LAB: &str =
@@ -106,19 +106,29 @@ pub(crate) fn published_note(doc: &Document, note: &PublishedNote) -> String {
 
 /// `2 of 80 samples not valid, in no verdict:`; nothing where all are valid.
 pub(crate) fn invalid(doc: &Document) -> Option<String> {
-    (!doc.invalid.is_empty()).then(|| {
+    let invalid = invalid_of_built(doc).count();
+    (invalid > 0).then(|| {
         format!(
-            "{} of {} not valid, in no verdict:",
-            doc.invalid.len(),
-            words::count(doc.samples as usize, "sample")
+            "{invalid} of {} not valid, in no verdict:",
+            words::count((doc.samples - skipped::samples(doc)) as usize, "sample")
         )
     })
+}
+
+/// Those of skipped cells are told of with their cells.
+fn invalid_of_built(doc: &Document) -> impl Iterator<Item = &InvalidSample> {
+    let skipped = |number| {
+        let mut cells = doc.cells.iter();
+        cells.any(|cell| cell.cell == number && cell.skipped.is_some())
+    };
+    let invalid = doc.invalid.iter();
+    invalid.filter(move |sample| !skipped(sample.cell))
 }
 
 /// Where the invalid samples are and why, those alike in one line.
 pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
     let mut alike: BTreeMap<(u32, &str), Vec<u32>> = BTreeMap::new();
-    for sample in &doc.invalid {
+    for sample in invalid_of_built(doc) {
         alike
             .entry((sample.cell, &sample.reason))
             .or_default()

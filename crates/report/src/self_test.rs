@@ -40,7 +40,7 @@ pub(crate) fn judge(run: &Run, twin: CellResult, basis: Basis) -> SelfTestResult
         // It warns: too early is better than not at all.
         Basis::Looking { .. } => Stopping::Sequential,
     };
-    let first = experiment.cells.first();
+    let first = experiment.repeated();
     let measured = |figure: &Figure| {
         first.is_some_and(|cell| {
             let shares = cell.loads.len() > 1 && figure.metric.is_cpu();
@@ -57,7 +57,7 @@ pub(crate) fn judge(run: &Run, twin: CellResult, basis: Basis) -> SelfTestResult
         metric: figure.metric,
     };
     SelfTestResult {
-        cell: 0,
+        cell: first.map_or(0, |cell| cell.index),
         twin,
         metrics: experiment
             .figures()

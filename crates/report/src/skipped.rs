@@ -79,6 +79,12 @@ fn which(doc: &Document, skipped: &[&CellResult]) -> String {
     })
 }
 
+/// Samples of skipped cells, which no count of samples has: their cells are told of by themselves.
+pub(crate) fn samples(doc: &Document) -> u32 {
+    let skipped = doc.cells.iter().filter(|cell| cell.skipped.is_some());
+    skipped.map(|cell| cell.samples).sum()
+}
+
 /// `3 of 4`: samples that count, of those taken.
 pub(crate) fn or_valid(cell: &CellResult) -> String {
     match cell.skipped {

@@ -3,7 +3,7 @@
 use wirecost_stats::validity::{FarSample, Finding, Trend};
 
 use crate::document::Document;
-use crate::words;
+use crate::{skipped, words};
 
 /// Outliers that are named one by one; all are in the JSON document.
 const NAMED: usize = 8;
@@ -21,8 +21,9 @@ pub(crate) fn sentences(doc: &Document) -> Vec<String> {
 
 /// Samples that the plan asked for and that do not count; nothing where all do.
 pub(crate) fn missing(doc: &Document) -> Option<String> {
-    let (taken, planned) = (doc.samples, doc.samples_planned?);
-    let valid = taken - doc.invalid.len() as u32;
+    let skipped = skipped::samples(doc);
+    let (taken, planned) = (doc.samples - skipped, doc.samples_planned? - skipped);
+    let valid: u32 = doc.measured().map(|cell| cell.valid).sum();
     (valid < planned).then(|| {
         format!(
             "Of {} in the plan {taken} were taken, and {valid} count.",

@@ -45,6 +45,8 @@ pub struct Forecast {
     pub rounds: u32,
     /// Samples: cells times rounds.
     pub samples: u32,
+    /// Of these, those of cells that their datapath cannot build, which take no time.
+    pub skipped: u32,
     /// The measured windows of all samples.
     pub windows_s: f64,
     /// Their warm-ups.
@@ -65,16 +67,18 @@ pub fn forecast(experiment: &Experiment, seed: u64) -> Forecast {
     let expected = expected_rounds(experiment);
     let rounds = f64::from(expected);
     let samples = expected * experiment.samples_a_round();
+    let is_skipped = |cell: &&Cell| experiment.skips(cell).is_some();
+    let skipped = expected * experiment.measured().filter(is_skipped).count() as u32;
     let labs = labs_built(experiment, seed, expected);
-    let around_s = rounds * experiment.measured().map(around_s).sum::<f64>();
-    let (windows_s, warmups_s) = (
-        f64::from(samples) * repeat.seconds,
-        f64::from(samples) * repeat.warmup,
-    );
+    let built = experiment.measured().filter(|cell| !is_skipped(cell));
+    let around_s = rounds * built.map(around_s).sum::<f64>();
+    let windows = f64::from(samples - skipped);
+    let (windows_s, warmups_s) = (windows * repeat.seconds, windows * repeat.warmup);
     let labs_s = f64::from(labs) * LAB_S;
     Forecast {
         rounds: expected,
         samples,
+        skipped,
         windows_s,
         warmups_s,
         around_s,
@@ -98,15 +102,19 @@ fn expected_rounds(experiment: &Experiment) -> u32 {
 
 /// Seconds of one round without its labs.
 pub(crate) fn round_s(experiment: &Experiment) -> f64 {
-    let repeat = &experiment.plan.repeat;
     let cells = experiment.measured();
-    cells.map(|cell| sample_s(repeat, cell)).sum()
+    cells.map(|cell| sample_s(experiment, cell)).sum()
 }
 
 /// How many labs are built when the one unused for longest makes room for the next.
 fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
     let cells: Vec<&Cell> = experiment.measured().collect();
-    let mut networks: Vec<&Network> = cells.iter().map(|cell| &cell.network).collect();
+    let is_built = |cell: &&&Cell| experiment.skips(cell).is_none();
+    let mut networks: Vec<&Network> = cells
+        .iter()
+        .filter(is_built)
+        .map(|cell| &cell.network)
+        .collect();
     networks.sort_unstable();
     networks.dedup();
     if networks.len() <= MAX_LABS {
@@ -117,6 +125,9 @@ fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
     for round in 0..rounds {
         for cell in wirecost_stats::order(cells.len(), round, seed) {
             let network = &cells[cell].network;
+            if experiment.skips(cells[cell]).is_some() {
+                continue;
+            }
             if let Some(at) = up.iter().position(|known| *known == network) {
                 up.remove(at);
             } else {
@@ -136,14 +147,18 @@ fn around_s(cell: &Cell) -> f64 {
     AROUND_S + AROUND_CONNECTION_S * f64::from(streams)
 }
 
-fn sample_s(repeat: &Repeat, cell: &Cell) -> f64 {
+fn sample_s(experiment: &Experiment, cell: &Cell) -> f64 {
+    if experiment.skips(cell).is_some() {
+        return 0.0;
+    }
+    let repeat = &experiment.plan.repeat;
     repeat.warmup + repeat.seconds + around_s(cell)
 }
 
 /// The forecast while a run goes on.
 #[derive(Debug)]
 pub(crate) struct Pace<'a> {
-    repeat: &'a Repeat,
+    experiment: &'a Experiment,
     /// Forecast of the samples taken, and of those to come, in seconds.
     taken_s: f64,
     to_come_s: f64,
@@ -154,7 +169,7 @@ impl<'a> Pace<'a> {
     pub(crate) fn new(experiment: &'a Experiment, rounds: u32) -> Self {
         let one_s = round_s(experiment);
         Self {
-            repeat: &experiment.plan.repeat,
+            experiment,
             taken_s: 0.0,
             to_come_s: f64::from(rounds) * one_s,
             round_s: one_s,
@@ -168,7 +183,7 @@ impl<'a> Pace<'a> {
 
     /// One more sample was taken.
     pub(crate) fn taken(&mut self, cell: &Cell) {
-        let seconds = sample_s(self.repeat, cell);
+        let seconds = sample_s(self.experiment, cell);
         self.taken_s += seconds;
         self.to_come_s = (self.to_come_s - seconds).max(0.0);
     }

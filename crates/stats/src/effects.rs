@@ -138,7 +138,7 @@ pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast
 /// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which
 /// both are valid, for [`crate::validity::self_test`]; empty where the run has no twin.
 pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], figure: &Figure) -> Vec<f64> {
-    let Some((first, twin)) = experiment.cells.first().zip(experiment.twin.as_ref()) else {
+    let Some((first, twin)) = experiment.repeated().zip(experiment.twin.as_ref()) else {
         return Vec::new();
     };
     Figures::of(figure.clone(), samples).each_round(|log| Some(log(twin)? - log(first)?))

@@ -12,7 +12,8 @@ use crate::yaml::Span;
 
 impl Fit {
     pub(crate) fn report(self, reader: &mut Reader, factors: &Factors, between: &Written) {
-        for (place, reason) in self.beyond_datapaths {
+        let nothing_left = !self.can_be_built;
+        for (place, reason) in self.beyond_datapaths.into_iter().filter(|_| nothing_left) {
             report_beyond_datapath(reader, factors, place, reason);
         }
         for (_, room) in self.unrouted {

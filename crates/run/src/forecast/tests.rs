@@ -46,7 +46,7 @@ fn a_run_at_half_the_pace_takes_twice_the_time_and_ends_with_none_left() {
     let plan = experiment("name: x\nrepeat: { rounds: 4, seconds: 0.8, warmup: 0.2 }\n");
     let mut pace = Pace::new(&plan, plan.plan.repeat.rounds);
     let cell = &plan.cells[0];
-    let one = sample_s(&plan.plan.repeat, cell);
+    let one = sample_s(&plan, cell);
     pace.taken(cell);
     assert!(close(pace.left_s(2.0 * one), 3.0 * 2.0 * one));
     for _ in 0..3 {
