@@ -10,10 +10,12 @@ use crate::options::Options;
 
 /// The version of what follows on the connection.
 const VERSION: u16 = 2;
-const MAGIC: [u8; 8] = *b"wirecost";
+pub(crate) const MAGIC: [u8; 8] = *b"wirecost";
 
 /// Bytes of an encoded [`Header`].
 pub(crate) const HEADER_BYTES: usize = 44;
+/// Where a header says its flow.
+pub(crate) const FLOW: usize = 28;
 /// Where a header says its phase, and the answer in a datagram to which phase it is one.
 const PHASE: usize = 11;
 /// Bytes of an encoded [`Answer`].
@@ -77,7 +79,7 @@ impl Header {
         bytes[PHASE] = self.phase as u8;
         bytes[12..28].copy_from_slice(&self.secret);
         let numbers = [self.flow, self.flows, self.request, self.response];
-        for (place, number) in bytes[28..].chunks_exact_mut(4).zip(numbers) {
+        for (place, number) in bytes[FLOW..].chunks_exact_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_be_bytes());
         }
         bytes
@@ -113,7 +115,7 @@ pub(crate) fn judge(bytes: &[u8; HEADER_BYTES], options: &Options) -> Judgement 
     }
     let number =
         |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let (flow, flows, request, response) = (number(28), number(32), number(36), number(40));
+    let (flow, flows, request, response) = (number(FLOW), number(32), number(36), number(40));
     let phase = [Phase::Open, Phase::Transaction, Phase::Close]
         .into_iter()
         .find(|phase| *phase as u8 == bytes[PHASE]);

@@ -32,6 +32,7 @@ mod sequence;
 mod server;
 mod snapshot;
 mod socket;
+mod steering;
 mod table;
 mod window;
 mod worker;

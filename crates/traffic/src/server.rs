@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
+use wirecost_sys::socket::steer_reuseport;
 
 use self::door::Door;
 use crate::error::TrafficError;
@@ -18,6 +19,7 @@ use crate::options::{Options, Waiting};
 use crate::preflight::raise_descriptors;
 use crate::snapshot::Snapshot;
 use crate::socket;
+use crate::steering;
 use crate::table::{MakeServer, Opening, Serving};
 use crate::worker::{Drive, spawn};
 
@@ -81,7 +83,7 @@ impl Server {
         Self::threads(address, load, sockets, make)
     }
 
-    /// Every thread has a socket on the one port, among which the kernel divides the flows (`SO_REUSEPORT`).
+    /// Every thread has a socket on the one port, and takes its share of the flows there ([`steering`]).
     fn with_a_port(
         bind: SocketAddr,
         load: Arc<Load>,
@@ -100,6 +102,13 @@ impl Server {
             };
             address = bound().map_err(|source| TrafficError::Listen { address, source })?;
             sockets.push(Arc::new(socket));
+        }
+        if let [first, _, ..] = &sockets[..] {
+            let program = steering::program(sockets.len() as u32);
+            steer_reuseport(&**first, &program).map_err(|source| TrafficError::Socket {
+                what: "setting SO_ATTACH_REUSEPORT_CBPF",
+                source,
+            })?;
         }
         Self::threads(address, load, sockets, make)
     }
@@ -122,10 +131,11 @@ impl Server {
             Waiting::Spin => Drive::Spinning,
         };
         for (seat, socket) in sockets.into_iter().enumerate() {
-            let machine = make(&server.load, socket).map_err(|source| TrafficError::Socket {
-                what: "setting a thread up",
-                source,
-            })?;
+            let machine =
+                make(&server.load, socket, seat).map_err(|source| TrafficError::Socket {
+                    what: "setting a thread up",
+                    source,
+                })?;
             let thread = spawn(&server.load, seat, vec![machine], drive, false)?;
             server.threads.push(thread);
         }

@@ -42,8 +42,8 @@ pub(crate) struct Table {
 /// How a client's flow is closed.
 pub(crate) type Closing = fn(&Load, &ClientFlow, Instant) -> io::Result<bool>;
 
-/// What makes a server thread's machine.
-pub(crate) type MakeServer = fn(&Load, Arc<Socket>) -> io::Result<Box<dyn Machine>>;
+/// What makes a server thread's machine; it is told the thread's place among all.
+pub(crate) type MakeServer = fn(&Load, Arc<Socket>, usize) -> io::Result<Box<dyn Machine>>;
 
 /// A client's flow.
 #[derive(Debug, Clone)]

@@ -2,8 +2,11 @@
 
 use std::io;
 use std::mem;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
+
+use socket2::{SockAddr, SockAddrStorage};
 
 /// A peer's address in the kernel's form.
 #[derive(Clone, Copy)]
@@ -30,6 +33,15 @@ impl PartialEq for RawAddress {
 impl Eq for RawAddress {}
 
 impl RawAddress {
+    /// The address, where it is one of IPv4 or IPv6.
+    pub fn socket_address(&self) -> Option<SocketAddr> {
+        let mut storage = SockAddrStorage::zeroed();
+        // SAFETY: the view is of the storage's own type, every bit pattern of which is valid.
+        unsafe { *storage.view_as::<libc::sockaddr_storage>() = self.storage };
+        // SAFETY: the kernel wrote both the storage and how much of it is the address.
+        unsafe { SockAddr::new(storage, self.length) }.as_socket()
+    }
+
     /// As many as the kernel said there are.
     fn bytes(&self) -> &[u8] {
         let length = (self.length as usize).min(mem::size_of::<libc::sockaddr_storage>());
@@ -210,7 +222,7 @@ pub struct Received<'a> {
     pub length: usize,
     /// Several datagrams of this many bytes each, the last one perhaps shorter (`UDP_GRO`); `None`: one.
     pub segment: Option<usize>,
-    /// Who sent it.
+    /// Who sent it; of no meaning where nobody asked.
     pub from: &'a RawAddress,
 }
 
@@ -228,14 +240,18 @@ impl ReceiveBatch {
     /// Receives what is there. Where nothing is: waits for one as the socket does (its time-out included), or not at
     /// all where `wait` is false, with `WouldBlock`.
     ///
+    /// Who sent each is asked where `from` is true; on a connected socket it is known.
+    ///
     /// recvmmsg's own time-out is not used: it is looked at only when a datagram arrives (recvmmsg(2), BUGS).
-    pub fn receive(&mut self, fd: &impl AsFd, wait: bool) -> io::Result<usize> {
+    pub fn receive(&mut self, fd: &impl AsFd, wait: bool, from: bool) -> io::Result<usize> {
         let count = self.addresses.len();
         for index in 0..count {
             self.ring.point(index, self.ring.each);
             let header = &mut self.ring.headers[index].msg_hdr;
-            header.msg_name = (&raw mut self.addresses[index].storage).cast();
-            header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            if from {
+                header.msg_name = (&raw mut self.addresses[index].storage).cast();
+                header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            }
             if let Some(control) = self.controls.get_mut(index) {
                 header.msg_control = control.0.as_mut_ptr().cast();
                 header.msg_controllen = control.0.len() as _;
@@ -261,11 +277,8 @@ impl ReceiveBatch {
         if received < 0 {
             return Err(io::Error::last_os_error());
         }
-        for (address, header) in self
-            .addresses
-            .iter_mut()
-            .zip(&self.ring.headers[..received as usize])
-        {
+        let headers = &self.ring.headers[..received as usize];
+        for (address, header) in self.addresses.iter_mut().zip(headers).filter(|_| from) {
             address.length = header.msg_hdr.msg_namelen;
         }
         Ok(received as usize)

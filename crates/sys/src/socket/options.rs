@@ -4,6 +4,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
+use socket2::SockFilter;
+
 use super::{domain, get_int, set_int};
 
 /// Caps what the kernel sends on this socket, in bytes per second (`SO_MAX_PACING_RATE`, socket(7)).
@@ -100,6 +102,35 @@ pub fn set_udp_segment(fd: &impl AsFd, bytes: u16) -> io::Result<()> {
 /// Has datagrams of one flow and one size delivered together (`UDP_GRO`, udp(7)); a control message tells the size.
 pub fn set_udp_gro(fd: &impl AsFd) -> io::Result<()> {
     set_int(fd.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1)
+}
+
+/// Has a classic BPF program decide which socket of its `SO_REUSEPORT` group, in the order of their bind(2), gets a
+/// datagram: what the program returns, having seen the payload (`SO_ATTACH_REUSEPORT_CBPF`, socket(7)). Where that is none
+/// of the group's the kernel divides by a hash, as without a program. Holds for the whole group.
+///
+/// # Errors
+/// `EINVAL` for a program that the kernel does not take, or on a socket without `SO_REUSEPORT`.
+pub fn steer_reuseport(fd: &impl AsFd, program: &[SockFilter]) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: program.len() as libc::c_ushort,
+        // SockFilter is libc::sock_filter by another name (repr(transparent)); the kernel only reads it.
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    // SAFETY: the pointer and the length describe `program`, which outlives the call, as what it points at does.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const program).cast(),
+            mem::size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Takes up to `length` bytes from a TCP connection and throws them away uncopied (`MSG_TRUNC`, tcp(7)). Returns how

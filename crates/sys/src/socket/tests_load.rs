@@ -20,7 +20,7 @@ fn connected(far: &UdpSocket) -> UdpSocket {
 fn receive(batch: &mut ReceiveBatch, socket: &UdpSocket, count: usize) -> Vec<(Vec<u8>, usize)> {
     let mut all = Vec::new();
     while all.len() < count {
-        let received = batch.receive(socket, true).unwrap();
+        let received = batch.receive(socket, true, true).unwrap();
         for index in 0..received {
             let one = batch.get(index);
             all.push((one.bytes.to_vec(), one.segment.unwrap_or(one.length)));
@@ -46,7 +46,7 @@ fn a_batch_arrives_as_it_was_sent_and_can_be_answered() {
     let mut back = SendBatch::new(1, 3);
     let mut seen = Vec::new();
     while seen.len() < 5 {
-        for index in 0..batch.receive(&far, true).unwrap() {
+        for index in 0..batch.receive(&far, true, true).unwrap() {
             let one = batch.get(index);
             seen.push((one.bytes[0], one.length));
             back.message(0).copy_from_slice(&[9, 9, one.bytes[0]]);
@@ -67,7 +67,7 @@ fn who_sent_is_told_apart() {
     let mut batch = ReceiveBatch::new(1, 10, false);
     let mut from = |socket: &UdpSocket| {
         socket.send(b"x").unwrap();
-        batch.receive(&far, true).unwrap();
+        batch.receive(&far, true, true).unwrap();
         *batch.get(0).from
     };
     let first = from(&one);
@@ -78,7 +78,7 @@ fn who_sent_is_told_apart() {
 #[test]
 fn a_batch_that_must_not_wait_says_so() {
     let mut batch = ReceiveBatch::new(2, 10, false);
-    let error = batch.receive(&bound(), false).unwrap_err();
+    let error = batch.receive(&bound(), false, true).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
 }
 
@@ -88,7 +88,7 @@ fn the_length_is_the_datagrams_though_the_buffer_holds_only_its_head() {
     let mut out = SendBatch::new(1, 500);
     out.send(&connected(&far), 0, 1, true).unwrap();
     let mut batch = ReceiveBatch::new(1, 16, false);
-    batch.receive(&far, true).unwrap();
+    batch.receive(&far, true, true).unwrap();
     let one = batch.get(0);
     assert_eq!((one.bytes.len(), one.length), (16, 500));
 }

@@ -16,11 +16,14 @@ use crate::handshake::{
     ANSWER_BYTES, Answer, COUNT_BYTES, HEADER_BYTES, Judgement, Phase, is_control, judge,
 };
 use crate::load::Load;
-use crate::options::Waiting;
+use crate::options::{Options, Waiting};
 use crate::sequence::Ledger;
+use crate::socket;
 
 /// Batches before the thread looks at what it was told.
 const TURN: u32 = 16;
+/// Calls between two looks at the door of a thread whose flow has a socket of its own.
+const DOOR: u32 = 256;
 
 /// A flow that was opened on this thread's socket. The kernel hands everything from one pair of ports to one socket.
 struct Guest {
@@ -30,7 +33,13 @@ struct Guest {
 }
 
 pub(crate) struct DatagramServer {
-    socket: Arc<Socket>,
+    /// Where flows are opened, and strays arrive.
+    door: Arc<Socket>,
+    /// The only flow's own socket, where this thread has but one.
+    own: Option<Socket>,
+    has_one: bool,
+    /// Calls until the door is looked at again.
+    until_door: u32,
     responds: bool,
     guests: Box<[Option<Guest>]>,
     /// For handshakes.
@@ -38,16 +47,21 @@ pub(crate) struct DatagramServer {
 }
 
 impl DatagramServer {
-    pub(crate) fn new(load: &Load, socket: Arc<Socket>) -> Self {
+    pub(crate) fn new(load: &Load, door: Arc<Socket>, seat: usize) -> Self {
+        let shares = (seat..load.options.streams as usize).step_by(load.seats.len());
         Self {
-            socket,
+            door,
+            own: None,
+            has_one: shares.count() == 1,
+            until_door: DOOR,
             responds: load.options.workload.is_request_response(),
             guests: (0..load.options.streams).map(|_| None).collect(),
             reply: SendBatch::new(1, ANSWER_BYTES + COUNT_BYTES),
         }
     }
 
-    fn take(&mut self, received: usize, desk: &mut Desk<'_>) {
+    /// Goes through what came, to the flow's own socket or to the door.
+    fn take(&mut self, received: usize, desk: &mut Desk<'_>, at_door: bool) {
         let now = desk.load.now();
         let mut replies = 0;
         for index in 0..received {
@@ -63,16 +77,28 @@ impl DatagramServer {
                 left -= length;
                 if is_control(bytes) {
                     // Shorter than the others, it may come as the last part of what was received as one.
-                    self.control(bytes, message.from, desk.load);
+                    let only = self.guests.iter().flatten().next();
+                    let from = match only {
+                        Some(guest) if !at_door => guest.address,
+                        _ => *message.from,
+                    };
+                    self.control(bytes, &from, desk.load);
                     continue;
                 }
+                // Its client's come to the flow's own socket.
+                let may_be_ours = !at_door || self.own.is_none();
                 let entered = Datagram::get(bytes)
+                    .filter(|_| may_be_ours)
                     .filter(|datagram| enter(&mut self.guests, desk.load, datagram, length, now));
                 match entered {
                     Some(datagram) if self.responds => {
                         datagram.put(desk.room.out.message(replies));
                         let response = desk.load.options.response as usize;
-                        desk.room.out.address(replies, message.from, response);
+                        if at_door {
+                            desk.room.out.address(replies, message.from, response);
+                        } else {
+                            desk.room.out.set_length(replies, response);
+                        }
                         let out = &desk.load.flows.all()[usize::from(datagram.flow)].out;
                         out.messages.add(1);
                         out.bytes.add(response as u64);
@@ -83,14 +109,25 @@ impl DatagramServer {
                 }
             }
         }
+        let socket = match &self.own {
+            Some(own) if !at_door => own,
+            _ => &*self.door,
+        };
         let mut sent = 0;
         while sent < replies {
-            match desk.room.out.send(&*self.socket, sent, replies, true) {
+            match desk.room.out.send(socket, sent, replies, true) {
                 Ok(some) => sent += some,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A client that is gone, or no room: to its client a response is lost like any other.
                 Err(_) => sent += 1,
             }
+        }
+    }
+
+    /// Goes through what came to the port from anybody but the thread's only client.
+    fn look_at_door(&mut self, desk: &mut Desk<'_>) {
+        if let Ok(received) = desk.room.incoming.receive(&*self.door, false, true) {
+            self.take(received, desk, true);
         }
     }
 
@@ -112,6 +149,10 @@ impl DatagramServer {
                             heard: load.now(),
                             address: *from,
                         });
+                        if self.has_one && self.own.is_none() {
+                            // Where there can be none the door serves the flow.
+                            self.own = own_socket(&self.door, from, &load.options);
+                        }
                         load.flows.arrive(flow);
                         Answer::Taken
                     }
@@ -144,7 +185,7 @@ impl DatagramServer {
         message[ANSWER_BYTES..].copy_from_slice(&u64::to_be_bytes(arrived));
         self.reply.address(0, from, ANSWER_BYTES + COUNT_BYTES);
         // It asks again where this is lost.
-        let _ = self.reply.send(&*self.socket, 0, 1, true);
+        let _ = self.reply.send(&*self.door, 0, 1, true);
     }
 
     /// Gives up flows that began where nothing of any flow came for long: a single one may be crowded out.
@@ -164,6 +205,23 @@ impl DatagramServer {
             }
         }
     }
+}
+
+/// A socket of the door's port that hears one client alone: the kernel remembers the way to it and back, and need not
+/// tell with every datagram who sent it.
+fn own_socket(door: &Socket, client: &RawAddress, options: &Options) -> Option<Socket> {
+    let client = client.socket_address()?;
+    let here = door.local_addr().ok()?.as_socket()?;
+    // Which address the client knows, a socket of any address does not say.
+    if here.ip().is_unspecified() {
+        return None;
+    }
+    let socket = socket::udp(here, options).ok()?;
+    socket::segment(&socket, options, false).ok()?;
+    socket.set_reuse_port(true).ok()?;
+    socket.bind(&here.into()).ok()?;
+    socket.connect(&client.into()).ok()?;
+    Some(socket)
 }
 
 /// Enters a datagram into its flow's account; `false` where it is none of this load's, or of this thread's.
@@ -202,11 +260,30 @@ impl Machine for DatagramServer {
         let load = desk.load;
         let waits = load.options.waiting == Waiting::Sleep;
         for _ in 0..TURN {
-            match desk.room.incoming.receive(&*self.socket, waits) {
-                Ok(received) => self.take(received, desk),
+            if let Some(less) = self.until_door.checked_sub(1) {
+                self.until_door = less;
+            } else {
+                self.until_door = DOOR;
+                if self.own.is_some() {
+                    self.look_at_door(desk);
+                }
+            }
+            let own = self.own.as_ref();
+            let incoming = &mut desk.room.incoming;
+            let result = match own {
+                Some(own) => incoming.receive(own, waits, false),
+                None => incoming.receive(&*self.door, waits, true),
+            };
+            let is_own = own.is_some();
+            let waited = waits && result.is_err();
+            match result {
+                Ok(received) => self.take(received, desk, !is_own),
                 Err(error) => match Trouble::from(error) {
                     Trouble::Interrupted => {}
                     Trouble::Blocked => {
+                        if is_own && (waited || load.flows.stopping()) {
+                            self.look_at_door(desk);
+                        }
                         // What was sent has been read: only now may it be over.
                         if load.flows.is_cut() || (load.flows.stopping() && load.flows.all_over()) {
                             return Next::Over(End::Orderly);
@@ -227,7 +304,10 @@ impl Machine for DatagramServer {
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
-        Some((self.socket.as_fd(), 0))
+        Some(match &self.own {
+            Some(own) => (own.as_fd(), 1),
+            None => (self.door.as_fd(), 0),
+        })
     }
 
     fn flow(&self) -> Option<u32> {

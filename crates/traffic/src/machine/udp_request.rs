@@ -146,7 +146,11 @@ impl UdpRequester {
 
     /// Reads what is there; `false` where that is all for now.
     fn receive(&mut self, desk: &mut Desk<'_>) -> io::Result<bool> {
-        let received = match desk.room.incoming.receive(&*self.socket, desk.blocking) {
+        let received = match desk
+            .room
+            .incoming
+            .receive(&*self.socket, desk.blocking, false)
+        {
             Ok(received) => received,
             Err(error) => match Trouble::from(error) {
                 Trouble::Interrupted => return Ok(true),

@@ -83,6 +83,36 @@ fn other_datagrams_are_counted_and_never_measured() {
 }
 
 #[test]
+fn what_a_stranger_sends_beside_an_only_flow_is_counted_and_is_none_of_it() {
+    let ours = options(Workload::UdpRr);
+    let server = Server::listen(loopback(), &ours).unwrap();
+    let client = Client::connect(server.address(), &ours, LONG).unwrap();
+    client.start().unwrap();
+    let stranger = bound();
+    stranger.connect(server.address()).unwrap();
+    // All that it could have heard on the way, but not the address.
+    let datagram = Datagram {
+        tag: tag(&ours.secret),
+        flow: 0,
+        number: 1 << 40,
+        sent: Stamp(0),
+    };
+    let mut message = [0; 16];
+    datagram.put(&mut message);
+    stranger.send(&message).unwrap();
+    eventually("the stranger is counted", || {
+        server.snapshot().unwrap().strays == 1
+    });
+    stranger.set_nonblocking(true).unwrap();
+    assert!(stranger.recv(&mut [0; 64]).is_err(), "it was answered");
+    let before = server.received().1;
+    eventually("the flow goes on", || server.received().1 > before);
+    client.stop(LONG).unwrap();
+    let finished = server.finish(LONG).unwrap();
+    assert_eq!((finished.strays, finished.flows[0].drained), (1, true));
+}
+
+#[test]
 fn a_flow_of_another_run_or_load_is_refused_with_the_reason() {
     for workload in [Workload::UdpRr, Workload::TcpCrr, Workload::TcpRr] {
         let ours = options(workload);

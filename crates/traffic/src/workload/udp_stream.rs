@@ -13,7 +13,7 @@ pub(crate) static TABLE: Table = Table {
         let source = UdpSource::new(load, flow.socket, flow.index);
         Ok(vec![Box::new(source)])
     },
-    server: Serving::Thread(|load, socket| Ok(Box::new(DatagramServer::new(load, socket)))),
+    server: Serving::Thread(|load, door, seat| Ok(Box::new(DatagramServer::new(load, door, seat)))),
     shut_to_stop: false,
     closing: closing::by_datagram,
     buffers: Buffers::udp_stream,
