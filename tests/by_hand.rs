@@ -230,6 +230,65 @@ fn hosts_behind_ssh_and_behind_a_command_are_loaded_like_any_other() {
 }
 
 #[test]
+fn all_loads_at_once_need_one_port_of_tcp_and_one_of_udp_at_each_host() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("port");
+    for host in [&pair.a, &pair.b] {
+        for rule in [
+            "table inet only",
+            "chain inet only in { type filter hook input priority 0 ; policy drop ; }",
+            "rule inet only in meta l4proto { tcp, udp } th dport 7801 accept",
+            "rule inet only in meta l4proto { tcp, udp } th sport 7801 accept",
+        ] {
+            let mut add = Command::new("ip");
+            add.args(["netns", "exec", host, "nft", "add"]);
+            succeeds(add.args(rule.split(' ')));
+        }
+    }
+    let mut command = load(
+        &netns(&pair.a),
+        &netns(&pair.b),
+        &[
+            "tcp-stream",
+            "--direction",
+            "both",
+            "--port",
+            "7801",
+            "--json",
+        ],
+    );
+    for beside in [
+        "tcp-rr --streams 2",
+        "tcp-crr",
+        "tcp-crr",
+        "udp-rr --streams 2",
+        "udp-rr",
+        "udp-stream --rate 1mbit",
+    ] {
+        command.args(["--beside", beside]);
+    }
+    let ended = run(command.args(SHORT));
+    ended.expect_code(0);
+    let document = ended.document();
+    let loads = document["loads"].as_array().expect("loads");
+    assert_eq!(loads.len(), 8);
+    for load in loads {
+        let moved = [
+            "/stream/gbps",
+            "/requests/per_s",
+            "/datagrams/received_per_s",
+        ]
+        .iter()
+        .find_map(|figure| load.pointer(figure)?.as_f64());
+        assert!(moved.is_some_and(|figure| figure > 0.0), "{load:#}");
+        assert_eq!(load["result"]["strays"], 0, "{load:#}");
+    }
+}
+
+#[test]
 fn a_stray_connection_is_dropped_and_told() {
     if !is_root() {
         return;
@@ -506,8 +565,8 @@ fn what_cannot_be_is_told_at_once_and_nothing_is_started() {
             "--steams",
         ),
         (
-            &["local", "local", "--port", "65535", "--beside", "tcp-rr"],
-            "room behind it",
+            &["local", "local", "--port", "0", "--beside", "tcp-rr"],
+            "--port: 1 to 65535",
         ),
     ] {
         let ended = refused(arguments, 2);

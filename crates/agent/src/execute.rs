@@ -105,11 +105,11 @@ impl Agent {
             }
             Request::OpenServers(ends) => {
                 self.loads = Loads::default();
-                let addresses = self.loads.serve(ends, self.host.as_ref())?;
+                let addresses = self.loads.serve(&ends, self.host.as_ref())?;
                 Ok(Reply::Listening(addresses))
             }
             Request::OpenClients(ends) => {
-                self.loads.connect(ends, self.host.as_ref())?;
+                self.loads.connect(&ends, self.host.as_ref())?;
                 Ok(Reply::Done)
             }
             Request::Start => {

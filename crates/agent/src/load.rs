@@ -39,19 +39,30 @@ pub(crate) struct Loads {
 }
 
 impl Loads {
-    /// Opens servers and tells where each listens.
+    /// Opens servers and tells where each listens: all of an address at one place on one TCP and one UDP port.
     pub(crate) fn serve(
         &mut self,
-        ends: Vec<LoadEnd>,
+        ends: &[LoadEnd],
         host: Option<&LabHost>,
     ) -> Result<Vec<SocketAddr>, String> {
-        self.make_room(&ends)?;
-        for end in ends {
-            let opened = open(end, End::Server, host, |address, options| {
-                Server::listen(address, options)
-            })?;
-            self.servers.push(opened);
+        self.make_room(ends)?;
+        let mut groups: Vec<((Place, SocketAddr), Vec<usize>)> = Vec::new();
+        for (number, end) in ends.iter().enumerate() {
+            let at = (end.place, end.address);
+            match groups.iter_mut().find(|(known, _)| *known == at) {
+                Some((_, numbers)) => numbers.push(number),
+                None => groups.push((at, vec![number])),
+            }
         }
+        let mut opened = Vec::new();
+        for (_, numbers) in groups {
+            let group: Vec<&LoadEnd> = numbers.iter().map(|number| &ends[*number]).collect();
+            let servers = open(&group, End::Server, host, Server::listen_all)?;
+            opened.extend(numbers.into_iter().zip(servers));
+        }
+        opened.sort_by_key(|(number, _)| *number);
+        self.servers
+            .extend(opened.into_iter().map(|(_, server)| server));
         let address = |server: &Open<Server>| server.engine.address();
         Ok(self.servers.iter().map(address).collect())
     }
@@ -59,15 +70,18 @@ impl Loads {
     /// Opens clients, each with all of its flows.
     pub(crate) fn connect(
         &mut self,
-        ends: Vec<LoadEnd>,
+        ends: &[LoadEnd],
         host: Option<&LabHost>,
     ) -> Result<(), String> {
-        self.make_room(&ends)?;
+        self.make_room(ends)?;
         for end in ends {
-            let opened = open(end, End::Client, host, |address, options| {
-                Client::connect(address, options, PATIENCE)
+            let opened = open(&[end], End::Client, host, |address, options| {
+                let clients = options.iter();
+                clients
+                    .map(|options| Client::connect(address, options, PATIENCE))
+                    .collect()
             })?;
-            self.clients.push(opened);
+            self.clients.extend(opened);
         }
         Ok(())
     }
@@ -191,23 +205,29 @@ fn options(end: &LoadEnd) -> Options {
     }
 }
 
-/// Looks what stands in an end's way at its place, and opens it there.
+/// Looks what stands in the way of ends of one address at their place, and opens them there.
 fn open<T: Send>(
-    end: LoadEnd,
+    ends: &[&LoadEnd],
     which: End,
     host: Option<&LabHost>,
-    start: impl FnOnce(SocketAddr, &Options) -> Result<T, TrafficError> + Send,
-) -> Result<Open<T>, String> {
-    let options = options(&end);
-    let opening = || {
-        let findings = preflight(&options, which);
-        if findings.is_empty() {
-            return start(end.address, &options).map_err(|error| blame(&end.name, &error));
-        }
-        let words: Vec<String> = findings.iter().map(ToString::to_string).collect();
-        Err(blame(&end.name, &words.join("; ")))
+    start: impl FnOnce(SocketAddr, &[Options]) -> Result<Vec<T>, TrafficError> + Send,
+) -> Result<Vec<Open<T>>, String> {
+    let Some(first) = ends.first() else {
+        return Ok(Vec::new());
     };
-    let engine = match end.place {
+    let options: Vec<Options> = ends.iter().map(|end| options(end)).collect();
+    let opening = || {
+        for (end, options) in ends.iter().zip(&options) {
+            let findings = preflight(options, which);
+            let words: Vec<String> = findings.iter().map(ToString::to_string).collect();
+            if !words.is_empty() {
+                return Err(blame(&end.name, &words.join("; ")));
+            }
+        }
+        let names: Vec<&str> = ends.iter().map(|end| end.name.as_str()).collect();
+        start(first.address, &options).map_err(|error| blame(&names.join(" and "), &error))
+    };
+    let engines = match first.place {
         Place::Host => opening()?,
         Place::Guest(number) => {
             let host = host.ok_or("the host is not prepared yet")?;
@@ -217,11 +237,12 @@ fn open<T: Send>(
             entered.map_err(|error| format!("entering the guest's namespace: {error}"))??
         }
     };
-    Ok(Open {
-        name: end.name,
+    let opened = |(end, engine): (&&LoadEnd, T)| Open {
+        name: end.name.clone(),
         place: end.place,
         engine,
-    })
+    };
+    Ok(ends.iter().zip(engines).map(opened).collect())
 }
 
 /// Ends every one at the same time.

@@ -60,7 +60,7 @@ pub(crate) struct Load {
     /// Tell the share of answers within this latency: 500us; may be repeated
     #[arg(long, value_parser = duration, value_name = "TIME")]
     bound: Vec<Duration>,
-    /// The port to listen on at the serving host, and those after it for other loads [default: any]
+    /// The port to listen on at a serving host, over TCP and UDP, for all loads [default: any]
     #[arg(long)]
     port: Option<u16>,
     /// Print the result as one JSON document
@@ -172,13 +172,8 @@ fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
             wrong.push(format!("{option} is {value} s: {least} s to {LONGEST_S} s"));
         }
     }
-    let ports = arguments
-        .port
-        .map(|port| usize::from(port) + loads.len() - 1);
-    if arguments.port == Some(0) || ports.is_some_and(|last| last > usize::from(u16::MAX)) {
-        wrong.push(
-            "--port: 1 to 65535, and room behind it for each load beside the first".to_owned(),
-        );
+    if arguments.port == Some(0) {
+        wrong.push("--port: 1 to 65535".to_owned());
     }
     if !wrong.is_empty() {
         return Err(wrong);

@@ -38,7 +38,8 @@ pub struct ByHand {
     pub hosts: [HostAddress; 2],
     /// What runs at once; no two have the same name.
     pub loads: Vec<NamedLoad>,
-    /// The first load's server listens on this port, the next one's on the next; `None` is any free port.
+    /// Servers listen on this port, over TCP and over UDP, those of the first host on the next where both hosts have one
+    /// address; `None` is any free port.
     pub port: Option<u16>,
     /// Seconds that are not counted, from the start.
     pub warmup_s: f64,
@@ -191,12 +192,15 @@ impl Session<'_> {
 
     fn open(&mut self) -> Result<(), LinkError> {
         let (secret, within) = (secret(&self.links[0])?, self.patience());
-        let port = |index: usize| {
-            self.asked
+        let [a, b] = self.addresses;
+        let unbound = |_, host: usize| {
+            let beside = u16::from(host == 0 && a == b);
+            let port = self
+                .asked
                 .port
-                .map_or(0, |port| port.saturating_add(index as u16))
+                .map_or(0, |port| port.saturating_add(beside));
+            SocketAddr::new(self.addresses[host], port)
         };
-        let unbound = |index, host: usize| SocketAddr::new(self.addresses[host], port(index));
         let servers = self.ends(secret, End::Server, unbound);
         let [a, b] = servers.map(|ends| Some(Request::OpenServers(ends)));
         let [Some(Reply::Listening(a)), Some(Reply::Listening(b))] = self.both(&[a, b], within)?

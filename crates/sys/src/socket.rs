@@ -29,8 +29,8 @@ pub use error_queue::{
     ErrorOrigin, QueuedError, enable_recverr, read_error_queue, set_mtu_discover_probe,
 };
 pub use options::{
-    bind_address_no_port, dscp, force_buffers, receive_discarding, set_busy_poll, set_dscp,
-    set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport,
+    autotune_buffers, bind_address_no_port, dscp, force_buffers, receive_discarding, set_busy_poll,
+    set_dscp, set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport,
 };
 pub use probing::{
     Arrived, QuotedError, enable_fragment_size, read_quoted_error, receive_arrived, set_hop_limit,

@@ -14,6 +14,8 @@ pub(crate) const MAGIC: [u8; 8] = *b"wirecost";
 
 /// Bytes of an encoded [`Header`].
 pub(crate) const HEADER_BYTES: usize = 44;
+/// Where a header has the secret.
+pub(crate) const SECRET: usize = 12;
 /// Where a header says its flow.
 pub(crate) const FLOW: usize = 28;
 /// Where a header says its phase, and the answer in a datagram to which phase it is one.
@@ -77,7 +79,7 @@ impl Header {
         bytes[8..10].copy_from_slice(&VERSION.to_be_bytes());
         bytes[10] = self.workload;
         bytes[PHASE] = self.phase as u8;
-        bytes[12..28].copy_from_slice(&self.secret);
+        bytes[SECRET..FLOW].copy_from_slice(&self.secret);
         let numbers = [self.flow, self.flows, self.request, self.response];
         for (place, number) in bytes[FLOW..].chunks_exact_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_be_bytes());
@@ -110,7 +112,7 @@ pub(crate) fn judge(bytes: &[u8; HEADER_BYTES], options: &Options) -> Judgement 
     if bytes[8..10] != VERSION.to_be_bytes() {
         return Judgement::Refuse(Answer::OtherVersion);
     }
-    if bytes[12..28] != options.secret {
+    if bytes[SECRET..FLOW] != options.secret {
         return Judgement::Refuse(Answer::OtherSecret);
     }
     let number =

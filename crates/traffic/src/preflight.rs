@@ -154,8 +154,8 @@ fn descriptors(options: &Options) -> u64 {
         Workload::TcpBidirectional => 2,
         _ => 1,
     };
-    // A thread has a wake, an epoll set, and perhaps a socket.
-    let threads = 3 * u64::from(options.threads());
+    // A thread has a wake, an epoll set, and perhaps two sockets.
+    let threads = 4 * u64::from(options.threads());
     each * u64::from(options.streams) + threads
 }
 

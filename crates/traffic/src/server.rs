@@ -1,26 +1,31 @@
 //! The end that waits for the flows and serves them.
 
 mod door;
+pub(crate) mod lobby;
 
 use std::io;
-use std::net::{Shutdown, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
+use wirecost_sys::epoll::Wake;
 use wirecost_sys::socket::steer_reuseport;
 
 use self::door::Door;
+use self::lobby::Lobby;
 use crate::error::TrafficError;
 use crate::flow::{End, Finished, FlowEnd};
 use crate::load::Load;
 use crate::options::{Options, Waiting};
 use crate::preflight::raise_descriptors;
 use crate::snapshot::Snapshot;
-use crate::socket;
+use crate::socket::{self, Adopt};
 use crate::steering;
-use crate::table::{MakeServer, Opening, Serving};
+use crate::table::{Entrance, MakeServer, Opening, Serving};
 use crate::worker::{Drive, spawn};
 
 /// Connections that may queue beside the load's own.
@@ -34,66 +39,166 @@ const SPARE_BACKLOG: u32 = 64;
 pub struct Server {
     address: SocketAddr,
     load: Arc<Load>,
-    /// A second handle on a listening socket: shutting it down wakes whoever accepts.
-    listener: Option<Arc<Socket>>,
-    door: Option<JoinHandle<Vec<JoinHandle<()>>>>,
+    door: Option<Behind>,
     threads: Vec<JoinHandle<()>>,
+    /// All sockets on its UDP port, in order: none may leave their group before the last load ends.
+    _group: Arc<[Arc<Socket>]>,
+}
+
+/// What a server behind a door has of it.
+#[derive(Debug)]
+struct Behind {
+    keeper: Arc<Keeper>,
+    /// The threads that serve, once the flows are stopping.
+    threads: Receiver<Vec<JoinHandle<()>>>,
+}
+
+/// The door of one or several servers.
+#[derive(Debug)]
+struct Keeper {
+    wake: Arc<Wake>,
+    /// Servers that have not ended.
+    open: AtomicUsize,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Server {
     /// Listens on `bind` (port 0: any free one), from the calling thread's network namespace.
     pub fn listen(bind: SocketAddr, options: &Options) -> Result<Self, TrafficError> {
-        options.validate()?;
-        raise_descriptors(options)?;
-        let load = Load::new(options, options.threads(), false)?;
-        match (load.table.server, load.table.opening) {
-            (Serving::Connection(_), _) => Self::behind_a_door(bind, load),
-            (Serving::Thread(make), Opening::Ports) => Self::with_a_port(bind, load, make),
-            (Serving::Thread(make), _) => Self::with_a_listener(bind, load, make),
+        let mut servers = Self::listen_all(bind, std::slice::from_ref(options))?;
+        // One load, one server.
+        Ok(servers.remove(0))
+    }
+
+    /// Listens for several loads on one TCP and one UDP port of an address (port 0: any free ones); a server for each,
+    /// in their order.
+    ///
+    /// # Errors
+    /// Also where two loads have secrets that cannot be told apart on the way: at all, by their last four bytes, or by
+    /// the tag that datagrams have of them.
+    pub fn listen_all(bind: SocketAddr, options: &[Options]) -> Result<Vec<Self>, TrafficError> {
+        let mut loads = Vec::new();
+        for options in options {
+            options.validate()?;
+            raise_descriptors(options)?;
+            loads.push(Load::new(options, options.threads(), false)?);
+        }
+        if !steering::can_be_told_apart(&loads) {
+            let words = "loads on one port have secrets that are too much alike";
+            return Err(TrafficError::Options(words.to_owned()));
+        }
+        let (datagrams, connections): (Vec<usize>, Vec<usize>) =
+            (0..loads.len()).partition(|at| loads[*at].table.opening == Opening::Ports);
+        let of = |places: &[usize]| -> Vec<Arc<Load>> {
+            places.iter().map(|at| Arc::clone(&loads[*at])).collect()
+        };
+        let mut servers: Vec<(usize, Self)> = Vec::new();
+        if !datagrams.is_empty() {
+            let opened = Self::with_ports(bind, of(&datagrams))?;
+            servers.extend(datagrams.into_iter().zip(opened));
+        }
+        if !connections.is_empty() {
+            let opened = Self::with_a_listener(bind, of(&connections))?;
+            servers.extend(connections.into_iter().zip(opened));
+        }
+        servers.sort_by_key(|(place, _)| *place);
+        Ok(servers.into_iter().map(|(_, server)| server).collect())
+    }
+
+    fn new(address: SocketAddr, load: Arc<Load>, group: &Arc<[Arc<Socket>]>) -> Self {
+        Self {
+            address,
+            load,
+            door: None,
+            threads: Vec::new(),
+            _group: Arc::clone(group),
         }
     }
 
-    /// One thread accepts and lets in, others serve.
-    fn behind_a_door(bind: SocketAddr, load: Arc<Load>) -> Result<Self, TrafficError> {
-        let (address, listener) = listen(bind, &load.options)?;
+    /// Loads over TCP. Connections of a load that has one for each transaction are accepted and served by its threads;
+    /// those of others by threads that get them from one who accepts and lets in.
+    fn with_a_listener(bind: SocketAddr, loads: Vec<Arc<Load>>) -> Result<Vec<Self>, TrafficError> {
+        let accepts = |load: &Arc<Load>| matches!(load.table.server, Serving::Thread(_));
+        let leader = loads.iter().find(|load| accepts(load)).unwrap_or(&loads[0]);
+        let all: Vec<&Options> = loads.iter().map(|load| &load.options).collect();
+        let listening = socket::shared(&leader.options, &all);
+        let (address, listener) = listen(bind, &listening, &all)?;
         let listener = Arc::new(listener);
-        let door = Door::new(Arc::clone(&listener), Arc::clone(&load));
-        let door = thread::Builder::new()
-            .name("load-door".to_owned())
-            .spawn(move || door.run())
-            .map_err(TrafficError::Thread)?;
-        Ok(Self {
-            address,
-            load,
-            listener: Some(listener),
-            door: Some(door),
-            threads: Vec::new(),
-        })
+        let new_wake = || {
+            Wake::new()
+                .map(Arc::new)
+                .map_err(|source| TrafficError::Socket {
+                    what: "making a door's wake",
+                    source,
+                })
+        };
+        let door_wake = new_wake()?;
+        let wakes: Vec<Arc<Wake>> = loads
+            .iter()
+            .map(|load| {
+                if accepts(load) {
+                    new_wake()
+                } else {
+                    Ok(Arc::clone(&door_wake))
+                }
+            })
+            .collect::<Result<_, _>>()?;
+        let lobby = Arc::new(Lobby::new(loads.iter().zip(wakes)));
+        let own = (!loads.iter().any(accepts)).then(|| Arc::clone(&listener));
+        let mut door = Door::new(own, Arc::clone(&lobby), Arc::clone(&door_wake));
+        let keeper = Arc::new(Keeper {
+            wake: door_wake,
+            open: AtomicUsize::new(0),
+            thread: Mutex::default(),
+        });
+        let mut servers: Vec<Self> = loads
+            .into_iter()
+            .map(|load| Self::new(address, load, &Arc::default()))
+            .collect();
+        for (place, server) in servers.iter_mut().enumerate() {
+            let adopt = Adopt::of(&listening, &server.load.options);
+            if let Serving::Thread(make) = server.load.table.server {
+                for seat in 0..server.load.seats.len() {
+                    let entrance = Entrance {
+                        socket: Arc::clone(&listener),
+                        lobby: Some((Arc::clone(&lobby), place)),
+                        adopt,
+                    };
+                    server.employ(seat, entrance, make)?;
+                }
+            }
+        }
+        // Nothing fails from here to the door's start: who waits for its threads would wait for ever.
+        for (place, server) in servers.iter_mut().enumerate() {
+            if !accepts(&server.load) {
+                let adopt = Adopt::of(&listening, &server.load.options);
+                let threads = door.house(Arc::clone(&server.load), place, adopt);
+                keeper.open.fetch_add(1, Ordering::Relaxed);
+                let keeper = Arc::clone(&keeper);
+                server.door = Some(Behind { keeper, threads });
+            }
+        }
+        if keeper.open.load(Ordering::Relaxed) > 0 {
+            let thread = thread::Builder::new()
+                .name("load-door".to_owned())
+                .spawn(move || door.run())
+                .map_err(TrafficError::Thread)?;
+            keeper.keep(Some(thread));
+        }
+        Ok(servers)
     }
 
-    /// Every thread accepts and serves.
-    fn with_a_listener(
-        bind: SocketAddr,
-        load: Arc<Load>,
-        make: MakeServer,
-    ) -> Result<Self, TrafficError> {
-        let (address, listener) = listen(bind, &load.options)?;
-        let listener = Arc::new(listener);
-        let sockets = load.seats.iter().map(|_| Arc::clone(&listener)).collect();
-        Self::threads(address, load, sockets, make)
-    }
-
-    /// Every thread has a socket on the one port, and takes its share of the flows there ([`steering`]).
-    fn with_a_port(
-        bind: SocketAddr,
-        load: Arc<Load>,
-        make: MakeServer,
-    ) -> Result<Self, TrafficError> {
+    /// Loads over UDP: every thread of each has a socket on the one port, and takes its share of the flows there
+    /// ([`steering`]).
+    fn with_ports(bind: SocketAddr, loads: Vec<Arc<Load>>) -> Result<Vec<Self>, TrafficError> {
         let mut address = bind;
         let mut sockets = Vec::new();
-        for _ in 0..load.seats.len() {
-            let socket = socket::udp(bind, &load.options)?;
-            socket::segment(&socket, &load.options, false)?;
+        for options in loads
+            .iter()
+            .flat_map(|load| load.seats.iter().map(|_| &load.options))
+        {
+            let socket = socket::udp(bind, options)?;
+            socket::segment(&socket, options, false)?;
             let bound = || -> io::Result<SocketAddr> {
                 socket.set_reuse_port(true)?;
                 socket.bind(&address.into())?;
@@ -104,42 +209,51 @@ impl Server {
             sockets.push(Arc::new(socket));
         }
         if let [first, _, ..] = &sockets[..] {
-            let program = steering::program(sockets.len() as u32);
+            let program = steering::program(&loads);
             steer_reuseport(&**first, &program).map_err(|source| TrafficError::Socket {
                 what: "setting SO_ATTACH_REUSEPORT_CBPF",
                 source,
             })?;
         }
-        Self::threads(address, load, sockets, make)
+        let group: Arc<[Arc<Socket>]> = sockets.into();
+        let mut of_threads = group.iter();
+        let mut servers = Vec::new();
+        for load in loads {
+            let mut server = Self::new(address, Arc::clone(&load), &group);
+            if let Serving::Thread(make) = load.table.server {
+                for (seat, socket) in of_threads.by_ref().take(load.seats.len()).enumerate() {
+                    let entrance = Entrance {
+                        socket: Arc::clone(socket),
+                        lobby: None,
+                        adopt: None,
+                    };
+                    server.employ(seat, entrance, make)?;
+                }
+            }
+            servers.push(server);
+        }
+        Ok(servers)
     }
 
-    fn threads(
-        address: SocketAddr,
-        load: Arc<Load>,
-        sockets: Vec<Arc<Socket>>,
+    /// Starts a thread that serves whatever flow comes.
+    fn employ(
+        &mut self,
+        seat: usize,
+        entrance: Entrance,
         make: MakeServer,
-    ) -> Result<Self, TrafficError> {
-        let mut server = Self {
-            address,
-            load,
-            listener: None,
-            door: None,
-            threads: Vec::new(),
-        };
-        let drive = match server.load.options.waiting {
+    ) -> Result<(), TrafficError> {
+        let drive = match self.load.options.waiting {
             Waiting::Sleep => Drive::Blocking,
             Waiting::Spin => Drive::Spinning,
         };
-        for (seat, socket) in sockets.into_iter().enumerate() {
-            let machine =
-                make(&server.load, socket, seat).map_err(|source| TrafficError::Socket {
-                    what: "setting a thread up",
-                    source,
-                })?;
-            let thread = spawn(&server.load, seat, vec![machine], drive, false)?;
-            server.threads.push(thread);
-        }
-        Ok(server)
+        let machine = make(&self.load, entrance, seat);
+        let machine = machine.map_err(|source| TrafficError::Socket {
+            what: "setting a thread up",
+            source,
+        })?;
+        let thread = spawn(&self.load, seat, vec![machine], drive, false)?;
+        self.threads.push(thread);
+        Ok(())
     }
 
     /// Where it listens, the port resolved.
@@ -183,6 +297,11 @@ impl Server {
         self.load.flows.received()
     }
 
+    #[cfg(test)]
+    pub(crate) fn load_strays(&self) -> u32 {
+        self.load.flows.strays()
+    }
+
     /// Bytes of messages read or handed to the kernel so far, all flows.
     pub fn bytes(&self) -> u64 {
         self.load.flows.bytes()
@@ -215,9 +334,11 @@ impl Server {
     fn end(&mut self, deadline: Instant) {
         let flows = &self.load.flows;
         flows.set_stopping();
-        if let (Some(door), Some(listener)) = (self.door.take(), &self.listener) {
-            let _ = listener.shutdown(Shutdown::Both);
-            self.threads.extend(door.join().unwrap_or_default());
+        if let Some(Behind { keeper, threads }) = self.door.take() {
+            keeper.wake.raise();
+            // A door that broke down has none.
+            self.threads.extend(threads.recv().unwrap_or_default());
+            keeper.end();
         }
         flows.wait_until(Some(deadline), || flows.all_over());
         if !flows.all_over() || !self.load.table.is_served_by_threads() {
@@ -237,9 +358,31 @@ impl Drop for Server {
     }
 }
 
-fn listen(bind: SocketAddr, options: &Options) -> Result<(SocketAddr, Socket), TrafficError> {
+impl Keeper {
+    fn keep(&self, thread: Option<JoinHandle<()>>) -> Option<JoinHandle<()>> {
+        let mut kept = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *kept, thread)
+    }
+
+    /// One server has ended; with the last the door is over.
+    fn end(&self) {
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(thread) = self.keep(None)
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Listens with these options for the flows of all of those.
+fn listen(
+    bind: SocketAddr,
+    options: &Options,
+    all: &[&Options],
+) -> Result<(SocketAddr, Socket), TrafficError> {
     let socket = socket::tcp(bind, options)?;
-    let backlog = options.streams + SPARE_BACKLOG;
+    let flows: u32 = all.iter().map(|options| options.streams).sum();
+    let backlog = flows + SPARE_BACKLOG;
     let listening = || -> io::Result<SocketAddr> {
         socket.set_reuse_address(true)?;
         socket.bind(&bind.into())?;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_sys::socket::{
-    bind_address_no_port, enable_zero_copy, force_buffers, set_busy_poll, set_congestion, set_dscp,
-    set_max_pacing_rate, set_udp_gro, set_udp_segment,
+    autotune_buffers, bind_address_no_port, congestion, enable_zero_copy, force_buffers,
+    set_busy_poll, set_congestion, set_dscp, set_max_pacing_rate, set_udp_gro, set_udp_segment,
 };
 
 use crate::error::TrafficError;
@@ -32,8 +32,14 @@ fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> TrafficError {
 pub(crate) fn tcp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
     let socket = Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))
         .map_err(failed("making a TCP socket"))?;
+    of_connection(&socket, options)?;
+    Ok(socket)
+}
+
+/// The socket options of a load over TCP.
+fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
     if let Some(congestion) = &options.congestion {
-        set_congestion(&socket, congestion)?;
+        set_congestion(socket, congestion)?;
     }
     socket
         .set_tcp_user_timeout(Some(PEER_SILENCE))
@@ -44,11 +50,76 @@ pub(crate) fn tcp(peer: SocketAddr, options: &Options) -> Result<Socket, Traffic
             .map_err(failed("setting TCP_NODELAY"))?;
     }
     if let Some(Rate::BitsPerSecond(bits)) = options.rate {
-        set_max_pacing_rate(&socket, bits.div_ceil(8))
+        set_max_pacing_rate(socket, bits.div_ceil(8))
             .map_err(failed("setting SO_MAX_PACING_RATE"))?;
     }
-    common(&socket, options)?;
-    Ok(socket)
+    common(socket, options)
+}
+
+/// The options of a listener that several loads share: those of the first, which its connections need not set again, but
+/// with the largest buffer of all, which decides the window scale that is offered (RFC 7323, section 2.3).
+pub(crate) fn shared(first: &Options, all: &[&Options]) -> Options {
+    Options {
+        socket_buffer: all.iter().filter_map(|options| options.socket_buffer).max(),
+        ..first.clone()
+    }
+}
+
+/// How a connection that was accepted with another load's options comes to its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Adopt {
+    /// Whether the listener has a buffer of a size that somebody asked for.
+    buffered: bool,
+}
+
+impl Adopt {
+    /// Of connections that such a listener accepts; `None` where they have all that the load asks for.
+    pub(crate) fn of(listener: &Options, options: &Options) -> Option<Self> {
+        let own = |of: &Options| {
+            let rate = match of.rate {
+                Some(Rate::BitsPerSecond(bits)) => Some(bits),
+                _ => None,
+            };
+            (
+                of.congestion.clone(),
+                of.nodelay,
+                rate,
+                of.dscp,
+                of.waiting,
+                of.socket_buffer,
+            )
+        };
+        (own(listener) != own(options)).then_some(Self {
+            buffered: listener.socket_buffer.is_some(),
+        })
+    }
+
+    /// Sets the load's own, and the kernel's where it asks for nothing.
+    pub(crate) fn apply(self, socket: &Socket, options: &Options) -> Result<(), TrafficError> {
+        if self.buffered && options.socket_buffer.is_none() {
+            autotune_buffers(socket).map_err(failed("setting SO_BUF_LOCK"))?;
+        }
+        if options.congestion.is_none() {
+            // What a new socket in this network namespace has.
+            let new = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
+            let usual = new.and_then(|new| congestion(&new));
+            let usual = usual.map_err(failed("reading the usual TCP_CONGESTION"))?;
+            set_congestion(socket, &usual)?;
+        }
+        if options.waiting != Waiting::Spin {
+            let _ = set_busy_poll(socket, 0);
+        }
+        socket
+            .set_tcp_nodelay(options.nodelay)
+            .map_err(failed("setting TCP_NODELAY"))?;
+        if !matches!(options.rate, Some(Rate::BitsPerSecond(_))) {
+            set_max_pacing_rate(socket, u64::MAX).map_err(failed("setting SO_MAX_PACING_RATE"))?;
+        }
+        if options.dscp.is_none() {
+            set_dscp(socket, 0).map_err(failed("setting the DSCP"))?;
+        }
+        of_connection(socket, options)
+    }
 }
 
 /// A UDP socket with the load's options, not yet bound or connected.

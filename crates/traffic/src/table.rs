@@ -13,6 +13,8 @@ use crate::machine::datagrams::CONTROL_BYTES;
 use crate::machine::udp_source::segments;
 use crate::machine::{Machine, Room};
 use crate::options::{Options, READ_BUFFER, Receiving, Workload};
+use crate::server::lobby::Lobby;
+use crate::socket::Adopt;
 use crate::workload;
 
 /// Machines of one flow.
@@ -43,7 +45,17 @@ pub(crate) struct Table {
 pub(crate) type Closing = fn(&Load, &ClientFlow, Instant) -> io::Result<bool>;
 
 /// What makes a server thread's machine; it is told the thread's place among all.
-pub(crate) type MakeServer = fn(&Load, Arc<Socket>, usize) -> io::Result<Box<dyn Machine>>;
+pub(crate) type MakeServer = fn(&Load, Entrance, usize) -> io::Result<Box<dyn Machine>>;
+
+/// Where what a server thread serves comes in.
+pub(crate) struct Entrance {
+    /// The listener, or the thread's own socket on the port.
+    pub(crate) socket: Arc<Socket>,
+    /// Over TCP the loads on the port, and which of them this is.
+    pub(crate) lobby: Option<(Arc<Lobby>, usize)>,
+    /// How an accepted connection comes to the load's options, where the listener has not all of them.
+    pub(crate) adopt: Option<Adopt>,
+}
 
 /// A client's flow.
 #[derive(Debug, Clone)]

@@ -8,6 +8,9 @@ use socket2::SockFilter;
 
 use super::{domain, get_int, set_int};
 
+/// include/uapi/asm-generic/socket.h; libc has no name for it.
+const SO_BUF_LOCK: libc::c_int = 72;
+
 /// Caps what the kernel sends on this socket, in bytes per second (`SO_MAX_PACING_RATE`, socket(7)).
 ///
 /// TCP paces by itself since Linux 4.13; datagrams are paced only where the device's qdisc is fq.
@@ -41,6 +44,19 @@ pub fn force_buffers(fd: &impl AsFd, bytes: u32) -> io::Result<()> {
         set_int(fd.as_fd(), libc::SOL_SOCKET, name, bytes)?;
     }
     Ok(())
+}
+
+/// Gives the sizes of both buffers back to the kernel's autotuning after [`force_buffers`] or `SO_RCVBUF`
+/// (`SO_BUF_LOCK`, Linux 5.14), beginning with the kernel's usual sizes.
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 5.14.
+pub fn autotune_buffers(fd: &impl AsFd) -> io::Result<()> {
+    // The kernel doubles both (net/core/sock.c): the middle ones of net.ipv4.tcp_wmem and tcp_rmem as they usually are.
+    for (name, bytes) in [(libc::SO_SNDBUF, 8 << 10), (libc::SO_RCVBUF, 64 << 10)] {
+        set_int(fd.as_fd(), libc::SOL_SOCKET, name, bytes)?;
+    }
+    set_int(fd.as_fd(), libc::SOL_SOCKET, SO_BUF_LOCK, 0)
 }
 
 /// Marks every packet with a DSCP, 0 to 63 (RFC 2474), for IPv4 and IPv6 alike.

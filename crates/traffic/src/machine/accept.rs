@@ -16,9 +16,14 @@ use crate::flow::End;
 use crate::handshake::{Answer, HEADER_BYTES, Judgement, Phase, judge};
 use crate::load::Load;
 use crate::options::Waiting;
+use crate::server::lobby::{Caller, Lobby};
+use crate::socket::Adopt;
+use crate::table::Entrance;
 
 /// The listener's token; the others are places in the table.
 const LISTENER: u64 = u64::MAX;
+/// The token of those who are handed over.
+const LOBBY: u64 = u64::MAX - 1;
 /// How long a connection may take to say whose it is, and to ask.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Connections that may be open beside the load's own.
@@ -28,6 +33,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 pub(crate) struct Acceptor {
     listener: Arc<Socket>,
+    lobby: Option<(Arc<Lobby>, usize)>,
+    adopt: Option<Adopt>,
     epoll: Epoll,
     /// Lent out for as long as they are gone through.
     events: Option<Events>,
@@ -54,18 +61,30 @@ struct Visit {
 enum Left {
     Waits(Interest),
     Nothing,
+    /// It may be another load's.
+    Another,
     Stray,
 }
 
 impl Acceptor {
-    pub(crate) fn new(load: &Load, listener: Arc<Socket>) -> io::Result<Self> {
+    pub(crate) fn new(load: &Load, entrance: Entrance) -> io::Result<Self> {
+        let Entrance {
+            socket: listener,
+            lobby,
+            adopt,
+        } = entrance;
         let room = load.options.streams as usize + SPARE;
         let epoll = Epoll::new()?;
         epoll.add_exclusive(&*listener, LISTENER)?;
+        if let Some((lobby, place)) = &lobby {
+            epoll.add(lobby.wake(*place), Interest::READ, LOBBY)?;
+        }
         Ok(Self {
             listener,
+            lobby,
+            adopt,
             epoll,
-            events: Some(Events::with_capacity(room + 1)),
+            events: Some(Events::with_capacity(room + 2)),
             places: (0..room).map(|_| None).collect(),
             free: (0..room).rev().collect(),
             swept: 0,
@@ -76,27 +95,67 @@ impl Acceptor {
         while !self.free.is_empty() {
             match accept_nonblocking(&*self.listener) {
                 Ok(socket) => {
-                    let Some(place) = self.free.pop() else {
-                        return;
-                    };
-                    self.places[place] = Some(Visit {
-                        socket: socket.into(),
-                        since: desk.load.now(),
-                        header: [0; HEADER_BYTES],
-                        heard: 0,
-                        flow: None,
-                        read: 0,
-                        written: 0,
-                        writes: false,
-                    });
-                    // What it asks is often there already.
-                    self.attend(place, desk, true);
+                    let visit = Visit::new(socket.into(), desk.load.now());
+                    self.welcome(visit, desk);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // None left, or none that can be had now: the listener tells when there is one.
                 Err(_) => return,
             }
         }
+    }
+
+    /// Takes over whom threads of another load on the port accepted.
+    fn take_over(&mut self, desk: &mut Desk<'_>) {
+        let Some((lobby, own)) = self.lobby.clone() else {
+            return;
+        };
+        lobby.wake(own).lower();
+        for Caller { socket, header } in lobby.callers(own) {
+            let visit = Visit {
+                header,
+                heard: HEADER_BYTES,
+                ..Visit::new(socket, desk.load.now())
+            };
+            self.welcome(visit, desk);
+        }
+    }
+
+    fn welcome(&mut self, visit: Visit, desk: &mut Desk<'_>) {
+        let Some(place) = self.free.pop() else {
+            return desk.load.flows.count_stray();
+        };
+        let adopted = self
+            .adopt
+            .map(|adopt| adopt.apply(&visit.socket, &desk.load.options));
+        self.places[place] = Some(visit);
+        if let Some(Err(_)) = adopted {
+            desk.load.flows.count_stray();
+            return self.leave(place);
+        }
+        // What it asks is often there already.
+        self.attend(place, desk, true);
+    }
+
+    /// Hands a connection that names another load on the port over to it; `false` where it names none.
+    fn hand_over(&mut self, place: usize, new: bool) -> bool {
+        let Some((lobby, own)) = &self.lobby else {
+            return false;
+        };
+        let Some(visit) = self.places[place].as_ref() else {
+            return false;
+        };
+        let Some(whose) = lobby.whose(&visit.header).filter(|whose| whose != own) else {
+            return false;
+        };
+        if !new {
+            let _ = self.epoll.remove(&visit.socket);
+        }
+        if let Some(Visit { socket, header, .. }) = self.places[place].take() {
+            lobby.hand_over(whose, Caller { socket, header });
+        }
+        self.free.push(place);
+        true
     }
 
     fn attend(&mut self, place: usize, desk: &mut Desk<'_>, new: bool) {
@@ -115,11 +174,22 @@ impl Acceptor {
                 self.epoll.modify(&visit.socket, interest, place as u64)
             }
             Left::Nothing => return self.leave(place),
+            Left::Another if self.hand_over(place, new) => return,
+            Left::Another => {
+                self.turn_away(place, Answer::OtherSecret);
+                Err(io::ErrorKind::InvalidData.into())
+            }
             Left::Stray => Err(io::ErrorKind::InvalidData.into()),
         };
         if waits.is_err() {
             desk.load.flows.count_stray();
             self.leave(place);
+        }
+    }
+
+    fn turn_away(&self, place: usize, answer: Answer) {
+        if let Some(visit) = &self.places[place] {
+            visit.answer(answer);
         }
     }
 
@@ -168,6 +238,8 @@ impl Machine for Acceptor {
             any = true;
             if token == LISTENER {
                 self.accept(desk);
+            } else if token == LOBBY {
+                self.take_over(desk);
             } else {
                 self.attend(token as usize, desk, false);
             }
@@ -187,6 +259,25 @@ impl Machine for Acceptor {
 }
 
 impl Visit {
+    fn new(socket: Socket, since: u64) -> Self {
+        Self {
+            socket,
+            since,
+            header: [0; HEADER_BYTES],
+            heard: 0,
+            flow: None,
+            read: 0,
+            written: 0,
+            writes: false,
+        }
+    }
+
+    fn answer(&self, answer: Answer) {
+        // Twelve bytes into an empty buffer cannot block; a peer that is gone needs no answer.
+        let _ = (&self.socket).write_all(&answer.encode());
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+
     fn go_on(&mut self, desk: &mut Desk<'_>) -> io::Result<Left> {
         while self.flow.is_none() {
             match self.hear()? {
@@ -240,12 +331,11 @@ impl Visit {
                     _ => Answer::OtherFlow,
                 }
             }
+            Judgement::Refuse(Answer::OtherSecret) => return Some(Left::Another),
             Judgement::Refuse(answer) => answer,
             Judgement::Stray => return Some(Left::Stray),
         };
-        // Twelve bytes into an empty buffer cannot block; a peer that is gone needs no answer.
-        let _ = (&self.socket).write_all(&answer.encode());
-        let _ = self.socket.shutdown(Shutdown::Write);
+        self.answer(answer);
         Some(if answer == Answer::Taken {
             Left::Nothing
         } else {

@@ -1,21 +1,26 @@
-//! The server's front door: one thread that accepts, hears each connection out beside the others, and lets only this
-//! load's flows in. Nobody who is slow or silent holds up anybody else.
+//! The front door of the servers on one port: one thread that accepts, hears each connection out beside the others, and
+//! lets only these loads' flows in. Nobody who is slow or silent holds up anybody else.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
+use wirecost_sys::epoll::Wake;
 use wirecost_sys::socket::poll_readable;
+
+use super::lobby::{Caller, Lobby};
 
 use crate::flow::End;
 use crate::handshake::{Answer, HEADER_BYTES, Judgement, Phase, judge};
 use crate::load::Load;
 use crate::machine::Machine;
+use crate::socket::Adopt;
 use crate::table::Serving;
 use crate::worker::{Drive, spawn};
 
@@ -23,19 +28,33 @@ use crate::worker::{Drive, spawn};
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many may be at it at once beside the load's own; then the one that has taken longest goes.
 const SPARE: usize = 128;
-/// Between two looks at whether to stop; shutting the listener down wakes the wait at once, this only bounds it.
+/// Between two looks at whether to stop; the wake ends the wait at once, this only bounds it.
 const LOOK: Duration = Duration::from_secs(1);
 /// Before accepting again where the kernel has no descriptor or memory to spare.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Door {
-    listener: Arc<Socket>,
-    load: Arc<Load>,
+    /// None where the threads of another load on the port accept.
+    listener: Option<Arc<Socket>>,
+    lobby: Arc<Lobby>,
+    wake: Arc<Wake>,
+    houses: Vec<House>,
     /// Oldest first.
     pending: VecDeque<Pending>,
+}
+
+/// One load behind the door.
+struct House {
+    load: Arc<Load>,
+    /// Its place in the lobby.
+    place: usize,
+    /// How its sockets come to its options, where the listener has not all of them.
+    adopt: Option<Adopt>,
     /// Machines of flows that were let in, by thread; a thread starts when its last one is there.
     shares: Vec<Vec<Box<dyn Machine>>>,
     threads: Vec<JoinHandle<()>>,
+    /// Gets the threads once the flows are stopping; then nobody is let in any more.
+    leave: Option<Sender<Vec<JoinHandle<()>>>>,
 }
 
 /// A connection that has not yet said whose it is.
@@ -54,30 +73,58 @@ enum Heard {
 }
 
 impl Door {
-    /// `listener` must not block.
-    pub(super) fn new(listener: Arc<Socket>, load: Arc<Load>) -> Self {
-        let shares = load.seats.iter().map(|_| Vec::new()).collect();
+    /// `listener` must not block; `wake` is that of the loads behind the door.
+    pub(super) fn new(listener: Option<Arc<Socket>>, lobby: Arc<Lobby>, wake: Arc<Wake>) -> Self {
         Self {
             listener,
-            load,
+            lobby,
+            wake,
+            houses: Vec::new(),
             pending: VecDeque::new(),
-            shares,
-            threads: Vec::new(),
         }
     }
 
-    /// Until the flows are stopping; returns the threads that serve.
-    pub(super) fn run(mut self) -> Vec<JoinHandle<()>> {
-        while !self.load.flows.stopping() {
+    /// Puts a load behind the door; its threads come out where it returns, once its flows are stopping.
+    pub(super) fn house(
+        &mut self,
+        load: Arc<Load>,
+        place: usize,
+        adopt: Option<Adopt>,
+    ) -> Receiver<Vec<JoinHandle<()>>> {
+        let (leave, threads) = channel();
+        self.houses.push(House {
+            shares: load.seats.iter().map(|_| Vec::new()).collect(),
+            load,
+            place,
+            adopt,
+            threads: Vec::new(),
+            leave: Some(leave),
+        });
+        threads
+    }
+
+    /// Until the flows of every load are stopping.
+    pub(super) fn run(mut self) {
+        while self.is_open() {
             self.wait();
             self.accept();
+            self.take_over();
             self.hear();
+            self.houses.iter_mut().for_each(House::leave);
         }
-        // What is there is served to its end, though other flows never came.
-        for seat in 0..self.shares.len() {
-            self.employ(seat);
+    }
+
+    fn is_open(&self) -> bool {
+        self.houses.iter().any(|house| house.leave.is_some())
+    }
+
+    /// Counts somebody who is of no load here, with the first.
+    fn count_stray(&self) {
+        let open = |house: &&House| house.leave.is_some();
+        let first = self.houses.iter().find(open).or(self.houses.first());
+        if let Some(house) = first {
+            house.load.flows.count_stray();
         }
-        self.threads
     }
 
     fn wait(&self) {
@@ -87,21 +134,38 @@ impl Door {
                 .saturating_duration_since(Instant::now())
                 .min(LOOK)
         });
-        let fds: Vec<_> = std::iter::once(self.listener.as_fd())
+        let listener = self.listener.iter().map(|listener| listener.as_fd());
+        let fds: Vec<_> = std::iter::once(self.wake.as_fd())
+            .chain(listener)
             .chain(self.pending.iter().map(|pending| pending.socket.as_fd()))
             .collect();
         if poll_readable(&fds, soonest).is_err() {
             thread::sleep(PAUSE);
         }
+        self.wake.lower();
+    }
+
+    /// Lets in whom the threads of another load accepted.
+    fn take_over(&mut self) {
+        for at in 0..self.houses.len() {
+            for Caller { socket, header } in self.lobby.callers(self.houses[at].place) {
+                self.decide(socket, &header);
+            }
+        }
     }
 
     fn accept(&mut self) {
-        while !self.load.flows.stopping() {
-            match self.listener.accept() {
+        let flows = |house: &House| house.load.options.streams as usize;
+        let room = self.houses.iter().map(flows).sum::<usize>() + SPARE;
+        let Some(listener) = self.listener.clone() else {
+            return;
+        };
+        loop {
+            match listener.accept() {
                 Ok((socket, _)) if socket.set_nonblocking(true).is_ok() => {
-                    if self.pending.len() == self.load.options.streams as usize + SPARE {
+                    if self.pending.len() >= room {
                         self.pending.pop_front();
-                        self.load.flows.count_stray();
+                        self.count_stray();
                     }
                     self.pending.push_back(Pending {
                         socket,
@@ -110,7 +174,7 @@ impl Door {
                         deadline: Instant::now() + HEADER_TIMEOUT,
                     });
                 }
-                Ok(_) => self.load.flows.count_stray(),
+                Ok(_) => self.count_stray(),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
@@ -124,20 +188,48 @@ impl Door {
         let now = Instant::now();
         for mut pending in std::mem::take(&mut self.pending) {
             match pending.hear() {
-                Heard::All => self.decide(pending),
+                Heard::All => self.decide(pending.socket, &pending.header),
                 Heard::Part if now < pending.deadline => self.pending.push_back(pending),
-                Heard::Part | Heard::Gone => self.load.flows.count_stray(),
+                Heard::Part | Heard::Gone => self.count_stray(),
             }
         }
     }
 
-    fn decide(&mut self, pending: Pending) {
-        match judge(&pending.header, &self.load.options) {
-            Judgement::Flow(index, Phase::Open) if self.is_new(index) => {
-                self.admit(index, pending.socket);
+    fn decide(&mut self, socket: Socket, header: &[u8; HEADER_BYTES]) {
+        let whose = self.lobby.whose(header);
+        let mut houses = self.houses.iter_mut();
+        let named = houses.find(|house| Some(house.place) == whose && house.leave.is_some());
+        match named {
+            Some(house) => house.decide(socket, header),
+            // Nobody's: the first one says so.
+            None => match self.houses.iter_mut().find(|house| house.leave.is_some()) {
+                Some(house) => house.decide(socket, header),
+                None => self.count_stray(),
+            },
+        }
+    }
+}
+
+impl House {
+    /// Hands the threads out where the flows are stopping.
+    fn leave(&mut self) {
+        if self.load.flows.stopping()
+            && let Some(leave) = self.leave.take()
+        {
+            // What is there is served to its end, though other flows never came.
+            for seat in 0..self.shares.len() {
+                self.employ(seat);
             }
-            Judgement::Flow(..) => self.refuse(pending.socket, Answer::OtherFlow),
-            Judgement::Refuse(answer) => self.refuse(pending.socket, answer),
+            // Who does not wait for them has given them up.
+            let _ = leave.send(std::mem::take(&mut self.threads));
+        }
+    }
+
+    fn decide(&mut self, socket: Socket, header: &[u8; HEADER_BYTES]) {
+        match judge(header, &self.load.options) {
+            Judgement::Flow(index, Phase::Open) if self.is_new(index) => self.admit(index, socket),
+            Judgement::Flow(..) => self.refuse(socket, Answer::OtherFlow),
+            Judgement::Refuse(answer) => self.refuse(socket, answer),
             Judgement::Stray => self.load.flows.count_stray(),
         }
     }
@@ -161,8 +253,12 @@ impl Door {
         let socket = Arc::new(socket);
         // As at the client: until the flow has ended in order, closing means resetting, so that a killed process
         // leaves nothing that keeps its namespace alive.
-        let made = socket
-            .set_linger(Some(Duration::ZERO))
+        let adopted = self.adopt.map_or(Ok(()), |adopt| {
+            let adopted = adopt.apply(&socket, &self.load.options);
+            adopted.map_err(|error| io::Error::other(error.to_string()))
+        });
+        let made = adopted
+            .and_then(|()| socket.set_linger(Some(Duration::ZERO)))
             .and_then(|()| socket.set_nonblocking(self.load.drive != Drive::Blocking))
             .and_then(|()| (&*socket).write_all(&Answer::Taken.encode()))
             .and_then(|()| machines(&self.load, Arc::clone(&socket), index));

@@ -16,7 +16,7 @@ pub(crate) static TABLE: Table = Table {
             flow.index,
         ))])
     },
-    server: Serving::Thread(|load, listener, _| Ok(Box::new(Acceptor::new(load, listener)?))),
+    server: Serving::Thread(|load, entrance, _| Ok(Box::new(Acceptor::new(load, entrance)?))),
     shut_to_stop: false,
     closing: closing::by_connection,
     buffers: Buffers::tcp,

@@ -14,7 +14,9 @@ pub(crate) static TABLE: Table = Table {
         let requester = UdpRequester::new(load, flow.socket, flow.index);
         Ok(vec![Box::new(requester)])
     },
-    server: Serving::Thread(|load, door, seat| Ok(Box::new(DatagramServer::new(load, door, seat)))),
+    server: Serving::Thread(|load, entrance, seat| {
+        Ok(Box::new(DatagramServer::new(load, entrance.socket, seat)))
+    }),
     shut_to_stop: false,
     closing: closing::by_datagram,
     buffers: Buffers::udp_rr,

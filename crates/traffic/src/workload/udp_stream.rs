@@ -13,7 +13,9 @@ pub(crate) static TABLE: Table = Table {
         let source = UdpSource::new(load, flow.socket, flow.index);
         Ok(vec![Box::new(source)])
     },
-    server: Serving::Thread(|load, door, seat| Ok(Box::new(DatagramServer::new(load, door, seat)))),
+    server: Serving::Thread(|load, entrance, seat| {
+        Ok(Box::new(DatagramServer::new(load, entrance.socket, seat)))
+    }),
     shut_to_stop: false,
     closing: closing::by_datagram,
     buffers: Buffers::udp_stream,
