@@ -163,6 +163,10 @@ impl SendBatch {
         to: usize,
         wait: bool,
     ) -> io::Result<usize> {
+        let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
+        if to - from == 1 && self.addresses[from].length == 0 {
+            return self.send_one(fd, from, flags);
+        }
         for index in from..to {
             self.ring.point(index, self.lengths[index]);
             let address = &mut self.addresses[index];
@@ -172,7 +176,6 @@ impl SendBatch {
                 header.msg_namelen = address.length;
             }
         }
-        let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
         let headers = &mut self.ring.headers[from..to];
         // SAFETY: every header in the range was pointed at memory of this struct, which outlives the call.
         let sent = unsafe {
@@ -187,6 +190,29 @@ impl SendBatch {
             Err(io::Error::last_os_error())
         } else {
             Ok(sent as usize)
+        }
+    }
+}
+
+impl SendBatch {
+    /// A single message on a connected socket, without headers for the kernel to copy.
+    fn send_one(&mut self, fd: &impl AsFd, index: usize, flags: libc::c_int) -> io::Result<usize> {
+        let length = self.lengths[index];
+        let message = self.message(index);
+        let message = &message[..length.min(message.len())];
+        // SAFETY: the pointer and the length describe `message`, which outlives the call.
+        let sent = unsafe {
+            libc::send(
+                fd.as_fd().as_raw_fd(),
+                message.as_ptr().cast(),
+                message.len(),
+                flags,
+            )
+        };
+        if sent < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(1)
         }
     }
 }
@@ -245,6 +271,9 @@ impl ReceiveBatch {
     /// recvmmsg's own time-out is not used: it is looked at only when a datagram arrives (recvmmsg(2), BUGS).
     pub fn receive(&mut self, fd: &impl AsFd, wait: bool, from: bool) -> io::Result<usize> {
         let count = self.addresses.len();
+        if count == 1 && !from && self.controls.is_empty() {
+            return self.receive_one(fd, wait);
+        }
         for index in 0..count {
             self.ring.point(index, self.ring.each);
             let header = &mut self.ring.headers[index].msg_hdr;
@@ -282,6 +311,26 @@ impl ReceiveBatch {
             address.length = header.msg_hdr.msg_namelen;
         }
         Ok(received as usize)
+    }
+
+    /// A single message on a connected socket, without headers for the kernel to copy.
+    fn receive_one(&mut self, fd: &impl AsFd, wait: bool) -> io::Result<usize> {
+        let flags = libc::MSG_TRUNC | if wait { 0 } else { libc::MSG_DONTWAIT };
+        let buffer = &mut self.ring.bytes[..self.ring.each];
+        // SAFETY: the pointer and the length describe `buffer`, which outlives the call.
+        let length = unsafe {
+            libc::recv(
+                fd.as_fd().as_raw_fd(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                flags,
+            )
+        };
+        if length < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.ring.headers[0].msg_len = length as libc::c_uint;
+        Ok(1)
     }
 
     /// One of those that the last [`Self::receive`] counted.

@@ -167,3 +167,28 @@ fn every_zero_copy_send_is_completed() {
     assert_eq!(all.completed, 3);
     assert!(all.copied <= 3);
 }
+
+#[test]
+fn a_single_datagram_between_connected_sockets_is_as_one_of_many() {
+    let far = bound();
+    let near = connected(&far);
+    far.connect(near.local_addr().unwrap()).unwrap();
+    let mut out = SendBatch::new(1, 100);
+    let mut batch = ReceiveBatch::new(1, 40, false);
+    let error = batch.receive(&far, false, false).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    for length in [0, 1, 40, 100] {
+        out.message(0).fill(length as u8);
+        out.set_length(0, length);
+        assert_eq!(out.send(&near, 0, 1, true).unwrap(), 1);
+        assert_eq!(batch.receive(&far, true, false).unwrap(), 1);
+        let one = batch.get(0);
+        assert_eq!((one.length, one.segment), (length, None));
+        assert_eq!(one.bytes, vec![length as u8; length.min(40)]);
+    }
+    drop(near);
+    let error = out
+        .send(&far, 0, 1, true)
+        .and_then(|_| out.send(&far, 0, 1, true));
+    assert_eq!(error.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+}

@@ -111,10 +111,15 @@ impl Acceptor {
             return;
         };
         lobby.wake(own).lower();
-        for Caller { socket, header } in lobby.callers(own) {
+        for caller in lobby.callers(own) {
+            let Caller {
+                socket,
+                header,
+                heard,
+            } = caller;
             let visit = Visit {
                 header,
-                heard: HEADER_BYTES,
+                heard,
                 ..Visit::new(socket, desk.load.now())
             };
             self.welcome(visit, desk);
@@ -151,8 +156,8 @@ impl Acceptor {
         if !new {
             let _ = self.epoll.remove(&visit.socket);
         }
-        if let Some(Visit { socket, header, .. }) = self.places[place].take() {
-            lobby.hand_over(whose, Caller { socket, header });
+        if let Some(visit) = self.places[place].take() {
+            lobby.hand_over(whose, visit.caller());
         }
         self.free.push(place);
         true
@@ -258,7 +263,27 @@ impl Machine for Acceptor {
     }
 }
 
+impl Drop for Acceptor {
+    /// What may be another load's is not this one's to end.
+    fn drop(&mut self) {
+        let Some((lobby, own)) = self.lobby.take() else {
+            return;
+        };
+        let visits = self.places.iter_mut().filter_map(Option::take);
+        let unknown = visits.filter(|visit| visit.flow.is_none());
+        lobby.leave(own, unknown.map(Visit::caller));
+    }
+}
+
 impl Visit {
+    fn caller(self) -> Caller {
+        Caller {
+            socket: self.socket,
+            header: self.header,
+            heard: self.heard,
+        }
+    }
+
     fn new(socket: Socket, since: u64) -> Self {
         Self {
             socket,

@@ -110,7 +110,12 @@ impl Door {
             self.accept();
             self.take_over();
             self.hear();
-            self.houses.iter_mut().for_each(House::leave);
+            for house in &mut self.houses {
+                if house.load.flows.stopping() && house.leave.is_some() {
+                    self.lobby.leave(house.place, std::iter::empty());
+                    house.leave();
+                }
+            }
         }
     }
 
@@ -148,8 +153,22 @@ impl Door {
     /// Lets in whom the threads of another load accepted.
     fn take_over(&mut self) {
         for at in 0..self.houses.len() {
-            for Caller { socket, header } in self.lobby.callers(self.houses[at].place) {
-                self.decide(socket, &header);
+            for caller in self.lobby.callers(self.houses[at].place) {
+                let Caller {
+                    socket,
+                    header,
+                    heard,
+                } = caller;
+                if heard == HEADER_BYTES {
+                    self.decide(socket, &header);
+                } else {
+                    self.pending.push_back(Pending {
+                        socket,
+                        header,
+                        filled: heard,
+                        deadline: Instant::now() + HEADER_TIMEOUT,
+                    });
+                }
             }
         }
     }
@@ -199,10 +218,23 @@ impl Door {
         let whose = self.lobby.whose(header);
         let mut houses = self.houses.iter_mut();
         let named = houses.find(|house| Some(house.place) == whose && house.leave.is_some());
-        match named {
-            Some(house) => house.decide(socket, header),
+        let elsewhere = whose.filter(|place| self.lobby.is_open(*place));
+        match (named, elsewhere) {
+            (Some(house), _) => house.decide(socket, header),
+            (None, Some(place)) => {
+                // Of a load whose own threads let in.
+                let (header, heard) = (*header, HEADER_BYTES);
+                self.lobby.hand_over(
+                    place,
+                    Caller {
+                        socket,
+                        header,
+                        heard,
+                    },
+                );
+            }
             // Nobody's: the first one says so.
-            None => match self.houses.iter_mut().find(|house| house.leave.is_some()) {
+            (None, None) => match self.houses.iter_mut().find(|house| house.leave.is_some()) {
                 Some(house) => house.decide(socket, header),
                 None => self.count_stray(),
             },
@@ -211,11 +243,9 @@ impl Door {
 }
 
 impl House {
-    /// Hands the threads out where the flows are stopping.
+    /// Hands the threads out, as the flows are stopping.
     fn leave(&mut self) {
-        if self.load.flows.stopping()
-            && let Some(leave) = self.leave.take()
-        {
+        if let Some(leave) = self.leave.take() {
             // What is there is served to its end, though other flows never came.
             for seat in 0..self.shares.len() {
                 self.employ(seat);

@@ -1,5 +1,6 @@
 //! What loads on one TCP port have in common: who accepts a connection that is another load's hands it over.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use socket2::Socket;
@@ -8,11 +9,13 @@ use wirecost_sys::epoll::Wake;
 use crate::handshake::{HEADER_BYTES, SECRET};
 use crate::load::Load;
 
-/// A connection that has said whose it is.
+/// A connection that has said whose it is, or is about to.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) socket: Socket,
     pub(crate) header: [u8; HEADER_BYTES],
+    /// Bytes of the header that were read.
+    pub(crate) heard: usize,
 }
 
 /// The loads on a port, in their order.
@@ -27,6 +30,8 @@ struct Hall {
     callers: Mutex<Vec<Caller>>,
     /// Raised when somebody was handed over.
     wake: Arc<Wake>,
+    /// Nobody lets callers in any more.
+    closed: AtomicBool,
 }
 
 impl Lobby {
@@ -36,6 +41,7 @@ impl Lobby {
             secret: load.options.secret,
             callers: Mutex::default(),
             wake,
+            closed: AtomicBool::new(false),
         };
         Self {
             halls: loads.map(hall).collect(),
@@ -60,6 +66,21 @@ impl Lobby {
         callers.push(caller);
         drop(callers);
         hall.wake.raise();
+    }
+
+    /// Whether somebody lets this load's callers in.
+    pub(crate) fn is_open(&self, load: usize) -> bool {
+        !self.halls[load].closed.load(Ordering::Relaxed)
+    }
+
+    /// One who lets callers of this load in is over: those who have not said whose they are go to another's, where there
+    /// is one.
+    pub(crate) fn leave(&self, load: usize, callers: impl Iterator<Item = Caller>) {
+        self.halls[load].closed.store(true, Ordering::Relaxed);
+        let mut others = 0..self.halls.len();
+        if let Some(other) = others.find(|other| self.is_open(*other)) {
+            callers.for_each(|caller| self.hand_over(other, caller));
+        }
     }
 
     /// Takes those who were handed over to this load.

@@ -357,10 +357,11 @@ fn a_rate_is_not_exceeded() {
         };
         let (server, client) = pair(&options);
         let began = client.start().unwrap();
-        eventually("some arrives", || server.bytes() > 100_000);
+        eventually("some arrives", || server.bytes() > 400_000);
         let (bytes, seconds) = (server.bytes() as f64, began.elapsed().as_secs_f64());
-        // What may be ahead of the rate: 10 ms and a batch of datagrams, TCP's initial window and its pacing's burst.
-        let ahead = 100_000.0;
+        // What may be ahead of the rate: 10 ms and a batch of datagrams, TCP's initial window and its pacing's bursts, of
+        // which a busy machine was seen to let 100,000 bytes pass.
+        let ahead = 250_000.0;
         let most = seconds * per_second as f64 / 8.0 + ahead;
         assert!(bytes <= most, "{workload:?}: {bytes} bytes in {seconds} s");
         client.stop(LONG).unwrap();
