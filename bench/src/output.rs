@@ -66,6 +66,9 @@ fn head(report: &Report) -> String {
         report.pairs,
         report.seed,
     );
+    if report.hooked {
+        text.push_str("every bridged frame walks the firewall's hooks (br_netfilter)\n");
+    }
     for peer in &report.peers {
         let _ = match &peer.presence {
             Presence::Version(version) => writeln!(text, "{}: {version}", peer.name),

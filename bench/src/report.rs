@@ -19,6 +19,8 @@ pub(crate) struct Report {
     /// Cores of the receiving host and what runs there.
     pub(crate) cpus_b: Vec<u32>,
     pub(crate) guest_mtu: u32,
+    /// Whether every bridged frame walks the firewall's hooks (`br_netfilter`).
+    pub(crate) hooked: bool,
     /// Pairs asked for with each opponent.
     pub(crate) pairs: u32,
     pub(crate) seconds: f64,

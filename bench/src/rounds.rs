@@ -1,11 +1,14 @@
 //! Every row in turn: a lab, and on it rounds of all who are compared.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use wirecost_agent::lab::allowed_cpus;
+use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request};
 use wirecost_agent::stray::Owner;
 use wirecost_bench::program;
@@ -13,6 +16,7 @@ use wirecost_bench::scratch::Scratch;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::ProofTime;
 use wirecost_model::units::format_rate;
+use wirecost_model::vary::{Place as Where, Setting};
 use wirecost_run::{Lab, LabContext, Placement, place};
 
 use crate::arguments::Arguments;
@@ -27,6 +31,12 @@ use crate::witness::Witness;
 
 /// How long a host may take to describe itself.
 const PROMPT: Duration = Duration::from_secs(10);
+/// What has bridges pass frames through the firewall's hooks (net/bridge/br_netfilter_hooks.c).
+const HOOKS: [&str; 3] = [
+    "net.bridge.bridge-nf-call-iptables",
+    "net.bridge.bridge-nf-call-ip6tables",
+    "net.bridge.bridge-nf-call-arptables",
+];
 /// What new network namespaces have too.
 const DEFAULT_CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// What a measured rate is rounded down to before it is halved, bits per second.
@@ -106,6 +116,7 @@ impl Rounds<'_> {
             cpus_a: placement.a.clone(),
             cpus_b: placement.b.clone(),
             guest_mtu: GUEST_MTU,
+            hooked: false,
             pairs: self.arguments.pairs,
             seconds: self.arguments.seconds,
             warmup: self.arguments.warmup,
@@ -191,9 +202,10 @@ impl Rounds<'_> {
     fn lab(&self, row: &Row, report: &mut Report) -> Result<Lab, BenchError> {
         let mut lab = Lab::up(&self.context, &row.network, self.interrupt)
             .map_err(BenchError::lab("building it"))?;
-        describe(&mut lab, report, self.interrupt)?;
         lab.adapt(GUEST_MTU, &row.offload, self.interrupt)
             .map_err(BenchError::lab("setting MTU and offloads"))?;
+        unhook(&mut lab, self.interrupt)?;
+        describe(&mut lab, report, self.interrupt)?;
         prove(&mut lab, self.interrupt)?;
         Ok(lab)
     }
@@ -246,9 +258,32 @@ fn describe(lab: &mut Lab, report: &mut Report, interrupt: &AtomicBool) -> Resul
         Reply::Description(environment) => {
             report.kernel = environment.kernel;
             report.cpu_model = environment.cpu_model;
+            let hooked = |key: &&str| environment.sysctls.get(*key).is_some_and(|is| is == "1");
+            report.hooked = HOOKS.iter().any(hooked);
             Ok(())
         }
         _ => Err(during(a.confused("Describe"))),
+    }
+}
+
+/// Has bridges pass frames without the firewall's hooks, where this machine would have them walk there: the network is to
+/// cost as little as it can, so that the generators' own cost shows. A plain user's lab may have to keep them.
+fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<(), BenchError> {
+    if !Path::new("/proc/sys/net/bridge").exists() {
+        return Ok(());
+    }
+    let setting = Setting {
+        factor: "bridge".to_owned(),
+        label: "unhooked".to_owned(),
+        sysctl: HOOKS.map(|key| (key.to_owned(), "0".to_owned())).into(),
+        ethtool: BTreeMap::new(),
+        command: None,
+        on: Where::Hosts,
+    };
+    match lab.put_in_force(&[setting], interrupt) {
+        // It says so where it could not; the report has what is in force.
+        Ok(_) | Err(LinkError::Refused { .. }) => Ok(()),
+        Err(error) => Err(BenchError::lab("setting its bridges")(error)),
     }
 }
 

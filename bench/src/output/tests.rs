@@ -30,6 +30,7 @@ fn report() -> Report {
         cpus_a: vec![0],
         cpus_b: vec![1],
         guest_mtu: 1500,
+        hooked: false,
         pairs: 3,
         seconds: 1.0,
         warmup: 0.4,

@@ -26,8 +26,8 @@ impl Lab {
     /// read back, or `None` where there was nothing to do.
     ///
     /// # Errors
-    /// `Refused` where one could not be put in force. Then [`Lab::undo`] is due all the same.
-    pub(crate) fn put_in_force(
+    /// `Refused` where one could not be put in force. Then undoing is due all the same.
+    pub fn put_in_force(
         &mut self,
         settings: &[Setting],
         interrupt: &AtomicBool,
