@@ -1,4 +1,4 @@
-//! io_uring: whether a ring can be set up. No ring for real work.
+//! io_uring: whether a ring can be set up. What works with one is in [`crate::ring`].
 
 #![expect(unsafe_code, reason = "io_uring_setup(2) has no wrapper in nix")]
 

@@ -10,6 +10,7 @@ pub mod io_uring;
 pub mod kvm;
 pub mod namespace;
 pub mod process;
+pub mod ring;
 pub mod scratch;
 pub mod socket;
 pub mod thread;

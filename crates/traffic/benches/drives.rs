@@ -2,8 +2,9 @@
 //! spinning; interleaved, on two namespaces joined by a veth, the server on the last processor and the
 //! client on the first. TCP goes without segmentation offload, datagrams with it. Needs root. `cargo bench -p wirecost-traffic -- [PART OF A ROW'S NAME] [ROUNDS] [SECONDS]`.
 //!
-//! Prints what docs/loads.md has: the median figure of each way, and the median of its ratios to the first way, round
-//! by round, with their quartiles.
+//! Prints what docs/loads.md has: the median figure of each way; of its ratios to the first way, round by round, the
+//! median with their quartiles, and the geometric mean with its 95 % interval's half width; processor seconds of the load's
+//! threads per second at both ends; median and 99th percentile of latency.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +16,7 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
 use wirecost_sys::process::{allowed_cpus, pin_to};
 use wirecost_traffic::{
-    Client, Options, Segmentation, Server, Snapshot, Waiting, Window, Workload,
+    Client, Options, Rate, Segmentation, Server, Several, Snapshot, Waiting, Window, Workload,
 };
 
 const WARMUP: Duration = Duration::from_millis(200);
@@ -162,6 +163,7 @@ fn rows() -> Vec<Row> {
             ways: vec![way("as usual", &base(workload, 1_024), |_| {})],
         });
     }
+    rows.extend(several(&base(Workload::TcpRr, 1)));
     for request in [64, 1_400] {
         let options = Options {
             request,
@@ -185,6 +187,60 @@ fn rows() -> Vec<Row> {
         });
     }
     rows
+}
+
+/// The ways in which threads wait for several connections: on one thread; with deep queues, large messages and a
+/// schedule; and with as many threads as are usual.
+fn several(base: &Options) -> Vec<Row> {
+    let one = Options {
+        threads: Some(1),
+        ..base.clone()
+    };
+    let streams = |streams| Options {
+        streams,
+        ..one.clone()
+    };
+    let scheduled = |streams| Options {
+        streams,
+        rate: Some(Rate::RequestsPerSecond(1_000.0)),
+        ..one.clone()
+    };
+    let usual = |streams| Options {
+        streams,
+        ..base.clone()
+    };
+    let mut rows: Vec<(String, Options)> = [2, 4, 8, 16, 64]
+        .into_iter()
+        .map(|count| (format!("{count}"), streams(count)))
+        .collect();
+    let deep = Options {
+        depth: 8,
+        ..streams(16)
+    };
+    let large = Options {
+        request: 16 << 10,
+        response: 16 << 10,
+        ..streams(16)
+    };
+    rows.push(("16, depth 8".to_owned(), deep));
+    rows.push(("16 of 16 KiB".to_owned(), large));
+    for count in [16, 64] {
+        rows.push((format!("{count} at 1000/s"), scheduled(count)));
+        rows.push((format!("{count}, usual threads"), usual(count)));
+    }
+    let row = |(name, options): (String, Options)| {
+        let waits = |several| move |options: &mut Options| options.several = several;
+        Row {
+            name: format!("several tcp-rr {name}"),
+            offloads: false,
+            counts: true,
+            ways: vec![
+                way("epoll", &options, waits(Several::Epoll)),
+                way("ring", &options, waits(Several::Ring)),
+            ],
+        }
+    };
+    rows.into_iter().map(row).collect()
 }
 
 fn is_udp(workload: Workload) -> bool {
@@ -228,8 +284,17 @@ fn is_datagrams(row: &Row) -> bool {
     row.name.starts_with("udp-stream")
 }
 
-/// The figure, and processor seconds of the load's threads per second at both ends.
-fn figure(row: &Row, [client, server]: &[Window; 2]) -> (f64, f64) {
+/// What a way did in a round.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    figure: f64,
+    /// Processor seconds of the load's threads per second at both ends.
+    busy: f64,
+    /// Microseconds; 0 without transactions.
+    latency: [f64; 2],
+}
+
+fn sample(row: &Row, [client, server]: &[Window; 2]) -> Sample {
     let busy = |window: &Window| window.threads.iter().map(|thread| thread.busy).sum::<f64>();
     let figure = if is_datagrams(row) {
         server.sum(|counts| counts.received) as f64 / server.seconds
@@ -239,11 +304,27 @@ fn figure(row: &Row, [client, server]: &[Window; 2]) -> (f64, f64) {
         let read = server.sum(|counts| counts.read_bytes) as f64 / server.seconds;
         (read + client.sum(|counts| counts.read_bytes) as f64 / client.seconds) * 8.0
     };
-    (figure, busy(client) + busy(server))
+    Sample {
+        figure,
+        busy: busy(client) + busy(server),
+        latency: [50.0, 99.0].map(|percent| {
+            let latency = client.latency.percentile(percent);
+            latency.map_or(0.0, |latency| latency.as_secs_f64() * 1e6)
+        }),
+    }
 }
 
 fn quartile(sorted: &[f64], share: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * share).round() as usize]
+}
+
+/// The geometric mean of ratios and half of its 95 % interval, by Student's t of some ten of them.
+fn mean(ratios: &[f64]) -> (f64, f64) {
+    let count = ratios.len() as f64;
+    let logs = ratios.iter().map(|ratio| ratio.ln());
+    let mean = logs.clone().sum::<f64>() / count;
+    let variance = logs.map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+    (mean.exp(), mean.exp() * 2.2 * (variance / count).sqrt())
 }
 
 fn sorted(mut values: Vec<f64>) -> Vec<f64> {
@@ -265,14 +346,18 @@ fn main() {
     let all = allowed_cpus().expect("affinity");
     let cpus = [all[0], all[all.len() - 1]];
     let bed = bed();
-    println!("| load | way | median | ratio (quartiles) | threads' CPU |");
-    println!("|---|---|---|---|---|");
+    println!(
+        "| load | way | median | ratio (quartiles) | mean ratio | threads' CPU | p50 / p99 µs |"
+    );
+    println!("|---|---|---|---|---|---|---|");
     for row in rows().iter().filter(|row| row.name.contains(&wanted)) {
         offload(&bed, row.offloads);
-        let mut figures: Vec<Vec<(f64, f64)>> = row.ways.iter().map(|_| Vec::new()).collect();
-        for _ in 0..rounds {
-            for (way, figures) in row.ways.iter().zip(&mut figures) {
-                figures.push(figure(row, &measure(&bed, &way.options, cpus, window)));
+        let mut figures: Vec<Vec<Sample>> = row.ways.iter().map(|_| Vec::new()).collect();
+        for round in 0..rounds {
+            for turn in 0..row.ways.len() {
+                let at = (turn + round) % row.ways.len();
+                let windows = measure(&bed, &row.ways[at].options, cpus, window);
+                figures[at].push(sample(row, &windows));
             }
         }
         let unit = if row.counts {
@@ -281,26 +366,28 @@ fn main() {
             (1e9, "Gbit/s")
         };
         for (way, values) in row.ways.iter().zip(&figures) {
-            let median = |of: fn(&(f64, f64)) -> f64| {
-                quartile(&sorted(values.iter().map(of).collect()), 0.5)
-            };
+            let median =
+                |of: fn(&Sample) -> f64| quartile(&sorted(values.iter().map(of).collect()), 0.5);
             let ratios = sorted(
                 values
                     .iter()
                     .zip(&figures[0])
-                    .map(|(one, first)| one.0 / first.0)
+                    .map(|(one, first)| one.figure / first.figure)
                     .collect(),
             );
+            let (mean, half) = mean(&ratios);
             println!(
-                "| {} | {} | {:.2} {} | {:.2} ({:.2} to {:.2}) | {:.2} |",
+                "| {} | {} | {:.2} {} | {:.2} ({:.2} to {:.2}) | {mean:.3} ±{half:.3} | {:.2} | {:.0} / {:.0} |",
                 row.name,
                 way.name,
-                median(|value| value.0) / unit.0,
+                median(|value| value.figure) / unit.0,
                 unit.1,
                 quartile(&ratios, 0.5),
                 quartile(&ratios, 0.25),
                 quartile(&ratios, 0.75),
-                median(|value| value.1),
+                median(|value| value.busy),
+                median(|value| value.latency[0]),
+                median(|value| value.latency[1]),
             );
         }
     }

@@ -43,7 +43,7 @@ pub use error::{Refusal, TrafficError};
 pub use flow::{Finished, FlowEnd};
 pub use options::{
     Limit, MAX_DEPTH, MAX_MESSAGE, MAX_STREAMS, Options, Rate, Receiving, Segmentation, Sending,
-    Waiting, Workload,
+    Several, Waiting, Workload,
 };
 pub use preflight::{Finding, note_control_groups, preflight, room_for};
 pub use server::Server;

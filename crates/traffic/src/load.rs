@@ -48,6 +48,8 @@ pub(crate) struct Seat {
     pub(crate) looks: Counter,
     /// Of these, the ones that found nothing to do.
     pub(crate) idle: Counter,
+    /// Waits in a ring, where the thread has one.
+    pub(crate) rings: Counter,
 }
 
 impl Load {
@@ -70,6 +72,7 @@ impl Load {
             latency: timing.then(LatencyBook::new),
             looks: Counter::default(),
             idle: Counter::default(),
+            rings: Counter::default(),
         };
         let largest = options.request.max(options.response) as usize;
         let burst = largest * options.depth as usize;

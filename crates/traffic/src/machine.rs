@@ -29,6 +29,34 @@ pub(crate) trait Machine: Send {
 
     /// The flow whose end this one's is; `None` where it has many.
     fn flow(&self) -> Option<u32>;
+
+    /// The same machine without its system calls, where it has such a side.
+    fn exchange(&mut self) -> Option<&mut dyn Exchange> {
+        None
+    }
+}
+
+/// One half of a connection that carries messages, for whoever makes the system calls of many such halves at once.
+pub(crate) trait Exchange {
+    /// What it wants of its socket at `now`, or how it ended.
+    fn wants(&mut self, desk: &Desk<'_>, now: u64) -> Result<Wants, End>;
+
+    /// So many bytes of what it wanted to send are the kernel's.
+    fn sent(&mut self, desk: &Desk<'_>, bytes: usize);
+
+    /// So many bytes were read by `now`; none at the end of the stream.
+    fn received(&mut self, desk: &Desk<'_>, bytes: usize, now: u64) -> Result<(), End>;
+}
+
+/// What one half of a connection wants of its socket.
+#[derive(Debug, Default)]
+pub(crate) struct Wants {
+    /// Bytes still to be sent.
+    pub(crate) send: usize,
+    /// Bytes to be read at most; 0: nothing is waited for.
+    pub(crate) receive: usize,
+    /// When it wants to be asked again at the latest.
+    pub(crate) until: Option<u64>,
 }
 
 /// What a machine waits for.
@@ -110,15 +138,10 @@ pub(crate) fn write_messages(
     unsent: &mut usize,
     size: u32,
 ) -> io::Result<bool> {
-    let out = &desk.flow(flow).out;
     while *unsent > 0 {
         let length = (*unsent).min(desk.load.message.len());
         match send(socket, &desk.load.message[..length]) {
-            Ok(sent) => {
-                *unsent -= sent;
-                out.bytes.add(sent as u64);
-                out.messages.publish(out.bytes.get() / u64::from(size));
-            }
+            Ok(sent) => count_sent(desk, flow, unsent, size, sent),
             Err(error) => match Trouble::from(error) {
                 Trouble::Interrupted => {}
                 Trouble::Blocked => return Ok(false),
@@ -127,6 +150,14 @@ pub(crate) fn write_messages(
         }
     }
     Ok(true)
+}
+
+/// Counts what was written of a flow's messages of `size` bytes each.
+pub(crate) fn count_sent(desk: &Desk<'_>, flow: u32, unsent: &mut usize, size: u32, sent: usize) {
+    let out = &desk.flow(flow).out;
+    *unsent -= sent;
+    out.bytes.add(sent as u64);
+    out.messages.publish(out.bytes.get() / u64::from(size));
 }
 
 impl From<io::Error> for Trouble {

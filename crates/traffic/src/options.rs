@@ -55,6 +55,22 @@ pub struct Options {
     pub source: Option<IpAddr>,
     /// What tells this load's flows from others'.
     pub secret: [u8; 16],
+    /// For benchmarks and tests: how a thread waits for several connections.
+    #[doc(hidden)]
+    pub several: Several,
+}
+
+/// How a thread that sleeps waits for several connections.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Several {
+    /// As measured best.
+    #[default]
+    Best,
+    /// With epoll.
+    Epoll,
+    /// With a ring, where there can be one, however few they are.
+    Ring,
 }
 
 impl Options {
@@ -86,6 +102,7 @@ impl Options {
             limit: load.limit,
             source: None,
             secret,
+            several: Several::Best,
         }
     }
 

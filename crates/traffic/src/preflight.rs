@@ -14,6 +14,7 @@ use crate::error::TrafficError;
 use crate::options::{Options, Workload};
 use crate::socket;
 use crate::table::Table;
+use crate::worker::ring_buffer;
 
 /// Descriptors that a process has besides a load's: its own, links to hosts, other loads.
 const OTHER_DESCRIPTORS: u64 = 128;
@@ -154,7 +155,7 @@ fn descriptors(options: &Options) -> u64 {
         Workload::TcpBidirectional => 2,
         _ => 1,
     };
-    // A thread has a wake, an epoll set, and perhaps two sockets.
+    // A thread has a wake, an epoll set or a ring, and perhaps two sockets.
     let threads = 4 * u64::from(options.threads());
     each * u64::from(options.streams) + threads
 }
@@ -172,6 +173,7 @@ fn memory(options: &Options) -> u64 {
     let threads = u64::from(options.threads());
     let message = u64::from(options.request.max(options.response));
     let each = Table::of(options.workload).room_bytes(options) + PER_THREAD;
+    let buffers = buffers + ring_buffer(options) as u64;
     u64::from(options.streams) * buffers + threads * each + message
 }
 

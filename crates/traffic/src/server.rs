@@ -278,6 +278,13 @@ impl Server {
         })
     }
 
+    /// How often each thread waited in a ring.
+    #[cfg(test)]
+    pub(crate) fn rings(&self) -> Vec<u64> {
+        let seats = self.load.seats.iter();
+        seats.map(|seat| seat.rings.get()).collect()
+    }
+
     /// What it was opened with.
     pub fn options(&self) -> &Options {
         &self.load.options

@@ -2,5 +2,6 @@
 
 mod peers;
 mod ports;
+mod rings;
 mod streams;
 mod workloads;

@@ -10,7 +10,9 @@ use socket2::Socket;
 use wirecost_sys::epoll::Interest;
 
 use super::pace::Pace;
-use super::{Desk, Machine, Next, PEER_SILENCE, Trouble, write_messages};
+use super::{
+    Desk, Exchange, Machine, Next, PEER_SILENCE, Trouble, Wants, count_sent, write_messages,
+};
 use crate::flow::End;
 use crate::load::Load;
 use crate::options::{Options, Rate};
@@ -133,13 +135,15 @@ impl Requester {
         write_messages(&self.socket, desk, self.flow, &mut self.unsent, size)
     }
 
+    /// Bytes of responses that are still to come.
+    fn expected(&self, desk: &Desk<'_>) -> usize {
+        self.outstanding.len() * desk.load.options.response as usize - self.part
+    }
+
     /// Reads what is there; `false` where that is all for now.
     fn receive(&mut self, desk: &mut Desk<'_>) -> io::Result<bool> {
-        let response = desk.load.options.response as usize;
-        let expected = self.outstanding.len() * response - self.part;
-        let room = expected.min(desk.room.bytes.len());
+        let room = self.expected(desk).min(desk.room.bytes.len());
         let read = match (&*self.socket).read(&mut desk.room.bytes[..room]) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(read) => read,
             Err(error) => match Trouble::from(error) {
                 Trouble::Interrupted => return Ok(true),
@@ -147,7 +151,16 @@ impl Requester {
                 Trouble::Broken(error) => return Err(error),
             },
         };
-        let now = desk.load.now();
+        self.take(desk, read, desk.load.now())?;
+        Ok(read == room)
+    }
+
+    /// Takes bytes of responses that were read by `now`.
+    fn take(&mut self, desk: &Desk<'_>, read: usize, now: u64) -> io::Result<()> {
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let response = desk.load.options.response as usize;
         self.part += read;
         let whole = self.part / response;
         self.part %= response;
@@ -158,7 +171,13 @@ impl Requester {
         let incoming = &desk.flow(self.flow).incoming;
         incoming.bytes.add(read as u64);
         incoming.messages.add(whole as u64);
-        Ok(read == room)
+        Ok(())
+    }
+
+    /// Ends its own half: what comes back now is the end of the server's.
+    fn finish(&self) -> End {
+        let _ = self.socket.shutdown(Shutdown::Write);
+        End::Orderly
     }
 
     fn silent(&self, now: u64) -> bool {
@@ -189,9 +208,7 @@ impl Machine for Requester {
             };
             if self.outstanding.is_empty() {
                 if self.finishing {
-                    // What comes back now is the end of the server's half.
-                    let _ = self.socket.shutdown(Shutdown::Write);
-                    return Next::Over(End::Orderly);
+                    return Next::Over(self.finish());
                 }
                 let interest = Interest {
                     read: !desk.blocking,
@@ -217,6 +234,36 @@ impl Machine for Requester {
 
     fn flow(&self) -> Option<u32> {
         Some(self.flow)
+    }
+
+    fn exchange(&mut self) -> Option<&mut dyn Exchange> {
+        Some(self)
+    }
+}
+
+impl Exchange for Requester {
+    fn wants(&mut self, desk: &Desk<'_>, now: u64) -> Result<Wants, End> {
+        if self.silent(now) {
+            return Err(End::Failed(io::ErrorKind::TimedOut.into()));
+        }
+        self.ask(desk, now);
+        if self.outstanding.is_empty() && self.finishing {
+            return Err(self.finish());
+        }
+        Ok(Wants {
+            send: self.unsent,
+            receive: self.expected(desk),
+            until: self.until(),
+        })
+    }
+
+    fn sent(&mut self, desk: &Desk<'_>, bytes: usize) {
+        let size = desk.load.options.request;
+        count_sent(desk, self.flow, &mut self.unsent, size, bytes);
+    }
+
+    fn received(&mut self, desk: &Desk<'_>, bytes: usize, now: u64) -> Result<(), End> {
+        self.take(desk, bytes, now).map_err(End::Failed)
     }
 }
 

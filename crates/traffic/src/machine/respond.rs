@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use socket2::Socket;
 
-use super::{Desk, Machine, Next, Trouble, write_messages};
+use super::{Desk, Exchange, Machine, Next, Trouble, Wants, count_sent, write_messages};
 use crate::flow::End;
 
 /// Exchanges of one flow before the others of its thread have their turn.
@@ -20,6 +20,8 @@ pub(crate) struct Responder {
     part: usize,
     /// Bytes of responses still to be written.
     unsent: usize,
+    /// Whether more was read before they were.
+    ahead: bool,
 }
 
 impl Responder {
@@ -29,6 +31,7 @@ impl Responder {
             flow,
             part: 0,
             unsent: 0,
+            ahead: false,
         }
     }
 
@@ -38,26 +41,38 @@ impl Responder {
         write_messages(&self.socket, desk, self.flow, &mut self.unsent, size)
     }
 
-    fn end(&self) -> Next {
+    /// Takes bytes of requests that were read.
+    fn take(&mut self, desk: &Desk<'_>, read: usize) {
+        let request = desk.load.options.request as usize;
+        let response = desk.load.options.response as usize;
+        self.part += read;
+        let whole = self.part / request;
+        self.part %= request;
+        self.unsent += whole * response;
+        let incoming = &desk.flow(self.flow).incoming;
+        incoming.bytes.add(read as u64);
+        incoming.messages.add(whole as u64);
+    }
+
+    /// The stream is over.
+    fn end(&self) -> End {
         if self.part > 0 {
             let words = "it ended within a request";
-            return Next::failed(io::Error::new(io::ErrorKind::UnexpectedEof, words));
+            return End::Failed(io::Error::new(io::ErrorKind::UnexpectedEof, words));
         }
         let ended = self
             .socket
             .set_linger(None)
             .and_then(|()| self.socket.shutdown(Shutdown::Write));
         match ended {
-            Ok(()) => Next::Over(End::Orderly),
-            Err(error) => Next::failed(error),
+            Ok(()) => End::Orderly,
+            Err(error) => End::Failed(error),
         }
     }
 }
 
 impl Machine for Responder {
     fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
-        let request = desk.load.options.request as usize;
-        let response = desk.load.options.response as usize;
         for _ in 0..TURN {
             match self.send(desk) {
                 Ok(true) => {}
@@ -66,15 +81,9 @@ impl Machine for Responder {
                 Err(error) => return Next::failed(error),
             }
             match (&*self.socket).read(&mut desk.room.bytes) {
-                Ok(0) => return self.end(),
+                Ok(0) => return Next::Over(self.end()),
                 Ok(read) => {
-                    self.part += read;
-                    let whole = self.part / request;
-                    self.part %= request;
-                    self.unsent += whole * response;
-                    let incoming = &desk.flow(self.flow).incoming;
-                    incoming.bytes.add(read as u64);
-                    incoming.messages.add(whole as u64);
+                    self.take(desk, read);
                     if read < desk.room.bytes.len() && !desk.blocking {
                         return match self.send(desk) {
                             Ok(true) => Next::READ,
@@ -99,5 +108,34 @@ impl Machine for Responder {
 
     fn flow(&self) -> Option<u32> {
         Some(self.flow)
+    }
+    fn exchange(&mut self) -> Option<&mut dyn Exchange> {
+        Some(self)
+    }
+}
+
+impl Exchange for Responder {
+    fn wants(&mut self, _: &Desk<'_>, _: u64) -> Result<Wants, End> {
+        Ok(Wants {
+            send: self.unsent,
+            // One read ahead of what is to be written and no more, as above.
+            receive: if self.ahead { 0 } else { usize::MAX },
+            until: None,
+        })
+    }
+
+    fn sent(&mut self, desk: &Desk<'_>, bytes: usize) {
+        let size = desk.load.options.response;
+        count_sent(desk, self.flow, &mut self.unsent, size, bytes);
+        self.ahead &= self.unsent > 0;
+    }
+
+    fn received(&mut self, desk: &Desk<'_>, bytes: usize, _: u64) -> Result<(), End> {
+        if bytes == 0 {
+            return Err(self.end());
+        }
+        self.ahead = self.unsent > 0;
+        self.take(desk, bytes);
+        Ok(())
     }
 }

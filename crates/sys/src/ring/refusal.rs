@@ -1,0 +1,48 @@
+//! A thread that the kernel refuses rings, to see what becomes of those who want one.
+
+use std::io;
+
+/// Has the kernel refuse rings to the calling thread, and to those that it starts, as container runtimes do: `EPERM`
+/// (seccomp(2)). For tests; there is no way back.
+///
+/// # Errors
+/// What prctl(2) fails with; `EINVAL` where the kernel filters no system calls.
+#[doc(hidden)]
+pub fn refuse_here() -> io::Result<()> {
+    // struct seccomp_data: the call's number is its first word.
+    let statement = |code: u32, k| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    };
+    let filter = [
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        libc::sock_filter {
+            jf: 1,
+            ..statement(
+                libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+                libc::SYS_io_uring_setup as u32,
+            )
+        },
+        statement(
+            libc::BPF_RET | libc::BPF_K,
+            libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
+        ),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    let mode = libc::c_ulong::from(libc::SECCOMP_MODE_FILTER);
+    // SAFETY: plain numbers; then a program that the kernel copies, with its length.
+    let refused = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) != 0
+    };
+    if refused {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

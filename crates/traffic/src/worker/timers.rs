@@ -1,0 +1,98 @@
+//! When each of a thread's machines wants a turn at the latest.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// Times by machine.
+pub(super) struct Timers {
+    entries: BinaryHeap<Reverse<(u64, usize)>>,
+    machines: Box<[Timer]>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Timer {
+    /// When it wants a turn at the latest.
+    due: Option<u64>,
+    /// The soonest entry that the heap has for it; most turns move `due` back, and an entry that comes too soon is
+    /// cheaper than one for each transaction.
+    entry: Option<u64>,
+}
+
+impl Timers {
+    /// Of so many machines, none of which wants anything.
+    pub(super) fn new(count: usize) -> Self {
+        Self {
+            entries: BinaryHeap::with_capacity(2 * count),
+            machines: vec![Timer::default(); count].into(),
+        }
+    }
+
+    /// Notes when a machine wants its next turn.
+    pub(super) fn set(&mut self, index: usize, due: Option<u64>) {
+        let timer = &mut self.machines[index];
+        timer.due = due;
+        if let Some(due) = due
+            // One entry is enough as long as it comes no later than what is wanted.
+            && timer.entry.is_none_or(|entry| due < entry)
+        {
+            timer.entry = Some(due);
+            self.entries.push(Reverse((due, index)));
+        }
+    }
+
+    /// Time until the next machine may want its turn.
+    pub(super) fn left(&self, now: u64) -> Option<Duration> {
+        let Reverse((due, _)) = self.entries.peek()?;
+        Some(Duration::from_nanos(due.saturating_sub(now)))
+    }
+
+    /// The next machine that wants its turn now.
+    pub(super) fn next_due(&mut self, now: u64) -> Option<usize> {
+        while let Some(Reverse((entry, index))) = self.entries.peek().copied() {
+            if entry > now {
+                return None;
+            }
+            self.entries.pop();
+            let timer = &mut self.machines[index];
+            if timer.entry == Some(entry) {
+                timer.entry = None;
+            }
+            match timer.due {
+                Some(due) if due <= now => return Some(index),
+                Some(due) if timer.entry.is_none() => {
+                    timer.entry = Some(due);
+                    self.entries.push(Reverse((due, index)));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_due_is_told_once_and_whoever_moved_back_when_that_is_due() {
+        let mut timers = Timers::new(3);
+        assert_eq!((timers.left(0), timers.next_due(100)), (None, None));
+        timers.set(0, Some(50));
+        timers.set(1, Some(20));
+        timers.set(1, Some(80));
+        timers.set(2, Some(60));
+        timers.set(2, None);
+        assert_eq!(timers.left(10), Some(Duration::from_nanos(10)));
+        assert_eq!(timers.next_due(30), None);
+        assert_eq!(timers.next_due(50), Some(0));
+        assert_eq!(timers.next_due(79), None);
+        assert_eq!(timers.left(79), Some(Duration::from_nanos(1)));
+        assert_eq!(timers.next_due(80), Some(1));
+        assert_eq!(timers.next_due(80), None);
+        timers.set(2, Some(90));
+        timers.set(2, Some(85));
+        assert_eq!(timers.next_due(85), Some(2));
+    }
+}
