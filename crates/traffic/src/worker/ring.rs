@@ -13,7 +13,7 @@ use crate::machine::{Desk, Machine, Trouble};
 use crate::options::{Options, Several, Workload};
 
 /// Connections of a thread from which on a ring carries more than epoll (docs/loads.md).
-const MANY: usize = 4;
+const MANY: usize = 2;
 /// Bytes of a request or response up to which that is so: beyond it is copying that counts.
 const SMALL: usize = 16 << 10;
 
