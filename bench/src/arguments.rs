@@ -146,7 +146,7 @@ mod tests {
             .into_iter()
             .map(|row| row.name)
             .collect();
-        assert_eq!(names.len(), 4, "{names:?}");
+        assert_eq!(names.len(), 5, "{names:?}");
         let error = parsed(&["--row", "sctp"])
             .rows(Cores::Split)
             .expect_err("none");

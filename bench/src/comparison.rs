@@ -47,8 +47,8 @@ pub(crate) struct Figures {
 /// Whether the bound holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Judgement {
-    /// The figure's interval is where the row wants it.
-    pub(crate) reached: bool,
+    /// The figure's interval is where the row wants it; `None` where it wants nothing.
+    pub(crate) reached: Option<bool>,
     /// CPU for each unit at the sender and the receiver, where the row judges it and there are seconds enough.
     pub(crate) cpu: Option<[Cpu; 2]>,
 }
@@ -58,11 +58,12 @@ impl Judgement {
     fn of(ratios: [&PairedRatio; 3], bound: Bound, cpu_seconds: Option<f64>) -> Self {
         let [figure, sender, receiver] = ratios;
         let reached = match (bound, figure.interval()) {
-            (Bound::AtLeast(times), Some(interval)) => interval.low >= times,
+            (Bound::Shown, _) => None,
+            (Bound::AtLeast(times), Some(interval)) => Some(interval.low >= times),
             (Bound::Agree(by), Some(interval)) => {
-                interval.low >= 1.0 - by && interval.high <= 1.0 + by
+                Some(interval.low >= 1.0 - by && interval.high <= 1.0 + by)
             }
-            (Bound::Memory(_), _) | (_, None) => false,
+            (Bound::Memory(_), _) | (_, None) => Some(false),
         };
         Self {
             reached,
@@ -73,7 +74,7 @@ impl Judgement {
     }
 
     pub(crate) fn holds(self) -> bool {
-        self.reached && self.cpu.is_none_or(|cpu| !cpu.contains(&Cpu::Higher))
+        self.reached != Some(false) && self.cpu.is_none_or(|cpu| !cpu.contains(&Cpu::Higher))
     }
 }
 
@@ -182,7 +183,7 @@ pub(crate) mod tests {
     fn a_low_mean_and_a_wide_interval_both_miss_the_bound() {
         for figures in [[0.95, 0.95, 0.951], [0.8, 1.0, 1.2]] {
             let judged = comparison(AS_GOOD, &figures, &[1.0; 3]).judgement;
-            assert!(!judged.reached && !judged.holds());
+            assert!(judged.reached == Some(false) && !judged.holds());
         }
     }
 
@@ -192,6 +193,7 @@ pub(crate) mod tests {
             comparison(Bound::Agree(0.01), figures, &[1.0; 3])
                 .judgement
                 .reached
+                == Some(true)
         };
         assert!(judged(&[1.001, 0.999, 1.0]));
         assert!(!judged(&[1.02, 1.021, 1.02]));

@@ -39,7 +39,7 @@ pub(crate) fn list(rows: &[Row], peers: &[Looked]) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     for row in rows {
-        let _ = writeln!(text, "{:<55} {}", row.name, row.bound);
+        let _ = writeln!(text, "{:<68} {}", row.name, row.bound);
     }
     text.push('\n');
     for (peer, version) in peers {

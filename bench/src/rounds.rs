@@ -204,7 +204,7 @@ impl Rounds<'_> {
             .map_err(BenchError::lab("building it"))?;
         lab.adapt(GUEST_MTU, &row.offload, self.interrupt)
             .map_err(BenchError::lab("setting MTU and offloads"))?;
-        unhook(&mut lab, self.interrupt)?;
+        report.hooked = !unhook(&mut lab, self.interrupt)?;
         describe(&mut lab, report, self.interrupt)?;
         prove(&mut lab, self.interrupt)?;
         Ok(lab)
@@ -258,8 +258,6 @@ fn describe(lab: &mut Lab, report: &mut Report, interrupt: &AtomicBool) -> Resul
         Reply::Description(environment) => {
             report.kernel = environment.kernel;
             report.cpu_model = environment.cpu_model;
-            let hooked = |key: &&str| environment.sysctls.get(*key).is_some_and(|is| is == "1");
-            report.hooked = HOOKS.iter().any(hooked);
             Ok(())
         }
         _ => Err(during(a.confused("Describe"))),
@@ -267,10 +265,10 @@ fn describe(lab: &mut Lab, report: &mut Report, interrupt: &AtomicBool) -> Resul
 }
 
 /// Has bridges pass frames without the firewall's hooks, where this machine would have them walk there: the network is to
-/// cost as little as it can, so that the generators' own cost shows. A plain user's lab may have to keep them.
-fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<(), BenchError> {
+/// cost as little as it can, so that the generators' own cost shows. `false` where a plain user's lab has to keep them.
+fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<bool, BenchError> {
     if !Path::new("/proc/sys/net/bridge").exists() {
-        return Ok(());
+        return Ok(true);
     }
     let setting = Setting {
         factor: "bridge".to_owned(),
@@ -281,8 +279,8 @@ fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<(), BenchError> {
         on: Where::Hosts,
     };
     match lab.put_in_force(&[setting], interrupt) {
-        // It says so where it could not; the report has what is in force.
-        Ok(_) | Err(LinkError::Refused { .. }) => Ok(()),
+        Ok(_) => Ok(true),
+        Err(LinkError::Refused { .. }) => Ok(false),
         Err(error) => Err(BenchError::lab("setting its bridges")(error)),
     }
 }

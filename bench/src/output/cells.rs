@@ -101,7 +101,7 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
     let judged = comparison.judgement;
     if !judged.holds() {
         let mut words = Vec::new();
-        if !judged.reached {
+        if judged.reached == Some(false) {
             words.push("LOW");
         }
         if judged.cpu.is_some_and(|cpu| cpu.contains(&Cpu::Higher)) {
@@ -109,7 +109,9 @@ pub(super) fn verdict(comparison: &Comparison) -> String {
         }
         return words.join(", ");
     }
-    if judged.cpu.is_some_and(|cpu| cpu == [Cpu::Goal; 2]) {
+    if judged.reached.is_none() {
+        "shown".to_owned()
+    } else if judged.cpu.is_some_and(|cpu| cpu == [Cpu::Goal; 2]) {
         "holds, goal".to_owned()
     } else {
         "holds".to_owned()
