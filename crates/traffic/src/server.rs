@@ -6,8 +6,7 @@ pub(crate) mod lobby;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use socket2::Socket;
 use wirecost_sys::epoll::Wake;
 use wirecost_sys::socket::steer_reuseport;
 
-use self::door::Door;
+use self::door::{Behind, Door, Keeper};
 use self::lobby::Lobby;
 use crate::error::TrafficError;
 use crate::flow::{End, Finished, FlowEnd};
@@ -43,23 +42,6 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
     /// All sockets on its UDP port, in order: none may leave their group before the last load ends.
     _group: Arc<[Arc<Socket>]>,
-}
-
-/// What a server behind a door has of it.
-#[derive(Debug)]
-struct Behind {
-    keeper: Arc<Keeper>,
-    /// The threads that serve, once the flows are stopping.
-    threads: Receiver<Vec<JoinHandle<()>>>,
-}
-
-/// The door of one or several servers.
-#[derive(Debug)]
-struct Keeper {
-    wake: Arc<Wake>,
-    /// Servers that have not ended.
-    open: AtomicUsize,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Server {
@@ -155,23 +137,25 @@ impl Server {
             .into_iter()
             .map(|load| Self::new(address, load, &Arc::default()))
             .collect();
+        let adopts: Vec<Option<Adopt>> = servers
+            .iter()
+            .map(|server| Adopt::of(&listening, &server.load.options))
+            .collect::<Result<_, _>>()?;
         for (place, server) in servers.iter_mut().enumerate() {
-            let adopt = Adopt::of(&listening, &server.load.options);
             if let Serving::Thread(make) = server.load.table.server {
                 for seat in 0..server.load.seats.len() {
                     let entrance = Entrance {
                         socket: Arc::clone(&listener),
                         lobby: Some((Arc::clone(&lobby), place)),
-                        adopt,
+                        adopt: adopts[place].clone(),
                     };
                     server.employ(seat, entrance, make)?;
                 }
             }
         }
         // Nothing fails from here to the door's start: who waits for its threads would wait for ever.
-        for (place, server) in servers.iter_mut().enumerate() {
+        for ((place, server), adopt) in servers.iter_mut().enumerate().zip(adopts) {
             if !accepts(&server.load) {
-                let adopt = Adopt::of(&listening, &server.load.options);
                 let threads = door.house(Arc::clone(&server.load), place, adopt);
                 keeper.open.fetch_add(1, Ordering::Relaxed);
                 let keeper = Arc::clone(&keeper);
@@ -361,22 +345,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         if self.door.is_some() || !self.threads.is_empty() {
             self.end(Instant::now());
-        }
-    }
-}
-
-impl Keeper {
-    fn keep(&self, thread: Option<JoinHandle<()>>) -> Option<JoinHandle<()>> {
-        let mut kept = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *kept, thread)
-    }
-
-    /// One server has ended; with the last the door is over.
-    fn end(&self) {
-        if self.open.fetch_sub(1, Ordering::AcqRel) == 1
-            && let Some(thread) = self.keep(None)
-        {
-            let _ = thread.join();
         }
     }
 }

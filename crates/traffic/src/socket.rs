@@ -66,15 +66,20 @@ pub(crate) fn shared(first: &Options, all: &[&Options]) -> Options {
 }
 
 /// How a connection that was accepted with another load's options comes to its own.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Adopt {
     /// Whether the listener has a buffer of a size that somebody asked for.
     buffered: bool,
+    /// The congestion control that new sockets have here, where the listener has another and the load asks for none.
+    usual: Option<String>,
 }
 
 impl Adopt {
     /// Of connections that such a listener accepts; `None` where they have all that the load asks for.
-    pub(crate) fn of(listener: &Options, options: &Options) -> Option<Self> {
+    ///
+    /// # Errors
+    /// Where the usual congestion control of this network namespace cannot be read.
+    pub(crate) fn of(listener: &Options, options: &Options) -> Result<Option<Self>, TrafficError> {
         let own = |of: &Options| {
             let rate = match of.rate {
                 Some(Rate::BitsPerSecond(bits)) => Some(bits),
@@ -89,22 +94,30 @@ impl Adopt {
                 of.socket_buffer,
             )
         };
-        (own(listener) != own(options)).then_some(Self {
+        if own(listener) == own(options) {
+            return Ok(None);
+        }
+        // Once, and not for every connection.
+        let usual = if listener.congestion.is_some() && options.congestion.is_none() {
+            let new = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
+            let usual = new.and_then(|new| congestion(&new));
+            Some(usual.map_err(failed("reading the usual TCP_CONGESTION"))?)
+        } else {
+            None
+        };
+        Ok(Some(Self {
             buffered: listener.socket_buffer.is_some(),
-        })
+            usual,
+        }))
     }
 
     /// Sets the load's own, and the kernel's where it asks for nothing.
-    pub(crate) fn apply(self, socket: &Socket, options: &Options) -> Result<(), TrafficError> {
+    pub(crate) fn apply(&self, socket: &Socket, options: &Options) -> Result<(), TrafficError> {
         if self.buffered && options.socket_buffer.is_none() {
             autotune_buffers(socket).map_err(failed("setting SO_BUF_LOCK"))?;
         }
-        if options.congestion.is_none() {
-            // What a new socket in this network namespace has.
-            let new = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
-            let usual = new.and_then(|new| congestion(&new));
-            let usual = usual.map_err(failed("reading the usual TCP_CONGESTION"))?;
-            set_congestion(socket, &usual)?;
+        if let Some(usual) = &self.usual {
+            set_congestion(socket, usual)?;
         }
         if options.waiting != Waiting::Spin {
             let _ = set_busy_poll(socket, 0);

@@ -132,6 +132,7 @@ impl Acceptor {
         };
         let adopted = self
             .adopt
+            .as_ref()
             .map(|adopt| adopt.apply(&visit.socket, &desk.load.options));
         self.places[place] = Some(visit);
         if let Some(Err(_)) = adopted {

@@ -275,13 +275,12 @@ impl Machine for DatagramServer {
                 None => incoming.receive(&*self.door, waits, true),
             };
             let is_own = own.is_some();
-            let waited = waits && result.is_err();
             match result {
                 Ok(received) => self.take(received, desk, !is_own),
                 Err(error) => match Trouble::from(error) {
                     Trouble::Interrupted => {}
                     Trouble::Blocked => {
-                        if is_own && (waited || load.flows.stopping()) {
+                        if is_own && (waits || load.flows.stopping()) {
                             self.look_at_door(desk);
                         }
                         // What was sent has been read: only now may it be over.

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,23 @@ struct House {
     threads: Vec<JoinHandle<()>>,
     /// Gets the threads once the flows are stopping; then nobody is let in any more.
     leave: Option<Sender<Vec<JoinHandle<()>>>>,
+}
+
+/// What a server behind a door has of it.
+#[derive(Debug)]
+pub(super) struct Behind {
+    pub(super) keeper: Arc<Keeper>,
+    /// The threads that serve, once the flows are stopping.
+    pub(super) threads: Receiver<Vec<JoinHandle<()>>>,
+}
+
+/// The door of one or several servers.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    pub(super) wake: Arc<Wake>,
+    /// Servers that have not ended.
+    pub(super) open: AtomicUsize,
+    pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A connection that has not yet said whose it is.
@@ -159,16 +177,12 @@ impl Door {
                     header,
                     heard,
                 } = caller;
-                if heard == HEADER_BYTES {
-                    self.decide(socket, &header);
-                } else {
-                    self.pending.push_back(Pending {
-                        socket,
-                        header,
-                        filled: heard,
-                        deadline: Instant::now() + HEADER_TIMEOUT,
-                    });
-                }
+                self.pending.push_back(Pending {
+                    socket,
+                    header,
+                    filled: heard,
+                    deadline: Instant::now() + HEADER_TIMEOUT,
+                });
             }
         }
     }
@@ -283,7 +297,7 @@ impl House {
         let socket = Arc::new(socket);
         // As at the client: until the flow has ended in order, closing means resetting, so that a killed process
         // leaves nothing that keeps its namespace alive.
-        let adopted = self.adopt.map_or(Ok(()), |adopt| {
+        let adopted = self.adopt.as_ref().map_or(Ok(()), |adopt| {
             let adopted = adopt.apply(&socket, &self.load.options);
             adopted.map_err(|error| io::Error::other(error.to_string()))
         });
@@ -337,10 +351,26 @@ impl House {
     }
 }
 
+impl Keeper {
+    pub(super) fn keep(&self, thread: Option<JoinHandle<()>>) -> Option<JoinHandle<()>> {
+        let mut kept = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *kept, thread)
+    }
+
+    /// One server has ended; with the last the door is over.
+    pub(super) fn end(&self) {
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(thread) = self.keep(None)
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
 impl Pending {
     /// Reads what is there of the header, without waiting.
     fn hear(&mut self) -> Heard {
-        loop {
+        while self.filled < HEADER_BYTES {
             match self.socket.read(&mut self.header[self.filled..]) {
                 Ok(0) => return Heard::Gone,
                 Ok(bytes) => self.filled += bytes,
@@ -348,9 +378,7 @@ impl Pending {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Heard::Part,
                 Err(_) => return Heard::Gone,
             }
-            if self.filled == HEADER_BYTES {
-                return Heard::All;
-            }
         }
+        Heard::All
     }
 }
