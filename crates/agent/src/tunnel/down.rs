@@ -1,0 +1,112 @@
+//! Removes tunnels, and what their making or others left of them.
+
+use wirecost_netbuild::by_hand;
+use wirecost_sys::namespace;
+
+use super::note::{self, End, Home, Note};
+use super::{all, end};
+use crate::stray::Owner;
+
+/// Removes a tunnel.
+///
+/// # Errors
+/// In words: that there is none of that name, or what could not be removed; the rest is.
+pub fn down(name: &str) -> Result<Note, String> {
+    let Some(made) = note::read(name) else {
+        let names: Vec<String> = note::all().into_iter().map(|note| note.name).collect();
+        let there = match &names[..] {
+            [] => "there is none".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        return Err(format!("no tunnel is called {name}; {there}"));
+    };
+    match made.home() {
+        Home::Here => take_down(&made)?,
+        Home::At(netns, place) => netns
+            .within(|| take_down(&made))
+            .map_err(|error| format!("entering {place}, where {name} was made: {error}"))??,
+        Home::Gone => forget(&made)?,
+    }
+    Ok(made)
+}
+
+/// Removes what is left of a tunnel whose devices went with their network namespace.
+fn forget(made: &Note) -> Result<(), String> {
+    for number in 0..made.ends.len() {
+        end::unpin(made, number)?;
+    }
+    note::remove(&made.name)
+}
+
+/// Removes all that a note names, and then the note. All is tried.
+pub(super) fn take_down(made: &Note) -> Result<(), String> {
+    let mut left: Vec<String> = Vec::new();
+    let mut tried = |done: Result<(), String>| left.extend(done.err());
+    // Nothing of ours is in a namespace of somebody else's that has the name.
+    let ours = |end: &&End| end.namespace.is_none() || end.namespace_made;
+    for number in 0..made.ends.len() {
+        if ours(&&made.ends[number]) {
+            tried(end::detach(made, number));
+        }
+    }
+    if made.own_namespaces {
+        let namespaces = made.ends.iter().filter(ours);
+        for name in namespaces.filter_map(|end| end.namespace.as_ref()) {
+            let removed = namespace::remove_named(name);
+            tried(removed.map_err(|error| format!("removing network namespace {name}: {error}")));
+        }
+    }
+    if !left.is_empty() {
+        return Err(left.join("; "));
+    }
+    note::remove(&made.name)
+}
+
+/// What `clean` did with tunnels.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// Those that were half made, or of which something is missing: removed.
+    pub removed: Vec<String>,
+    /// Pairs of devices of nobody's: removed.
+    pub devices: Vec<String>,
+    /// Those that are whole, and stay.
+    pub up: Vec<String>,
+    /// What could not be removed, and why.
+    pub refused: Vec<(String, String)>,
+}
+
+/// Removes what tunnels left behind where their making was cut short or something else took a part of them away. Those
+/// that are whole stay.
+pub fn clean() -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    let mut in_use = Vec::new();
+    for shown in all() {
+        let name = shown.note.name.clone();
+        let indexes = shown.note.ends.iter().filter_map(|end| end.underlay_index);
+        in_use.extend(indexes.map(wirecost_vtep::sending_end));
+        let being_made =
+            !shown.note.complete && Owner::parse(&shown.note.maker).is_some_and(Owner::is_alive);
+        if shown.whole || being_made {
+            cleaned.up.push(name);
+            continue;
+        }
+        match down(&name) {
+            Ok(_) => cleaned.removed.push(name),
+            Err(error) => cleaned.refused.push((name, error)),
+        }
+    }
+    let strays = by_hand::devices().unwrap_or_default().into_iter();
+    let is_stray = |name: &String| {
+        let number = name
+            .strip_prefix("wcseg")
+            .and_then(|rest| rest.strip_suffix('s'));
+        number.is_some_and(|number| number.parse::<u32>().is_ok()) && !in_use.contains(name)
+    };
+    for device in strays.filter(is_stray) {
+        match by_hand::remove(&device) {
+            Ok(()) => cleaned.devices.push(device),
+            Err(error) => cleaned.refused.push((device, error.to_string())),
+        }
+    }
+    cleaned
+}

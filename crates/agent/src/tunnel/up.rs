@@ -1,0 +1,200 @@
+//! Makes a tunnel, and nothing where it would take what is another's.
+
+use std::net::IpAddr;
+
+use wirecost_model::ip::IpVersion;
+use wirecost_model::plan::Encapsulation;
+use wirecost_netbuild::{Side, by_hand, underlay};
+
+use super::down::take_down;
+use super::note::{self, End, Note};
+use super::{Between, Wanted, bridge, check_name, end};
+use crate::address;
+use crate::stray::Owner;
+
+/// Makes a tunnel.
+///
+/// # Errors
+/// In words. Nothing of it is left then, or the error says what is.
+pub fn up(wanted: &Wanted) -> Result<Note, String> {
+    let name = &wanted.name;
+    check_name(name)?;
+    let others = note::all();
+    if others.iter().any(|other| other.name == *name) {
+        return Err(format!(
+            "there is a tunnel {name} already: `wirecost tunnel down {name}` removes it, `--name` gives another"
+        ));
+    }
+    let ends = match &wanted.between {
+        Between::Namespaces { underlay } => namespaces(wanted, *underlay),
+        Between::Peer {
+            peer,
+            underlay,
+            address,
+            bridge,
+        } => {
+            let end = at_peer(wanted, *peer, underlay.as_deref(), *address)?;
+            let end = End {
+                bridge: bridge.clone(),
+                ..end
+            };
+            let here = note::here();
+            let mut others = others.iter().filter(|other| other.home == here);
+            if let Some(other) = others.find(|other| collide(other, &wanted.encapsulation, &end)) {
+                return Err(format!(
+                    "tunnel {} takes {} on {} already, and would take what comes for this one: `wirecost tunnel down {}` \
+                     removes it; another encapsulation or VLAN can be beside it",
+                    other.name,
+                    what_it_takes(&other.encapsulation),
+                    end.underlay,
+                    other.name
+                ));
+            }
+            vec![end]
+        }
+    };
+    let mut made = Note {
+        name: name.clone(),
+        encapsulation: wanted.encapsulation.clone(),
+        home: match wanted.between {
+            Between::Namespaces { .. } => None,
+            Between::Peer { .. } => note::here(),
+        },
+        own_namespaces: matches!(wanted.between, Between::Namespaces { .. }),
+        maker: Owner::this()
+            .map_err(|error| format!("reading /proc: {error}"))?
+            .argument(),
+        complete: false,
+        ends,
+    };
+    note::write(&made)?;
+    if let Err(error) = build(&mut made, wanted) {
+        return Err(match take_down(&made) {
+            Ok(()) => error,
+            Err(left) => format!("{error}; and what was made until then is left: {left}"),
+        });
+    }
+    made.complete = true;
+    note::write(&made)?;
+    Ok(made)
+}
+
+/// Whether two ends of this host would take the same frames: an endpoint takes all of its UDP port, whatever the VNI,
+/// or all of its VLAN.
+fn collide(other: &Note, encapsulation: &Encapsulation, end: &End) -> bool {
+    let takes = what_it_takes(encapsulation);
+    // In a bridge Open vSwitch tells them apart.
+    let theirs = other.ends.iter().filter(|end| end.bridge.is_none());
+    end.bridge.is_none()
+        && takes == what_it_takes(&other.encapsulation)
+        && theirs
+            .filter(|theirs| theirs.underlay_index == end.underlay_index)
+            .any(|theirs| !encapsulation.is_tunnel() || theirs.local == end.local)
+}
+
+fn what_it_takes(encapsulation: &Encapsulation) -> String {
+    let kind = encapsulation.to_string();
+    let word = kind.split(' ').next().unwrap_or_default();
+    match encapsulation {
+        Encapsulation::None => "frames without encapsulation".to_owned(),
+        Encapsulation::Vlan(_) => kind,
+        _ => format!("all of {word}"),
+    }
+}
+
+fn namespaces(wanted: &Wanted, ip: IpVersion) -> Vec<End> {
+    let wire = wirecost_model::transit::Transit::wire();
+    let end = |side: Side| {
+        let name = format!("{}-{}", wanted.name, side.name());
+        End {
+            namespace: Some(name),
+            namespace_made: false,
+            underlay: wirecost_netbuild::UNDERLAY_DEVICE.to_owned(),
+            underlay_index: None,
+            local: underlay::address(&wire, side, ip),
+            peer: underlay::address(&wire, side.other(), ip),
+            device: wanted.name.clone(),
+            address: by_hand::guest_address(side),
+            prefix: by_hand::GUEST_PREFIX,
+            mtu: wanted.mtu.unwrap_or(end::USUAL_MTU),
+            bridge: None,
+        }
+    };
+    vec![end(Side::A), end(Side::B)]
+}
+
+fn at_peer(
+    wanted: &Wanted,
+    peer: IpAddr,
+    underlay: Option<&str>,
+    (guest, prefix): (IpAddr, u8),
+) -> Result<End, String> {
+    if peer.is_loopback() || peer.is_unspecified() || peer.is_multicast() {
+        return Err(format!(
+            "{peer} is no other host's address: name the peer's on the underlay"
+        ));
+    }
+    let local =
+        address::towards(peer).map_err(|error| format!("no route leads to {peer}: {error}"))?;
+    if local == peer {
+        return Err(format!(
+            "{peer} is this host's own address: name the peer's on the underlay"
+        ));
+    }
+    let own = address::own().map_err(|error| format!("listing addresses: {error}"))?;
+    if let Some(taken) = own.iter().find(|own| own.address == guest) {
+        return Err(format!(
+            "{guest} is an address of {} already: give the tunnel another with --address",
+            taken.device
+        ));
+    }
+    let underlay = match underlay {
+        Some(device) => device.to_owned(),
+        None => device_of(local)?,
+    };
+    let index = by_hand::find(&underlay)
+        .map_err(|error| error.to_string())?
+        .ok_or_else(|| {
+            format!("there is no device {underlay}: `ip link` lists those of this host")
+        })?;
+    Ok(End {
+        namespace: None,
+        namespace_made: false,
+        underlay,
+        underlay_index: Some(index),
+        local,
+        peer,
+        device: wanted.name.clone(),
+        address: guest,
+        prefix,
+        mtu: wanted.mtu.unwrap_or(end::USUAL_MTU),
+        bridge: None,
+    })
+}
+
+fn device_of(local: IpAddr) -> Result<String, String> {
+    let own = address::own().map_err(|error| format!("listing addresses: {error}"))?;
+    let found = own.into_iter().find(|own| own.address == local);
+    found.map(|own| own.device).ok_or_else(|| {
+        format!("{local}, which packets to the peer leave with, is no device's: name one with --underlay")
+    })
+}
+
+/// Makes what the note says, and notes what only making it tells.
+fn build(made: &mut Note, wanted: &Wanted) -> Result<(), String> {
+    if let [only] = &mut made.ends[..]
+        && only.bridge.is_some()
+    {
+        bridge::join(only, &made.encapsulation, &made.name, wanted.mtu)?;
+        return note::write(made);
+    }
+    note::prepare_pins()?;
+    if let Between::Namespaces { underlay } = wanted.between {
+        end::join(made, underlay)?;
+    }
+    for number in 0..made.ends.len() {
+        end::attach(made, number, wanted.mtu)?;
+        note::write(made)?;
+    }
+    Ok(())
+}
