@@ -15,12 +15,17 @@ use crate::row::{Opponents, Row};
 /// Congestion control of whoever can be told one.
 pub(crate) const CONGESTION: &str = "cubic";
 
+/// An opponent may break once in so many rounds.
+const BREAKS_IN: u32 = 5;
+
 /// An opponent.
 pub(crate) struct Arm<'a> {
     name: &'static str,
     peer: &'a dyn Peer,
     /// Of its own round each.
     pairs: Vec<Pair>,
+    /// What it said each time that it broke and was started again.
+    broken: Vec<String>,
     /// Why there are no more rounds for it.
     out: Option<What>,
 }
@@ -48,6 +53,7 @@ impl<'a> Arm<'a> {
             name,
             peer,
             pairs: Vec::new(),
+            broken: Vec::new(),
             out: here.err().map(What::Absent),
         }
     }
@@ -62,6 +68,33 @@ impl<'a> Arm<'a> {
         Outcome {
             opponent: self.name,
             what,
+            broken: self.broken,
+        }
+    }
+
+    /// Its sample of a round. One that breaks now and then (uperf's connections stall once in a while) is started again;
+    /// where it breaks more often than `allowed`, it is out.
+    ///
+    /// # Errors
+    /// What ends the other rounds too.
+    fn sample(
+        &mut self,
+        bench: &mut Bench<'_>,
+        row: &Row,
+        allowed: usize,
+    ) -> Result<Option<Sample>, BenchError> {
+        loop {
+            match unless_it_ends_all(take(bench, self.peer, row, told(self.peer)))? {
+                Ok(sample) => return Ok(Some(sample)),
+                Err(said) if self.broken.len() < allowed => {
+                    eprintln!("    {said}: again");
+                    self.broken.push(said);
+                }
+                Err(said) => {
+                    self.out = Some(What::Failed(said));
+                    return Ok(None);
+                }
+            }
         }
     }
 }
@@ -103,7 +136,7 @@ impl Contest<'_> {
     }
 
     /// # Errors
-    /// What ends the other rounds too; an opponent that breaks is out, and the others go on.
+    /// What ends the other rounds too; an opponent that keeps breaking is out, and the others go on.
     fn round(
         &self,
         bench: &mut Bench<'_>,
@@ -132,12 +165,8 @@ impl Contest<'_> {
                 continue;
             }
             let index = index - sides.len();
-            let arm = &mut *live[index];
-            let taken = take(bench, arm.peer, self.row, told(arm.peer));
-            match unless_it_ends_all(taken)? {
-                Ok(sample) => others[index] = Some(sample),
-                Err(said) => arm.out = Some(What::Failed(said)),
-            }
+            let allowed = (self.pairs / BREAKS_IN).max(1) as usize;
+            others[index] = live[index].sample(bench, self.row, allowed)?;
         }
         for (arm, other) in live.iter_mut().zip(others) {
             let congestion = self.ours_has(arm.peer);

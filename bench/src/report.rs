@@ -59,6 +59,9 @@ pub(crate) struct Outcome {
     pub(crate) opponent: &'static str,
     #[serde(flatten)]
     pub(crate) what: What,
+    /// What it said each time that it broke and was started again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) broken: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]

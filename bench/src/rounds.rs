@@ -151,6 +151,7 @@ impl Rounds<'_> {
                     opponent: "-",
                     what: unless_it_ends_all(alone(&mut bench, &row))?
                         .map_or_else(What::Failed, |sample| judge_alone(&row, sample)),
+                    broken: Vec::new(),
                 });
                 return Ok(());
             }

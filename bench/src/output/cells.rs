@@ -33,8 +33,21 @@ pub(super) struct Cell {
 pub(super) fn lines(row: &RowResult) -> Vec<Line> {
     row.outcomes
         .iter()
-        .map(|outcome| line(row, outcome))
+        .flat_map(|outcome| [Some(line(row, outcome)), breaks(outcome)])
+        .flatten()
         .collect()
+}
+
+/// How often it had to be started again.
+fn breaks(outcome: &Outcome) -> Option<Line> {
+    let last = outcome.broken.last()?;
+    Some(Line::Words {
+        opponent: outcome.opponent,
+        words: format!(
+            "broke {}x and was started again, last: {last}",
+            outcome.broken.len()
+        ),
+    })
 }
 
 fn line(row: &RowResult, outcome: &Outcome) -> Line {

@@ -11,6 +11,10 @@ use crate::row::Load;
 
 /// Its default port; the guest's namespace has nobody else who could use it.
 const PORT: u16 = 5201;
+/// Bytes that it hands over at once with `--gsro`, and segments of them that every kernel takes (`UDP_MAX_SEGMENTS`,
+/// 128 since Linux 6.9).
+const MAX_PAYLOAD: u32 = 65_507;
+const MAX_SEGMENTS: u32 = 64;
 /// Where Debian's package puts it.
 const DEBIAN: &str = "/usr/bin/iperf3";
 
@@ -20,6 +24,8 @@ pub(crate) struct Iperf3 {
     name: &'static str,
     /// The program, or why there is none.
     program: Result<PathBuf, String>,
+    /// Whether it has `--gsro`.
+    has_gsro: bool,
 }
 
 impl Iperf3 {
@@ -44,22 +50,32 @@ impl Iperf3 {
         });
         let missing = |what: &str| format!("no {what}iperf3 on PATH");
         (
-            Self {
-                name: "iperf3",
-                program: debian.ok_or_else(|| missing("")),
-            },
-            Self {
-                name: "iperf3-new",
-                program: newer.ok_or_else(|| missing("newer ") + ", and none named with --iperf3"),
-            },
+            Self::new("iperf3", debian.ok_or_else(|| missing(""))),
+            Self::new(
+                "iperf3-new",
+                newer.ok_or_else(|| missing("newer ") + ", and none named with --iperf3"),
+            ),
         )
     }
 
-    fn can_segment(&self) -> bool {
-        self.program
-            .as_ref()
-            .is_ok_and(|program| run(program, "--help").is_ok_and(|help| help.contains("--gsro")))
+    fn new(name: &'static str, program: Result<PathBuf, String>) -> Self {
+        let help = program.as_ref().map(|program| run(program, "--help"));
+        Self {
+            name,
+            has_gsro: matches!(help, Ok(Ok(help)) if help.contains("--gsro")),
+            program,
+        }
     }
+
+    fn can_segment(&self, message: u32) -> bool {
+        self.has_gsro && fits(message)
+    }
+}
+
+/// Whether every kernel takes what it hands over at once: as many datagrams as a super-datagram has room for. Where they
+/// are too many it ends without a word.
+fn fits(message: u32) -> bool {
+    message.saturating_mul(MAX_SEGMENTS) >= MAX_PAYLOAD
 }
 
 fn run(program: &PathBuf, argument: &str) -> Result<String, String> {
@@ -103,7 +119,7 @@ impl Peer for Iperf3 {
             }
             Load::UdpStream { segmentation, .. } => {
                 client.extend(words!["-u", "-b", 0]);
-                if segmentation && self.can_segment() {
+                if segmentation && self.can_segment(load.message()) {
                     client.push("--gsro".to_owned());
                 }
             }
@@ -140,7 +156,7 @@ impl Peer for Iperf3 {
                 segmentation: true,
                 ..
             }
-        ) && self.can_segment()
+        ) && self.can_segment(load.message())
     }
 }
 
@@ -178,6 +194,7 @@ mod tests {
         Iperf3 {
             name: "iperf3",
             program: Ok(DEBIAN.into()),
+            has_gsro: false,
         }
     }
 
@@ -221,6 +238,12 @@ mod tests {
             .own(BULK, &said("iperf3: parameter error"))
             .expect_err("not JSON");
         assert!(words.contains("parameter error"), "{words}");
+    }
+
+    #[test]
+    fn small_datagrams_are_too_many_for_its_segmentation_offload() {
+        assert!(!fits(64) && !fits(1_023));
+        assert!(fits(1_024) && fits(1_472));
     }
 
     #[test]
