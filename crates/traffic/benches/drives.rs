@@ -34,6 +34,8 @@ struct Row {
     name: String,
     /// Whether the devices segment and aggregate.
     offloads: bool,
+    /// Whether both ends may run on every processor; else each has one.
+    anywhere: bool,
     /// Whether the figure is transactions or datagrams instead of bits.
     counts: bool,
     ways: Vec<Way>,
@@ -112,13 +114,47 @@ fn way(name: &'static str, options: &Options, change: impl FnOnce(&mut Options))
     Way { name, options }
 }
 
-fn rows() -> Vec<Row> {
-    let mut rows = Vec::new();
-    let base = |workload, streams| Options {
+fn base(workload: Workload, streams: u32) -> Options {
+    Options {
         streams,
         congestion: (!is_udp(workload)).then(|| "cubic".to_owned()),
         ..Options::new(workload, [3; 16])
-    };
+    }
+}
+
+/// Threads that the scheduler puts where it likes.
+fn anywhere() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for workload in Workload::ALL {
+        if workload == Workload::UdpStream {
+            continue;
+        }
+        for streams in [4, 16, 64] {
+            let options = base(workload, streams);
+            let ways = [
+                ("one thread", 1),
+                ("2 threads", 2),
+                ("4 threads", 4),
+                ("8 threads", 8),
+                ("a thread each", streams),
+            ];
+            let fewer = |(name, count): &(&str, u32)| *count < streams || *name == "a thread each";
+            let threads =
+                |(name, count)| way(name, &options, |options| options.threads = Some(count));
+            rows.push(Row {
+                name: format!("{} {streams}, anywhere", workload.name()),
+                offloads: false,
+                anywhere: true,
+                counts: workload.is_request_response(),
+                ways: ways.into_iter().filter(fewer).map(threads).collect(),
+            });
+        }
+    }
+    rows
+}
+
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
     for workload in Workload::ALL {
         if workload == Workload::UdpStream {
             continue;
@@ -150,15 +186,18 @@ fn rows() -> Vec<Row> {
                     if offloads { ", offloads" } else { "" }
                 ),
                 offloads,
+                anywhere: false,
                 counts: workload.is_request_response(),
                 ways,
             });
         }
     }
+    rows.extend(anywhere());
     for workload in [Workload::TcpStream, Workload::TcpRr, Workload::UdpRr] {
         rows.push(Row {
             name: format!("{} 1024", workload.name()),
             offloads: false,
+            anywhere: false,
             counts: workload.is_request_response(),
             ways: vec![way("as usual", &base(workload, 1_024), |_| {})],
         });
@@ -177,6 +216,7 @@ fn rows() -> Vec<Row> {
         rows.push(Row {
             name: format!("udp-stream 1 of {request}"),
             offloads: true,
+            anywhere: false,
             counts: true,
             ways: vec![
                 way("sendmmsg", &options, |_| {}),
@@ -190,7 +230,7 @@ fn rows() -> Vec<Row> {
 }
 
 /// The ways in which threads wait for several connections: on one thread; with deep queues, large messages and a
-/// schedule; and with as many threads as are usual.
+/// schedule; and with more threads than processors.
 fn several(base: &Options) -> Vec<Row> {
     let one = Options {
         threads: Some(1),
@@ -204,10 +244,6 @@ fn several(base: &Options) -> Vec<Row> {
         streams,
         rate: Some(Rate::RequestsPerSecond(1_000.0)),
         ..one.clone()
-    };
-    let usual = |streams| Options {
-        streams,
-        ..base.clone()
     };
     let mut rows: Vec<(String, Options)> = [2, 4, 8, 16, 64]
         .into_iter()
@@ -224,15 +260,20 @@ fn several(base: &Options) -> Vec<Row> {
     };
     rows.push(("16, depth 8".to_owned(), deep));
     rows.push(("16 of 16 KiB".to_owned(), large));
-    for count in [16, 64] {
+    for (count, threads) in [(16, 2), (64, 8)] {
         rows.push((format!("{count} at 1000/s"), scheduled(count)));
-        rows.push((format!("{count}, usual threads"), usual(count)));
+        let more = Options {
+            threads: Some(threads),
+            ..streams(count)
+        };
+        rows.push((format!("{count}, {threads} threads"), more));
     }
     let row = |(name, options): (String, Options)| {
         let waits = |several| move |options: &mut Options| options.several = several;
         Row {
             name: format!("several tcp-rr {name}"),
             offloads: false,
+            anywhere: false,
             counts: true,
             ways: vec![
                 way("epoll", &options, waits(Several::Epoll)),
@@ -248,15 +289,15 @@ fn is_udp(workload: Workload) -> bool {
 }
 
 /// Both ends' windows: client first.
-fn measure(bed: &Bed, options: &Options, cpus: [u32; 2], window: Duration) -> [Window; 2] {
+fn measure(bed: &Bed, options: &Options, cpus: [&[u32]; 2], window: Duration) -> [Window; 2] {
     let listen: SocketAddr = "10.99.0.2:0".parse().expect("an address");
-    pin_to(&[cpus[1]]).expect("affinity");
+    pin_to(cpus[1]).expect("affinity");
     let within = bed
         .server
         .netns()
         .within(|| Server::listen(listen, options));
     let server = within.expect("namespace").expect("server");
-    pin_to(&[cpus[0]]).expect("affinity");
+    pin_to(cpus[0]).expect("affinity");
     let within = bed
         .client
         .netns()
@@ -344,7 +385,7 @@ fn main() {
         seconds.parse().expect("seconds: a number")
     }));
     let all = allowed_cpus().expect("affinity");
-    let cpus = [all[0], all[all.len() - 1]];
+    let apart = [&all[..1], &all[all.len() - 1..]];
     let bed = bed();
     println!(
         "| load | way | median | ratio (quartiles) | mean ratio | threads' CPU | p50 / p99 µs |"
@@ -352,6 +393,7 @@ fn main() {
     println!("|---|---|---|---|---|---|---|");
     for row in rows().iter().filter(|row| row.name.contains(&wanted)) {
         offload(&bed, row.offloads);
+        let cpus = if row.anywhere { [&all[..]; 2] } else { apart };
         let mut figures: Vec<Vec<Sample>> = row.ways.iter().map(|_| Vec::new()).collect();
         for round in 0..rounds {
             for turn in 0..row.ways.len() {

@@ -169,20 +169,28 @@ impl Options {
     }
 
     /// Threads at each end, given the processors that the calling thread may use (docs/loads.md has the measurements):
-    /// a TCP stream's writer or reader wants its own as long as these are few; those who ask and answer want some that
-    /// have several flows each, so that not every answer is a wake-up; datagrams flow as fast as processors are.
+    /// a few TCP streams' writers and readers want one each; whatever else comes in flows shares one for each
+    /// processor, and requests and responses fewer as long as these have several flows each, so that not every answer
+    /// is a wake-up.
     pub fn threads(&self) -> u32 {
         let cpus = wirecost_sys::process::allowed_cpus().map_or(1, |cpus| cpus.len().max(1) as u32);
+        self.threads_on(cpus)
+    }
+
+    fn threads_on(&self, cpus: u32) -> u32 {
+        let streams = |halves| {
+            let few = halves <= FEW_STREAMS.max(cpus);
+            (halves, if few { halves } else { cpus })
+        };
         let (flows, usual) = match self.workload {
-            Workload::TcpStream => (self.streams, MANY_STREAMS.max(cpus)),
+            Workload::TcpStream => streams(self.streams),
             // Its two directions are two flows to us.
-            Workload::TcpBidirectional => (self.streams * 2, MANY_STREAMS.max(cpus)),
+            Workload::TcpBidirectional => streams(self.streams * 2),
             Workload::TcpRr | Workload::UdpRr => {
                 let shared = self.streams.div_ceil(FLOWS_EACH).max(2);
-                (self.streams, shared.min(SOME.max(cpus)))
+                (self.streams, shared.min(cpus))
             }
-            Workload::TcpCrr => (self.streams, SOME.max(cpus)),
-            Workload::UdpStream => (self.streams, cpus),
+            Workload::TcpCrr | Workload::UdpStream => (self.streams, cpus),
         };
         self.threads.unwrap_or(usual).min(flows)
     }
@@ -195,11 +203,9 @@ pub(crate) const READ_BUFFER: usize = 128 << 10;
 const CORKED_BUFFER: u32 = 128 * 1024;
 
 /// Halves of TCP streams up to which each has a thread of its own.
-const MANY_STREAMS: u32 = 64;
-/// Flows of requests and responses that a thread has, where there are two threads at least,
+const FEW_STREAMS: u32 = 32;
+/// Flows of requests and responses that a thread has, where there are two threads at least.
 const FLOWS_EACH: u32 = 8;
-/// and so many at most.
-const SOME: u32 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -215,6 +221,33 @@ mod tests {
         options.dscp = Some(64);
         let text = options.validate().unwrap_err().to_string();
         insta::assert_snapshot!(text, @"the load's options: streams is 0: 1 to 1024; depth is 2, but tcp-crr has at most one request outstanding on a connection; dscp: 0 to 63");
+    }
+
+    #[test]
+    fn threads_are_as_many_as_docs_loads_says() {
+        let threads = |workload, streams, cpus| {
+            let mut options = Options::new(workload, [0; 16]);
+            options.streams = streams;
+            options.threads_on(cpus)
+        };
+        let of = |workload, streams| [1, 2, 64].map(|cpus| threads(workload, streams, cpus));
+        assert_eq!(of(Workload::TcpStream, 32), [32; 3]);
+        assert_eq!(of(Workload::TcpStream, 64), [1, 2, 64]);
+        assert_eq!(of(Workload::TcpBidirectional, 16), [32; 3]);
+        assert_eq!(of(Workload::TcpBidirectional, 40), [1, 2, 64]);
+        for workload in [Workload::TcpRr, Workload::UdpRr] {
+            assert_eq!(of(workload, 1), [1; 3]);
+            assert_eq!(of(workload, 4), [1, 2, 2]);
+            assert_eq!(of(workload, 64), [1, 2, 8]);
+            assert_eq!(of(workload, 1024), [1, 2, 64]);
+        }
+        assert_eq!(of(Workload::TcpCrr, 4), [1, 2, 4]);
+        assert_eq!(of(Workload::UdpStream, 64), [1, 2, 64]);
+        let options = Options {
+            threads: Some(9),
+            ..Options::new(Workload::TcpRr, [0; 16])
+        };
+        assert_eq!(options.threads_on(2), 1, "one flow");
     }
 
     #[test]
