@@ -1,5 +1,7 @@
 //! How a guest's frames cross the underlay.
 
+mod label;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -353,144 +355,11 @@ impl Encapsulation {
             _ => 0,
         }
     }
-
-    /// As `wirecost overhead` takes it: `none`, `outer-vlan`, `vxlan+vlan`, `geneve:ovn`, `gre:key`.
-    pub fn stack(&self) -> String {
-        let mut stack = match self {
-            Self::None => "none".to_owned(),
-            Self::Vlan(_) => "outer-vlan".to_owned(),
-            Self::Vxlan(_) => "vxlan".to_owned(),
-            Self::Geneve(geneve) if geneve.options == GeneveOptions::NONE => "geneve".to_owned(),
-            Self::Geneve(geneve) => format!("geneve:{}", geneve.options),
-            Self::Gre(Gre { key: None, .. }) => "gre".to_owned(),
-            Self::Gre(_) => "gre:key".to_owned(),
-            Self::Gretap(Gre { key: None, .. }) => "gretap".to_owned(),
-            Self::Gretap(_) => "gretap:key".to_owned(),
-            Self::Ipip(_) => "ipip".to_owned(),
-        };
-        if self.inner_tag_bytes() > 0 {
-            stack.push_str("+vlan");
-        }
-        stack
-    }
-}
-
-/// The level's label: `none`, `vlan id=7`, `vxlan udp_checksum=on`, `geneve options=ovn`, `gre key=7`.
-impl fmt::Display for Encapsulation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Vlan(vlan) => {
-                f.write_str("vlan")?;
-                if *vlan != Vlan::default() {
-                    write!(f, " id={}", vlan.id)?;
-                }
-                Ok(())
-            }
-            Self::Vxlan(_) => {
-                f.write_str("vxlan")?;
-                write_options(f, self.udp(), Self::Vxlan(Vxlan::default()).udp())
-            }
-            Self::Geneve(geneve) => {
-                f.write_str("geneve")?;
-                if geneve.options != GeneveOptions::NONE {
-                    write!(f, " options={}", geneve.options)?;
-                }
-                write_options(f, self.udp(), Self::Geneve(Geneve::default()).udp())
-            }
-            Self::Gre(_) => {
-                f.write_str("gre")?;
-                write_ip_options(f, self.ip_tunnel())
-            }
-            Self::Gretap(_) => {
-                f.write_str("gretap")?;
-                write_ip_options(f, self.ip_tunnel())
-            }
-            Self::Ipip(_) => {
-                f.write_str("ipip")?;
-                write_ip_options(f, self.ip_tunnel())
-            }
-        }
-    }
-}
-
-/// The options that were given.
-fn write_ip_options(f: &mut fmt::Formatter<'_>, tunnel: Option<IpTunnel>) -> fmt::Result {
-    let Some(tunnel) = tunnel else { return Ok(()) };
-    if let Some(key) = tunnel.key {
-        write!(f, " key={key}")?;
-    }
-    if let Some(ttl) = tunnel.ttl {
-        write!(f, " ttl={ttl}")?;
-    }
-    if let Some(df) = tunnel.df {
-        write!(f, " df={}", df.key())?;
-    }
-    Ok(())
-}
-
-/// The options that are not as they usually are.
-fn write_options(
-    f: &mut fmt::Formatter<'_>,
-    tunnel: Option<UdpTunnel>,
-    usual: Option<UdpTunnel>,
-) -> fmt::Result {
-    let (Some(tunnel), Some(usual)) = (tunnel, usual) else {
-        return Ok(());
-    };
-    if tunnel.vni != usual.vni {
-        write!(f, " vni={}", tunnel.vni)?;
-    }
-    if tunnel.port != usual.port {
-        write!(f, " port={}", tunnel.port)?;
-    }
-    if tunnel.df != usual.df {
-        write!(f, " df={}", tunnel.df.key())?;
-    }
-    if tunnel.udp_checksum {
-        f.write_str(" udp_checksum=on")?;
-    }
-    if let Some(ports) = tunnel.source_ports {
-        write!(f, " source_ports={ports}")?;
-    }
-    if let Some(id) = tunnel.inner_vlan {
-        write!(f, " inner_vlan={id}")?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_label_tells_what_is_not_usual() {
-        let of = |encapsulation: Encapsulation| encapsulation.to_string();
-        assert_eq!(of(Encapsulation::Vlan(Vlan::default())), "vlan");
-        assert_eq!(of(Encapsulation::Vlan(Vlan { id: 7 })), "vlan id=7");
-        assert_eq!(of(Encapsulation::Geneve(Geneve::default())), "geneve");
-        let ovn = Geneve {
-            options: GeneveOptions::Ovn,
-            udp_checksum: true,
-            inner_vlan: Some(9),
-            source_ports: SourcePorts::parse("49152-65535"),
-            ..Geneve::default()
-        };
-        assert_eq!(
-            of(Encapsulation::Geneve(ovn)),
-            "geneve options=ovn udp_checksum=on source_ports=49152-65535 inner_vlan=9"
-        );
-        assert_eq!(of(Encapsulation::Ipip(Ipip::default())), "ipip");
-        let keyed = Gre {
-            key: Some(0),
-            ttl: Some(64),
-            df: Some(OuterDf::Set),
-        };
-        assert_eq!(
-            of(Encapsulation::Gretap(keyed)),
-            "gretap key=0 ttl=64 df=set"
-        );
-    }
 
     #[test]
     fn what_carries_packets_has_no_ethernet_header_inside() {

@@ -6,16 +6,15 @@ use std::path::Path;
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::datapath::Datapath;
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{
     Figure, Metric, retransmits, segments_per_packet, stack_packets_per_second,
     wire_frames_per_second,
 };
 use wirecost_model::plan::{Cores, Levels, Repeat};
-use wirecost_model::record::{Environment, Outcome, Run, RunHead};
+use wirecost_model::record::{Environment, Outcome, Run};
 use wirecost_model::sample::{Mark, Sample};
-use wirecost_model::switch::{OpenVswitch, OvsDatapath};
+use wirecost_model::switch::OpenVswitch;
 use wirecost_model::vary::Vary;
 use wirecost_stats::validity::{Finding, findings};
 use wirecost_stats::{Factorial, Summary, contrasts, summary};
@@ -27,8 +26,8 @@ use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
 use crate::skipped;
-use crate::steered;
 use crate::until::{self, UntilResult};
+use crate::warnings;
 
 /// Everything that a run has to say.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -210,116 +209,10 @@ pub struct CellResult {
     pub loads: Vec<CellLoad>,
 }
 
-/// Where br_netfilter is loaded, as container engines do, its hooks cost every bridged frame
-/// (net/bridge/br_netfilter_hooks.c): the lab leaves that as the machine has it, and says so.
-fn netfilter(head: &RunHead) -> Option<String> {
-    let hooked = |key: &str| {
-        head.environment
-            .sysctls
-            .get(key)
-            .is_some_and(|value| value == "1")
-    };
-    // Of eBPF's and Open vSwitch's cells none has a bridge of the kernel's, and of the kernel's none whose hosts route.
-    let cells = &head.experiment.cells;
-    let bridged = |cell: &&Cell| {
-        let network = &cell.network;
-        network.datapath == Datapath::Kernel && !network.encapsulation.is_routed()
-    };
-    let number = cells.iter().filter(bridged).count();
-    let (which, then) = if number == cells.len() {
-        (
-            "in every cell",
-            "which narrows the differences between cells",
-        )
-    } else {
-        (
-            "where the kernel bridges",
-            "which other cells have nothing of",
-        )
-    };
-    let on = hooked("net.bridge.bridge-nf-call-iptables") && number > 0;
-    on.then(|| {
-        format!(
-            "br_netfilter is on, this machine's default: every bridged frame, {which}, also walks the firewall's \
-             hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
-        )
-    })
-}
-
 /// The hosts' Open vSwitch: all labs of a run have the same.
-fn open_vswitch(run: &Run) -> Option<OpenVswitch> {
+pub(crate) fn open_vswitch(run: &Run) -> Option<OpenVswitch> {
     let mut samples = run.samples.iter();
     samples.find_map(|sample| sample.open_vswitch.clone())
-}
-
-/// An offload that is not in force is no factor, whatever the plan called it.
-fn frame_by_frame(run: &Run) -> Option<String> {
-    let switch = open_vswitch(run)?;
-    (switch.datapath == OvsDatapath::Userspace).then(|| {
-        format!(
-            "{switch}, takes frames one by one over packet sockets: segmentation, aggregation and checksum offloads \
-             are off at its ports whatever `offload` says, as the devices of each sample show"
-        )
-    })
-}
-
-/// What carries packets and no frames has a router where the others have a bridge: more than a header differs.
-fn routed(head: &RunHead) -> Option<String> {
-    let cells = &head.experiment.cells;
-    let routes = |cell: &&Cell| cell.network.encapsulation.is_routed();
-    let some = cells.iter().any(|cell| routes(&cell));
-    let all = cells.iter().all(|cell| routes(&cell));
-    (some && !all).then(|| {
-        "gre and ipip carry IP packets, so there the hosts route for their guests, where they bridge in the other \
-         cells: what `encapsulation` shows between the two is of both"
-            .to_owned()
-    })
-}
-
-/// The kernel tells idle time in steps of 10 ms: few of them fit into a short window, and an
-/// interval from few rounds does not know of it.
-fn short_window(head: &RunHead) -> Option<String> {
-    const ENOUGH_S: f64 = 0.4;
-    let seconds = head.experiment.plan.repeat.seconds;
-    (seconds < ENOUGH_S).then(|| {
-        format!(
-            "windows of {seconds} s hold {:.0} of the 10 ms steps that CPU time is read in: do not \
-             rely on CPU verdicts, measure {ENOUGH_S} s or longer for these",
-            seconds / 0.01
-        )
-    })
-}
-
-/// More than the line can carry is a fault of the limiter or of a clock, not a result.
-fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
-    // The bucket's 1 ms, and what lay in the receive buffer when the window began.
-    const SLACK: f64 = 1.02;
-    let over = |cell: &CellResult| Some(cell.throughput_gbps?.median / cell.line_limit_gbps?);
-    let beyond: Vec<f64> = cells
-        .iter()
-        .filter_map(over)
-        .filter(|&share| share > SLACK)
-        .collect();
-    let most = beyond.iter().copied().reduce(f64::max)?;
-    Some(format!(
-        "{} of {} cells measured more than their line can carry, up to {:.0}% of it: the rate limiter \
-         or the clock does not keep time here; do not rely on the figures of these cells",
-        beyond.len(),
-        cells.len(),
-        most * 100.0
-    ))
-}
-
-/// Somebody else who found the ports of a load, or a host that lies about who it is.
-fn strays(cells: &[CellResult]) -> Option<String> {
-    let loads = cells.iter().flat_map(|cell| &cell.loads);
-    let strays: u64 = loads.map(|load| load.strays).sum();
-    (strays > 0).then(|| {
-        format!(
-            "{strays} connections or datagrams of others reached the ports of loads and were dropped: they are in no \
-             figure but that of CPU"
-        )
-    })
 }
 
 /// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
@@ -342,8 +235,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         .iter()
         .map(|cell| cell_result(experiment, cell, &by_cell))
         .collect();
-    let beyond_the_line = beyond_the_line(&cells);
-    let strays = strays(&cells);
+    let told = warnings::of(run, &cells);
     // Before effects of skipped cells go: what was published of these is told as not measured here.
     let published = published::result(experiment, &effects);
     effects.retain(|effect| !skipped::is_of_one(&cells, effect));
@@ -390,16 +282,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         seed: head.seed,
         environment: head.environment.clone(),
         open_vswitch: open_vswitch(run),
-        warnings: warnings
-            .into_iter()
-            .chain(netfilter(head))
-            .chain(frame_by_frame(run))
-            .chain(routed(head))
-            .chain(short_window(head))
-            .chain(steered::off_own_cores(head))
-            .chain(beyond_the_line)
-            .chain(strays)
-            .collect(),
+        warnings: warnings.into_iter().chain(told).collect(),
     }
 }
 

@@ -25,6 +25,7 @@ mod terminal;
 mod until;
 mod validity;
 mod visible;
+mod warnings;
 mod words;
 
 pub use beside::EffectResult;

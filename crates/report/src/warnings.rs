@@ -1,0 +1,131 @@
+//! What a run's surroundings do to all of its figures, in a sentence each.
+
+use wirecost_model::cell::Cell;
+use wirecost_model::datapath::Datapath;
+use wirecost_model::record::{Run, RunHead};
+use wirecost_model::switch::OvsDatapath;
+
+use crate::document::{CellResult, open_vswitch};
+use crate::steered;
+
+/// All that apply to a run, in the order in which they are told.
+pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String> + use<> {
+    let head = &run.head;
+    [
+        netfilter(head),
+        frame_by_frame(run),
+        routed(head),
+        short_window(head),
+        steered::off_own_cores(head),
+        beyond_the_line(cells),
+        strays(cells),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Where br_netfilter is loaded, as container engines do, its hooks cost every bridged frame
+/// (net/bridge/br_netfilter_hooks.c): the lab leaves that as the machine has it, and says so.
+fn netfilter(head: &RunHead) -> Option<String> {
+    let hooked = |key: &str| {
+        head.environment
+            .sysctls
+            .get(key)
+            .is_some_and(|value| value == "1")
+    };
+    // Of eBPF's and Open vSwitch's cells none has a bridge of the kernel's, and of the kernel's none whose hosts route.
+    let cells = &head.experiment.cells;
+    let bridged = |cell: &&Cell| {
+        let network = &cell.network;
+        network.datapath == Datapath::Kernel && !network.encapsulation.is_routed()
+    };
+    let number = cells.iter().filter(bridged).count();
+    let (which, then) = if number == cells.len() {
+        (
+            "in every cell",
+            "which narrows the differences between cells",
+        )
+    } else {
+        (
+            "where the kernel bridges",
+            "which other cells have nothing of",
+        )
+    };
+    let on = hooked("net.bridge.bridge-nf-call-iptables") && number > 0;
+    on.then(|| {
+        format!(
+            "br_netfilter is on, this machine's default: every bridged frame, {which}, also walks the firewall's \
+             hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
+        )
+    })
+}
+
+/// An offload that is not in force is no factor, whatever the plan called it.
+fn frame_by_frame(run: &Run) -> Option<String> {
+    let switch = open_vswitch(run)?;
+    (switch.datapath == OvsDatapath::Userspace).then(|| {
+        format!(
+            "{switch}, takes frames one by one over packet sockets: segmentation, aggregation and checksum offloads \
+             are off at its ports whatever `offload` says, as the devices of each sample show"
+        )
+    })
+}
+
+/// What carries packets and no frames has a router where the others have a bridge: more than a header differs.
+fn routed(head: &RunHead) -> Option<String> {
+    let cells = &head.experiment.cells;
+    let routes = |cell: &&Cell| cell.network.encapsulation.is_routed();
+    let some = cells.iter().any(|cell| routes(&cell));
+    let all = cells.iter().all(|cell| routes(&cell));
+    (some && !all).then(|| {
+        "gre and ipip carry IP packets, so there the hosts route for their guests, where they bridge in the other \
+         cells: what `encapsulation` shows between the two is of both"
+            .to_owned()
+    })
+}
+
+/// The kernel tells idle time in steps of 10 ms: few of them fit into a short window, and an
+/// interval from few rounds does not know of it.
+fn short_window(head: &RunHead) -> Option<String> {
+    const ENOUGH_S: f64 = 0.4;
+    let seconds = head.experiment.plan.repeat.seconds;
+    (seconds < ENOUGH_S).then(|| {
+        format!(
+            "windows of {seconds} s hold {:.0} of the 10 ms steps that CPU time is read in: do not \
+             rely on CPU verdicts, measure {ENOUGH_S} s or longer for these",
+            seconds / 0.01
+        )
+    })
+}
+
+/// More than the line can carry is a fault of the limiter or of a clock, not a result.
+fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
+    // The bucket's 1 ms, and what lay in the receive buffer when the window began.
+    const SLACK: f64 = 1.02;
+    let over = |cell: &CellResult| Some(cell.throughput_gbps?.median / cell.line_limit_gbps?);
+    let beyond: Vec<f64> = cells
+        .iter()
+        .filter_map(over)
+        .filter(|&share| share > SLACK)
+        .collect();
+    let most = beyond.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "{} of {} cells measured more than their line can carry, up to {:.0}% of it: the rate limiter \
+         or the clock does not keep time here; do not rely on the figures of these cells",
+        beyond.len(),
+        cells.len(),
+        most * 100.0
+    ))
+}
+
+/// Somebody else who found the ports of a load, or a host that lies about who it is.
+fn strays(cells: &[CellResult]) -> Option<String> {
+    let loads = cells.iter().flat_map(|cell| &cell.loads);
+    let strays: u64 = loads.map(|load| load.strays).sum();
+    (strays > 0).then(|| {
+        format!(
+            "{strays} connections or datagrams of others reached the ports of loads and were dropped: they are in no \
+             figure but that of CPU"
+        )
+    })
+}
