@@ -1,6 +1,7 @@
 //! One run against another: cells matched by what was varied, what differs besides, effects with
 //! a verdict each, and whether that is a regression.
 
+mod caveats;
 mod cells;
 mod differences;
 mod junit;
@@ -14,6 +15,7 @@ use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
 use wirecost_stats::{Judged, Summary};
 
+use self::caveats::caveats;
 use crate::document::{Document, Ending};
 
 pub use differences::{Area, Difference};
@@ -248,7 +250,7 @@ pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness
         before: side(before),
         after: side(after),
         differences: differences::differences(&before.run.head, &after.run.head),
-        notes: said::notes(before, after, &matching),
+        notes: caveats(before, after, &matching),
         worth,
         shifts: cells::shifts(&cells),
         factors,

@@ -1,5 +1,6 @@
 //! What speaks against a result, in words. Nothing is removed because of it.
 
+use wirecost_stats::Margin;
 use wirecost_stats::validity::{FarSample, Finding, Trend};
 
 use crate::document::Document;
@@ -8,7 +9,7 @@ use crate::{skipped, words};
 /// Outliers that are named one by one; all are in the JSON document.
 const NAMED: usize = 8;
 
-/// A sentence for every finding; the outliers in one together.
+/// A sentence for every finding that may matter; the outliers in one together.
 pub(crate) fn sentences(doc: &Document) -> Vec<String> {
     let mut sentences: Vec<String> = doc
         .findings
@@ -64,7 +65,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             cell,
             ratio,
             modes,
-        } => Some(format!(
+        } => matters(doc, *ratio).then(|| format!(
             "Two modes: {} of {} has good and bad runs {} apart, {:.0}% of {} in the lower mode; its mean depends on how \
              many of each there were.",
             words::measured(doc, load, *metric),
@@ -106,7 +107,12 @@ fn outliers(doc: &Document) -> Option<String> {
             );
             (far.of_median.ln().abs(), text)
         };
-        named.extend(samples.iter().map(one));
+        named.extend(
+            samples
+                .iter()
+                .filter(|far| matters(doc, far.of_median))
+                .map(one),
+        );
     }
     if named.is_empty() {
         return None;
@@ -127,6 +133,13 @@ fn outliers(doc: &Document) -> Option<String> {
         "Outliers: {count} far from the others of their cell, which count all the same, as a multiple of the median: {}.",
         texts.join("; ")
     ))
+}
+
+/// Whether a ratio is beyond what the plan calls worth it: where a figure hardly varies (CPU behind a line) a test sees
+/// differences that nobody cares for. All are in the JSON document.
+fn matters(doc: &Document, ratio: f64) -> bool {
+    let margin = Margin::of(doc.repeat.worth);
+    !(margin.low..=margin.high).contains(&ratio)
 }
 
 fn name(doc: &Document, cell: u32) -> String {

@@ -9,6 +9,7 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::Invalid;
 use wirecost_report::{Document, Terminal, document, html, markdown, read, terminal};
+use wirecost_stats::validity::Finding;
 
 fn doc(run: &Run) -> Document {
     document(run, Path::new("/runs/x"), Vec::new())
@@ -65,6 +66,20 @@ fn one_wild_round_is_a_dissent_and_an_outlier_in_every_form() {
     all_say(&run, "signed rank says it makes no difference (x1.00 ");
     let outlier = "throughput, guest MTU 8900, no encapsulation, offload none, round 5 x0.3";
     all_say(&run, outlier);
+}
+
+#[test]
+fn what_is_far_from_the_others_within_the_margin_is_in_the_document_alone() {
+    let run = run(12, Cores::Split);
+    let found = |wanted: fn(&Finding) -> bool| doc(&run).findings.iter().any(wanted);
+    assert!(found(|finding| matches!(finding, Finding::Outliers { .. })));
+    assert!(found(|finding| matches!(finding, Finding::TwoModes { .. })));
+    for form in forms(&run) {
+        assert!(
+            !form.contains("Outliers:") && !form.contains("Two modes:"),
+            "{form}"
+        );
+    }
 }
 
 #[test]
