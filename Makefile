@@ -34,7 +34,7 @@ test: install-missing-test build
 	WIRECOST_BINARY=$(abspath $(BINARY)) $(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
-## Our loads beside other generators' on the same lab; takes about an hour and wants the machine for
+## Our loads beside other generators' on the same lab; takes two hours or more and wants the machine for
 ## itself. BENCH takes options: make bench BENCH='--row tcp-rr --pairs 10'.
 BENCH ?=
 bench: build install-missing-bench

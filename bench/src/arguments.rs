@@ -9,6 +9,7 @@ use wirecost_model::plan::Cores;
 use crate::error::BenchError;
 use crate::load;
 use crate::peer::{self, Peer};
+use crate::report::CountedBy;
 use crate::row::Row;
 
 /// Measures the built-in loads beside other generators, in interleaved pairs on the same lab.
@@ -22,6 +23,10 @@ pub(crate) struct Arguments {
     /// Pairs with each peer in each row; intervals need 2
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) pairs: u32,
+    /// Go on to so many pairs where an interval is on both sides of its bound; intervals are wider for it
+    /// [default: three times --pairs]
+    #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u32).range(2..=3000))]
+    most: Option<u32>,
     /// Only rows with this in their name; may be given several times
     #[arg(long = "row", value_name = "PART")]
     rows: Vec<String>,
@@ -37,6 +42,9 @@ pub(crate) struct Arguments {
     /// Load before the window, seconds, from its first data on
     #[arg(long, default_value_t = 0.4, value_parser = window::seconds)]
     pub(crate) warmup: f64,
+    /// How CPU is counted beside other generators
+    #[arg(long, value_enum, value_name = "BY", default_value_t = CountedBy::Looper)]
+    pub(crate) cpu: CountedBy,
     /// A newer iperf3 [default: another on PATH with a higher version]
     #[arg(long, value_name = "PATH")]
     iperf3: Option<PathBuf>,
@@ -63,12 +71,20 @@ pub(crate) enum Part {
     /// What counts in the receiving guest.
     #[command(hide = true)]
     Witness,
+    /// What counts what a load leaves of a core.
+    #[command(hide = true)]
+    Looper,
 }
 
 /// A peer with its version, or why it is absent.
 pub(crate) type Looked = (Box<dyn Peer>, Result<String, String>);
 
 impl Arguments {
+    /// Pairs at most.
+    pub(crate) fn most(&self) -> u32 {
+        self.most.unwrap_or(self.pairs * 3)
+    }
+
     /// The rows wanted, all unless told.
     ///
     /// # Errors

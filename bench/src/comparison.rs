@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use wirecost_bench::cpu::{CPU_SECONDS, Cpu};
-use wirecost_stats::{PairedRatio, RatioError, paired_ratio, summary};
+use wirecost_stats::{PairedRatio, RatioError, Stopping, paired_ratio_stopped, summary};
 
 use crate::measure::Sample;
 use crate::row::Bound;
@@ -53,6 +53,28 @@ pub(crate) struct Judgement {
     pub(crate) cpu: Option<[Cpu; 2]>,
 }
 
+/// Whether more pairs would not change what is said of the figure: all of its interval is on one side of the bound.
+///
+/// # Errors
+/// A figure without a logarithm.
+pub(crate) fn is_settled(bound: Bound, pairs: &[Pair]) -> Result<bool, RatioError> {
+    let of = |whose: fn(&Pair) -> &Sample| -> Vec<f64> {
+        pairs.iter().map(|pair| whose(pair).figure).collect()
+    };
+    let (other, ours) = (of(|pair| &pair.other), of(|pair| &pair.ours));
+    let ratio = paired_ratio_stopped(&other, &ours, Stopping::Sequential)?;
+    Ok(match (bound, ratio.interval()) {
+        (Bound::AtLeast(times), Some(interval)) => interval.low >= times || interval.high < times,
+        (Bound::Agree(by), Some(interval)) => {
+            (interval.low >= 1.0 - by && interval.high <= 1.0 + by)
+                || interval.high < 1.0 - by
+                || interval.low > 1.0 + by
+        }
+        (Bound::AtLeast(_) | Bound::Agree(_), None) => false,
+        (Bound::Shown | Bound::Memory(_), _) => true,
+    })
+}
+
 impl Judgement {
     /// `cpu_seconds`: of each of both in sum; `None` where CPU is not judged.
     fn of(ratios: [&PairedRatio; 3], bound: Bound, cpu_seconds: Option<f64>) -> Self {
@@ -89,12 +111,13 @@ impl Comparison {
     pub(crate) fn new(
         bound: Bound,
         window: Option<f64>,
+        stopping: Stopping,
         pairs: Vec<Pair>,
     ) -> Result<Self, RatioError> {
         let ratio = |figure: fn(&Sample) -> f64, of: &[&Pair]| {
             let other: Vec<f64> = of.iter().map(|pair| figure(&pair.other)).collect();
             let ours: Vec<f64> = of.iter().map(|pair| figure(&pair.ours)).collect();
-            paired_ratio(&other, &ours)
+            paired_ratio_stopped(&other, &ours, stopping)
         };
         let all: Vec<&Pair> = pairs.iter().collect();
         let counted: Vec<&Pair> = pairs.iter().filter(|pair| pair.has_cpu()).collect();
@@ -168,7 +191,7 @@ pub(crate) mod tests {
                 other: sample(1.0, 1.0),
             })
             .collect();
-        Comparison::new(bound, Some(4.0), pairs).expect("positive")
+        Comparison::new(bound, Some(4.0), Stopping::Fixed, pairs).expect("positive")
     }
 
     const AS_GOOD: Bound = Bound::AtLeast(0.97);
@@ -201,6 +224,23 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn it_is_settled_once_the_interval_is_on_one_side_of_the_bound() {
+        let settled = |bound, figures: &[f64]| {
+            let compared = comparison(bound, figures, &[1.0; 4]);
+            is_settled(bound, &compared.pairs).expect("positive")
+        };
+        assert!(settled(AS_GOOD, &[1.0, 1.01, 1.0, 1.01]));
+        assert!(settled(AS_GOOD, &[0.9, 0.91, 0.9, 0.91]));
+        assert!(!settled(AS_GOOD, &[0.8, 1.2, 0.9, 1.1]));
+        assert!(!settled(AS_GOOD, &[1.0]));
+        let agree = Bound::Agree(0.01);
+        assert!(settled(agree, &[1.0, 1.001, 1.0, 1.001]));
+        assert!(settled(agree, &[1.1, 1.101, 1.1, 1.101]));
+        assert!(!settled(agree, &[1.01, 1.0, 1.02, 1.0]));
+        assert!(settled(Bound::Shown, &[0.8, 1.2]));
+    }
+
+    #[test]
     fn cpu_is_higher_only_beyond_noise_and_the_goal_is_told() {
         let cpu = |cpu: &[f64; 3]| comparison(AS_GOOD, &[1.0; 3], cpu).judgement;
         assert!(!cpu(&[1.05, 1.06, 1.05]).holds());
@@ -222,7 +262,9 @@ pub(crate) mod tests {
     fn a_window_without_cpu_counts_for_the_figure_alone() {
         let mut pairs = comparison(AS_GOOD, &[1.0, 1.1, 1.2], &[1.0; 3]).pairs;
         pairs[1].ours.receiver_cpu = 0.0;
-        let judged = Comparison::new(AS_GOOD, Some(4.0), pairs.clone()).expect("two with CPU");
+        let of_pairs =
+            |window, pairs| Comparison::new(AS_GOOD, Some(window), Stopping::Fixed, pairs);
+        let judged = of_pairs(4.0, pairs.clone()).expect("two with CPU");
         assert_eq!(judged.pairs_without_cpu, 1);
         let of = |ratio: &PairedRatio| ratio.pairs;
         assert_eq!((of(&judged.figure), of(&judged.receiver_cpu)), (3, 2));
@@ -230,7 +272,7 @@ pub(crate) mod tests {
         for pair in &mut pairs {
             pair.other.sender_cpu = 0.0;
         }
-        let judged = Comparison::new(AS_GOOD, Some(20.0), pairs).expect("figures");
+        let judged = of_pairs(20.0, pairs).expect("figures");
         assert_eq!((of(&judged.sender_cpu), judged.judgement.cpu), (0, None));
     }
 }

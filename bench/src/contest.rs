@@ -2,18 +2,15 @@
 //!
 //! An opponent's pair is its sample and ours of the same round, so that ours is not measured again for each.
 
-use wirecost_stats::order;
+use wirecost_stats::{Stopping, order};
 
-use crate::comparison::{Comparison, Pair};
+use crate::comparison::{Comparison, Pair, is_settled};
 use crate::error::BenchError;
 use crate::measure::{Bench, Sample};
 use crate::peer::{Ours, Peer};
 use crate::report::{Outcome, What};
 use crate::rounds::random;
 use crate::row::{Opponents, Row};
-
-/// Congestion control of whoever can be told one.
-pub(crate) const CONGESTION: &str = "cubic";
 
 /// An opponent may break once in so many rounds.
 const BREAKS_IN: u32 = 5;
@@ -28,12 +25,8 @@ pub(crate) struct Arm<'a> {
     broken: Vec<String>,
     /// Why there are no more rounds for it.
     out: Option<What>,
-}
-
-/// Ours, set as some of the opponents are.
-struct Side {
-    congestion: Option<&'static str>,
-    sample: Option<Result<Sample, String>>,
+    /// It had its rounds, and more of them would change nothing.
+    settled: bool,
 }
 
 /// The rounds of one row.
@@ -41,9 +34,9 @@ pub(crate) struct Contest<'a> {
     pub(crate) row: &'a Row,
     /// Rounds, that is pairs with each opponent.
     pub(crate) pairs: u32,
+    /// Rounds at most with those of whom nothing is settled by then.
+    pub(crate) most: u32,
     pub(crate) seed: u64,
-    /// What has who is told nothing.
-    pub(crate) default_congestion: &'a str,
 }
 
 impl<'a> Arm<'a> {
@@ -55,12 +48,17 @@ impl<'a> Arm<'a> {
             pairs: Vec::new(),
             broken: Vec::new(),
             out: here.err().map(What::Absent),
+            settled: false,
         }
     }
 
-    fn outcome(self, row: &Row, window: Option<f64>) -> Outcome {
+    fn goes_on(&self) -> bool {
+        self.out.is_none() && !self.settled
+    }
+
+    fn outcome(self, row: &Row, window: Option<f64>, stopping: Stopping) -> Outcome {
         let what = self.out.unwrap_or_else(|| {
-            Comparison::new(row.bound, window, self.pairs).map_or_else(
+            Comparison::new(row.bound, window, stopping, self.pairs).map_or_else(
                 |error| What::Failed(error.to_string()),
                 |comparison| What::Compared(Box::new(comparison)),
             )
@@ -84,7 +82,7 @@ impl<'a> Arm<'a> {
         allowed: usize,
     ) -> Result<Option<Sample>, BenchError> {
         loop {
-            match unless_it_ends_all(take(bench, self.peer, row, told(self.peer)))? {
+            match unless_it_ends_all(take(bench, self.peer, row))? {
                 Ok(sample) => return Ok(Some(sample)),
                 Err(said) if self.broken.len() < allowed => {
                     eprintln!("    {said}: again");
@@ -107,7 +105,7 @@ impl Contest<'_> {
         mut arms: Vec<Arm<'_>>,
     ) -> (Vec<Outcome>, Option<BenchError>) {
         for arm in arms.iter_mut().filter(|arm| arm.out.is_none()) {
-            let setting = bench.setting(told(arm.peer), [0; 16]);
+            let setting = bench.setting([0; 16]);
             arm.out = arm
                 .peer
                 .plan(self.row.load, &setting)
@@ -115,22 +113,38 @@ impl Contest<'_> {
                 .map(What::Cannot);
         }
         let mut stopped = None;
-        for round in 0..self.pairs {
-            if arms.iter().all(|arm| arm.out.is_some()) {
+        for round in 0..self.most.max(self.pairs) {
+            let live = arms.iter().filter(|arm| arm.goes_on()).count();
+            if live == 0 {
                 break;
             }
-            eprintln!("    round {} of {}", round + 1, self.pairs);
+            if round < self.pairs {
+                eprintln!("    round {} of {}", round + 1, self.pairs);
+            } else {
+                eprintln!("    round {}, not settled: {live}", round + 1);
+            }
             if let Err(error) = self.round(bench, &mut arms, round) {
                 stopped = Some(error);
                 break;
             }
+            if round + 1 >= self.pairs {
+                for arm in &mut arms {
+                    // A figure without a logarithm is said with the outcome.
+                    arm.settled = is_settled(self.row.bound, &arm.pairs).unwrap_or(true);
+                }
+            }
         }
+        let stopping = if self.most > self.pairs {
+            Stopping::Sequential
+        } else {
+            Stopping::Fixed
+        };
         let window = self.row.judges_cpu.then_some(bench.seconds);
         let outcomes = arms
             .into_iter()
             // What ended everything took the first round with it.
             .filter(|arm| stopped.is_none() || arm.out.is_some() || !arm.pairs.is_empty())
-            .map(|arm| arm.outcome(self.row, window))
+            .map(|arm| arm.outcome(self.row, window, stopping))
             .collect();
         (outcomes, stopped)
     }
@@ -146,32 +160,19 @@ impl Contest<'_> {
         let ours = Ours {
             spin: self.row.opponents == Opponents::OurselvesAsleep,
         };
-        let mut live: Vec<&mut Arm<'_>> = arms.iter_mut().filter(|arm| arm.out.is_none()).collect();
-        let mut sides: Vec<Side> = Vec::new();
-        for arm in &live {
-            let congestion = self.ours_has(arm.peer);
-            if sides.iter().all(|side| side.congestion != congestion) {
-                sides.push(Side {
-                    congestion,
-                    sample: None,
-                });
-            }
-        }
+        let mut live: Vec<&mut Arm<'_>> = arms.iter_mut().filter(|arm| arm.goes_on()).collect();
+        let mut own = None;
         let mut others: Vec<Option<Sample>> = live.iter().map(|_| None).collect();
-        for index in order(sides.len() + live.len(), round, self.seed) {
-            if let Some(side) = sides.get_mut(index) {
-                let taken = take(bench, &ours, self.row, side.congestion);
-                side.sample = Some(unless_it_ends_all(taken)?);
+        let allowed = (self.pairs / BREAKS_IN).max(1) as usize;
+        for index in order(1 + live.len(), round, self.seed) {
+            let Some(other) = index.checked_sub(1) else {
+                own = Some(unless_it_ends_all(take(bench, &ours, self.row))?);
                 continue;
-            }
-            let index = index - sides.len();
-            let allowed = (self.pairs / BREAKS_IN).max(1) as usize;
-            others[index] = live[index].sample(bench, self.row, allowed)?;
+            };
+            others[other] = live[other].sample(bench, self.row, allowed)?;
         }
         for (arm, other) in live.iter_mut().zip(others) {
-            let congestion = self.ours_has(arm.peer);
-            let side = sides.iter().find(|side| side.congestion == congestion);
-            match (side.and_then(|side| side.sample.as_ref()), other) {
+            match (&own, other) {
                 (Some(Ok(ours)), Some(other)) => arm.pairs.push(Pair {
                     ours: ours.clone(),
                     other,
@@ -182,15 +183,6 @@ impl Contest<'_> {
         }
         Ok(())
     }
-
-    /// What ours is told, so that it has what the peer has.
-    fn ours_has(&self, peer: &dyn Peer) -> Option<&'static str> {
-        (peer.sets_congestion() || self.default_congestion == CONGESTION).then_some(CONGESTION)
-    }
-}
-
-fn told(peer: &dyn Peer) -> Option<&'static str> {
-    peer.sets_congestion().then_some(CONGESTION)
 }
 
 /// A failure of one does not end the others, unless it is the lab's: the inner error is that one's, in words.
@@ -204,13 +196,8 @@ pub(crate) fn unless_it_ends_all<T>(
     }
 }
 
-pub(crate) fn take(
-    bench: &mut Bench<'_>,
-    who: &dyn Peer,
-    row: &Row,
-    congestion: Option<&str>,
-) -> Result<Sample, BenchError> {
-    let plan = who.plan(row.load, &bench.setting(congestion, random()?));
+pub(crate) fn take(bench: &mut Bench<'_>, who: &dyn Peer, row: &Row) -> Result<Sample, BenchError> {
+    let plan = who.plan(row.load, &bench.setting(random()?));
     let plan = plan.map_err(|said| BenchError::Tool {
         name: who.name().to_owned(),
         said,

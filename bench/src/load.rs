@@ -146,7 +146,7 @@ fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<Window>,
     if line.is_empty() {
         return Ok(None);
     }
-    let (warmup, seconds) = crate::witness::window_of(&line)?;
+    let (warmup, seconds) = crate::helper::window_of(&line)?;
     let begin = Instant::now() + warmup;
     sleep(warmup);
     let before = look()?;

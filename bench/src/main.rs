@@ -7,7 +7,10 @@ mod arguments;
 mod comparison;
 mod contest;
 mod error;
+mod helper;
+mod lab;
 mod load;
+mod looper;
 mod measure;
 mod output;
 mod peer;
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     let part = match &arguments.part {
         Some(Part::Load(load)) => Some(load::run(load)),
         Some(Part::Witness) => Some(witness::run()),
+        Some(Part::Looper) => Some(looper::run()),
         None => None,
     };
     if let Some(done) = part {

@@ -10,7 +10,9 @@ use wirecost_model::usage::HostUsage;
 use wirecost_run::{Counting, FOREIGN_CORES_THRESHOLD, Lab, STEAL_THRESHOLD};
 
 use crate::error::BenchError;
+use crate::lab::CONGESTION;
 use crate::load::Told;
+use crate::looper::Loopers;
 use crate::peer::{Peer, Plan, Setting};
 use crate::place::Place;
 use crate::process::{PATIENCE, Process, Said, with_descendants};
@@ -55,6 +57,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) places: [Place; 2],
     /// In the guest whose counters are the yardstick.
     pub(crate) witness: Witness,
+    /// On the cores of the sending host and of the receiving one, where they count what is used.
+    pub(crate) loopers: Option<[Loopers; 2]>,
     pub(crate) warmup: f64,
     pub(crate) seconds: f64,
     pub(crate) scratch: &'a Path,
@@ -63,15 +67,11 @@ pub(crate) struct Bench<'a> {
 
 impl Bench<'_> {
     /// What a generator is told, besides the load.
-    pub(crate) fn setting<'s>(
-        &'s self,
-        congestion: Option<&'s str>,
-        secret: [u8; 16],
-    ) -> Setting<'s> {
+    pub(crate) fn setting(&self, secret: [u8; 16]) -> Setting<'_> {
         Setting {
             server: self.places[1].address,
             seconds: (self.warmup + self.seconds + TAIL_S).ceil() as u32,
-            congestion,
+            congestion: CONGESTION,
             scratch: self.scratch,
             secret,
         }
@@ -110,14 +110,14 @@ impl Bench<'_> {
                 .iter_mut()
                 .try_for_each(|client| client.still_runs(self.interrupt))
         })?;
-        let (seen, hosts) = self.window(plan, &mut server, &mut clients)?;
+        let (seen, hosts, cores) = self.window(plan, &mut server, &mut clients)?;
         if seen.ended > 0 {
             return Err(BenchError::EndedEarly {
                 peer: name,
                 count: seen.ended,
             });
         }
-        let within = Duration::from_secs(u64::from(self.setting(None, [0; 16]).seconds)) + PATIENCE;
+        let within = Duration::from_secs(u64::from(self.setting([0; 16]).seconds)) + PATIENCE;
         let mut own = 0.0;
         let mut told = Vec::new();
         for client in &mut clients {
@@ -147,16 +147,16 @@ impl Bench<'_> {
         } else {
             figure(load, &seen)
         };
-        Sample::new(name, [figure, own], &hosts, &told)
+        Sample::new(name, [figure, own], &hosts, cores, &told)
     }
 
-    /// Warms up and counts, on both hosts and in the receiving guest at once.
+    /// Warms up and counts, on both hosts and in the receiving guest at once; the last: cores that each host used.
     fn window(
         &mut self,
         plan: &Plan,
         server: &mut Process,
         clients: &mut [Process],
-    ) -> Result<(Seen, [Measured; 2]), BenchError> {
+    ) -> Result<(Seen, [Measured; 2], [f64; 2]), BenchError> {
         std::thread::sleep(Duration::from_secs_f64((self.warmup - LEAD_S).max(0.0)));
         let mut pids = vec![std::process::id(), self.witness.pid(), server.pid()];
         pids.extend(self.lab.pids());
@@ -164,6 +164,9 @@ impl Bench<'_> {
         let ours = with_descendants(&pids);
         let line = format!("{LEAD_S} {}", self.seconds);
         self.witness.begin(&line)?;
+        for loopers in self.loopers.iter_mut().flatten() {
+            loopers.begin(&line)?;
+        }
         if plan.takes_window {
             server.tell(&line)?;
             clients
@@ -182,7 +185,11 @@ impl Bench<'_> {
             .count(counting, self.interrupt)
             .map_err(BenchError::lab("counting"))?;
         let seen = self.witness.seen(PATIENCE, self.interrupt, || Ok(()))?;
-        Ok((seen, hosts))
+        let cores = match &mut self.loopers {
+            Some([a, b]) => [a.taken(self.interrupt)?, b.taken(self.interrupt)?],
+            None => hosts.each_ref().map(|host| host.usage.busy_cores()),
+        };
+        Ok((seen, hosts, cores))
     }
 }
 
@@ -215,6 +222,7 @@ impl Sample {
         peer: &'static str,
         [figure, own]: [f64; 2],
         hosts: &[Measured; 2],
+        [sender_cores, receiver_cores]: [f64; 2],
         told: &[Told],
     ) -> Result<Self, BenchError> {
         // Not a load, whatever it was.
@@ -225,8 +233,8 @@ impl Sample {
         Ok(Self {
             figure,
             own,
-            sender_cpu: sender.busy_cores() * 100.0 / figure,
-            receiver_cpu: receiver.busy_cores() * 100.0 / figure,
+            sender_cpu: sender_cores * 100.0 / figure,
+            receiver_cpu: receiver_cores * 100.0 / figure,
             foreign_cores: sender.foreign_cores.unwrap_or_default(),
             disturbed: disturbed(sender) || disturbed(receiver),
             peak_bytes: told.iter().map(|told| told.peak_bytes).max(),

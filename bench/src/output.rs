@@ -12,9 +12,9 @@ use wirecost_model::plan::Cores;
 use self::cells::{Line, lines};
 pub(crate) use self::markdown::markdown;
 use crate::arguments::Looked;
-use crate::contest::CONGESTION;
 use crate::error::BenchError;
-use crate::report::{Presence, Report, What};
+use crate::lab::CONGESTION;
+use crate::report::{CountedBy, Presence, Report, What};
 use crate::row::Row;
 
 /// What has to be known before a ratio is believed.
@@ -23,7 +23,8 @@ Ratios are ours / theirs: geometric mean over the pairs and its 95 % interval; b
 medians, ours / theirs. Yardstick of all: payload that the receiving guest's kernel counted
 (tcpi_bytes_received; datagrams read), over the same kind of window, which begins when data have
 flowed for the warm-up. CPU: all that a host's cores did then, for each unit of the yardstick, in
-percent of one core.
+percent of one core: what a loop of the lowest priority on each did not get, or where it says so
+what the kernel did not count as idle.
 LOW: the ratio is not where it has to be. HIGHER: CPU is above theirs beyond noise.
 goal: CPU is at most 0.9 of theirs.
 ";
@@ -55,7 +56,7 @@ pub(crate) fn list(rows: &[Row], peers: &[Looked]) -> String {
 fn head(report: &Report) -> String {
     let mut text = format!(
         "Linux {}, {}; sender on cores {:?}, receiver on {:?}\n\
-         guest MTU {}, {CONGESTION} where both can be told; windows of {} s after {} s, {} pairs, seed {}\n",
+         guest MTU {}, {CONGESTION}; windows of {} s after {} s, {}, seed {}\n",
         report.kernel,
         report.cpu_model,
         report.cpus_a,
@@ -63,7 +64,7 @@ fn head(report: &Report) -> String {
         report.guest_mtu,
         report.seconds,
         report.warmup,
-        report.pairs,
+        pairs(report),
         report.seed,
     );
     if report.hooked {
@@ -78,11 +79,28 @@ fn head(report: &Report) -> String {
     text
 }
 
+/// `25 to 75 pairs`.
+fn pairs(report: &Report) -> String {
+    if report.most > report.pairs {
+        format!("{} to {} pairs", report.pairs, report.most)
+    } else {
+        format!("{} pairs", report.pairs)
+    }
+}
+
+/// Where CPU is not counted as the notes say.
+fn by(cpu: CountedBy) -> &'static str {
+    match cpu {
+        CountedBy::Looper => "",
+        CountedBy::Idle => "; CPU by idle time",
+    }
+}
+
 /// Tables no wider than 100 columns.
 pub(crate) fn text(report: &Report) -> String {
     let mut text = head(report);
     for row in &report.rows {
-        let _ = writeln!(text, "\n{}: {}", row.name, row.bound);
+        let _ = writeln!(text, "\n{}: {}{}", row.name, row.bound, by(row.cpu));
         for line in lines(row) {
             let _ = match line {
                 Line::Figures(cells) => writeln!(

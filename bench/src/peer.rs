@@ -28,11 +28,6 @@ pub(crate) trait Peer {
     /// Why it is absent, in words.
     fn version(&self) -> Result<String, String>;
 
-    /// Whether it can be told the congestion control. Beside one that cannot, ours has the kernel's default too.
-    fn sets_congestion(&self) -> bool {
-        true
-    }
-
     /// How it runs this load.
     ///
     /// # Errors
@@ -60,8 +55,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) server: IpAddr,
     /// How long it is to run, from its first data on.
     pub(crate) seconds: u32,
-    /// Congestion control; `None`: the kernel's default.
-    pub(crate) congestion: Option<&'a str>,
+    /// Congestion control. Who has no option for it has it by the guests' routes.
+    pub(crate) congestion: &'a str,
     /// Where files of its own may be written.
     pub(crate) scratch: &'a Path,
     /// New for each sample.
@@ -156,7 +151,7 @@ pub(crate) mod tests {
         Setting {
             server: "198.19.0.2".parse().expect("an address"),
             seconds: 2,
-            congestion: Some("cubic"),
+            congestion: "cubic",
             scratch: Path::new("/nonexistent"),
             secret: [0xab; 16],
         }

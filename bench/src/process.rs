@@ -185,7 +185,7 @@ impl Drop for Process {
 /// What starts the tools in their guests is not installed.
 pub(crate) fn look_for_starters() -> Result<(), BenchError> {
     let package = "util-linux";
-    for program in ["nsenter", "taskset", "setpriv"] {
+    for program in ["nsenter", "taskset", "setpriv", "chrt"] {
         match Command::new(program).arg("--version").output() {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -1,5 +1,6 @@
 //! What comes of it all, as the JSON document has it.
 
+use clap::ValueEnum;
 use serde::Serialize;
 use wirecost_model::plan::Cores;
 
@@ -23,10 +24,24 @@ pub(crate) struct Report {
     pub(crate) hooked: bool,
     /// Pairs asked for with each opponent.
     pub(crate) pairs: u32,
+    /// Pairs at most where the interval is still on both sides of the bound.
+    pub(crate) most: u32,
     pub(crate) seconds: f64,
     pub(crate) warmup: f64,
     pub(crate) seed: u32,
+    /// As it was asked for.
+    pub(crate) cpu: CountedBy,
     pub(crate) rows: Vec<RowResult>,
+}
+
+/// How CPU is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CountedBy {
+    /// What loops of the lowest priority, one on each core, do not get; they keep the cores awake
+    Looper,
+    /// The window without the kernel's idle time, as a run counts it; cores may sleep
+    Idle,
 }
 
 /// A peer.
@@ -50,6 +65,7 @@ pub(crate) struct RowResult {
     pub(crate) name: String,
     pub(crate) unit: &'static str,
     pub(crate) bound: String,
+    pub(crate) cpu: CountedBy,
     pub(crate) outcomes: Vec<Outcome>,
 }
 

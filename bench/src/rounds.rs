@@ -1,44 +1,29 @@
 //! Every row in turn: a lab, and on it rounds of all who are compared.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{Reply, Request};
 use wirecost_agent::stray::Owner;
 use wirecost_bench::program;
 use wirecost_bench::scratch::Scratch;
 use wirecost_model::plan::Cores;
-use wirecost_model::sample::ProofTime;
 use wirecost_model::units::format_rate;
-use wirecost_model::vary::{Place as Where, Setting};
 use wirecost_run::{Lab, LabContext, Placement, place};
 
 use crate::arguments::Arguments;
-use crate::contest::{Arm, CONGESTION, Contest, take, unless_it_ends_all};
+use crate::contest::{Arm, Contest, take, unless_it_ends_all};
 use crate::error::BenchError;
+use crate::lab::{describe, one_congestion_control, prove, unhook};
+use crate::looper::Loopers;
 use crate::measure::{Bench, Sample};
 use crate::peer::{Ours, Peer};
 use crate::place::Place;
-use crate::report::{Found, Outcome, Presence, Report, RowResult, What};
+use crate::report::{CountedBy, Found, Outcome, Presence, Report, RowResult, What};
 use crate::row::{Bound, GUEST_MTU, Opponents, Row};
 use crate::witness::Witness;
 
-/// How long a host may take to describe itself.
-const PROMPT: Duration = Duration::from_secs(10);
-/// What has bridges pass frames through the firewall's hooks (net/bridge/br_netfilter_hooks.c).
-const HOOKS: [&str; 3] = [
-    "net.bridge.bridge-nf-call-iptables",
-    "net.bridge.bridge-nf-call-ip6tables",
-    "net.bridge.bridge-nf-call-arptables",
-];
-/// What new network namespaces have too.
-const DEFAULT_CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// What a measured rate is rounded down to before it is halved, bits per second.
 const RATE_STEP: u64 = 200_000_000;
 
@@ -49,7 +34,6 @@ struct Rounds<'a> {
     peers: Vec<(Box<dyn Peer>, Result<String, String>)>,
     scratch: Scratch,
     seed: u32,
-    default_congestion: String,
     interrupt: &'a AtomicBool,
 }
 
@@ -76,10 +60,6 @@ pub(crate) fn run(
         peers: arguments.peers()?,
         scratch: Scratch::create().map_err(BenchError::machine("making a directory"))?,
         seed: arguments.seed.unwrap_or(u32::from_ne_bytes([a, b, c, d])),
-        default_congestion: std::fs::read_to_string(DEFAULT_CONGESTION)
-            .map_err(BenchError::machine("reading the congestion control"))?
-            .trim()
-            .to_owned(),
         interrupt,
     };
     let mut report = rounds.report();
@@ -118,9 +98,11 @@ impl Rounds<'_> {
             guest_mtu: GUEST_MTU,
             hooked: false,
             pairs: self.arguments.pairs,
+            most: self.arguments.most(),
             seconds: self.arguments.seconds,
             warmup: self.arguments.warmup,
             seed: self.seed,
+            cpu: self.arguments.cpu,
             rows: Vec::new(),
         }
     }
@@ -136,6 +118,7 @@ impl Rounds<'_> {
             name: row.name.clone(),
             unit: row.load.unit().name(),
             bound: row.bound.to_string(),
+            cpu: row.cpu(self.arguments.cpu),
             outcomes: Vec::new(),
         };
         let done = (|| {
@@ -163,9 +146,9 @@ impl Rounds<'_> {
             let contest = Contest {
                 row: &row,
                 pairs: self.arguments.pairs,
+                most: self.arguments.most(),
                 // An order of its own for each row.
                 seed: u64::from(self.seed) << 16 | (index as u64) << 8,
-                default_congestion: &self.default_congestion,
             };
             let (outcomes, stopped) = contest.run(&mut bench, arms);
             result.outcomes = outcomes;
@@ -206,6 +189,7 @@ impl Rounds<'_> {
         lab.adapt(GUEST_MTU, &row.offload, self.interrupt)
             .map_err(BenchError::lab("setting MTU and offloads"))?;
         report.hooked = !unhook(&mut lab, self.interrupt)?;
+        one_congestion_control(&mut lab, self.interrupt)?;
         describe(&mut lab, report, self.interrupt)?;
         prove(&mut lab, self.interrupt)?;
         Ok(lab)
@@ -215,12 +199,18 @@ impl Rounds<'_> {
         let places = places(lab, &self.context.placement);
         // Responses are received by the client.
         let counted = usize::from(!row.load.is_exchange());
+        let on = |cpus: &Vec<u32>| Loopers::start(cpus);
+        let placement = &self.context.placement;
         Ok(Bench {
             witness: Witness::start(&places[counted])?,
+            loopers: match row.cpu(self.arguments.cpu) {
+                CountedBy::Looper => Some([on(&placement.a)?, on(&placement.b)?]),
+                CountedBy::Idle => None,
+            },
             lab,
             places,
             warmup: self.arguments.warmup,
-            seconds: row.seconds.unwrap_or(self.arguments.seconds),
+            seconds: self.arguments.seconds.max(row.least_seconds),
             scratch: self.scratch.path(),
             interrupt: self.interrupt,
         })
@@ -229,7 +219,7 @@ impl Rounds<'_> {
 
 /// One sample of ours.
 fn alone(bench: &mut Bench<'_>, row: &Row) -> Result<Sample, BenchError> {
-    take(bench, &Ours { spin: false }, row, Some(CONGESTION))
+    take(bench, &Ours { spin: false }, row)
 }
 
 fn judge_alone(row: &Row, sample: Sample) -> What {
@@ -247,57 +237,6 @@ fn places(lab: &Lab, placement: &Placement) -> [Place; 2] {
         Place::new(tid_a, &placement.a, address_a),
         Place::new(tid_b, &placement.b, address_b),
     ]
-}
-
-fn describe(lab: &mut Lab, report: &mut Report, interrupt: &AtomicBool) -> Result<(), BenchError> {
-    let [a, _] = lab.links();
-    let during = BenchError::lab("describing it");
-    match a
-        .call(&Request::Describe, PROMPT, interrupt)
-        .map_err(&during)?
-    {
-        Reply::Description(environment) => {
-            report.kernel = environment.kernel;
-            report.cpu_model = environment.cpu_model;
-            Ok(())
-        }
-        _ => Err(during(a.confused("Describe"))),
-    }
-}
-
-/// Has bridges pass frames without the firewall's hooks, where this machine would have them walk there: the network is to
-/// cost as little as it can, so that the generators' own cost shows. `false` where a plain user's lab has to keep them.
-fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<bool, BenchError> {
-    if !Path::new("/proc/sys/net/bridge").exists() {
-        return Ok(true);
-    }
-    let setting = Setting {
-        factor: "bridge".to_owned(),
-        label: "unhooked".to_owned(),
-        sysctl: HOOKS.map(|key| (key.to_owned(), "0".to_owned())).into(),
-        ethtool: BTreeMap::new(),
-        command: None,
-        on: Where::Hosts,
-    };
-    match lab.put_in_force(&[setting], interrupt) {
-        Ok(_) => Ok(true),
-        Err(LinkError::Refused { .. }) => Ok(false),
-        Err(error) => Err(BenchError::lab("setting its bridges")(error)),
-    }
-}
-
-/// A path that drops full frames would have both measure something else.
-fn prove(lab: &mut Lab, interrupt: &AtomicBool) -> Result<(), BenchError> {
-    let proofs = lab
-        .prove(ProofTime::Before, GUEST_MTU, interrupt)
-        .map_err(BenchError::lab("proving the path"))?;
-    match proofs.into_iter().find(|proof| !proof.proven) {
-        None => Ok(()),
-        Some(proof) => Err(BenchError::Path {
-            size: proof.size,
-            reason: proof.reason.unwrap_or_else(|| "no reason given".to_owned()),
-        }),
-    }
 }
 
 pub(crate) fn random() -> Result<[u8; 16], BenchError> {

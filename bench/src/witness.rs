@@ -8,11 +8,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Stdio};
+use std::io::{self, BufRead};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::{self, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use netlink_packet_core::{
@@ -26,8 +24,9 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
+use crate::helper::{Helper, answer, window_of};
 use crate::place::Place;
-use crate::process::{PATIENCE, check};
+use crate::process::PATIENCE;
 
 /// The word that asks whether a load has begun.
 const AWAIT: &str = "await";
@@ -48,22 +47,6 @@ pub(crate) struct Seen {
     pub(crate) udp_datagrams: u64,
     /// Connections that were there at the beginning and not at the end.
     pub(crate) ended: u32,
-}
-
-/// `WARMUP SECONDS` of a line.
-///
-/// # Errors
-/// In words.
-pub(crate) fn window_of(line: &str) -> Result<(Duration, Duration), String> {
-    let mut numbers = line.split_whitespace().map(|word| {
-        word.parse()
-            .ok()
-            .and_then(|s| Duration::try_from_secs_f64(s).ok())
-    });
-    match (numbers.next(), numbers.next(), numbers.next()) {
-        (Some(Some(warmup)), Some(Some(seconds)), None) => Ok((warmup, seconds)),
-        _ => Err(format!("`{}` is not WARMUP SECONDS", line.trim())),
-    }
 }
 
 /// The guest's counters at an instant.
@@ -204,62 +187,30 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-fn answer(seen: &Seen) -> Result<(), String> {
-    let line = serde_json::to_string(seen).map_err(|error| error.to_string())?;
-    let mut output = io::stdout().lock();
-    writeln!(output, "{line}")
-        .and_then(|()| output.flush())
-        .map_err(|error| format!("telling what was counted: {error}"))
-}
-
 /// The other end of it: a witness in a guest. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Witness {
-    child: Child,
-    lines: Receiver<String>,
-}
+pub(crate) struct Witness(Helper);
 
 impl Witness {
     pub(crate) fn start(place: &Place) -> Result<Self, BenchError> {
-        let broken = BenchError::machine("starting the witness");
-        let program = std::env::current_exe().map_err(&broken)?;
-        let mut child = place
-            .command(&[program.display().to_string(), "witness".to_owned()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(&broken)?;
-        let (tell, lines) = channel();
-        if let Some(output) = child.stdout.take() {
-            thread::spawn(move || forward(output, &tell));
-        }
-        Ok(Self { child, lines })
+        let program =
+            std::env::current_exe().map_err(BenchError::machine("starting the witness"))?;
+        let words = [program.display().to_string(), "witness".to_owned()];
+        Helper::start("the witness", place.command(&words)).map(Self)
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.0.pid()
     }
 
     /// Begins to look for a load, over TCP one of so many bytes.
     pub(crate) fn await_load(&mut self, bytes: u64) -> Result<(), BenchError> {
-        self.say(&format!("{AWAIT} {bytes}"))
+        self.0.say(&format!("{AWAIT} {bytes}"))
     }
 
     /// Begins a window.
     pub(crate) fn begin(&mut self, line: &str) -> Result<(), BenchError> {
-        self.say(line)
-    }
-
-    fn say(&mut self, line: &str) -> Result<(), BenchError> {
-        let told = self
-            .child
-            .stdin
-            .as_mut()
-            .map(|input| writeln!(input, "{line}").and_then(|()| input.flush()));
-        match told {
-            Some(Ok(())) => Ok(()),
-            _ => Err(failed("it has ended")),
-        }
+        self.0.say(line)
     }
 
     /// The answer to what it was told last.
@@ -270,67 +221,21 @@ impl Witness {
         &mut self,
         within: Duration,
         interrupt: &AtomicBool,
-        mut alive: impl FnMut() -> Result<(), BenchError>,
+        alive: impl FnMut() -> Result<(), BenchError>,
     ) -> Result<Seen, BenchError> {
-        let deadline = Instant::now() + within;
-        loop {
-            check(interrupt)?;
-            match self.lines.recv_timeout(GLANCE) {
-                Ok(line) => {
-                    return serde_json::from_str(&line).map_err(|_| failed(&line));
-                }
-                Err(RecvTimeoutError::Disconnected) => return Err(failed("it has ended")),
-                Err(RecvTimeoutError::Timeout) => alive()?,
-            }
-            if Instant::now() >= deadline {
-                return Err(failed("it saw no load within its time"));
-            }
-        }
-    }
-}
-
-fn failed(said: &str) -> BenchError {
-    BenchError::Tool {
-        name: "the witness".to_owned(),
-        said: said.to_owned(),
+        self.0.answer(within, interrupt, alive)
     }
 }
 
 /// How long a load may take to begin.
 pub(crate) const BEGINNING: Duration = PATIENCE;
 
-fn forward(output: ChildStdout, tell: &std::sync::mpsc::Sender<String>) {
-    for line in BufReader::new(output).lines().map_while(Result::ok) {
-        if tell.send(line).is_err() {
-            return;
-        }
-    }
-}
-
-impl Drop for Witness {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
-
-    #[test]
-    fn a_window_is_two_numbers_of_seconds() {
-        assert_eq!(
-            window_of("0.4 1\n"),
-            Ok((Duration::from_millis(400), Duration::from_secs(1)))
-        );
-        for line in ["", "1", "1 x", "1 -1", "1 2 3", "inf 1"] {
-            assert!(window_of(line).is_err(), "{line}");
-        }
-    }
 
     #[test]
     fn payload_that_a_connection_received_is_counted_exactly() {

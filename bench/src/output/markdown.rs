@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::cells::{Line, lines};
-use super::head;
+use super::{by, head};
 use crate::report::Report;
 
 /// One table, a line for each row and opponent.
@@ -21,8 +21,9 @@ pub(crate) fn markdown(report: &Report) -> String {
             let _ = match line {
                 Line::Figures(cells) => writeln!(
                     text,
-                    "| {} | {} | {} | {} | {} | {} | {} |",
+                    "| {}{} | {} | {} | {} | {} | {} | {} |",
                     row.name,
+                    by(row.cpu),
                     cells.opponent,
                     cells.figure.ratio,
                     cells.figure.medians,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::comparison::tests::{comparison, sample};
-use crate::report::{Found, Outcome, RowResult};
+use crate::report::{CountedBy, Found, Outcome, RowResult};
 use crate::row::Bound;
 
 fn report() -> Report {
@@ -36,14 +36,17 @@ fn report() -> Report {
         guest_mtu: 1500,
         hooked: false,
         pairs: 3,
+        most: 9,
         seconds: 1.0,
         warmup: 0.4,
         seed: 7,
+        cpu: CountedBy::Looper,
         rows: vec![
             RowResult {
                 name: "tcp-stream 1, vxlan, offload none".to_owned(),
                 unit: "Gbit/s",
                 bound: "at least 0.97".to_owned(),
+                cpu: CountedBy::Looper,
                 outcomes: vec![
                     outcome("iperf3", compared(&[0.99, 1.0, 1.01], &[0.8, 0.81, 0.8])),
                     Outcome {
@@ -65,12 +68,14 @@ fn report() -> Report {
                 name: "udp-stream 1 of 64 B, vxlan, offload none".to_owned(),
                 unit: "k datagrams/s",
                 bound: "at least 2".to_owned(),
+                cpu: CountedBy::Looper,
                 outcomes: vec![outcome("iperf3", What::Compared(Box::new(missed)))],
             },
             RowResult {
                 name: "tcp-stream 1024, none, offload none".to_owned(),
                 unit: "Gbit/s",
                 bound: "below 64 MiB at each end".to_owned(),
+                cpu: CountedBy::Idle,
                 outcomes: vec![outcome(
                     "-",
                     What::Alone {

@@ -110,9 +110,7 @@ impl Peer for Iperf3 {
         client.extend(words!["-l", load.message(), "-P", load.flows()]);
         match load {
             Load::Stream { nodelay, .. } => {
-                if let Some(congestion) = setting.congestion {
-                    client.extend(words!["-C", congestion]);
-                }
+                client.extend(words!["-C", setting.congestion]);
                 if nodelay {
                     client.push("-N".to_owned());
                 }

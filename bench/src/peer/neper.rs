@@ -38,10 +38,8 @@ impl Peer for Neper {
         {
             both.push("--no-delay".to_owned());
         }
-        if let Some(congestion) = setting.congestion
-            && !load.is_udp()
-        {
-            both.extend(words!["--congestion-control", congestion]);
+        if !load.is_udp() {
+            both.extend(words!["--congestion-control", setting.congestion]);
         }
         let mut server = words![program];
         server.extend(both.clone());

@@ -38,10 +38,8 @@ impl Peer for Netperf {
             Load::UdpRr { .. } => ("UDP_RR", words!["-r", format!("{size},{size}")]),
             Load::UdpStream { .. } => return Err("it is not compared on datagram floods".into()),
         };
-        if let Some(congestion) = setting.congestion
-            && !load.is_udp()
-        {
-            options.extend(words!["-K", congestion]);
+        if !load.is_udp() {
+            options.extend(words!["-K", setting.congestion]);
         }
         options.extend(words!["-k", "THROUGHPUT,THROUGHPUT_UNITS"]);
         let mut client = words!["netperf", "-4", "-H", setting.server, "-p", PORT];

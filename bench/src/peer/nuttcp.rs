@@ -20,10 +20,6 @@ impl Peer for Nuttcp {
         first_line("nuttcp", &["-V"])
     }
 
-    fn sets_congestion(&self) -> bool {
-        false
-    }
-
     fn plan(&self, load: Load, setting: &Setting<'_>) -> Result<Plan, String> {
         let Load::Stream {
             streams,

@@ -35,10 +35,8 @@ impl Peer for Ours {
             line.extend(words!["--address", format!("{}:{PORT}", setting.server)]);
             let secret = u128::from_be_bytes(setting.secret);
             line.extend(words!["--secret", format!("{secret:032x}")]);
-            if let Some(congestion) = setting.congestion
-                && !load.is_udp()
-            {
-                line.extend(words!["--congestion", congestion]);
+            if !load.is_udp() {
+                line.extend(words!["--congestion", setting.congestion]);
             }
             let switches = [
                 (

@@ -23,10 +23,6 @@ impl Peer for Sockperf {
         first_line("sockperf", &["--version"])
     }
 
-    fn sets_congestion(&self) -> bool {
-        false
-    }
-
     fn plan(&self, load: Load, setting: &Setting<'_>) -> Result<Plan, String> {
         if load.flows() > 1 {
             return Err("its server serves one connection at a time".to_owned());

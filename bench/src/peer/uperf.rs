@@ -26,15 +26,13 @@ fn profile(load: Load, setting: &Setting<'_>) -> Result<String, String> {
         }
     };
     let nodelay = if nodelay { " tcp_nodelay" } else { "" };
-    let congestion = setting
-        .congestion
-        .map_or_else(String::new, |name| format!(" cc={name}"));
+    let congestion = setting.congestion;
     Ok(format!(
         r#"<?xml version="1.0"?>
 <profile name="wirecost">
   <group nthreads="{}">
     <transaction iterations="1">
-      <flowop type="connect" options="remotehost={} protocol=tcp{nodelay}{congestion}"/>
+      <flowop type="connect" options="remotehost={} protocol=tcp{nodelay} cc={congestion}"/>
     </transaction>
     <transaction duration="{}s">
 {work}    </transaction>

@@ -22,7 +22,9 @@
 //!
 //! *Its errors:* a kernel that ticks on idle cores (`nohz=off`) samples idle by ticks. iowait may
 //! run backwards when a task wakes elsewhere; a step back counts as none. Where rounding makes
-//! the three exceed the window, busy is 0 and their sum is left as it was read. What a hypervisor
+//! the three exceed the window, busy is 0 and their sum is left as it was read. A core that halts is
+//! idle until the interrupt that ends it is delivered; a hypervisor takes microseconds for that, which
+//! a core that naps thousands of times a second has in its idle time. What a hypervisor
 //! takes from a core without saying so (no steal clock) counts as busy, or as idle if it was idle.
 //!
 //! # Classes of busy time

@@ -52,7 +52,7 @@ pub use latency::{Histogram, Percentile, percentile_ratio, percentiles};
 pub use opinion::{Method, Opinion, second_opinions};
 pub use order::order;
 pub use rate::{Rate, rate};
-pub use ratio::{PairedRatio, RatioError, paired_ratio};
+pub use ratio::{PairedRatio, RatioError, paired_ratio, paired_ratio_stopped};
 pub use sequential::Stopping;
 pub use summary::{Summary, summary};
 pub use verdict::{Margin, verdict};

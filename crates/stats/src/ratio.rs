@@ -73,6 +73,18 @@ pub enum RatioError {
 /// # Errors
 /// Slices of different length; a figure that is zero, negative, infinite or not a number.
 pub fn paired_ratio(from: &[f64], to: &[f64]) -> Result<PairedRatio, RatioError> {
+    paired_ratio_stopped(from, to, Stopping::Fixed)
+}
+
+/// [`paired_ratio`] of as many pairs as were decided on in this way.
+///
+/// # Errors
+/// As [`paired_ratio`].
+pub fn paired_ratio_stopped(
+    from: &[f64],
+    to: &[f64],
+    stopping: Stopping,
+) -> Result<PairedRatio, RatioError> {
     if from.len() != to.len() {
         return Err(RatioError::Unpaired {
             from: from.len(),
@@ -86,7 +98,7 @@ pub fn paired_ratio(from: &[f64], to: &[f64]) -> Result<PairedRatio, RatioError>
         }
         logs.push(to.ln() - from.ln());
     }
-    Ok(PairedRatio::of_logs(&logs, Stopping::Fixed))
+    Ok(PairedRatio::of_logs(&logs, stopping))
 }
 
 /// Whether a figure can enter a ratio.
