@@ -4,8 +4,8 @@ use serde::Serialize;
 use wirecost_bench::cpu::{CPU_SECONDS, Cpu};
 use wirecost_stats::{PairedRatio, RatioError, Stopping, paired_ratio_stopped, summary};
 
+use crate::bound::Bound;
 use crate::measure::Sample;
-use crate::row::Bound;
 
 /// Ours and another, one right after the other.
 #[derive(Debug, Clone, Serialize)]
@@ -53,42 +53,33 @@ pub(crate) struct Judgement {
     pub(crate) cpu: Option<[Cpu; 2]>,
 }
 
-/// Whether more pairs would not change what is said of the figure: all of its interval is on one side of the bound.
+/// The ratio of a figure, ours to the other's.
+fn ratio<'p>(
+    figure: fn(&Sample) -> f64,
+    pairs: impl Iterator<Item = &'p Pair>,
+    stopping: Stopping,
+) -> Result<PairedRatio, RatioError> {
+    let (other, ours): (Vec<f64>, Vec<f64>) = pairs
+        .map(|pair| (figure(&pair.other), figure(&pair.ours)))
+        .unzip();
+    paired_ratio_stopped(&other, &ours, stopping)
+}
+
+/// Whether more pairs would not change what is said of the figure.
 ///
 /// # Errors
 /// A figure without a logarithm.
 pub(crate) fn is_settled(bound: Bound, pairs: &[Pair]) -> Result<bool, RatioError> {
-    let of = |whose: fn(&Pair) -> &Sample| -> Vec<f64> {
-        pairs.iter().map(|pair| whose(pair).figure).collect()
-    };
-    let (other, ours) = (of(|pair| &pair.other), of(|pair| &pair.ours));
-    let ratio = paired_ratio_stopped(&other, &ours, Stopping::Sequential)?;
-    Ok(match (bound, ratio.interval()) {
-        (Bound::AtLeast(times), Some(interval)) => interval.low >= times || interval.high < times,
-        (Bound::Agree(by), Some(interval)) => {
-            (interval.low >= 1.0 - by && interval.high <= 1.0 + by)
-                || interval.high < 1.0 - by
-                || interval.low > 1.0 + by
-        }
-        (Bound::AtLeast(_) | Bound::Agree(_), None) => false,
-        (Bound::Shown | Bound::Memory(_), _) => true,
-    })
+    let ratio = ratio(|sample| sample.figure, pairs.iter(), Stopping::Sequential)?;
+    Ok(bound.is_settled(ratio.interval()))
 }
 
 impl Judgement {
     /// `cpu_seconds`: of each of both in sum; `None` where CPU is not judged.
     fn of(ratios: [&PairedRatio; 3], bound: Bound, cpu_seconds: Option<f64>) -> Self {
         let [figure, sender, receiver] = ratios;
-        let reached = match (bound, figure.interval()) {
-            (Bound::Shown, _) => None,
-            (Bound::AtLeast(times), Some(interval)) => Some(interval.low >= times),
-            (Bound::Agree(by), Some(interval)) => {
-                Some(interval.low >= 1.0 - by && interval.high <= 1.0 + by)
-            }
-            (Bound::Memory(_), _) | (_, None) => Some(false),
-        };
         Self {
-            reached,
+            reached: bound.reached(figure.interval()),
             cpu: cpu_seconds
                 .filter(|seconds| *seconds >= CPU_SECONDS)
                 .map(|_| [Cpu::of(sender), Cpu::of(receiver)]),
@@ -114,18 +105,13 @@ impl Comparison {
         stopping: Stopping,
         pairs: Vec<Pair>,
     ) -> Result<Self, RatioError> {
-        let ratio = |figure: fn(&Sample) -> f64, of: &[&Pair]| {
-            let other: Vec<f64> = of.iter().map(|pair| figure(&pair.other)).collect();
-            let ours: Vec<f64> = of.iter().map(|pair| figure(&pair.ours)).collect();
-            paired_ratio_stopped(&other, &ours, stopping)
-        };
-        let all: Vec<&Pair> = pairs.iter().collect();
-        let counted: Vec<&Pair> = pairs.iter().filter(|pair| pair.has_cpu()).collect();
-        let figure = ratio(|sample| sample.figure, &all)?;
-        let sender_cpu = ratio(|sample| sample.sender_cpu, &counted)?;
-        let receiver_cpu = ratio(|sample| sample.receiver_cpu, &counted)?;
+        let figure = ratio(|sample| sample.figure, pairs.iter(), stopping)?;
+        let counted = || pairs.iter().filter(|pair| pair.has_cpu());
+        let sender_cpu = ratio(|sample| sample.sender_cpu, counted(), stopping)?;
+        let receiver_cpu = ratio(|sample| sample.receiver_cpu, counted(), stopping)?;
+        let counted = counted().count();
         let disturbed = |pair: &&Pair| pair.ours.disturbed || pair.other.disturbed;
-        let cpu_seconds = window.map(|seconds| seconds * counted.len() as f64);
+        let cpu_seconds = window.map(|seconds| seconds * counted as f64);
         Ok(Self {
             judgement: Judgement::of([&figure, &sender_cpu, &receiver_cpu], bound, cpu_seconds),
             figure,
@@ -136,7 +122,7 @@ impl Comparison {
                 other: Figures::medians(&pairs, |pair| &pair.other),
             },
             disturbed_pairs: pairs.iter().filter(disturbed).count() as u32,
-            pairs_without_cpu: (pairs.len() - counted.len()) as u32,
+            pairs_without_cpu: (pairs.len() - counted) as u32,
             pairs,
         })
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::BenchError;
+use crate::place::Place;
 use crate::process::check;
 
 /// Between two looks at who else may have ended.
@@ -25,11 +26,22 @@ pub(crate) struct Helper {
 }
 
 impl Helper {
-    /// `command`: this program with the subcommand, wherever it is to run.
+    /// This program with a subcommand.
     ///
     /// # Errors
     /// It cannot be started.
-    pub(crate) fn start(name: &'static str, mut command: Command) -> Result<Self, BenchError> {
+    pub(crate) fn start(
+        name: &'static str,
+        subcommand: &str,
+        place: &Place,
+    ) -> Result<Self, BenchError> {
+        let program = std::env::current_exe()
+            .map_err(BenchError::machine("starting a part of this program"))?;
+        let words = [program.display().to_string(), subcommand.to_owned()];
+        Self::of(name, place.command(&words))
+    }
+
+    fn of(name: &'static str, mut command: Command) -> Result<Self, BenchError> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -121,11 +133,27 @@ pub(crate) fn answer(what: &impl Serialize) -> Result<(), String> {
         .map_err(|error| format!("telling what was counted: {error}"))
 }
 
+/// What is looked at when the window of a line begins, and when it ends.
+///
+/// # Errors
+/// In words: those of the looks, and a line that is none.
+pub(crate) fn over<T>(
+    line: &str,
+    mut look: impl FnMut() -> Result<T, String>,
+) -> Result<[T; 2], String> {
+    let (warmup, seconds) = window_of(line)?;
+    let begin = Instant::now() + warmup;
+    thread::sleep(warmup);
+    let before = look()?;
+    thread::sleep((begin + seconds).saturating_duration_since(Instant::now()));
+    Ok([before, look()?])
+}
+
 /// `WARMUP SECONDS` of a line.
 ///
 /// # Errors
 /// In words.
-pub(crate) fn window_of(line: &str) -> Result<(Duration, Duration), String> {
+fn window_of(line: &str) -> Result<(Duration, Duration), String> {
     let mut numbers = line.split_whitespace().map(|word| {
         word.parse()
             .ok()
@@ -144,7 +172,7 @@ mod tests {
     fn shell(script: &str) -> Helper {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Helper::start("a shell", command).expect("a shell")
+        Helper::of("a shell", command).expect("a shell")
     }
 
     #[test]

@@ -5,14 +5,15 @@
 
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use wirecost_traffic::{
     Client, Options, Segmentation, Server, Snapshot, TrafficError, Waiting, Window, Workload,
 };
+
+use crate::helper::over;
 
 /// How long flows may take to open or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -146,14 +147,10 @@ fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<Window>,
     if line.is_empty() {
         return Ok(None);
     }
-    let (warmup, seconds) = crate::helper::window_of(&line)?;
-    let begin = Instant::now() + warmup;
-    sleep(warmup);
-    let before = look()?;
-    sleep((begin + seconds).saturating_duration_since(Instant::now()));
+    let [before, after] = over(&line, look)?;
     // On a full core this end may be late with its second look, and the client have stopped by then: that is for the
     // witness to say, who sees connections that end within the window.
-    Window::until_end(&before, &look()?)
+    Window::until_end(&before, &after)
         .map(Some)
         .map_err(|error| error.to_string())
 }

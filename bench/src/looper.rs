@@ -7,18 +7,18 @@
 //! same method under the same name.
 
 use std::io::{self, BufRead};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::thread::{self, sleep};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, gettid};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::helper::{Helper, answer, window_of};
+use crate::helper::{Helper, answer, over};
+use crate::place::Place;
 use crate::process::PATIENCE;
 
 /// Between two looks at the clock nothing takes so long (some 30 ns do), and nobody who takes the core is so quick.
@@ -102,12 +102,8 @@ pub(crate) fn run() -> Result<(), String> {
 fn windows(had: &AtomicU64) -> Result<(), String> {
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| format!("reading the window: {error}"))?;
-        let (warmup, seconds) = window_of(&line)?;
-        let begin = Instant::now() + warmup;
-        sleep(warmup);
-        let before = Look::take(had);
-        sleep((begin + seconds).saturating_duration_since(Instant::now()));
-        answer(&Look::take(had).since(before))?;
+        let [before, after] = over(&line, || Ok(Look::take(had)))?;
+        answer(&after.since(before))?;
     }
     Ok(())
 }
@@ -133,19 +129,8 @@ pub(crate) struct Loopers(Vec<Helper>);
 impl Loopers {
     /// # Errors
     /// They cannot be started.
-    pub(crate) fn start(cpus: &[u32]) -> Result<Self, BenchError> {
-        let broken = BenchError::machine("starting a looper");
-        let program = std::env::current_exe().map_err(&broken)?;
-        let start = |cpu: &u32| {
-            let mut command = Command::new("taskset");
-            command
-                .args(["-c", &cpu.to_string(), "setpriv", "--pdeathsig", "KILL"])
-                .arg(&program)
-                .arg("looper")
-                // The terminal's Ctrl-C is for this program to handle.
-                .process_group(0);
-            Helper::start("a looper", command)
-        };
+    pub(crate) fn start(place: &Place, cpus: &[u32]) -> Result<Self, BenchError> {
+        let start = |cpu: &u32| Helper::start("a looper", "looper", &place.on(*cpu));
         cpus.iter().map(start).collect::<Result<_, _>>().map(Self)
     }
 

@@ -4,6 +4,7 @@
 //! this is where that is shown. Not here: anything that `wirecost` itself needs to run.
 
 mod arguments;
+mod bound;
 mod comparison;
 mod contest;
 mod error;

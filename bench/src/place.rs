@@ -29,6 +29,14 @@ impl Place {
         }
     }
 
+    /// There, on one core.
+    pub(crate) fn on(&self, cpu: u32) -> Self {
+        Self {
+            cpus: cpu.to_string(),
+            ..self.clone()
+        }
+    }
+
     /// A program there. Every program on the way becomes the next one, so that the child's process id is the
     /// program's.
     pub(crate) fn command(&self, words: &[String]) -> Command {

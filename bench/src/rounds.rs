@@ -13,6 +13,7 @@ use wirecost_model::units::format_rate;
 use wirecost_run::{Lab, LabContext, Placement, place};
 
 use crate::arguments::Arguments;
+use crate::bound::Bound;
 use crate::contest::{Arm, Contest, take, unless_it_ends_all};
 use crate::error::BenchError;
 use crate::lab::{describe, one_congestion_control, prove, unhook};
@@ -21,7 +22,7 @@ use crate::measure::{Bench, Sample};
 use crate::peer::{Ours, Peer};
 use crate::place::Place;
 use crate::report::{CountedBy, Found, Outcome, Presence, Report, RowResult, What};
-use crate::row::{Bound, GUEST_MTU, Opponents, Row};
+use crate::row::{GUEST_MTU, Opponents, Row};
 use crate::witness::Witness;
 
 /// What a measured rate is rounded down to before it is halved, bits per second.
@@ -199,12 +200,15 @@ impl Rounds<'_> {
         let places = places(lab, &self.context.placement);
         // Responses are received by the client.
         let counted = usize::from(!row.load.is_exchange());
-        let on = |cpus: &Vec<u32>| Loopers::start(cpus);
         let placement = &self.context.placement;
+        let [a, b] = &places;
         Ok(Bench {
             witness: Witness::start(&places[counted])?,
             loopers: match row.cpu(self.arguments.cpu) {
-                CountedBy::Looper => Some([on(&placement.a)?, on(&placement.b)?]),
+                CountedBy::Looper => Some([
+                    Loopers::start(a, &placement.a)?,
+                    Loopers::start(b, &placement.b)?,
+                ]),
                 CountedBy::Idle => None,
             },
             lab,

@@ -1,7 +1,5 @@
 //! What is compared: a load on a network, against whom, and what has to hold.
 
-use std::fmt;
-
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
@@ -11,6 +9,7 @@ use wirecost_model::steering::{Rps, Steering};
 use wirecost_model::transit::Transit;
 use wirecost_model::units::format_rate;
 
+use crate::bound::Bound;
 use crate::report::CountedBy;
 
 /// MTU of the guests' devices in bytes: the one with the most segments for each byte.
@@ -130,19 +129,6 @@ pub(crate) enum Opponents {
     OurselvesAsleep,
     /// Nobody: it only has to work.
     Nobody,
-}
-
-/// What has to hold.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Bound {
-    /// The lower end of the ratio's interval is at least this.
-    AtLeast(f64),
-    /// The whole interval is within so much of 1, at half the rate that the stack can.
-    Agree(f64),
-    /// Nothing: it is told for comparison.
-    Shown,
-    /// No error, and peak memory of each end's process below so many bytes.
-    Memory(u64),
 }
 
 /// One row.
@@ -363,17 +349,6 @@ fn datagrams(cores: Cores) -> Vec<Row> {
             }
         })
         .collect()
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtLeast(times) => write!(f, "at least {times}"),
-            Self::Agree(by) => write!(f, "1 within {} %", by * 100.0),
-            Self::Shown => f.write_str("shown"),
-            Self::Memory(bytes) => write!(f, "below {} MiB at each end", bytes >> 20),
-        }
-    }
 }
 
 #[cfg(test)]

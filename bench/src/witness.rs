@@ -24,7 +24,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
-use crate::helper::{Helper, answer, window_of};
+use crate::helper::{Helper, answer, over};
 use crate::place::Place;
 use crate::process::PATIENCE;
 
@@ -160,13 +160,12 @@ pub(crate) fn run() -> Result<(), String> {
     let words = |error: io::Error| format!("reading the guest's counters: {error}");
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| format!("reading the window: {error}"))?;
-        let before;
         if let Some(bytes) = line.strip_prefix(AWAIT) {
             let bytes: u64 = bytes
                 .trim()
                 .parse()
                 .map_err(|_| format!("`{line}` is not {AWAIT} BYTES"))?;
-            before = Look::take().map_err(words)?;
+            let before = Look::take().map_err(words)?;
             loop {
                 sleep(GLANCE);
                 let seen = Look::take().map_err(words)?.since(&before);
@@ -176,12 +175,8 @@ pub(crate) fn run() -> Result<(), String> {
                 }
             }
         } else {
-            let (warmup, seconds) = window_of(&line)?;
-            let begin = Instant::now() + warmup;
-            sleep(warmup);
-            before = Look::take().map_err(words)?;
-            sleep((begin + seconds).saturating_duration_since(Instant::now()));
-            answer(&Look::take().map_err(words)?.since(&before))?;
+            let [before, after] = over(&line, || Look::take().map_err(words))?;
+            answer(&after.since(&before))?;
         }
     }
     Ok(())
@@ -193,10 +188,7 @@ pub(crate) struct Witness(Helper);
 
 impl Witness {
     pub(crate) fn start(place: &Place) -> Result<Self, BenchError> {
-        let program =
-            std::env::current_exe().map_err(BenchError::machine("starting the witness"))?;
-        let words = [program.display().to_string(), "witness".to_owned()];
-        Helper::start("the witness", place.command(&words)).map(Self)
+        Helper::start("the witness", "witness", place).map(Self)
     }
 
     pub(crate) fn pid(&self) -> u32 {

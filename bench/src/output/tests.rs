@@ -1,7 +1,7 @@
 use super::*;
+use crate::bound::Bound;
 use crate::comparison::tests::{comparison, sample};
 use crate::report::{CountedBy, Found, Outcome, RowResult};
-use crate::row::Bound;
 
 fn report() -> Report {
     let compared = |figures: &[f64], cpu: &[f64]| {
