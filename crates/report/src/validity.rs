@@ -50,13 +50,15 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
         Finding::ForeignLoad {
             load,
             metric,
-            per_core,
+            least,
+            most,
+            change,
             trend,
-        } => Some(format!(
-            "Foreign load: {} went with what others used of this machine, {} for a core of theirs ({}); measure on a \
-             quieter machine.",
+        } => matters(doc, *change).then(|| format!(
+            "Foreign load: {} went with what others used of this machine, {} from {least:.3} to {most:.3} cores of theirs \
+             ({}); measure on a quieter machine.",
             words::measured(doc, load, *metric),
-            words::ratio(*per_core),
+            words::ratio(*change),
             p(trend)
         )),
         Finding::TwoModes {

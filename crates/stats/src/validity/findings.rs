@@ -39,8 +39,12 @@ pub enum Finding {
         load: String,
         /// Which figure.
         metric: Metric,
-        /// Factor per core that others used.
-        per_core: f64,
+        /// Cores that others used: the 5th percentile over the samples.
+        least: f64,
+        /// And the 95th.
+        most: f64,
+        /// Factor from the least to the most.
+        change: f64,
         /// The test, on samples divided by their cell's median.
         trend: Trend,
     },
@@ -234,12 +238,18 @@ impl Table {
             .filter_map(|entry| Some((entry.foreign?, entry.deviation)))
             .collect();
         let trend = trend(&points)?;
+        let mut cores: Vec<f64> = points.iter().map(|(cores, _)| *cores).collect();
+        cores.sort_unstable_by(f64::total_cmp);
+        let [least, most] = [0.05, 0.95].map(|p| crate::bootstrap::quantile(&cores, p));
         Some((
             trend,
             Finding::ForeignLoad {
                 load: self.figure.load.clone(),
                 metric: self.figure.metric,
-                per_core: trend.slope.exp(),
+                least,
+                most,
+                // Not for a whole core: nobody knows what is beyond what was seen.
+                change: (trend.slope * (most - least)).exp(),
                 trend,
             },
         ))

@@ -71,16 +71,17 @@ fn the_load_of_others_is_seen_where_the_figures_go_with_it() {
     }
     let found = of_throughput(&disturbed);
     let Some(Finding::ForeignLoad {
-        per_core, trend, ..
+        least,
+        most,
+        change,
+        trend,
+        ..
     }) = found.first()
     else {
         panic!("{found:?}");
     };
-    // 0.8 at half a core is 0.64 at a whole one.
-    assert!(
-        (per_core - 0.64).abs() < 0.05 && trend.tau < 0.0,
-        "{per_core}"
-    );
+    assert_eq!((*least, *most), (0.0, 0.5));
+    assert!((change - 0.8).abs() < 0.03 && trend.tau < 0.0, "{change}");
 }
 
 #[test]
