@@ -14,6 +14,7 @@ mod error_queue;
 mod options;
 mod probing;
 mod tcp;
+mod transfer;
 mod zero_copy;
 
 use std::io;
@@ -29,16 +30,16 @@ pub use error_queue::{
     ErrorOrigin, QueuedError, enable_recverr, read_error_queue, set_mtu_discover_probe,
 };
 pub use options::{
-    autotune_buffers, bind_address_no_port, dscp, force_buffers, receive_discarding, set_busy_poll,
-    set_dscp, set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport,
+    autotune_buffers, bind_address_no_port, dscp, force_buffers, set_busy_poll, set_dscp,
+    set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport,
 };
 pub use probing::{
     Arrived, QuotedError, enable_fragment_size, read_quoted_error, receive_arrived, set_hop_limit,
 };
 pub use tcp::{
-    CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, send, set_congestion,
-    tcp_info,
+    CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion, tcp_info,
 };
+pub use transfer::{receive, receive_discarding, send};
 pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 
 /// Waits until at least one of `fds` can be read, has an error to tell (its error queue included) or was hung up.

@@ -156,12 +156,16 @@ impl Options {
                 .is_none_or(|bytes| bytes >= CORKED_BUFFER)
     }
 
-    /// Bytes that one read of a stream takes at most: what has arrived, also where messages are small; with `nodelay` no
-    /// more than a buffered reader of messages usually has. (A reader that empties the queue in one read sleeps again at
-    /// once, and the sender pays for each waking; one that reads message by message is the limit itself.)
+    /// Bytes that one read of a stream takes at most: what has arrived, also where messages are small; with `nodelay` a
+    /// message, as other generators and most applications read. (A reader that empties the queue sleeps again at once:
+    /// the sender then pays for each waking, and sends smaller segments. docs/loads.md has the measurements.)
     pub(crate) fn read_at_once(&self) -> usize {
         let message = self.request.max(self.response) as usize;
-        message.max(if self.nodelay { BUFFERED } else { READ_BUFFER })
+        if self.nodelay {
+            message
+        } else {
+            message.max(READ_BUFFER)
+        }
     }
 
     /// Threads at each end, given the processors that the calling thread may use (docs/loads.md has the measurements):
@@ -191,9 +195,6 @@ impl Options {
         self.threads.unwrap_or(usual).min(flows)
     }
 }
-
-/// Buffer of a reader of small messages, bytes.
-const BUFFERED: usize = 16 << 10;
 
 /// Smallest read buffer in bytes.
 pub(crate) const READ_BUFFER: usize = 128 << 10;

@@ -8,6 +8,8 @@ use std::ptr;
 
 use socket2::{SockAddr, SockAddrStorage};
 
+use super::transfer::{receive_with, send_with};
+
 /// A peer's address in the kernel's form.
 #[derive(Clone, Copy)]
 pub struct RawAddress {
@@ -199,21 +201,7 @@ impl SendBatch {
     fn send_one(&mut self, fd: &impl AsFd, index: usize, flags: libc::c_int) -> io::Result<usize> {
         let length = self.lengths[index];
         let message = self.message(index);
-        let message = &message[..length.min(message.len())];
-        // SAFETY: the pointer and the length describe `message`, which outlives the call.
-        let sent = unsafe {
-            libc::send(
-                fd.as_fd().as_raw_fd(),
-                message.as_ptr().cast(),
-                message.len(),
-                flags,
-            )
-        };
-        if sent < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(1)
-        }
+        send_with(fd, &message[..length.min(message.len())], flags).map(|_| 1)
     }
 }
 
@@ -316,19 +304,7 @@ impl ReceiveBatch {
     /// A single message on a connected socket, without headers for the kernel to copy.
     fn receive_one(&mut self, fd: &impl AsFd, wait: bool) -> io::Result<usize> {
         let flags = libc::MSG_TRUNC | if wait { 0 } else { libc::MSG_DONTWAIT };
-        let buffer = &mut self.ring.bytes[..self.ring.each];
-        // SAFETY: the pointer and the length describe `buffer`, which outlives the call.
-        let length = unsafe {
-            libc::recv(
-                fd.as_fd().as_raw_fd(),
-                buffer.as_mut_ptr().cast(),
-                buffer.len(),
-                flags,
-            )
-        };
-        if length < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let length = receive_with(fd, &mut self.ring.bytes[..self.ring.each], flags)?;
         self.ring.headers[0].msg_len = length as libc::c_uint;
         Ok(1)
     }

@@ -148,23 +148,3 @@ pub fn steer_reuseport(fd: &impl AsFd, program: &[SockFilter]) -> io::Result<()>
         Ok(())
     }
 }
-
-/// Takes up to `length` bytes from a TCP connection and throws them away uncopied (`MSG_TRUNC`, tcp(7)). Returns how
-/// many; 0 at the end of the stream.
-pub fn receive_discarding(fd: &impl AsFd, length: usize) -> io::Result<usize> {
-    // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer, which may therefore be null (net/ipv4/tcp.c,
-    // tcp_recvmsg_locked).
-    let result = unsafe {
-        libc::recv(
-            fd.as_fd().as_raw_fd(),
-            std::ptr::null_mut(),
-            length,
-            libc::MSG_TRUNC,
-        )
-    };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result as usize)
-    }
-}

@@ -152,11 +152,6 @@ pub fn accept_nonblocking(listener: &impl AsFd) -> io::Result<OwnedFd> {
 /// What connect(2) says on a socket that does not block: `EINPROGRESS`.
 pub const IN_PROGRESS: i32 = libc::EINPROGRESS;
 
-/// send(2) on a connection: a broken one is `EPIPE`, never a signal.
-pub fn send(fd: &impl AsFd, buffer: &[u8]) -> io::Result<usize> {
-    SockRef::from(fd).send_with_flags(buffer, libc::MSG_NOSIGNAL)
-}
-
 /// Congestion control that could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum CongestionError {

@@ -145,6 +145,22 @@ fn what_is_discarded_is_counted_and_gone() {
 }
 
 #[test]
+fn what_is_sent_is_received_and_nothing_beyond_the_buffer() {
+    let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    assert_eq!(send(&near, b"abcdef").unwrap(), 6);
+    let mut bytes = [0; 8];
+    assert_eq!(super::receive(&far, &mut bytes[..4]).unwrap(), 4);
+    assert_eq!(&bytes, b"abcd\0\0\0\0");
+    assert_eq!(super::receive(&far, &mut bytes).unwrap(), 2);
+    assert_eq!(&bytes, b"efcd\0\0\0\0");
+    far.set_nonblocking(true).unwrap();
+    let nothing = super::receive(&far, &mut bytes).unwrap_err();
+    assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    drop(near);
+    assert_eq!(super::receive(&far, &mut bytes).unwrap(), 0);
+}
+
+#[test]
 fn every_zero_copy_send_is_completed() {
     use std::io::Read;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

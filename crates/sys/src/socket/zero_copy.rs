@@ -5,6 +5,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::set_int;
+use super::transfer::send_with;
 
 /// `SO_EE_ORIGIN_ZEROCOPY`, include/uapi/linux/errqueue.h.
 const ORIGIN_ZEROCOPY: u8 = 5;
@@ -30,21 +31,10 @@ pub fn enable_zero_copy(fd: &impl AsFd) -> io::Result<()> {
 ///
 /// `None` where too many sends are not completed (`net.core.optmem_max`): send with a copy then.
 pub fn send_zero_copy(fd: &impl AsFd, buffer: &[u8]) -> io::Result<Option<usize>> {
-    // SAFETY: the pointer and the length describe `buffer`. The kernel pins the pages for as long as it needs them.
-    let result = unsafe {
-        libc::send(
-            fd.as_fd().as_raw_fd(),
-            buffer.as_ptr().cast(),
-            buffer.len(),
-            libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL,
-        )
-    };
-    if result >= 0 {
-        return Ok(Some(result as usize));
-    }
-    match io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(None),
-        error => Err(error),
+    match send_with(fd, buffer, libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL) {
+        Ok(sent) => Ok(Some(sent)),
+        Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

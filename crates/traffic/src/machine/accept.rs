@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use socket2::Socket;
 use wirecost_sys::epoll::{Epoll, Events, Interest};
-use wirecost_sys::socket::{accept_nonblocking, send};
+use wirecost_sys::socket::{accept_nonblocking, receive, send};
 
 use super::{Desk, LOOK, Machine, Next, Trouble};
 use crate::flow::End;
@@ -379,7 +379,7 @@ impl Visit {
             return Ok(Left::Stray);
         };
         while self.read < request {
-            match (&self.socket).read(&mut desk.room.bytes) {
+            match receive(&self.socket, &mut desk.room.bytes) {
                 Ok(0) => return Ok(Left::Stray),
                 Ok(read) => self.read += read,
                 Err(error) => match Trouble::from(error) {

@@ -4,13 +4,13 @@
 //! first, so that the port that is spent for a while (`TIME_WAIT`) is the server's side of the pair, and a client's own
 //! ports last for ever (RFC 6191: a new connection may follow upon one that waits).
 
-use std::io::{self, Read};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::Socket;
 use wirecost_sys::epoll::Interest;
-use wirecost_sys::socket::send;
+use wirecost_sys::socket::{receive, send};
 
 use super::request::Schedule;
 use super::{Desk, LOOK, Machine, Next, PEER_SILENCE, Trouble};
@@ -131,7 +131,7 @@ impl Connector {
         }
         let response = desk.load.options.response as usize;
         loop {
-            match (&transaction.socket).read(&mut desk.room.bytes) {
+            match receive(&transaction.socket, &mut desk.room.bytes) {
                 Ok(0) if transaction.read == response => return Ok(Step::Done),
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {

@@ -1,13 +1,14 @@
 //! The client's side of request/response on a TCP connection that stays.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use socket2::Socket;
 use wirecost_sys::epoll::Interest;
+use wirecost_sys::socket::receive;
 
 use super::pace::Pace;
 use super::{
@@ -143,7 +144,7 @@ impl Requester {
     /// Reads what is there; `false` where that is all for now.
     fn receive(&mut self, desk: &mut Desk<'_>) -> io::Result<bool> {
         let room = self.expected(desk).min(desk.room.bytes.len());
-        let read = match (&*self.socket).read(&mut desk.room.bytes[..room]) {
+        let read = match receive(&*self.socket, &mut desk.room.bytes[..room]) {
             Ok(read) => read,
             Err(error) => match Trouble::from(error) {
                 Trouble::Interrupted => return Ok(true),

@@ -1,11 +1,12 @@
 //! The server's side of request/response on a TCP connection that stays.
 
-use std::io::{self, Read};
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use socket2::Socket;
+use wirecost_sys::socket::receive;
 
 use super::{Desk, Exchange, Machine, Next, Trouble, Wants, count_sent, write_messages};
 use crate::flow::End;
@@ -80,7 +81,7 @@ impl Machine for Responder {
                 Ok(false) => return Next::WRITE,
                 Err(error) => return Next::failed(error),
             }
-            match (&*self.socket).read(&mut desk.room.bytes) {
+            match receive(&*self.socket, &mut desk.room.bytes) {
                 Ok(0) => return Next::Over(self.end()),
                 Ok(read) => {
                     self.take(desk, read);

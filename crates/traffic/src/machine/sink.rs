@@ -1,13 +1,13 @@
 //! The reading half of a TCP stream.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use socket2::Socket;
-use wirecost_sys::socket::receive_discarding;
+use wirecost_sys::socket::{receive, receive_discarding};
 
 use super::{Desk, Machine, Next, Trouble};
 use crate::flow::End;
@@ -52,7 +52,7 @@ impl Sink {
             // A read that copies, as an application's would.
             Receiving::Copy => {
                 let at_once = desk.load.options.read_at_once();
-                (&*self.socket).read(&mut desk.room.bytes[..at_once])
+                receive(&*self.socket, &mut desk.room.bytes[..at_once])
             }
             Receiving::Discard => receive_discarding(&*self.socket, DISCARDED_AT_ONCE),
         }
