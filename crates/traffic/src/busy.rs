@@ -10,17 +10,21 @@ const NEVER_WAITED: f64 = 0.05;
 /// Likewise for a thread that spins: the share of its looks that found nothing to do.
 const NEVER_IDLE: f64 = 0.01;
 
-/// One thread over a window of so many seconds. One that was not there at both ends counts as one that slept.
+/// One thread over a window of so many seconds. One that began within it had used nothing before; one that never did
+/// counts as one that slept.
 pub(crate) fn between(
     before: &ThreadSnapshot,
     after: &ThreadSnapshot,
     seconds: f64,
 ) -> ThreadWindow {
-    let (busy, runnable) = match (before.times, after.times) {
-        (Some(before), Some(after)) if seconds > 0.0 => (
-            after.on_core.saturating_sub(before.on_core).as_secs_f64() / seconds,
-            after.runnable.saturating_sub(before.runnable).as_secs_f64() / seconds,
-        ),
+    let (busy, runnable) = match after.times {
+        Some(after) if seconds > 0.0 => {
+            let before = before.times.unwrap_or_default();
+            (
+                after.on_core.saturating_sub(before.on_core).as_secs_f64() / seconds,
+                after.runnable.saturating_sub(before.runnable).as_secs_f64() / seconds,
+            )
+        }
         _ => (0.0, 0.0),
     };
     let looks = after.looks.saturating_sub(before.looks);
@@ -93,12 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_not_there_counts_as_one_that_slept() {
-        let gone = ThreadSnapshot {
+    fn a_thread_that_never_began_counts_as_one_that_slept_and_one_that_began_since_had_used_nothing()
+     {
+        let none = ThreadSnapshot {
             times: None,
             looks: 0,
             idle: 0,
         };
-        assert!(!never_waited(&between(&at(0, 0, 0, 0), &gone, 1.0)));
+        assert!(!never_waited(&between(&none, &none, 1.0)));
+        assert!(never_waited(&between(&none, &at(990, 0, 0, 0), 1.0)));
     }
 }

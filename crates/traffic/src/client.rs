@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use wirecost_sys::socket::tcp_info;
+
 use crate::error::TrafficError;
-use crate::flow::{End, Finished, FlowEnd};
+use crate::flow::{End, Finished, Flow, FlowEnd};
 use crate::load::Load;
 use crate::machine::{LOOK, Machine};
 use crate::opening::open_all;
@@ -16,6 +18,11 @@ use crate::preflight::raise_descriptors;
 use crate::snapshot::Snapshot;
 use crate::table::{ClientFlow, Opening, Table};
 use crate::worker::{Drive, spawn};
+
+/// What the kernel's clock of acknowledgements may be behind.
+const JIFFIES: Duration = Duration::from_millis(20);
+/// No path takes so long for an acknowledgement.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
 
 /// The end that asks or sends: connected, then started, then stopped.
 ///
@@ -176,9 +183,13 @@ impl Client {
     /// until the server has said that it read all of it. What was not by then is given up.
     ///
     /// # Errors
-    /// A flow that broke, by name. Every thread is joined all the same.
+    /// A flow that broke, or whose peer has acknowledged nothing since this began, by name. Every thread is joined all
+    /// the same.
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
-        let deadline = Instant::now() + timeout;
+        let began = Instant::now();
+        let deadline = began + timeout;
+        let flows = &self.load.flows;
+        let before: Vec<u64> = flows.all().iter().map(Flow::bytes).collect();
         self.end_threads(Some(deadline));
         let flows = &self.load.flows;
         flows.check()?;
@@ -187,17 +198,17 @@ impl Client {
             let index = flow.index;
             let book = &flows.all()[index as usize];
             let orderly = matches!(book.end.get(), Some(End::Orderly));
-            let drained = if orderly {
-                (self.load.table.closing)(&self.load, flow, deadline).map_err(|source| {
-                    TrafficError::PeerVanished {
-                        flow: index,
-                        bytes: book.bytes(),
-                        source,
-                    }
-                })?
-            } else {
-                false
+            let vanished = |source| TrafficError::PeerVanished {
+                flow: index,
+                bytes: book.bytes(),
+                source,
             };
+            let drained = orderly
+                && (self.load.table.closing)(&self.load, flow, deadline).map_err(vanished)?;
+            let moved = book.bytes() != before[index as usize];
+            if !drained && let Some(silence) = self.silence(flow, moved, began.elapsed()) {
+                return Err(vanished(silence));
+            }
             ends.push(FlowEnd {
                 bytes: book.bytes(),
                 drained,
@@ -208,6 +219,26 @@ impl Client {
             flows: ends,
             strays: flows.strays(),
         })
+    }
+
+    /// Of a flow that did not end in order in all this time, whether its peer was silent throughout. A slow path that has
+    /// much queued takes its time too, but acknowledges.
+    fn silence(&self, flow: &ClientFlow, moved: bool, time: Duration) -> Option<io::Error> {
+        if time < LONGEST_ROUND_TRIP {
+            return None;
+        }
+        let silent = match self.load.options.workload {
+            Workload::UdpStream => false,
+            // Nobody knows the connection of the transaction under way, or there is none.
+            Workload::TcpCrr | Workload::UdpRr => !moved,
+            Workload::TcpStream | Workload::TcpBidirectional | Workload::TcpRr => {
+                let info = tcp_info(&*flow.socket).ok()?;
+                let acknowledged = Duration::from_millis(info.last_ack_recv.into());
+                info.unacked > 0 && acknowledged + JIFFIES >= time
+            }
+        };
+        let words = || format!("nothing came from it for {:.1} s", time.as_secs_f64());
+        silent.then(|| io::Error::new(io::ErrorKind::TimedOut, words()))
     }
 
     /// Ends every thread and joins it: in order until `deadline`, by force then, or at once where there is none.

@@ -1,10 +1,11 @@
 //! What the threads of one end share with its handle.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use wirecost_sys::epoll::Wake;
+use wirecost_sys::thread::ThreadTimes;
 
 use crate::datagram::tag;
 use crate::error::TrafficError;
@@ -42,6 +43,8 @@ pub(crate) struct Load {
 pub(crate) struct Seat {
     /// The thread's id, 0 before it runs.
     pub(crate) tid: AtomicU32,
+    /// The thread's times when it was through; nobody can read them of one that is gone.
+    pub(crate) left: OnceLock<ThreadTimes>,
     /// Where transactions are timed.
     pub(crate) latency: Option<LatencyBook>,
     /// Looks at a flow, where the thread spins.
@@ -69,6 +72,7 @@ impl Load {
             })?;
         let seat = |_| Seat {
             tid: AtomicU32::new(0),
+            left: OnceLock::new(),
             latency: timing.then(LatencyBook::new),
             looks: Counter::default(),
             idle: Counter::default(),

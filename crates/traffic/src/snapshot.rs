@@ -57,7 +57,7 @@ pub struct TcpState {
 /// One of the load's threads at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadSnapshot {
-    /// Its times; `None` where it has not begun or is over.
+    /// Its times, or those when it was through; `None` where it has not begun.
     pub times: Option<ThreadTimes>,
     /// Looks at its flows, where it spins; else 0.
     pub looks: u64,
@@ -149,7 +149,12 @@ fn count(flow: &Flow) -> Counts {
 fn look_at_thread(seat: &Seat) -> ThreadSnapshot {
     let tid = seat.tid.load(Relaxed);
     ThreadSnapshot {
-        times: (tid != 0).then(|| times(tid).ok()).flatten(),
+        times: match seat.left.get() {
+            Some(left) => Some(*left),
+            None if tid == 0 => None,
+            // It may be gone by now, and has then left its times.
+            None => times(tid).ok().or_else(|| seat.left.get().copied()),
+        },
         looks: seat.looks.get(),
         idle: seat.idle.get(),
     }

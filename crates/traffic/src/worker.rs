@@ -102,18 +102,21 @@ impl Worker {
             room: &mut self.room,
             blocking: self.drive == Drive::Blocking,
         };
-        if let Some(ring) = ring {
-            return ringing(machines, ring, &mut desk, self.seat);
-        }
-        match self.drive {
-            Drive::Blocking => {
+        match (self.drive, ring) {
+            (_, Some(ring)) => ringing(machines, ring, &mut desk, self.seat),
+            (Drive::Blocking, None) => {
                 for machine in machines {
                     alone(machine, &mut desk);
                 }
             }
-            Drive::Spinning if machines.len() <= ASKED_IN_TURN => spinning(machines, &mut desk),
-            Drive::Spinning => together(machines, &mut desk, self.seat, true),
-            Drive::Waiting => together(machines, &mut desk, self.seat, false),
+            (Drive::Spinning, None) if machines.len() <= ASKED_IN_TURN => {
+                spinning(machines, &mut desk);
+            }
+            (Drive::Spinning, None) => together(machines, &mut desk, self.seat, true),
+            (Drive::Waiting, None) => together(machines, &mut desk, self.seat, false),
+        }
+        if let Ok(times) = wirecost_sys::thread::times(seat.tid.load(Relaxed)) {
+            let _ = seat.left.set(times);
         }
     }
 }

@@ -50,6 +50,8 @@ pub struct TcpInfo {
     pub unacked: u32,
     /// Bytes queued and not yet sent.
     pub notsent_bytes: u32,
+    /// Time since the last acknowledgement came, milliseconds.
+    pub last_ack_recv: u32,
 }
 
 /// `struct tcp_info`, include/uapi/linux/tcp.h, as of Linux 6.7.
@@ -128,6 +130,7 @@ pub fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
         sndbuf_limited: kernel.sndbuf_limited,
         unacked: kernel.unacked,
         notsent_bytes: kernel.notsent_bytes,
+        last_ack_recv: kernel.last_ack_recv,
     })
 }
 

@@ -58,7 +58,7 @@ impl Connector {
         Self {
             target,
             flow,
-            schedule: Schedule::new(&load.options),
+            schedule: Schedule::new(&load.options, flow),
             opening: opening.into_boxed_slice(),
             current: None,
             generation: 0,

@@ -10,6 +10,8 @@ const LARGEST_DEBT: Duration = Duration::from_millis(10);
 pub(crate) struct Pace {
     /// Nanoseconds between two messages.
     interval: f64,
+    /// Nanoseconds after the start at which the first one is due.
+    phase: f64,
     /// When the first one was due.
     origin: Option<u64>,
     /// Messages that were due and are accounted for.
@@ -21,9 +23,14 @@ pub(crate) struct Pace {
 impl Pace {
     /// So many messages a second. A stream forgives its stalls: a burst that makes up for them would be another
     /// load. A schedule of requests does not: each one's latency counts from when it was due.
-    pub(crate) fn new(per_second: f64, forgives: bool) -> Self {
+    ///
+    /// Of `all` flows the one with this index begins its part of an interval later: all at once would be bursts, which
+    /// overflow a receiver's buffer and wait for each other.
+    pub(crate) fn new(per_second: f64, forgives: bool, index: u32, all: u32) -> Self {
+        let interval = 1e9 / per_second;
         Self {
-            interval: 1e9 / per_second,
+            interval,
+            phase: interval * f64::from(index) / f64::from(all.max(1)),
             origin: None,
             done: 0,
             forgives,
@@ -32,8 +39,11 @@ impl Pace {
 
     /// How many messages are due at `now`.
     pub(crate) fn due(&mut self, now: u64) -> u64 {
-        let origin = *self.origin.get_or_insert(now);
-        let all = ((now - origin) as f64 / self.interval) as u64 + 1;
+        let origin = *self.origin.get_or_insert(now + self.phase as u64);
+        let Some(since) = now.checked_sub(origin) else {
+            return 0;
+        };
+        let all = (since as f64 / self.interval) as u64 + 1;
         let due = all.saturating_sub(self.done);
         let debt = (LARGEST_DEBT.as_nanos() as f64 / self.interval) as u64 + 1;
         if self.forgives && due > debt {
@@ -63,7 +73,7 @@ mod tests {
     proptest! {
         #[test]
         fn whoever_sends_what_is_due_keeps_the_rate(per_second in 1.0..1e7f64, steps in prop::collection::vec(1u64..5_000_000, 1..100)) {
-            let mut pace = Pace::new(per_second, true);
+            let mut pace = Pace::new(per_second, true, 0, 1);
             let (mut now, mut sent) = (1_000, 0);
             for step in steps {
                 let due = pace.due(now);
@@ -79,7 +89,7 @@ mod tests {
 
         #[test]
         fn at_the_time_that_it_names_there_is_one_due(per_second in 1.0..1e7f64, sends in 1u64..1_000) {
-            let mut pace = Pace::new(per_second, false);
+            let mut pace = Pace::new(per_second, false, 0, 1);
             pace.due(5);
             pace.sent(sends);
             let next = pace.next();
@@ -89,12 +99,27 @@ mod tests {
     }
 
     #[test]
+    fn flows_take_turns_within_an_interval() {
+        let due_at = |index| {
+            let mut pace = Pace::new(1.0, false, index, 4);
+            let at_start = pace.due(7);
+            assert_eq!(at_start, u64::from(index == 0));
+            pace.next() - 7
+        };
+        let quarter = 250_000_000;
+        assert_eq!(
+            [0, 1, 2, 3].map(due_at),
+            [0, quarter, 2 * quarter, 3 * quarter]
+        );
+    }
+
+    #[test]
     fn a_stall_is_made_up_for_in_part_or_in_full() {
         let second = 1_000_000_000;
-        let mut stream = Pace::new(1_000.0, true);
+        let mut stream = Pace::new(1_000.0, true, 0, 1);
         assert_eq!(stream.due(0), 1);
         assert_eq!(stream.due(second), 11);
-        let mut requests = Pace::new(1_000.0, false);
+        let mut requests = Pace::new(1_000.0, false, 0, 1);
         assert_eq!(requests.due(0), 1);
         assert_eq!(requests.due(second), 1_001);
         assert_eq!(requests.next(), 0);

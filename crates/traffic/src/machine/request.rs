@@ -32,14 +32,16 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, flow: u32) -> Self {
         let depth = options.depth as usize;
         let think = options.think_time.as_nanos() as u64;
         let thinkers = if think > 0 { depth } else { 0 };
         Self {
             depth,
             pace: match options.rate {
-                Some(Rate::RequestsPerSecond(rate)) => Some(Pace::new(rate, false)),
+                Some(Rate::RequestsPerSecond(rate)) => {
+                    Some(Pace::new(rate, false, flow, options.streams))
+                }
                 _ => None,
             },
             think,
@@ -106,7 +108,7 @@ impl Requester {
         Self {
             socket,
             flow,
-            schedule: Schedule::new(&load.options),
+            schedule: Schedule::new(&load.options, flow),
             outstanding: VecDeque::with_capacity(load.options.depth as usize),
             unsent: 0,
             part: 0,

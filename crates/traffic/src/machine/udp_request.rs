@@ -135,7 +135,7 @@ impl UdpRequester {
         Self {
             socket,
             flow,
-            schedule: Schedule::new(&load.options),
+            schedule: Schedule::new(&load.options, flow),
             outstanding: Outstanding::new(load.options.depth as usize, timeout),
             number: 0,
             heard: 0,

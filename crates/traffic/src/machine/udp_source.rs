@@ -49,7 +49,12 @@ impl UdpSource {
         let pace = match load.options.rate {
             Some(Rate::BitsPerSecond(bits)) => {
                 let each = f64::from(load.options.request) * 8.0;
-                Some(Pace::new(bits as f64 / each, true))
+                Some(Pace::new(
+                    bits as f64 / each,
+                    true,
+                    flow,
+                    load.options.streams,
+                ))
             }
             _ => None,
         };
