@@ -409,6 +409,34 @@ fn a_vanished_agent_ends_the_load_with_its_name_and_what_there_is() {
 }
 
 #[test]
+fn a_stopped_agent_ends_the_load_with_its_name_and_what_there_is() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("stop");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let options = ["--time", "10min", "--warmup", "0.1s"];
+    let mut command = load(&a, &b, &options);
+    let mut running = Running::start(command.args(["--interval", "0.2s", "--json"]));
+    until_told(&mut running, 2);
+    let agents = running.agents();
+    let victim = agents
+        .iter()
+        .find(|agent| agent.host == b)
+        .expect("an agent");
+    signal(victim.pid, Signal::SIGSTOP);
+    let ended = running.wait();
+    ended.expect_code(3);
+    let words = format!("host {b} did not answer within 10.0 s");
+    assert!(ended.stderr.contains(&words), "{ended:#?}");
+    let document = ended.document();
+    assert_eq!(document["outcome"], "failed");
+    assert!(document["intervals"].as_array().expect("a list").len() >= 2);
+    nothing_is_left(&running);
+}
+
+#[test]
 fn a_path_that_breaks_ends_the_load_with_the_flow() {
     if !is_root() {
         return;

@@ -55,6 +55,8 @@ pub struct Link {
     line: Line,
     /// What was asked and is not answered yet, and when.
     awaited: VecDeque<(&'static str, Instant)>,
+    /// What it did not answer in time, and how many seconds that was: an answer that comes now would be taken for another.
+    silent: Option<(&'static str, f64)>,
     agent_pid: u32,
 }
 
@@ -91,6 +93,7 @@ impl Link {
             host,
             line,
             awaited: VecDeque::new(),
+            silent: None,
             agent_pid: 0,
         };
         match greeted.call(&Request::Hello { version: VERSION }, within, interrupt)? {
@@ -111,7 +114,11 @@ impl Link {
     }
 
     /// Sends a request without waiting, so that several hosts can work at the same time.
+    ///
+    /// # Errors
+    /// All of [`LinkError`]; at once after it was `Silent`.
     pub fn send(&mut self, request: &Request) -> Result<(), LinkError> {
+        self.not_silent()?;
         let doing = request.doing();
         let deadline = Instant::now() + HANDOVER;
         // An interrupt is seen while the answer is waited for.
@@ -135,6 +142,7 @@ impl Link {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Reply, LinkError> {
+        self.not_silent()?;
         let asked = self.awaited.pop_front();
         let (during, sent) = asked.unwrap_or(("idle", Instant::now()));
         let deadline = Instant::now() + within;
@@ -149,11 +157,11 @@ impl Link {
             }),
             Ok(Ok(reply)) => Ok(reply),
             Err(Stop::Interrupted) => Err(LinkError::Interrupted),
-            Err(Stop::Late) => Err(LinkError::Silent {
-                host: self.host.clone(),
-                during,
-                seconds: within.as_secs_f64(),
-            }),
+            Err(Stop::Late) => {
+                let seconds = within.as_secs_f64();
+                self.silent = Some((during, seconds));
+                Err(self.was_silent(during, seconds))
+            }
             Ok(Err(_)) | Err(Stop::Closed) => Err(self.ended(during)),
         }
     }
@@ -216,6 +224,20 @@ impl Link {
         }
     }
 
+    fn not_silent(&self) -> Result<(), LinkError> {
+        self.silent.map_or(Ok(()), |(during, seconds)| {
+            Err(self.was_silent(during, seconds))
+        })
+    }
+
+    fn was_silent(&self, during: &'static str, seconds: f64) -> LinkError {
+        LinkError::Silent {
+            host: self.host.clone(),
+            during,
+            seconds,
+        }
+    }
+
     fn ended(&mut self, during: &'static str) -> LinkError {
         LinkError::Ended {
             host: self.host.clone(),
@@ -227,4 +249,30 @@ impl Link {
 
 fn milliseconds(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_did_not_answer_in_time_is_not_waited_for_again() {
+        let mut command = Command::new("sleep");
+        command.arg("60");
+        let sleeping = Line::spawn(&mut command, Hearing::Shared, Duration::ZERO);
+        let mut link = Link {
+            host: "a".to_owned(),
+            line: sleeping.unwrap(),
+            awaited: VecDeque::new(),
+            silent: None,
+            agent_pid: 0,
+        };
+        let never = AtomicBool::new(false);
+        for within in [Duration::from_millis(50), Duration::from_secs(20)] {
+            let error = link.call(&Request::Machine, within, &never).unwrap_err();
+            // The second time it is told what was waited for the first time.
+            let first = matches!(error, LinkError::Silent { seconds, .. } if seconds < 1.0);
+            assert!(first, "{error}");
+        }
+    }
 }

@@ -88,6 +88,9 @@ impl Loads {
 
     /// Looks whether this host has room for these ends beside those that are open.
     fn make_room(&self, ends: &[LoadEnd]) -> Result<(), String> {
+        if ends.is_empty() {
+            return Ok(());
+        }
         let new: Vec<Options> = ends.iter().map(options).collect();
         let servers = self.servers.iter().map(|server| server.engine.options());
         let clients = self.clients.iter().map(|client| client.engine.options());

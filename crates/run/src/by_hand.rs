@@ -4,6 +4,7 @@
 
 mod document;
 mod interval;
+mod notes;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,24 +147,22 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// One request to each host, at the same time; every answer is taken off its line, whatever it is.
+    /// One request to each host, at the same time; every answer is taken off its line, whatever it is, and a host that is
+    /// gone keeps the other from nothing.
     fn both(
         &mut self,
         requests: &[Option<Request>; 2],
         within: Duration,
     ) -> Result<[Option<Reply>; 2], LinkError> {
-        let mut sent = [false; 2];
+        let mut sent = [const { None }; 2];
         for ((link, request), sent) in self.links.iter_mut().zip(requests).zip(&mut sent) {
-            if let Some(request) = request {
-                link.send(request)?;
-                *sent = true;
-            }
+            *sent = request.as_ref().map(|request| link.send(request));
         }
         let mut replies = Vec::with_capacity(2);
         for (link, sent) in self.links.iter_mut().zip(sent) {
             // Not interruptible: every wait in a load is short, and an answer that is left would be the next one's.
-            let reply = sent.then(|| link.receive(within, &NEVER)).transpose();
-            replies.push(reply);
+            let reply = sent.map(|sent| sent.and_then(|()| link.receive(within, &NEVER)));
+            replies.push(reply.transpose());
         }
         let replies: Vec<Option<Reply>> = replies.into_iter().collect::<Result<_, _>>()?;
         Ok(<[Option<Reply>; 2]>::try_from(replies).unwrap_or_default())

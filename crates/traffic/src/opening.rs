@@ -190,7 +190,11 @@ pub(crate) fn ask(
             break None;
         }
         if now >= ask_at {
-            socket.send(question)?;
+            match socket.send(question) {
+                // What was sent before waits for a neighbour that does not answer, and fills the buffer.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => drop(sent?),
+            }
             ask_at = now + AGAIN;
         }
         socket.set_read_timeout(Some(left(ask_at.min(deadline))))?;

@@ -248,6 +248,7 @@ pub(super) fn fault(name: &str, fault: &Fault) -> String {
         "discard_on_receive" => "discard".to_owned(),
         "segmentation_offload" => "segmentation".to_owned(),
         "limit" => "bytes or --transactions".to_owned(),
+        "rate" => "rate or --total-rate".to_owned(),
         option => option.replace('_', "-"),
     };
     format!("{name}, --{option}: {}", fault.message)

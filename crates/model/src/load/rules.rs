@@ -149,7 +149,7 @@ fn rate(load: &Load) -> Option<Fault> {
         }
         Rate::RequestsPerSecond(_) if !rr => wrong("streams have a rate in bits per second"),
         Rate::BitsPerSecond(bits) => unless(bits >= 8, "rate", || {
-            "a rate below one byte a second".into()
+            format!("{bits} bit/s for each flow: at least 8, a byte a second")
         }),
         Rate::RequestsPerSecond(requests) => {
             let possible = requests.is_finite() && (1e-3..=1e8).contains(&requests);
@@ -305,7 +305,7 @@ mod tests {
                 TcpStream,
                 |l| l.rate = Some(Rate::BitsPerSecond(7)),
                 "rate",
-                "one byte",
+                "at least 8",
             ),
             (
                 UdpRr,

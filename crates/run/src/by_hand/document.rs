@@ -10,6 +10,7 @@ use wirecost_model::load::{NamedLoad, Workload};
 use wirecost_model::sample::{Flow, GENERATOR_BOUND_ADVICE, LoadResult};
 use wirecost_model::usage::HostUsage;
 
+use super::notes::notes;
 use super::{ByHand, Interval};
 use crate::load::results;
 
@@ -378,35 +379,4 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadSaid]) ->
         us_per_transaction: transactions.map(|per_s| cores * 1e6 / per_s),
         steal_fraction: a.steal_fraction().max(b.steal_fraction()),
     })
-}
-
-fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    for load in loads {
-        let name = &load.asked.name;
-        if let Some(bound) = &load.generator_bound {
-            notes.push(format!("{name} was generator-bound, {bound}"));
-        }
-        if let Some(strays) = load.result.as_ref().map(|result| result.strays)
-            && strays > 0
-        {
-            notes.push(format!(
-                "{name}: {strays} connections or datagrams of others reached its port and were dropped"
-            ));
-        }
-    }
-    if one_machine {
-        notes.push(
-            "both hosts are one machine: its processors worked for both, and for everything else on it".to_owned(),
-        );
-    }
-    if let Some(cpu) = cpu
-        && cpu.steal_fraction > crate::STEAL_THRESHOLD
-    {
-        let percent = cpu.steal_fraction * 100.0;
-        notes.push(format!(
-            "a hypervisor took {percent:.1} % of the processors' time"
-        ));
-    }
-    notes
 }

@@ -22,8 +22,10 @@ use crate::socket;
 
 /// Batches before the thread looks at what it was told.
 const TURN: u32 = 16;
-/// Calls between two looks at the door of a thread whose flow has a socket of its own.
-const DOOR: u32 = 256;
+/// Between two looks at the door of a thread whose flow has a socket of its own, nanoseconds.
+const DOOR_EVERY: u64 = 20_000_000;
+/// Batches that one of these looks takes at most.
+const AT_DOOR: u32 = 64;
 
 /// A flow that was opened on this thread's socket. The kernel hands everything from one pair of ports to one socket.
 struct Guest {
@@ -38,8 +40,10 @@ pub(crate) struct DatagramServer {
     /// The only flow's own socket, where this thread has but one.
     own: Option<Socket>,
     has_one: bool,
-    /// Calls until the door is looked at again.
-    until_door: u32,
+    /// When something last came.
+    now: u64,
+    /// When the door is looked at again.
+    next_door: u64,
     responds: bool,
     guests: Box<[Option<Guest>]>,
     /// For handshakes.
@@ -53,7 +57,8 @@ impl DatagramServer {
             door,
             own: None,
             has_one: shares.count() == 1,
-            until_door: DOOR,
+            now: 0,
+            next_door: 0,
             responds: load.options.workload.is_request_response(),
             guests: (0..load.options.streams).map(|_| None).collect(),
             reply: SendBatch::new(1, ANSWER_BYTES + COUNT_BYTES),
@@ -63,6 +68,7 @@ impl DatagramServer {
     /// Goes through what came, to the flow's own socket or to the door.
     fn take(&mut self, received: usize, desk: &mut Desk<'_>, at_door: bool) {
         let now = desk.load.now();
+        self.now = now;
         let mut replies = 0;
         for index in 0..received {
             let message = desk.room.incoming.get(index);
@@ -126,9 +132,13 @@ impl DatagramServer {
 
     /// Goes through what came to the port from anybody but the thread's only client.
     fn look_at_door(&mut self, desk: &mut Desk<'_>) {
-        if let Ok(received) = desk.room.incoming.receive(&*self.door, false, true) {
+        for _ in 0..AT_DOOR {
+            let Ok(received) = desk.room.incoming.receive(&*self.door, false, true) else {
+                break;
+            };
             self.take(received, desk, true);
         }
+        self.next_door = desk.load.now() + DOOR_EVERY;
     }
 
     fn control(&mut self, bytes: &[u8], from: &RawAddress, load: &Load) {
@@ -260,13 +270,8 @@ impl Machine for DatagramServer {
         let load = desk.load;
         let waits = load.options.waiting == Waiting::Sleep;
         for _ in 0..TURN {
-            if let Some(less) = self.until_door.checked_sub(1) {
-                self.until_door = less;
-            } else {
-                self.until_door = DOOR;
-                if self.own.is_some() {
-                    self.look_at_door(desk);
-                }
+            if self.own.is_some() && self.now >= self.next_door {
+                self.look_at_door(desk);
             }
             let own = self.own.as_ref();
             let incoming = &mut desk.room.incoming;

@@ -113,6 +113,28 @@ fn what_a_stranger_sends_beside_an_only_flow_is_counted_and_is_none_of_it() {
 }
 
 #[test]
+fn strangers_beside_an_only_flow_are_counted_however_slow_it_is() {
+    let ours = Options {
+        rate: Some(Rate::RequestsPerSecond(100.0)),
+        ..options(Workload::UdpRr)
+    };
+    let server = Server::listen(loopback(), &ours).unwrap();
+    let client = Client::connect(server.address(), &ours, LONG).unwrap();
+    client.start().unwrap();
+    let stranger = bound();
+    stranger.connect(server.address()).unwrap();
+    for _ in 0..100 {
+        stranger.send(b"nobody of yours").unwrap();
+    }
+    eventually("the strangers are counted", || {
+        server.snapshot().unwrap().strays == 100
+    });
+    assert!(server.received().1 < 100, "it takes a second for that");
+    client.stop(LONG).unwrap();
+    assert!(server.finish(LONG).unwrap().drained());
+}
+
+#[test]
 fn a_flow_of_another_run_or_load_is_refused_with_the_reason() {
     for workload in [Workload::UdpRr, Workload::TcpCrr, Workload::TcpRr] {
         let ours = options(workload);
