@@ -172,6 +172,9 @@ fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
             wrong.push(format!("{option} is {value} s: {least} s to {LONGEST_S} s"));
         }
     }
+    if arguments.bound.iter().any(Duration::is_zero) {
+        wrong.push("--bound: above 0".to_owned());
+    }
     if arguments.port == Some(0) {
         wrong.push("--port: 1 to 65535".to_owned());
     }

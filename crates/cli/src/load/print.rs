@@ -66,10 +66,10 @@ impl<'a> Watching<'a> {
             let (end, name, width) = (interval.end_s, &load.name, self.width);
             let _ = write!(lines, "{end:7.1} s  {name:width$}");
             if let Some(gbps) = load.gbps {
-                let _ = write!(lines, "  {gbps:8.3} Gbit/s");
+                let _ = write!(lines, "  {}", throughput(gbps));
             }
             if let Some(back) = load.back_gbps {
-                let _ = write!(lines, ", back {back:8.3} Gbit/s");
+                let _ = write!(lines, ", back {}", throughput(back));
             }
             if let Some(retransmits) = load.retransmits {
                 let _ = write!(lines, "  {retransmits} retransmits");
@@ -142,7 +142,11 @@ fn heading(load: &LoadSaid) -> String {
         } else {
             result.seconds
         };
-        format!(", {seconds:.2} s")
+        if seconds < 1.0 {
+            format!(", {}", time(seconds))
+        } else {
+            format!(", {seconds:.2} s")
+        }
     });
     let sizes = if asked.workload.is_request_response() {
         format!("{} and {}", bytes(asked.request), bytes(asked.response))
@@ -164,13 +168,13 @@ fn heading(load: &LoadSaid) -> String {
 
 fn lines(text: &mut String, load: &LoadSaid) {
     let Some(result) = &load.result else {
-        text.push_str("\n  nothing was counted to its end");
+        text.push_str("\n  it ended before anything was counted");
         return;
     };
     if let Some(stream) = &load.stream {
-        let _ = write!(text, "\n  throughput  {:.3} Gbit/s", stream.gbps);
+        let _ = write!(text, "\n  throughput  {}", throughput(stream.gbps).trim());
         if let Some(back) = stream.back_gbps {
-            let _ = write!(text, ", back {back:.3} Gbit/s");
+            let _ = write!(text, ", back {}", throughput(back).trim());
         }
         if let Some(retransmits) = stream.retransmits {
             let _ = write!(text, ", {retransmits} retransmits");
@@ -183,11 +187,15 @@ fn lines(text: &mut String, load: &LoadSaid) {
         let lost = rates
             .lost_share
             .map_or_else(String::new, |share| format!(" ({:.3} %)", share * 100.0));
+        // What ends by itself has two ends that saw it for different times.
+        let [sent, received] = if load.asked.load.limit.is_some() {
+            [counted.sent.to_string(), counted.received.to_string()]
+        } else {
+            [rates.sent_per_s, rates.received_per_s].map(|per_s| format!("{per_s:.0}/s"))
+        };
         let _ = write!(
             text,
-            "\n  datagrams   {:.0}/s sent, {:.0}/s received, {} lost{lost}, {} reordered, {} duplicated, jitter {}",
-            rates.sent_per_s,
-            rates.received_per_s,
+            "\n  datagrams   {sent} sent, {received} received, {} lost{lost}, {} reordered, {} duplicated, jitter {}",
             counted.lost,
             counted.reordered,
             counted.duplicated,
@@ -272,9 +280,9 @@ fn flows(text: &mut String, load: &LoadSaid) {
         }
         let _ = write!(text, "\n  flow {number:<6} ");
         if load.stream.is_some() {
-            let _ = write!(text, "{:8.3} Gbit/s", flow.gbps);
+            text.push_str(&throughput(flow.gbps));
             if flow.back_gbps > 0.0 {
-                let _ = write!(text, ", back {:8.3}", flow.back_gbps);
+                let _ = write!(text, ", back {}", throughput(flow.back_gbps));
             }
         }
         if let Some(retransmits) = flow.retransmits {
@@ -297,13 +305,24 @@ fn processors(cpu: &Cpu) -> String {
             cpu.a_cores
         ),
     };
-    if let Some(percent) = cpu.percent_per_gbps {
+    // Of next to nothing it is the machine's other work that is told.
+    if let Some(percent) = cpu.percent_per_gbps.filter(|percent| *percent < 1e4) {
         let _ = write!(text, ": {percent:.1} % of a core per Gbit/s");
     }
     if let Some(us) = cpu.us_per_transaction {
         let _ = write!(text, ": {us:.1} us of core time per transaction");
     }
     text
+}
+
+/// A throughput in columns, in a unit in which it is not zero.
+fn throughput(gbps: f64) -> String {
+    let (number, unit) = match gbps {
+        0.0 | 0.1.. => (gbps, "Gbit/s"),
+        1e-4..0.1 => (gbps * 1e3, "Mbit/s"),
+        _ => (gbps * 1e6, "kbit/s"),
+    };
+    format!("{number:8.3} {unit}")
 }
 
 /// A short time for people: `71.2 us`, `1.25 ms`, `2.5 s`.
@@ -323,7 +342,21 @@ fn time(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::time;
+    use super::{throughput, time};
+
+    #[test]
+    fn throughputs_have_a_unit_in_which_they_are_not_zero() {
+        let cases = [
+            (0.0, "   0.000 Gbit/s"),
+            (12.345_6, "  12.346 Gbit/s"),
+            (0.099_9, "  99.900 Mbit/s"),
+            (0.001, "   1.000 Mbit/s"),
+            (9.765e-6, "   9.765 kbit/s"),
+        ];
+        for (gbps, text) in cases {
+            assert_eq!(throughput(gbps), text);
+        }
+    }
 
     #[test]
     fn times_have_three_digits_and_their_unit() {

@@ -319,8 +319,15 @@ fn requests(result: &LoadResult, bounds: &[Duration]) -> Option<Requests> {
 fn latencies(latency: &Latency) -> Option<Latencies> {
     let at = |percent| latency.percentile(percent).map(|time| time.as_secs_f64());
     let named = |(name, percent)| Some((name, at(percent)?));
+    // Of fewer than leave one beyond it a percentile is the maximum by another name.
+    let known = |percent: f64| {
+        percent <= 50.0 || latency.count() as f64 * (100.0 - percent) >= 100.0 - 1e-6
+    };
+    let known = PERCENTILES
+        .into_iter()
+        .filter(|(_, percent)| known(*percent));
     Some(Latencies {
-        percentiles: PERCENTILES.into_iter().map(named).collect::<Option<_>>()?,
+        percentiles: known.map(named).collect::<Option<_>>()?,
         max: latency.max()?.as_secs_f64(),
     })
 }
@@ -379,4 +386,23 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadSaid]) ->
         us_per_transaction: transactions.map(|per_s| cores * 1e6 / per_s),
         steal_fraction: a.steal_fraction().max(b.steal_fraction()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_end_where_nothing_is_beyond_them() {
+        let told = |count: u64| {
+            let latencies = latencies(&Latency::from_buckets([(7, count)]))?;
+            Some(latencies.percentiles.last()?.0)
+        };
+        assert_eq!(told(0), None);
+        assert_eq!(told(1), Some("p50"));
+        assert_eq!(told(99), Some("p90"));
+        assert_eq!(told(100), Some("p99"));
+        assert_eq!(told(9_999), Some("p99.9"));
+        assert_eq!(told(10_000), Some("p99.99"));
+    }
 }
