@@ -372,13 +372,14 @@ fn a_killed_controller_takes_its_agents_along() {
     });
 }
 
-#[test]
-fn a_vanished_agent_ends_the_load_with_its_name_and_what_there_is() {
+/// Has host b's agent sent a signal in the middle of a load, of which the error then says `words`.
+#[track_caller]
+fn ends_with_host_b(name: &str, how: Signal, words: impl Fn(&str) -> String) {
     if !is_root() {
         return;
     }
     let _alone = alone();
-    let pair = Pair::new("gone");
+    let pair = Pair::new(name);
     let arguments = [
         "--time",
         "10min",
@@ -396,10 +397,10 @@ fn a_vanished_agent_ends_the_load_with_its_name_and_what_there_is() {
         .iter()
         .find(|agent| agent.host == b)
         .expect("an agent");
-    signal(victim.pid, Signal::SIGKILL);
+    signal(victim.pid, how);
     let ended = running.wait();
     ended.expect_code(3);
-    let words = format!("the agent of host {b} ended while");
+    let words = words(&b);
     assert!(ended.stderr.contains(&words), "{ended:#?}");
     let document = ended.document();
     assert_eq!(document["outcome"], "failed");
@@ -409,31 +410,17 @@ fn a_vanished_agent_ends_the_load_with_its_name_and_what_there_is() {
 }
 
 #[test]
+fn a_vanished_agent_ends_the_load_with_its_name_and_what_there_is() {
+    ends_with_host_b("gone", Signal::SIGKILL, |b| {
+        format!("the agent of host {b} ended while")
+    });
+}
+
+#[test]
 fn a_stopped_agent_ends_the_load_with_its_name_and_what_there_is() {
-    if !is_root() {
-        return;
-    }
-    let _alone = alone();
-    let pair = Pair::new("stop");
-    let (a, b) = (netns(&pair.a), netns(&pair.b));
-    let options = ["--time", "10min", "--warmup", "0.1s"];
-    let mut command = load(&a, &b, &options);
-    let mut running = Running::start(command.args(["--interval", "0.2s", "--json"]));
-    until_told(&mut running, 2);
-    let agents = running.agents();
-    let victim = agents
-        .iter()
-        .find(|agent| agent.host == b)
-        .expect("an agent");
-    signal(victim.pid, Signal::SIGSTOP);
-    let ended = running.wait();
-    ended.expect_code(3);
-    let words = format!("host {b} did not answer within 10.0 s");
-    assert!(ended.stderr.contains(&words), "{ended:#?}");
-    let document = ended.document();
-    assert_eq!(document["outcome"], "failed");
-    assert!(document["intervals"].as_array().expect("a list").len() >= 2);
-    nothing_is_left(&running);
+    ends_with_host_b("stop", Signal::SIGSTOP, |b| {
+        format!("host {b} did not answer within 10.0 s")
+    });
 }
 
 #[test]

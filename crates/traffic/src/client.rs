@@ -188,8 +188,7 @@ impl Client {
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
         let began = Instant::now();
         let deadline = began + timeout;
-        let flows = &self.load.flows;
-        let before: Vec<u64> = flows.all().iter().map(Flow::bytes).collect();
+        let before: Vec<u64> = self.load.flows.all().iter().map(Flow::bytes).collect();
         self.end_threads(Some(deadline));
         let flows = &self.load.flows;
         flows.check()?;

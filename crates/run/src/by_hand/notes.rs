@@ -7,7 +7,7 @@ use super::document::{Cpu, LoadSaid};
 
 /// A rate is reached where so much of it was.
 const REACHED: f64 = 0.95;
-/// The same number of what a schedule, or a window's edges, may be off by.
+/// Requests or datagrams by which the edges of a window may be off.
 const EDGE: f64 = 10.0;
 /// Datagrams of which nothing is known are told from this share of those sent on.
 const UNKNOWN: f64 = 0.05;
