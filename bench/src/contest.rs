@@ -58,7 +58,7 @@ impl<'a> Arm<'a> {
 
     fn outcome(self, row: &Row, window: Option<f64>, stopping: Stopping) -> Outcome {
         let what = self.out.unwrap_or_else(|| {
-            Comparison::new(row.bound, window, stopping, self.pairs).map_or_else(
+            Comparison::new(row.bound_beside(self.name), window, stopping, self.pairs).map_or_else(
                 |error| What::Failed(error.to_string()),
                 |comparison| What::Compared(Box::new(comparison)),
             )
@@ -130,7 +130,8 @@ impl Contest<'_> {
             if round + 1 >= self.pairs {
                 for arm in &mut arms {
                     // A figure without a logarithm is said with the outcome.
-                    arm.settled = is_settled(self.row.bound, &arm.pairs).unwrap_or(true);
+                    arm.settled =
+                        is_settled(self.row.bound_beside(arm.name), &arm.pairs).unwrap_or(true);
                 }
             }
         }

@@ -40,7 +40,7 @@ pub(crate) fn list(rows: &[Row], peers: &[Looked]) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     for row in rows {
-        let _ = writeln!(text, "{:<68} {}", row.name, row.bound);
+        let _ = writeln!(text, "{:<68} {}", row.name, row.bounds());
     }
     text.push('\n');
     for (peer, version) in peers {

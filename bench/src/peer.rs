@@ -77,6 +77,9 @@ pub(crate) struct Plan {
     pub(crate) takes_window: bool,
 }
 
+/// The name of an iperf3 that is newer than Debian's.
+pub(crate) const NEWER: &str = "iperf3-new";
+
 /// Every peer, in the order of the table.
 pub(crate) fn all(newer_iperf3: Option<PathBuf>) -> Vec<Box<dyn Peer>> {
     let (debian, newer) = iperf3::Iperf3::both(newer_iperf3);

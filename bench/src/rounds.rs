@@ -118,7 +118,7 @@ impl Rounds<'_> {
         let mut result = RowResult {
             name: row.name.clone(),
             unit: row.load.unit().name(),
-            bound: row.bound.to_string(),
+            bound: row.bounds(),
             cpu: row.cpu(self.arguments.cpu),
             outcomes: Vec::new(),
         };

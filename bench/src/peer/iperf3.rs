@@ -52,7 +52,7 @@ impl Iperf3 {
         (
             Self::new("iperf3", debian.ok_or_else(|| missing(""))),
             Self::new(
-                "iperf3-new",
+                super::NEWER,
                 newer.ok_or_else(|| missing("newer ") + ", and none named with --iperf3"),
             ),
         )

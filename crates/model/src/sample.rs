@@ -12,11 +12,13 @@ use crate::usage::HostUsage;
 mod join;
 mod older;
 mod result;
+mod schedule;
 
 pub use result::{
     DatagramResult, Flow, Generator, Interval, LoadResult, RequestResult, Socket, StreamResult,
     ZeroCopyCounts,
 };
+pub use schedule::Behind;
 
 /// One line of `samples.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -59,6 +59,9 @@ pub struct CellLoad {
     pub strays: u64,
     /// Samples in which the load's own threads were the limit.
     pub generator_bound: u32,
+    /// Samples in which less than 95 % of the requests that a rate asked for were over, so that latencies have the wait
+    /// behind that schedule in them.
+    pub behind_schedule: u32,
 }
 
 /// Latencies in microseconds, from the merged histogram of all valid samples; no time-out is in it.
@@ -153,6 +156,9 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
         flows: flows::of(&ran().collect::<Vec<_>>()),
         strays: ran().map(|load| u64::from(load.strays)).sum(),
         generator_bound: valid.iter().filter(bound).count() as u32,
+        behind_schedule: ran()
+            .filter_map(|load| load.behind_schedule(&named.load))
+            .count() as u32,
     }
 }
 

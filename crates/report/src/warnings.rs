@@ -1,8 +1,11 @@
 //! What a run's surroundings do to all of its figures, in a sentence each.
 
+use std::collections::BTreeSet;
+
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::record::{Run, RunHead};
+use wirecost_model::sample::Behind;
 use wirecost_model::switch::OvsDatapath;
 
 use crate::document::{CellResult, open_vswitch};
@@ -19,6 +22,7 @@ pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String
         steered::off_own_cores(head),
         beyond_the_line(cells),
         strays(cells),
+        behind_schedule(cells),
     ]
     .into_iter()
     .flatten()
@@ -126,6 +130,25 @@ fn strays(cells: &[CellResult]) -> Option<String> {
         format!(
             "{strays} connections or datagrams of others reached the ports of loads and were dropped: they are in no \
              figure but that of CPU"
+        )
+    })
+}
+
+/// More requests were asked for than the path, or the server, answers: latencies grow with the window.
+fn behind_schedule(cells: &[CellResult]) -> Option<String> {
+    fn behind(cell: &CellResult) -> impl Iterator<Item = &str> {
+        let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);
+        loads.map(|load| load.name.as_str())
+    }
+    let number = cells.iter().filter(|cell| behind(cell).count() > 0).count();
+    let names: BTreeSet<&str> = cells.iter().flat_map(behind).collect();
+    (number > 0).then(|| {
+        format!(
+            "requests of {} did not keep to their rate in {number} of {} cells: {}; {}",
+            Vec::from_iter(names).join(" and "),
+            cells.len(),
+            Behind::WHY,
+            Behind::ADVICE
         )
     })
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use fixture::run;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
+use wirecost_model::load::Rate;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::{Invalid, Mark};
@@ -269,4 +270,25 @@ fn more_than_the_line_can_carry_is_no_result() {
         .find(|warning| warning.contains("their line can carry"));
     let beyond = beyond.expect("a warning");
     assert!(beyond.starts_with("1 of 8 cells measured more"), "{beyond}");
+}
+
+#[test]
+fn requests_that_do_not_keep_to_their_rate_are_a_warning_of_their_cells() {
+    let mut run = fixture::loads::asking(4, Cores::Split);
+    let cells = run.head.experiment.cells.len();
+    // Between 10,000 and 20,000 a second are answered.
+    for (cell, rate) in run.head.experiment.cells.iter_mut().zip([1e5, 1e2, 1e5]) {
+        cell.loads[0].load.rate = Some(Rate::RequestsPerSecond(rate));
+    }
+    let doc = doc(&run);
+    let of = |cell: usize| doc.cells[cell].loads[0].behind_schedule;
+    assert_eq!([of(0), of(1), of(2), of(3)], [4, 0, 4, 0]);
+    let said = format!("requests of ping did not keep to their rate in 2 of {cells} cells: ");
+    assert!(
+        doc.warnings
+            .iter()
+            .any(|warning| warning.starts_with(&said)),
+        "{:?}",
+        doc.warnings
+    );
 }

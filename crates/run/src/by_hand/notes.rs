@@ -1,13 +1,10 @@
 //! What has to be known of loads by hand beside their figures.
 
-use wirecost_model::load::{NamedLoad, Rate};
-use wirecost_model::sample::{DatagramResult, LoadResult};
+use wirecost_model::sample::{Behind, DatagramResult, LoadResult};
 
 use super::document::{Cpu, LoadSaid};
 
-/// A rate is reached where so much of it was.
-const REACHED: f64 = 0.95;
-/// Requests or datagrams by which the edges of a window may be off.
+/// Datagrams by which the edges of a window may be off.
 const EDGE: f64 = 10.0;
 /// Datagrams of which nothing is known are told from this share of those sent on.
 const UNKNOWN: f64 = 0.05;
@@ -21,7 +18,7 @@ pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) ->
         }
         let Some(result) = &load.result else { continue };
         let own = [
-            behind(&load.asked, result),
+            result.behind_schedule(&load.asked.load).map(behind),
             result.datagrams.and_then(unknown),
             strays(result),
         ];
@@ -48,22 +45,14 @@ pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) ->
 }
 
 /// That requests did not keep to their schedule, by which their latencies count.
-fn behind(asked: &NamedLoad, result: &LoadResult) -> Option<String> {
-    let (Some(Rate::RequestsPerSecond(rate)), Some(requests)) = (asked.load.rate, &result.requests)
-    else {
-        return None;
-    };
-    let seconds = result.client_seconds;
-    let due = rate * f64::from(asked.load.streams) * seconds;
-    let done = (requests.transactions + requests.timeouts) as f64;
-    (done + EDGE < due * REACHED).then(|| {
-        format!(
-            "{:.0} requests a second were due and {:.0} were over: a latency counts from when its request was due, and has the \
-             wait behind that schedule in it (ask for less, or for more streams or depth)",
-            due / seconds,
-            done / seconds
-        )
-    })
+fn behind(behind: Behind) -> String {
+    format!(
+        "{:.0} requests a second were due and {:.0} were over: {} ({})",
+        behind.due_per_s,
+        behind.over_per_s,
+        Behind::WHY,
+        Behind::ADVICE
+    )
 }
 
 /// That much of what was sent has neither come nor is known as lost, which a later datagram's number tells.
@@ -87,46 +76,15 @@ fn strays(result: &LoadResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use wirecost_model::latency::Latency;
-    use wirecost_model::load::{Direction, Load, Workload};
-    use wirecost_model::sample::RequestResult;
-
     use super::*;
-
-    fn of_requests(transactions: u64, timeouts: u64) -> LoadResult {
-        LoadResult {
-            name: "tcp-rr".to_owned(),
-            workload: Workload::TcpRr,
-            direction: Direction::AToB,
-            seconds: 2.0,
-            client_seconds: 2.0,
-            stream: None,
-            requests: Some(RequestResult {
-                transactions,
-                timeouts,
-                late: 0,
-                latency: Latency::default(),
-                intervals: Vec::new(),
-            }),
-            datagrams: None,
-            zero_copy: None,
-            flows: Vec::new(),
-            strays: 0,
-            generator: Vec::new(),
-        }
-    }
 
     #[test]
     fn a_schedule_that_was_not_kept_is_told() {
-        let mut load = Load::new(Workload::TcpRr);
-        load.streams = 3;
-        load.rate = Some(Rate::RequestsPerSecond(200.0));
-        let asked = NamedLoad::alone(load);
-        insta::assert_snapshot!(behind(&asked, &of_requests(150, 10)).unwrap(), @"600 requests a second were due and 80 were over: a latency counts from when its request was due, and has the wait behind that schedule in it (ask for less, or for more streams or depth)");
-        // What times out was not late by its schedule.
-        assert_eq!(behind(&asked, &of_requests(1_000, 190)), None);
-        let as_fast_as_possible = NamedLoad::alone(Load::new(Workload::TcpRr));
-        assert_eq!(behind(&as_fast_as_possible, &of_requests(1, 0)), None);
+        let kept = Behind {
+            due_per_s: 600.0,
+            over_per_s: 80.0,
+        };
+        insta::assert_snapshot!(behind(kept), @"600 requests a second were due and 80 were over: a latency counts from when its request was due, and has the wait behind that schedule in it (ask for less, or for more streams or depth)");
     }
 
     #[test]

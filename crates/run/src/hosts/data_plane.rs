@@ -26,6 +26,19 @@ pub enum AddressError {
         /// Both addresses.
         of: [IpAddr; 2],
     },
+    /// A loopback address between two network namespaces.
+    #[error(
+        "{of} cannot be reached at {address} from {by}: a loopback address is each network namespace's own; write an address \
+         of one of its devices behind the =, or none"
+    )]
+    Loopback {
+        /// The host that it was given for.
+        of: String,
+        /// What was given.
+        address: IpAddr,
+        /// The other host.
+        by: String,
+    },
     /// The host has no address that another could reach.
     #[error(
         "{host} has no address but loopback and link-local ones: give one of its devices an address"
@@ -66,6 +79,9 @@ pub fn data_plane(
     from_host: &mut impl Reachable,
     to_host: &mut impl Reachable,
 ) -> Result<[IpAddr; 2], HostsError> {
+    for (of, by) in [(from, to), (to, from)] {
+        apart_from_loopback(of, by)?;
+    }
     if let Some(given) = from.data {
         has(from_host, given)?;
     }
@@ -108,6 +124,24 @@ pub fn source_towards(
         return Err(AddressError::Versions { of: [source, to] }.into());
     }
     Ok([source, to])
+}
+
+/// Of hosts by ssh or a command of the user's it is not known which namespace they are in.
+fn apart_from_loopback(of: &HostAddress, by: &HostAddress) -> Result<(), HostsError> {
+    let known = |host: &HostAddress| matches!(host.place, Place::Local | Place::Netns(_));
+    match of.data {
+        Some(address)
+            if address.is_loopback() && known(of) && known(by) && of.place != by.place =>
+        {
+            Err(AddressError::Loopback {
+                of: of.place.to_string(),
+                address,
+                by: by.place.to_string(),
+            }
+            .into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn has(host: &mut impl Reachable, address: IpAddr) -> Result<(), HostsError> {
@@ -325,6 +359,11 @@ mod tests {
             Ok(pair("10.0.0.1", "10.1.0.2"))
         );
         insta::assert_snapshot!(given(["netns:a=10.0.0.9", "netns:b"]).expect_err("foreign"), @"netns:a has no address 10.0.0.9: it has 10.0.0.1 on eth0, 10.1.0.1 on eth1");
+        insta::assert_snapshot!(given(["netns:a", "netns:b=127.0.0.1"]).expect_err("loopback"), @"netns:b cannot be reached at 127.0.0.1 from netns:a: a loopback address is each network namespace's own; write an address of one of its devices behind the =, or none");
+        assert_eq!(
+            given(["netns:a=127.0.0.1", "netns:a=127.0.0.1"]),
+            Ok(pair("127.0.0.1", "127.0.0.1"))
+        );
         insta::assert_snapshot!(given(["netns:a=10.0.0.1", "netns:b=fd00::2"]).expect_err("mixed"), @"10.0.0.1 and fd00::2 are of different versions of IP: give both hosts addresses of one");
     }
 
