@@ -63,7 +63,10 @@ fn every_workload_runs_between_two_namespaces_and_has_its_figures() {
         ("udp-stream", "/datagrams/received_per_s"),
         ("udp-rr", "/requests/per_s"),
     ] {
-        let mut command = load(&a, &b, &[workload, "--json", "--bound", "500us"]);
+        let mut command = load(&a, &b, &[workload, "--json"]);
+        if workload.ends_with("rr") {
+            command.args(["--bound", "500us"]);
+        }
         let ended = run(command.args(SHORT));
         ended.expect_code(0);
         let document = ended.document();
@@ -477,6 +480,23 @@ fn a_thousand_and_twenty_four_streams_run() {
     );
 }
 
+#[test]
+fn threads_for_each_of_five_hundred_connections_are_counted() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("threads");
+    let many = ["tcp-rr", "--streams", "512", "--threads", "512", "--json"];
+    let ended = run(load(&netns(&pair.a), &netns(&pair.b), &many).args(SHORT));
+    ended.expect_code(0);
+    let document = ended.document();
+    assert_eq!(document["outcome"], "complete");
+    let load = &document["loads"][0];
+    assert_eq!(load["flows"].as_array().map(Vec::len), Some(512));
+    assert!(number(&load["requests"]["per_s"]) > 0.0);
+}
+
 /// The kinds of a document's values, by key; of lists the first one's.
 fn shape(value: &Value) -> Value {
     match value {
@@ -509,11 +529,10 @@ fn the_document_has_a_stable_shape() {
         } else {
             "1mbit"
         };
-        let mut command = load(
-            &a,
-            &b,
-            &[workload, "--json", "--bound", "1ms", "--rate", rate],
-        );
+        let mut command = load(&a, &b, &[workload, "--json", "--rate", rate]);
+        if workload == "udp-rr" {
+            command.args(["--bound", "1ms"]);
+        }
         let ended = run(command.args(SHORT));
         ended.expect_code(0);
         let mut document = ended.document();
@@ -565,6 +584,19 @@ fn what_cannot_be_is_told_at_once_and_nothing_is_started() {
         ),
         (&["local", "local", "--request", "5"], "but --message"),
         (&["local", "local", "--bound", "soon"], "500us"),
+        (
+            &["local", "local", "udp-stream", "--bound", "1ms"],
+            "--bound: no load here",
+        ),
+        (
+            &["local", "local", "udp-rr", "--nodelay"],
+            "--nodelay: udp-rr",
+        ),
+        (&["local", "local", "--reply-timeout", "1s"], "udp-rr has"),
+        (
+            &["local", "local", "--socket-buffer", "1"],
+            "4096 to 536870912",
+        ),
         (&["local", "local", "--time", "0s"], "--time is 0 s"),
         (
             &["local", "local", "--time", "1s", "--bytes", "5"],

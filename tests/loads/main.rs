@@ -57,6 +57,17 @@ impl Measured<'_> {
     }
 }
 
+/// Runs a plan whose samples are all valid, and reads the record.
+fn record_of(place: &Place, plan: &str) -> Record {
+    let plan = place.plan(plan);
+    run(&mut place.run_command(&plan, "out")).expect_code(0);
+    let record = Record::read(&place.path().join("out")).expect("a record");
+    for sample in &record.samples {
+        assert_eq!(sample.invalid, None, "cell {}", sample.cell);
+    }
+    record
+}
+
 fn measured<'a>(record: &'a Record, name: &str) -> Vec<Measured<'a>> {
     let cells = &record.head.experiment.cells;
     let found: Vec<Measured<'_>> = record

@@ -3,7 +3,7 @@
 use wirecost_model::metric::Metric;
 
 use crate::common::{self, Place, Record, alone, lab_can_be_built, run};
-use crate::measured;
+use crate::{measured, record_of};
 
 const ALONE_AND_BESIDE: &str = "\
 name: beside
@@ -105,4 +105,32 @@ fn latency_alone_is_compared_with_latency_beside_a_bulk_stream() {
         assert!(page.contains(&format!("id=\"{chart}\"")), "{chart}");
     }
     assert!(!page.contains("id=\"latency-bulk\""));
+}
+
+const LIMITED: &str = "\
+name: limited
+load: { mix: { bulk: { tcp-stream: { limit: 500MiB } }, ping: { tcp-rr: { limit: 10 } }, pong: { udp-stream: { limit: 30 } } } }
+repeat: { rounds: 2, seconds: 0.3, warmup: 0.1 }
+";
+
+#[test]
+fn of_a_mix_whose_loads_end_by_themselves_each_has_its_own_window() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let record = record_of(&place, LIMITED);
+    for one in measured(&record, "ping") {
+        let load = |name| one.sample.load(name).expect("a load");
+        let (bulk, pong) = (load("bulk"), load("pong"));
+        let requests = one.load.requests.as_ref().expect("requests");
+        assert_eq!(requests.transactions, 10);
+        assert!(one.load.client_seconds > 0.0);
+        assert!(one.load.client_seconds < bulk.client_seconds);
+        assert!(one.load.seconds < bulk.seconds);
+        assert!(pong.seconds > 0.0 && pong.seconds < bulk.seconds);
+        let least = requests.latency.percentile(50.0).expect("latencies") * 5;
+        assert!(one.load.client_seconds >= least.as_secs_f64() * 0.999);
+    }
 }

@@ -8,19 +8,8 @@ use wirecost_model::load::{Receiving, Sending};
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::Socket;
 
-use crate::common::{Place, Record, alone, lab_can_be_built, run, skip, succeeds};
-use crate::{Measured, measured};
-
-/// Runs a plan whose samples are all valid, and reads the record.
-fn record_of(place: &Place, plan: &str) -> Record {
-    let plan = place.plan(plan);
-    run(&mut place.run_command(&plan, "out")).expect_code(0);
-    let record = Record::read(&place.path().join("out")).expect("a record");
-    for sample in &record.samples {
-        assert_eq!(sample.invalid, None, "cell {}", sample.cell);
-    }
-    record
-}
+use crate::common::{Place, alone, lab_can_be_built, skip, succeeds};
+use crate::{Measured, measured, record_of};
 
 /// Packets of one sample as a host's underlay received them.
 #[derive(Debug, Default, Clone, Copy)]

@@ -148,8 +148,9 @@ fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
                 .to_owned(),
         );
     }
+    let alone = loads.len() == 1;
     for named in &mut loads {
-        named.load.limit = limit;
+        named.load.limit = limit.filter(|_| alone);
         let faults = named.load.faults();
         wrong.extend(
             faults
@@ -174,6 +175,10 @@ fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
     }
     if arguments.bound.iter().any(Duration::is_zero) {
         wrong.push("--bound: above 0".to_owned());
+    }
+    let answers = |named: &NamedLoad| named.load.workload.is_request_response();
+    if !arguments.bound.is_empty() && !loads.is_empty() && !loads.iter().any(answers) {
+        wrong.push("--bound: no load here has requests and responses".to_owned());
     }
     if arguments.port == Some(0) {
         wrong.push("--port: 1 to 65535".to_owned());

@@ -19,6 +19,9 @@ pub use rules::Fault;
 pub const MAX_STREAMS: u32 = 1024;
 /// Largest message, request or response in bytes.
 pub const MAX_MESSAGE: u32 = 1 << 20;
+/// Smallest socket buffer that may be asked for, bytes: about what the kernel gives whoever asks for none
+/// (`SOCK_MIN_SNDBUF` of include/net/sock.h).
+pub const MIN_SOCKET_BUFFER: u32 = 4096;
 /// Largest socket buffer in bytes: the kernel doubles what it is asked for, and keeps it in an `int`
 /// (`sock_setsockopt` of net/core/sock.c).
 pub const MAX_SOCKET_BUFFER: u32 = 1 << 29;

@@ -348,6 +348,10 @@ fn cell(
     if !fit.takes_guest(guest, guest_mtu, room, between) {
         return None;
     }
+    let ip = network.guest_ip;
+    varying
+        .loads
+        .hold_against(load, &loads, (guest_mtu, ip), faults);
     let mut resolved = choice.to_vec();
     resolved[GUEST_MTU] = guest_mtu as usize;
     fit.note_cell(resolved, guest, room, guest_mtu);

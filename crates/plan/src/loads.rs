@@ -8,15 +8,18 @@ mod setting;
 use std::borrow::Cow;
 
 use wirecost_model::cell::LOAD;
+use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
 
 use crate::axis::{Axis, RunsBy};
 use crate::keys::{self, Key, TELLING};
-use crate::read::{Levels, Reader};
+use crate::read::{Level, Levels, Reader};
 use crate::yaml::Span;
 pub(crate) use faults::Faults;
 pub(crate) use reading::read;
 use setting::Setting;
+
+const MESSAGE: &str = "message";
 
 /// What stands for no load in the list of a mix's load.
 const NONE: &str = "none";
@@ -203,6 +206,25 @@ impl Loads {
         }
         loads
     }
+
+    /// Holds the loads of a cell, of the level `number` of `load`, against what their network carries: its guests' MTU and
+    /// version of IP.
+    pub(crate) fn hold_against(
+        &self,
+        number: usize,
+        loads: &[NamedLoad],
+        network: (u32, IpVersion),
+        faults: &mut Faults,
+    ) {
+        let parts = self.choices.get(number).map(|choice| &choice.parts[..]);
+        for NamedLoad { name, load } in loads {
+            let Some(part) = parts.and_then(|parts| parts.iter().find(|one| one.name == *name))
+            else {
+                continue;
+            };
+            faults.too_long(load, network, part.place_of_message(load.request));
+        }
+    }
 }
 
 impl Choice {
@@ -223,6 +245,23 @@ impl Part {
             Some(_) => &[name, NONE],
         };
         labels.iter().map(|&label| label.to_owned()).collect()
+    }
+
+    /// Where messages of so many bytes were written, or else the load.
+    fn place_of_message(&self, bytes: u32) -> (Span, String) {
+        let mut options = self.options.iter();
+        let levels = options
+            .find(|(key, _)| key.name() == MESSAGE)
+            .map(|(_, levels)| &levels.levels[..]);
+        let says = |level: &&Level<Setting>| {
+            let mut load = Load::new(self.workload);
+            level.value.apply(MESSAGE, &mut load, &mut None);
+            level.written && load.request == bytes
+        };
+        match levels.unwrap_or_default().iter().find(says) {
+            Some(level) => (level.span.clone(), level.path.clone()),
+            None => (self.span.clone(), self.path.clone()),
+        }
     }
 
     /// The options that are factors.

@@ -31,7 +31,8 @@ pub const BEYOND_SCHEMA: &[&str] = &[
     "that a mask of `steering.rps` is written in hexadecimal",
     "where a range of ports begins and ends, and that bytes of Geneve options are a multiple of 4",
     "that a `ttl` of GRE and IP in IP excludes a `df` that is not `set`",
-    "of loads: two of one name, options that exclude each other, a mix within a mix or beside a load, a mix of which some \
+    "of loads: two of one name, options that exclude each other, datagrams of `segmentation_offload` that do not fit the \
+     guests' MTU, a mix within a mix or beside a load, a mix of which some \
      have a `limit` and some have none, a list within a mix that is not `none` and a load, a mix whose loads are all \
      measured without, a load with such a list that is called as a factor is",
     "how many hops and paths a list may hold",

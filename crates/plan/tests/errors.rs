@@ -1133,6 +1133,16 @@ load:
 }
 
 #[test]
+fn datagrams_that_segmentation_cannot_cut_are_refused_where_the_guest_mtu_is_too_small() {
+    insta::assert_snapshot!(brief(
+        "name: x\nguest_mtu: [1400, 1500]\nload: { udp-stream: { message: [1372, 1373], segmentation_offload: [none, send] } }\n"
+    ), @"3:39 a datagram of 1373 bytes with its 28 of headers does not fit a guest MTU of 1400, and `segmentation_offload` cannot fragment it | too long for this | write a `message` of at most 1372, a larger `guest_mtu`, `segmentation_offload: receive`, or `exclude` the combination");
+    insta::assert_snapshot!(brief(
+        "name: x\nguest_ip: [ipv4, ipv6]\nguest_mtu: 1400\nload: { udp-stream: { message: 1353, segmentation_offload: both } }\n"
+    ), @"4:32 a datagram of 1353 bytes with its 48 of headers does not fit a guest MTU of 1400, and `segmentation_offload` cannot fragment it | too long for this | write a `message` of at most 1352, a larger `guest_mtu`, `segmentation_offload: receive`, or `exclude` the combination");
+}
+
+#[test]
 fn options_are_those_of_their_workload() {
     insta::assert_snapshot!(brief(
         "name: x\nload: { tcp-crr: { depth: 2, message: 7 } }\n"

@@ -19,6 +19,7 @@ use wirecost_model::load::NamedLoad;
 
 use crate::hosts::{Asked, HostsContext, HostsError, data_plane, open};
 use crate::lab::PROMPT;
+use crate::load::{patience, prompt_beside};
 
 use self::interval::Parts;
 pub use document::{
@@ -29,8 +30,6 @@ pub use interval::Interval;
 
 /// How often both agents are asked: the longest that an interrupt waits.
 const SLICE: Duration = Duration::from_millis(500);
-/// How long opening or ending one load may take beyond the rest.
-const PER_LOAD: Duration = Duration::from_secs(6);
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -184,13 +183,8 @@ impl Session<'_> {
         }
     }
 
-    /// How long opening or ending all loads may take.
-    fn patience(&self) -> Duration {
-        PROMPT + PER_LOAD * self.asked.loads.len() as u32
-    }
-
     fn open(&mut self) -> Result<(), LinkError> {
-        let (secret, within) = (secret(&self.links[0])?, self.patience());
+        let (secret, within) = (secret(&self.links[0])?, patience(&self.asked.loads));
         let [a, b] = self.addresses;
         let unbound = |_, host: usize| {
             let beside = u16::from(host == 0 && a == b);
@@ -253,14 +247,15 @@ impl Session<'_> {
 
     /// Starts the loads and counts them, to the end that was asked for, or to their own.
     fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
+        let prompt = prompt_beside(&self.asked.loads);
         let Some(seconds) = self.asked.seconds else {
-            self.all(&Request::Begin, PROMPT)?;
-            self.all(&Request::Start, PROMPT)?;
+            self.all(&Request::Begin, prompt)?;
+            self.all(&Request::Start, prompt)?;
             told(Step::Began);
             while !self.part(SLICE, told)? {}
             return Ok(());
         };
-        self.all(&Request::Start, PROMPT)?;
+        self.all(&Request::Start, prompt)?;
         told(Step::Began);
         let warm = Instant::now() + Duration::from_secs_f64(self.asked.warmup_s);
         while let left @ 1.. = warm.saturating_duration_since(Instant::now()).as_nanos() {
@@ -272,7 +267,7 @@ impl Session<'_> {
                 u64::try_from(left).unwrap_or(u64::MAX),
             )));
         }
-        self.all(&Request::Begin, PROMPT)?;
+        self.all(&Request::Begin, prompt)?;
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -300,6 +295,7 @@ impl Session<'_> {
     ) -> Result<bool, LinkError> {
         self.not_interrupted()?;
         let loads = &self.asked.loads;
+        let prompt = prompt_beside(loads);
         let has_clients = [0, 1].map(|host| {
             loads
                 .iter()
@@ -311,7 +307,7 @@ impl Session<'_> {
         let (mut over, mut parts) = (true, Vec::new());
         for (asks, within) in [(true, within), (false, Duration::ZERO)] {
             let requests = has_clients.map(|has| (has == asks).then(|| request(within)));
-            for reply in self.both(&requests, within + PROMPT)?.into_iter().flatten() {
+            for reply in self.both(&requests, within + prompt)?.into_iter().flatten() {
                 let Reply::Part(part) = reply else {
                     return Err(self.links[0].confused("Part"));
                 };
@@ -327,7 +323,7 @@ impl Session<'_> {
 
     /// Ends the loads on both hosts, and counts what arrived meanwhile where their own limits ended them.
     fn end(&mut self) -> Result<(), LinkError> {
-        let within = self.patience();
+        let within = patience(&self.asked.loads);
         let stopped = self.all(&Request::StopClients, within);
         let counted = match (&stopped, self.asked.seconds) {
             (Ok(()), None) if !self.interrupt.load(Ordering::Relaxed) => self.last_part(),
@@ -338,8 +334,9 @@ impl Session<'_> {
     }
 
     fn last_part(&mut self) -> Result<(), LinkError> {
+        let prompt = prompt_beside(&self.asked.loads);
         let request = || Some(Request::Part { within_s: 0.0 });
-        let replies = self.both(&[request(), request()], PROMPT)?;
+        let replies = self.both(&[request(), request()], prompt)?;
         let parts: Vec<Part> = replies
             .into_iter()
             .flatten()
@@ -354,9 +351,10 @@ impl Session<'_> {
 
     /// What each host counted in all; `None` of one that cannot tell any more.
     fn whole(&mut self) -> [Option<Measured>; 2] {
+        let prompt = prompt_beside(&self.asked.loads);
         self.links
             .each_mut()
-            .map(|link| match link.call(&Request::Whole, PROMPT, &NEVER) {
+            .map(|link| match link.call(&Request::Whole, prompt, &NEVER) {
                 Ok(Reply::Measured(measured)) => Some(*measured),
                 _ => None,
             })

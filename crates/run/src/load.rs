@@ -9,13 +9,25 @@ use wirecost_agent::protocol::{
     LoadEnd, Measured, MeasuredEnd, Part, Place, Reply, Request, Window,
 };
 use wirecost_model::end_window::{End, EndWindow};
-use wirecost_model::load::{Limit, NamedLoad};
+use wirecost_model::load::{Limit, NamedLoad, Waiting};
 use wirecost_model::sample::LoadResult;
 
 use crate::lab::{Lab, PROMPT};
 
 /// How long opening or ending one load may take beyond the rest.
 const PER_LOAD: Duration = Duration::from_secs(6);
+/// How much longer anything may take for each flow: its threads may be a thousand that always have something to do.
+const PER_FLOW: Duration = Duration::from_millis(20);
+
+/// How long a look at loads that go on may take.
+pub(crate) fn prompt_beside(loads: &[NamedLoad]) -> Duration {
+    PROMPT + PER_FLOW * loads.iter().map(|named| named.load.streams).sum()
+}
+
+/// How long opening or ending all loads may take.
+pub(crate) fn patience(loads: &[NamedLoad]) -> Duration {
+    prompt_beside(loads) + PER_LOAD * loads.len() as u32
+}
 
 /// When to count, and what belongs to the run.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +66,7 @@ impl Lab {
         counting: Counting<'_>,
         interrupt: &AtomicBool,
     ) -> Result<Loaded, LinkError> {
-        let within = PROMPT + PER_LOAD * loads.len() as u32;
+        let (prompt, within) = (prompt_beside(loads), patience(loads));
         let loads = &among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
         let unbound = |load: &OfGuest, host: usize| {
@@ -84,10 +96,10 @@ impl Lab {
             interrupt,
         )?;
         if loads.iter().any(|load| load.named.load.limit.is_some()) {
-            return self.count_to_the_end(loads, within, interrupt);
+            return self.count_to_the_end(loads, [prompt, within], interrupt);
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
-        let measured = self.count(counting, interrupt)?;
+        let measured = self.count_beside(counting, prompt, interrupt)?;
         // The clients first: servers read to the end of what was sent.
         self.both_done_within(
             [Request::StopClients, Request::StopClients],
@@ -109,7 +121,7 @@ impl Lab {
     fn count_to_the_end(
         &mut self,
         loads: &[OfGuest],
-        within: Duration,
+        [prompt, within]: [Duration; 2],
         interrupt: &AtomicBool,
     ) -> Result<Loaded, LinkError> {
         self.both_done_within([Request::Begin, Request::Begin], within, interrupt)?;
@@ -122,7 +134,7 @@ impl Lab {
         let mut is_whole = false;
         while !is_whole && Instant::now() < deadline {
             let [a, b] = asks.map(|asks| if asks { SLICE } else { Duration::ZERO });
-            let parts = self.parts([a, b], interrupt)?;
+            let parts = self.parts([a, b], prompt, interrupt)?;
             is_whole = asks
                 .iter()
                 .zip(parts)
@@ -134,7 +146,7 @@ impl Lab {
             interrupt,
         )?;
         // What was still under way when the last part ended.
-        self.parts([Duration::ZERO; 2], interrupt)?;
+        self.parts([Duration::ZERO; 2], prompt, interrupt)?;
         self.both_done_within(
             [Request::StopServers, Request::StopServers],
             within,
@@ -152,12 +164,13 @@ impl Lab {
     fn parts(
         &mut self,
         within: [Duration; 2],
+        prompt: Duration,
         interrupt: &AtomicBool,
     ) -> Result<[Part; 2], LinkError> {
         let [a, b] = within.map(|within| Request::Part {
             within_s: within.as_secs_f64(),
         });
-        match self.both(&a, &b, SLICE + PROMPT, interrupt)? {
+        match self.both(&a, &b, SLICE + prompt, interrupt)? {
             [Reply::Part(a), Reply::Part(b)] => Ok([*a, *b]),
             _ => Err(self.a.confused("Part")),
         }
@@ -170,6 +183,16 @@ impl Lab {
         counting: Counting<'_>,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
+        self.count_beside(counting, PROMPT, interrupt)
+    }
+
+    /// Likewise; the hosts answer within `prompt` after the window.
+    fn count_beside(
+        &mut self,
+        counting: Counting<'_>,
+        prompt: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<[Measured; 2], LinkError> {
         let window = |foreign_to| {
             Request::Measure(Window {
                 warmup_s: counting.warmup_s,
@@ -178,7 +201,7 @@ impl Lab {
                 foreign_to,
             })
         };
-        let within = Duration::from_secs_f64(counting.warmup_s + counting.seconds) + PROMPT;
+        let within = Duration::from_secs_f64(counting.warmup_s + counting.seconds) + prompt;
         let (a, b) = (window(Some(counting.ours.to_vec())), window(None));
         match self.both(&a, &b, within, interrupt)? {
             [Reply::Measured(sent), Reply::Measured(received)] => Ok([*sent, *received]),
@@ -211,7 +234,12 @@ fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<OfGuest> {
         let load = &mut named.load;
         load.streams = (load.streams / guests).max(1);
         if guests > 1 {
-            let all = load.threads.unwrap_or(THREADS);
+            let usual = match load.waiting {
+                Waiting::Sleep => THREADS,
+                // Each has a processor to itself.
+                Waiting::Spin => guests,
+            };
+            let all = load.threads.unwrap_or(usual);
             load.threads = Some((all / guests).clamp(1, load.streams));
         }
         let part = |all: u64| {

@@ -9,6 +9,7 @@ pub mod ethtool;
 pub mod io_uring;
 pub mod kvm;
 pub mod namespace;
+pub mod priority;
 pub mod process;
 pub mod ring;
 pub mod scratch;

@@ -9,6 +9,9 @@ use crate::snapshot::ThreadSnapshot;
 const NEVER_WAITED: f64 = 0.05;
 /// Likewise for a thread that spins: the share of its looks that found nothing to do.
 const NEVER_IDLE: f64 = 0.01;
+/// And where such a thread was kept from a processor for more than this share of the window, by others that spin: what
+/// came meanwhile waited for it.
+const KEPT: f64 = 0.2;
 
 /// One thread over a window of so many seconds. One that began within it had used nothing before; one that never did
 /// counts as one that slept.
@@ -39,7 +42,7 @@ pub(crate) fn between(
 /// Whether a thread had something to do all the time.
 fn never_waited(thread: &ThreadWindow) -> bool {
     match thread.idle_looks {
-        Some(idle) => idle < NEVER_IDLE,
+        Some(idle) => idle < NEVER_IDLE || thread.runnable > KEPT,
         None => thread.slept() < NEVER_WAITED,
     }
 }
@@ -83,6 +86,8 @@ mod tests {
     fn a_thread_that_spins_is_judged_by_what_it_found() {
         assert!(never_waited(&over_a_second(at(1_000, 0, 1_000, 5))));
         assert!(!never_waited(&over_a_second(at(1_000, 0, 1_000, 900))));
+        // Unless it had to share its core.
+        assert!(never_waited(&over_a_second(at(500, 500, 1_000, 900))));
     }
 
     #[test]

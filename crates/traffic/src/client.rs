@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use wirecost_sys::socket::tcp_info;
+use wirecost_sys::socket::{set_max_pacing_rate, tcp_info};
 
 use crate::error::TrafficError;
 use crate::flow::{End, Finished, Flow, FlowEnd};
@@ -247,7 +247,13 @@ impl Client {
         if self.load.table.shut_to_stop && deadline.is_some() {
             // Wakes a blocked send(2), which returns what it had queued so far: the counters stay exact, and the end
             // of the stream goes out behind the last byte.
+            // What still waits for its time need not any more, unless it is part of what is counted.
+            let options = &self.load.options;
+            let lifts = options.rate.is_some() && options.limit.is_none();
             for (_, _, socket) in flows.open() {
+                if lifts {
+                    let _ = set_max_pacing_rate(socket, u64::MAX);
+                }
                 let _: io::Result<()> = socket.shutdown(Shutdown::Write);
             }
         }

@@ -112,6 +112,16 @@ pub enum TrafficError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// This host cannot carry the flow on.
+    #[error("flow {flow} broke after {bytes} bytes: {source}")]
+    FlowBroke {
+        /// The flow, from 0.
+        flow: u32,
+        /// Bytes written, at the source, or read, at the sink.
+        bytes: u64,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A flow that was over before its window was.
     #[error("flow {flow} ended within the window, after {bytes} bytes")]
     EndedEarly {
@@ -139,7 +149,7 @@ pub enum TrafficError {
         source: io::Error,
     },
     /// No answer to datagrams, of which it cannot be told whether they arrived.
-    #[error("flow {flow}: nobody answered at {target} within {} s: is the other end up, and its port open?", after.as_secs_f64())]
+    #[error("flow {flow}: nobody answered at {target} within {:.1} s: is the other end up, and its port open?", after.as_secs_f64())]
     NoDatagram {
         /// The server's address.
         target: SocketAddr,
@@ -157,6 +167,33 @@ pub enum TrafficError {
     /// A thread could not be started.
     #[error("starting a thread: {0}")]
     Thread(io::Error),
+}
+
+impl TrafficError {
+    /// Of a flow that broke: by its peer or the path to it, or by this host's own doing.
+    pub(crate) fn of_flow(flow: u32, bytes: u64, source: io::Error) -> Self {
+        use io::ErrorKind::{InvalidInput, OutOfMemory, PermissionDenied};
+        if matches!(source.kind(), InvalidInput | OutOfMemory | PermissionDenied) {
+            Self::FlowBroke {
+                flow,
+                bytes,
+                source,
+            }
+        } else {
+            Self::PeerVanished {
+                flow,
+                bytes,
+                source,
+            }
+        }
+    }
+
+    /// Whether the peer gave up the flow, as a client does with what is under way when its time to end is over.
+    pub fn is_given_up(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        let reset = |source: &io::Error| matches!(source.kind(), BrokenPipe | ConnectionReset);
+        matches!(self, Self::PeerVanished { source, .. } if reset(source))
+    }
 }
 
 /// Why a sink does not take a connection.

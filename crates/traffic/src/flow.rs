@@ -105,6 +105,8 @@ pub(crate) struct Flow {
     pub(crate) peer_done: AtomicBool,
     /// Set once, when its last half is over, or one of them broke.
     pub(crate) end: OnceLock<End>,
+    /// When that was.
+    pub(crate) ended_at: OnceLock<Instant>,
     /// Halves that are over.
     over: AtomicU32,
 }
@@ -127,6 +129,7 @@ pub(crate) struct Flows {
     /// Machines for each flow.
     halves: u32,
     started: AtomicBool,
+    started_at: OnceLock<Instant>,
     stopping: AtomicBool,
     cut: AtomicBool,
     strays: AtomicU32,
@@ -143,6 +146,7 @@ impl Flows {
             all: (0..count).map(|_| Flow::default()).collect(),
             halves,
             started: AtomicBool::new(false),
+            started_at: OnceLock::new(),
             stopping: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             strays: AtomicU32::new(0),
@@ -201,8 +205,14 @@ impl Flows {
         self.started.load(Relaxed)
     }
 
+    /// When sending began, where it has.
+    pub(crate) fn started_at(&self) -> Option<Instant> {
+        self.started_at.get().copied()
+    }
+
     /// From now on everybody sends.
     pub(crate) fn set_started(&self) {
+        let _ = self.started_at.set(Instant::now());
         self.started.store(true, Relaxed);
         self.notify();
     }
@@ -260,6 +270,7 @@ impl Flows {
     pub(crate) fn end(&self, flow: &Flow, end: End) {
         let over = flow.over.fetch_add(1, Relaxed) + 1;
         if over >= self.halves || !matches!(end, End::Orderly) {
+            let _ = flow.ended_at.set(Instant::now());
             // A later end would be the less telling one.
             let _ = flow.end.set(end);
             self.changed();
@@ -313,11 +324,9 @@ impl Flows {
             });
         match broken {
             None => Ok(()),
-            Some((index, flow, error)) => Err(TrafficError::PeerVanished {
-                flow: index,
-                bytes: flow.bytes(),
-                source: same(error),
-            }),
+            Some((index, flow, error)) => {
+                Err(TrafficError::of_flow(index, flow.bytes(), same(error)))
+            }
         }
     }
 }

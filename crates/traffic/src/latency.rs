@@ -7,8 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wirecost_model::latency::{BUCKETS, Latency, bucket_of};
 
+/// Buckets that are looked at together.
+const BLOCK: usize = 64;
+const BLOCKS: usize = BUCKETS.div_ceil(BLOCK);
+
 /// Where one thread counts.
-pub(crate) struct LatencyBook(Box<[AtomicU64]>);
+pub(crate) struct LatencyBook {
+    counts: Box<[AtomicU64]>,
+    /// A bit for each block that holds a count: most never do, and a thousand books are 235 MB to look through.
+    used: [AtomicU64; BLOCKS.div_ceil(64)],
+}
 
 impl std::fmt::Debug for LatencyBook {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -19,23 +27,36 @@ impl std::fmt::Debug for LatencyBook {
 impl LatencyBook {
     /// An empty one, every page of it there.
     pub(crate) fn new() -> Self {
-        let book: Box<[AtomicU64]> = (0..BUCKETS).map(|_| AtomicU64::new(1)).collect();
-        for bucket in &book {
+        let counts: Box<[AtomicU64]> = (0..BUCKETS).map(|_| AtomicU64::new(1)).collect();
+        for bucket in &counts {
             bucket.store(0, Relaxed);
         }
-        Self(book)
+        Self {
+            counts,
+            used: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
     }
 
-    /// Counts one latency. One thread only: it is a load and a store, not an addition.
+    /// Counts one latency. One thread only: it is loads and stores, not additions.
     pub(crate) fn record(&self, ns: u64) {
-        let bucket = &self.0[bucket_of(ns)];
-        bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+        let bucket = bucket_of(ns);
+        let block = bucket / BLOCK;
+        let (used, bit) = (&self.used[block / 64], 1 << (block % 64));
+        let known = used.load(Relaxed);
+        if known & bit == 0 {
+            used.store(known | bit, Relaxed);
+        }
+        let count = &self.counts[bucket];
+        count.store(count.load(Relaxed) + 1, Relaxed);
     }
 
     /// Everything so far.
     pub(crate) fn snapshot(&self) -> Latency {
-        let counts = self.0.iter().map(|count| count.load(Relaxed));
-        Latency::from_buckets((0..).zip(counts))
+        let used = |block: &usize| self.used[block / 64].load(Relaxed) & (1 << (block % 64)) != 0;
+        let blocks = (0..BLOCKS).filter(used);
+        let buckets = blocks.flat_map(|block| block * BLOCK..BUCKETS.min((block + 1) * BLOCK));
+        let count = |bucket: usize| (bucket as u32, self.counts[bucket].load(Relaxed));
+        Latency::from_buckets(buckets.map(count))
     }
 }
 

@@ -82,6 +82,15 @@ impl Next {
         None,
     );
 
+    /// For nothing but this time ([`Load::now`]).
+    pub(crate) const fn until(time: u64) -> Self {
+        let nothing = Interest {
+            read: false,
+            write: false,
+        };
+        Self::Wait(nothing, Some(time))
+    }
+
     /// It broke.
     pub(crate) fn failed(error: io::Error) -> Self {
         Self::Over(End::Failed(error))
@@ -173,6 +182,7 @@ impl From<io::Error> for Trouble {
 pub(crate) mod accept;
 pub(crate) mod connect;
 pub(crate) mod datagrams;
+pub(crate) mod gate;
 pub(crate) mod pace;
 pub(crate) mod request;
 pub(crate) mod respond;

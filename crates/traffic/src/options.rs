@@ -178,10 +178,12 @@ impl Options {
     }
 
     fn threads_on(&self, cpus: u32) -> u32 {
-        let streams = |halves| {
-            let few = halves <= FEW_STREAMS.max(cpus);
-            (halves, if few { halves } else { cpus })
+        // Threads that spin have a processor each, or keep each other from it.
+        let few = match self.waiting {
+            Waiting::Sleep => FEW_STREAMS.max(cpus),
+            Waiting::Spin => cpus,
         };
+        let streams = |halves| (halves, if halves <= few { halves } else { cpus });
         let (flows, usual) = match self.workload {
             Workload::TcpStream => streams(self.streams),
             // Its two directions are two flows to us.
@@ -220,7 +222,7 @@ mod tests {
         options.depth = 2;
         options.dscp = Some(64);
         let text = options.validate().unwrap_err().to_string();
-        insta::assert_snapshot!(text, @"the load's options: streams is 0: 1 to 1024; depth is 2, but tcp-crr has at most one request outstanding on a connection; dscp: 0 to 63");
+        insta::assert_snapshot!(text, @"the load's options: streams is 0: 1 to 1024; depth is 2, but tcp-crr has at most one request outstanding on a connection; dscp is 64: 0 to 63");
     }
 
     #[test]
@@ -243,6 +245,12 @@ mod tests {
         }
         assert_eq!(of(Workload::TcpCrr, 4), [1, 2, 4]);
         assert_eq!(of(Workload::UdpStream, 64), [1, 2, 64]);
+        let spinning = Options {
+            streams: 4,
+            waiting: Waiting::Spin,
+            ..Options::new(Workload::TcpStream, [0; 16])
+        };
+        assert_eq!([1, 2, 64].map(|cpus| spinning.threads_on(cpus)), [1, 2, 4]);
         let options = Options {
             threads: Some(9),
             ..Options::new(Workload::TcpRr, [0; 16])

@@ -8,10 +8,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 
 use wirecost_model::end_window::End;
+use wirecost_sys::process::allowed_cpus;
 use wirecost_sys::thread::raise_descriptor_limit;
 
 use crate::error::TrafficError;
-use crate::options::{Options, Workload};
+use crate::options::{Options, Waiting, Workload};
 use crate::socket;
 use crate::table::Table;
 use crate::worker::ring_buffer;
@@ -48,6 +49,13 @@ pub enum Finding {
         /// Bytes available.
         available: u64,
     },
+    /// More threads that spin than processors for them: they would keep each other, and whoever counts, from running.
+    Spinning {
+        /// Threads of all loads on this host.
+        threads: u64,
+        /// Processors that this process may use.
+        processors: u64,
+    },
     /// A buffer that the system caps, or a congestion control that is not there or not permitted.
     Socket(TrafficError),
     /// Options that no load can have.
@@ -73,6 +81,14 @@ impl fmt::Display for Finding {
                  smaller socket buffer",
                 needed >> 20,
                 available >> 20
+            ),
+            Self::Spinning {
+                threads,
+                processors,
+            } => write!(
+                formatter,
+                "{threads} threads would spin on {processors} of the machine's processors: use as many `threads` at \
+                 most, all loads and guests together, or do without `spin`"
             ),
             Self::Socket(error) | Self::Options(error) => error.fmt(formatter),
         }
@@ -106,11 +122,14 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     findings
 }
 
-/// Looks whether all ends of loads in this process, those that are open among them, have descriptors and memory
-/// enough. The soft limit of descriptors is raised; nothing else is changed.
+/// Looks whether all ends of loads in this process, those that are open among them, have descriptors, memory and, where
+/// they spin, processors enough. The soft limit of descriptors is raised; nothing else is changed.
 pub fn room_for<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<Finding> {
-    let (mut wanted, mut bytes) = (OTHER_DESCRIPTORS, 0);
+    let (mut wanted, mut bytes, mut spinning) = (OTHER_DESCRIPTORS, 0, 0);
     for options in ends {
+        if options.waiting == Waiting::Spin {
+            spinning += u64::from(options.threads());
+        }
         wanted += descriptors(options);
         bytes += memory(options);
     }
@@ -129,6 +148,14 @@ pub fn room_for<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<Finding>
         findings.push(Finding::Memory {
             needed: bytes,
             available,
+        });
+    }
+    if let Ok(processors) = allowed_cpus()
+        && spinning > processors.len() as u64
+    {
+        findings.push(Finding::Spinning {
+            threads: spinning,
+            processors: processors.len() as u64,
         });
     }
     findings
@@ -248,8 +275,15 @@ mod tests {
             [Finding::Options(_)]
         ));
 
-        options.streams = 1024;
         options.congestion = None;
+        options.streams = 1024;
+        options.threads = Some(1024);
+        options.waiting = Waiting::Spin;
+        let findings = room_for([&options]);
+        let is_spinning = |finding: &Finding| matches!(finding, Finding::Spinning { .. });
+        assert!(findings.iter().any(is_spinning), "{findings:?}");
+
+        (options.threads, options.waiting) = (None, Waiting::Sleep);
         options.socket_buffer = Some(1 << 29);
         let findings = room_for([&options]);
         let is_memory = |finding: &Finding| matches!(finding, Finding::Memory { .. });
@@ -261,5 +295,6 @@ mod tests {
         insta::assert_snapshot!(Finding::Descriptors { needed: 5000, limit: 1024 }, @"the load needs 5000 descriptors and this process may have 1024: raise the hard limit (`ulimit -Hn 5000` as root, or LimitNOFILE of the service), or use fewer streams");
         insta::assert_snapshot!(Finding::Ports { needed: 1024, there: 100 }, @"the load needs 1024 local ports and there are 100: widen sysctl net.ipv4.ip_local_port_range, or use fewer streams");
         insta::assert_snapshot!(Finding::Memory { needed: 8 << 30, available: 1 << 30 }, @"the load needs about 8192 MiB and 1024 MiB are available: use fewer streams, smaller messages or a smaller socket buffer");
+        insta::assert_snapshot!(Finding::Spinning { threads: 64, processors: 2 }, @"64 threads would spin on 2 of the machine's processors: use as many `threads` at most, all loads and guests together, or do without `spin`");
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket as RawSocket;
 use wirecost_model::end_window::Counts;
 use wirecost_model::latency::Latency;
+use wirecost_sys::priority::Hurry;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
 use wirecost_sys::thread::{ThreadTimes, times};
 
@@ -18,6 +19,8 @@ use crate::load::{Load, Seat};
 pub struct Snapshot {
     /// When the counters were read; what the kernel says of each socket was read right after.
     pub at: Instant,
+    /// When this end's flows began, where it says that and they have.
+    pub started: Option<Instant>,
     /// By flow index.
     pub flows: Vec<FlowSnapshot>,
     /// Of every transaction so far, at the client. Read a moment later than the flows' counts, while threads go on.
@@ -37,8 +40,8 @@ pub struct FlowSnapshot {
     pub counts: Counts,
     /// Of a flow that is one TCP connection.
     pub tcp: Option<TcpState>,
-    /// Whether it was over.
-    pub ended: bool,
+    /// When it was over, where it was.
+    pub ended: Option<Instant>,
 }
 
 /// What the kernel says of a TCP connection.
@@ -90,6 +93,8 @@ impl Snapshot {
                 after: Duration::ZERO,
             });
         }
+        // Beside a thousand threads that always have something to do, looking at each would take its turns for minutes.
+        let _hurry = Hurry::begin();
         let at = Instant::now();
         let counts: Vec<Counts> = flows.all().iter().map(count).collect();
         let mut latency = Latency::default();
@@ -111,12 +116,13 @@ impl Snapshot {
                         .filter(|_| tcp)
                         .map(|socket| look_at_socket(index, socket))
                         .transpose()?,
-                    ended: flow.end.get().is_some(),
+                    ended: flow.ended_at.get().copied(),
                 })
             })
             .collect::<Result<_, TrafficError>>()?;
         Ok(Self {
             at,
+            started: load.flows.started_at(),
             flows,
             latency,
             threads,

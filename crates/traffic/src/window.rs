@@ -1,5 +1,7 @@
 //! What one end did between two snapshots: the figures.
 
+use std::time::Instant;
+
 use wirecost_model::end_window::{Counts, EndWindow, FlowWindow, ThreadWindow};
 use wirecost_model::latency::Latency;
 use wirecost_model::sample::{Interval, Socket};
@@ -28,7 +30,7 @@ impl Window {
     /// A flow that was over by the later snapshot had a shorter window than the others; snapshots of different loads.
     pub fn between(before: &Snapshot, after: &Snapshot) -> Result<Self, TrafficError> {
         for (flow, snapshot) in (0..).zip(&after.flows) {
-            if snapshot.ended {
+            if snapshot.ended.is_some() {
                 return Err(TrafficError::EndedEarly {
                     flow,
                     bytes: snapshot.bytes,
@@ -38,8 +40,8 @@ impl Window {
         Self::until_end(before, after)
     }
 
-    /// Likewise, of flows that may have ended: where a limit of bytes or transactions ended them, the snapshots are to
-    /// enclose that and no more.
+    /// Likewise, of flows that may have begun or ended within, as by a limit of bytes or transactions: the window begins
+    /// with them, and where all of them have ended it is over with the last one.
     ///
     /// # Errors
     /// Snapshots of different loads.
@@ -50,7 +52,13 @@ impl Window {
                 after: after.flows.len(),
             });
         }
-        let seconds = after.since(before).as_secs_f64();
+        let ends: Option<Vec<Instant>> = after.flows.iter().map(|flow| flow.ended).collect();
+        let last = ends.and_then(|ends| ends.into_iter().max());
+        // Where it was before this window there is nothing to divide by it.
+        let last = last.filter(|last| (before.at..after.at).contains(last));
+        let end = last.unwrap_or(after.at);
+        let start = after.started.map_or(before.at, |at| at.max(before.at));
+        let seconds = end.saturating_duration_since(start).as_secs_f64();
         let thread = |(before, after)| between(before, after, seconds);
         Ok(Self {
             seconds,
@@ -192,7 +200,7 @@ fn socket_gained(before: &TcpState, after: &TcpState) -> Socket {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::Duration;
 
     use proptest::prelude::*;
     use wirecost_sys::socket::TcpInfo;
@@ -217,10 +225,11 @@ mod tests {
                 sndbuf: 1,
                 rcvbuf: 2,
             }),
-            ended: false,
+            ended: None,
         };
         Snapshot {
             at: Instant::now(),
+            started: None,
             flows: vec![flow],
             latency: Latency::default(),
             threads: Vec::new(),
@@ -257,12 +266,35 @@ mod tests {
 
     #[test]
     fn a_flow_that_ended_within_the_window_has_no_figure() {
-        let mut after = snapshot(10, 1);
-        after.flows[0].ended = true;
-        let error = Window::between(&snapshot(3, 0), &after).unwrap_err();
+        let (before, mut after) = (snapshot(3, 0), snapshot(10, 1));
+        after.flows[0].ended = Some(before.at + Duration::from_secs(1));
+        let error = Window::between(&before, &after).unwrap_err();
         insta::assert_snapshot!(error, @"flow 0 ended within the window, after 10 bytes");
-        let window = Window::until_end(&snapshot(3, 0), &after).unwrap();
+        let window = Window::until_end(&before, &after).unwrap();
         assert_eq!(window.sum(|counts| counts.read_bytes), 7);
+    }
+
+    #[test]
+    fn a_window_begins_with_its_flows_and_is_over_with_the_last_of_them() {
+        let long = Duration::from_secs(9);
+        let with = |started: Option<u64>, ends: [Option<u64>; 2]| {
+            let mut before = snapshot(0, 0);
+            before.flows.push(before.flows[0].clone());
+            let mut after = before.clone();
+            after.at = before.at + long;
+            after.started = started.map(|started| before.at + Duration::from_secs(started));
+            for (flow, end) in after.flows.iter_mut().zip(ends) {
+                flow.ended = end.map(|end| before.at + Duration::from_secs(end));
+            }
+            Window::until_end(&before, &after).unwrap().seconds
+        };
+        let is =
+            |seconds: f64, started, ends| assert!((with(started, ends) - seconds).abs() < 1e-9);
+        is(3.0, None, [Some(2), Some(3)]);
+        is(2.0, Some(1), [Some(2), Some(3)]);
+        is(9.0, None, [Some(2), None]);
+        // By the next look only.
+        is(9.0, None, [Some(2), Some(10)]);
     }
 
     #[test]

@@ -179,6 +179,14 @@ impl LoadOptions {
                 ));
             }
         }
+        if self.nodelay.is_some() && workload.is_udp() {
+            wrong.push(format!("--nodelay: {workload} has no TCP connection"));
+        }
+        if self.reply_timeout.is_some() && workload != Workload::UdpRr {
+            wrong.push(format!(
+                "--reply-timeout: {workload} has no responses in datagrams, udp-rr has"
+            ));
+        }
         load.request = self.request.or(self.message).unwrap_or(load.request);
         if asks {
             load.response = self.response.or(self.message).unwrap_or(load.response);
@@ -315,6 +323,8 @@ mod tests {
             ("tcp-rr --steams 4", "'--steams'"),
             ("tcp-rr --rate 1gbit", "requests per second"),
             ("udp-stream --request 5", "but --message"),
+            ("udp-rr --nodelay", "no TCP connection"),
+            ("tcp-rr --reply-timeout 1s", "udp-rr has"),
             ("tcp-rr 'x", "quote"),
             ("udp-stream --total-rate 5/s", "--total-rate"),
             (

@@ -168,7 +168,7 @@ fn heading(load: &LoadSaid) -> String {
 
 fn lines(text: &mut String, load: &LoadSaid) {
     let Some(result) = &load.result else {
-        text.push_str("\n  it ended before anything was counted");
+        text.push_str("\n  no result: it ended before its counts could be told");
         return;
     };
     if let Some(stream) = &load.stream {
@@ -310,7 +310,7 @@ fn processors(cpu: &Cpu) -> String {
         let _ = write!(text, ": {percent:.1} % of a core per Gbit/s");
     }
     if let Some(us) = cpu.us_per_transaction {
-        let _ = write!(text, ": {us:.1} us of core time per transaction");
+        let _ = write!(text, ": {} of core time per transaction", time(us / 1e6));
     }
     text
 }

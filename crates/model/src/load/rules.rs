@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     DATAGRAM_HEADER, Limit, Load, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_SOCKET_BUFFER,
-    MAX_STREAMS, Rate, Receiving, Sending, Workload,
+    MAX_STREAMS, MIN_SOCKET_BUFFER, Rate, Receiving, Sending, Workload,
 };
 
 /// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
@@ -115,10 +115,11 @@ fn threads(load: &Load) -> Option<Fault> {
 }
 
 fn socket_buffer(load: &Load) -> Option<Fault> {
-    let fits = |bytes: u32| (1..=MAX_SOCKET_BUFFER).contains(&bytes);
+    let fits = |bytes: u32| (MIN_SOCKET_BUFFER..=MAX_SOCKET_BUFFER).contains(&bytes);
     unless(load.socket_buffer.is_none_or(fits), "socket_buffer", || {
         format!(
-            "a socket buffer of {} bytes: 1 to {MAX_SOCKET_BUFFER}, since the kernel keeps twice that in an int",
+            "a socket buffer of {} bytes: {MIN_SOCKET_BUFFER} to {MAX_SOCKET_BUFFER}: the kernel gives no less, and keeps \
+             twice as much in an int",
             load.socket_buffer.unwrap_or_default()
         )
     })
@@ -214,15 +215,19 @@ fn segmentation(load: &Load) -> Option<Fault> {
 }
 
 fn dscp(load: &Load) -> Option<Fault> {
-    let fits = load.dscp.is_none_or(|dscp| dscp <= 63);
-    unless(fits, "dscp", || "dscp: 0 to 63".to_owned())
+    let dscp = load.dscp.unwrap_or_default();
+    unless(dscp <= 63, "dscp", || format!("dscp is {dscp}: 0 to 63"))
 }
 
 fn reply_timeout(load: &Load) -> Option<Fault> {
     let time = load.reply_timeout;
     let fits = !time.is_zero() && time <= MAX_REPLY_TIMEOUT;
     unless(fits, "reply_timeout", || {
-        "reply_timeout: above 0, at most 60 s".to_owned()
+        format!(
+            "reply_timeout is {} s: above 0, at most {} s",
+            time.as_secs_f64(),
+            MAX_REPLY_TIMEOUT.as_secs()
+        )
     })
 }
 
@@ -285,7 +290,7 @@ mod tests {
                 TcpRr,
                 |l| l.socket_buffer = Some(1 << 30),
                 "socket_buffer",
-                "1 to 536870912",
+                "4096 to 536870912",
             ),
             (TcpCrr, |l| l.depth = 2, "depth", "one request outstanding"),
             (UdpRr, |l| l.depth = 1025, "depth", "1 to 1024"),

@@ -6,12 +6,13 @@ use super::{
 };
 use crate::end_window::{End, EndWindow, FlowWindow};
 use crate::latency::Latency;
-use crate::load::{Direction, NamedLoad, Sending};
+use crate::load::{Direction, Limit, NamedLoad, Sending};
 
 impl LoadResult {
     /// From the windows of its ends, a client's and its server's for each pair of guests that ran it.
     ///
-    /// Lengths of windows are the longest of their ends: all of them were asked for the same.
+    /// Lengths of windows are the longest of their ends: all of them were asked for the same. A server learns only from
+    /// its clients that a limit ended a load without a stream that ends: then its window is theirs.
     pub fn join(load: &NamedLoad, pairs: &[(EndWindow, EndWindow)]) -> Self {
         let (name, load) = (load.name.clone(), &load.load);
         let clients = || pairs.iter().map(|(client, _)| client);
@@ -20,12 +21,16 @@ impl LoadResult {
         let both = load.workload == crate::load::Workload::TcpBidirectional;
         let flows: Vec<Flow> = pairs.iter().flat_map(|pair| flows(pair, both)).collect();
         let responses = load.workload.is_request_response();
+        let (seconds, client_seconds) =
+            (servers().fold(0.0, longest), clients().fold(0.0, longest));
+        let ends_by_itself = matches!(load.limit, Some(Limit::Bytes(_) | Limit::Transactions(_)));
+        let unheard = ends_by_itself && !load.workload.is_tcp_stream();
         Self {
             name,
             workload: load.workload,
             direction: load.direction,
-            seconds: servers().fold(0.0, longest),
-            client_seconds: clients().fold(0.0, longest),
+            seconds: if unheard { client_seconds } else { seconds },
+            client_seconds,
             stream: (!responses).then(|| StreamResult {
                 bytes: flows.iter().map(|flow| flow.bytes).sum(),
                 back_bytes: flows.iter().map(|flow| flow.back_bytes).sum(),

@@ -1,7 +1,8 @@
 //! The options of loads: which each workload has, with its own ranges and defaults.
 
 use wirecost_model::load::{
-    DATAGRAM_HEADER, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_SOCKET_BUFFER, MAX_STREAMS, Workload,
+    DATAGRAM_HEADER, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_SOCKET_BUFFER, MAX_STREAMS,
+    MIN_SOCKET_BUFFER, Workload,
 };
 
 use super::Presence::Default;
@@ -218,7 +219,7 @@ const CONGESTION: Key = Key {
 const SOCKET_BUFFER: Key = Key {
     kind: Kind::Size,
     words: &["auto"],
-    range: from_to(4096.0, MAX_SOCKET_BUFFER as f64),
+    range: from_to(MIN_SOCKET_BUFFER as f64, MAX_SOCKET_BUFFER as f64),
     presence: Default("auto"),
     example: "4MiB",
     doc: "`SO_SNDBUF` and `SO_RCVBUF` on both ends; `auto` leaves the kernel's autotuning.",

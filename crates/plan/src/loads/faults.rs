@@ -1,5 +1,6 @@
 //! What is wrong with a plan's loads, at the place where the plan says it.
 
+use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Limit, Load, Rate};
 
 use super::setting::LIMIT;
@@ -7,6 +8,9 @@ use super::{Choice, NONE, Part};
 use crate::read::Reader;
 use crate::suggest::joined;
 use crate::yaml::Span;
+
+/// RFC 768, bytes.
+const UDP_HEADER: u32 = 8;
 
 /// Where a load's options were written, by name.
 pub(super) type Places = Vec<(&'static str, Span, String)>;
@@ -71,6 +75,31 @@ impl Faults {
             let message = format!("a limit of {all} leaves nothing for some of {guests} guests");
             self.add(part, LIMIT, &message, places);
         }
+    }
+
+    /// The kernel cuts many datagrams out of one, and does not fragment them then.
+    pub(super) fn too_long(
+        &mut self,
+        load: &Load,
+        (mtu, ip): (u32, IpVersion),
+        (span, path): (Span, String),
+    ) {
+        let headers = ip.header_bytes() + UDP_HEADER;
+        if !load.segmentation.send || load.request + headers <= mtu {
+            return;
+        }
+        let message = format!(
+            "a datagram of {} bytes with its {headers} of headers does not fit a guest MTU of {mtu}, and \
+             `segmentation_offload` cannot fragment it",
+            load.request
+        );
+        let help = format!(
+            "write a `message` of at most {}, a larger `guest_mtu`, `segmentation_offload: receive`, or `exclude` the \
+             combination",
+            mtu.saturating_sub(headers)
+        );
+        let words = [message, "too long for this".to_owned(), help];
+        self.put(Fault { span, path, words });
     }
 
     /// What runs at once is over at once: of a mix every load ends by itself, or none does.
@@ -141,7 +170,10 @@ impl Faults {
             Some((_, span, path)) => (span.clone(), path.clone()),
             None => (part.span.clone(), part.path.clone()),
         };
-        let fault = Fault { span, path, words };
+        self.put(Fault { span, path, words });
+    }
+
+    fn put(&mut self, fault: Fault) {
         if !self.found.contains(&fault) {
             self.found.push(fault);
         }

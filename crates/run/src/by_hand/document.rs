@@ -17,6 +17,9 @@ use crate::load::results;
 /// Version of the document.
 pub const FORMAT: u32 = 1;
 
+/// Processors' time is read in steps of 10 ms: of a window of fewer than five of them it tells nothing, seconds.
+const LEAST_CPU: f64 = 0.05;
+
 /// The percentiles that are told, with their names.
 const PERCENTILES: [(&str, f64); 5] = [
     ("p50", 50.0),
@@ -61,7 +64,7 @@ pub struct Document {
     pub asked_s: Option<f64>,
     /// Each load.
     pub loads: Vec<LoadSaid>,
-    /// What the processors did for it; `null` where a host could not tell.
+    /// What the processors did for it; `null` where a host could not tell, or the window was too short.
     pub cpu: Option<Cpu>,
     /// In order; the last one may be shorter.
     pub intervals: Vec<Interval>,
@@ -189,6 +192,9 @@ pub struct Cpu {
     pub us_per_transaction: Option<f64>,
     /// The largest share of either host's core time that a hypervisor took.
     pub steal_fraction: f64,
+    /// The shorter of the hosts' windows, seconds.
+    #[serde(skip)]
+    pub(super) window_s: f64,
 }
 
 /// What a document is made of.
@@ -319,9 +325,9 @@ fn requests(result: &LoadResult, bounds: &[Duration]) -> Option<Requests> {
 fn latencies(latency: &Latency) -> Option<Latencies> {
     let at = |percent| latency.percentile(percent).map(|time| time.as_secs_f64());
     let named = |(name, percent)| Some((name, at(percent)?));
-    // Of fewer than leave one beyond it a percentile is the maximum by another name.
+    // As in results: of fewer than leave ten beyond it a percentile is nearly the maximum by another name.
     let known = |percent: f64| {
-        percent <= 50.0 || latency.count() as f64 * (100.0 - percent) >= 100.0 - 1e-6
+        percent <= 50.0 || latency.count() as f64 * (100.0 - percent) >= 1000.0 - 1e-6
     };
     let known = PERCENTILES
         .into_iter()
@@ -361,7 +367,8 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadSaid]) ->
         return None;
     };
     let (a_cores, b_cores) = (a.busy_cores(), b.busy_cores());
-    if !(a_cores.is_finite() && b_cores.is_finite()) {
+    let window_s = a.window_s.min(b.window_s);
+    if !(a_cores.is_finite() && b_cores.is_finite()) || window_s < LEAST_CPU {
         return None;
     }
     let b_cores = (!one_machine).then_some(b_cores);
@@ -385,6 +392,7 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadSaid]) ->
         percent_per_gbps: gbps.map(|gbps| cores * 100.0 / gbps),
         us_per_transaction: transactions.map(|per_s| cores * 1e6 / per_s),
         steal_fraction: a.steal_fraction().max(b.steal_fraction()),
+        window_s,
     })
 }
 
@@ -393,16 +401,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_end_where_nothing_is_beyond_them() {
+    fn percentiles_end_where_fewer_than_ten_are_beyond_them() {
         let told = |count: u64| {
             let latencies = latencies(&Latency::from_buckets([(7, count)]))?;
             Some(latencies.percentiles.last()?.0)
         };
         assert_eq!(told(0), None);
         assert_eq!(told(1), Some("p50"));
-        assert_eq!(told(99), Some("p90"));
-        assert_eq!(told(100), Some("p99"));
-        assert_eq!(told(9_999), Some("p99.9"));
-        assert_eq!(told(10_000), Some("p99.99"));
+        assert_eq!(told(99), Some("p50"));
+        assert_eq!(told(100), Some("p90"));
+        assert_eq!(told(99_999), Some("p99.9"));
+        assert_eq!(told(100_000), Some("p99.99"));
     }
 }

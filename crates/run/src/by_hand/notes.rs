@@ -8,6 +8,10 @@ use super::document::{Cpu, LoadSaid};
 const EDGE: f64 = 10.0;
 /// Datagrams of which nothing is known are told from this share of those sent on.
 const UNKNOWN: f64 = 0.05;
+/// Windows of loads beside each other that differ by more than this share of the longer one are told.
+const APART: f64 = 0.1;
+/// Seconds that hold steps of the processors' time enough.
+const ENOUGH_CPU: f64 = 0.4;
 
 pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) -> Vec<String> {
     let mut notes = Vec::new();
@@ -18,6 +22,7 @@ pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) ->
         }
         let Some(result) = &load.result else { continue };
         let own = [
+            nothing(result).map(str::to_owned),
             result.behind_schedule(&load.asked.load).map(behind),
             result.datagrams.and_then(unknown),
             strays(result),
@@ -28,10 +33,19 @@ pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) ->
                 .map(|words| format!("{name}: {words}")),
         );
     }
+    notes.extend(apart(loads));
     if one_machine {
         notes.push(
             "both hosts are one machine: its processors worked for both, and for everything else on it".to_owned(),
         );
+    }
+    if let Some(cpu) = cpu
+        && cpu.window_s < ENOUGH_CPU
+    {
+        notes.push(format!(
+            "processors' time is counted in steps of 10 ms, of which {:.0} ms hold few: count for {ENOUGH_CPU} s or longer",
+            cpu.window_s * 1e3
+        ));
     }
     if let Some(cpu) = cpu
         && cpu.steal_fraction > crate::STEAL_THRESHOLD
@@ -42,6 +56,32 @@ pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) ->
         ));
     }
     notes
+}
+
+/// That nothing was due.
+fn nothing(result: &LoadResult) -> Option<&'static str> {
+    let requests = result.requests.as_ref();
+    if requests.is_some_and(|counted| counted.transactions == 0 && counted.timeouts == 0) {
+        return Some("no request was over within the window: count for longer, or ask more often");
+    }
+    let datagrams = result.datagrams;
+    datagrams
+        .is_some_and(|counted| counted.sent == 0 && counted.received == 0)
+        .then_some("no datagram was due within the window: count for longer, or send more often")
+}
+
+/// That loads that ran at once were not counted at once.
+fn apart(loads: &[LoadSaid]) -> Option<String> {
+    let seconds = |load: &LoadSaid| Some(load.result.as_ref()?.client_seconds);
+    let windows = || loads.iter().filter_map(seconds);
+    let (least, most) = (windows().reduce(f64::min)?, windows().reduce(f64::max)?);
+    let together = loads.iter().any(|load| load.asked.load.limit.is_some());
+    (!together && most - least > most * APART).then(|| {
+        format!(
+            "the loads' windows are {least:.2} s to {most:.2} s: the machine was too busy to begin and end counting them at \
+             the same time"
+        )
+    })
 }
 
 /// That requests did not keep to their schedule, by which their latencies count.

@@ -9,9 +9,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use socket2::Socket;
 use wirecost_sys::socket::{read_completions, send, send_zero_copy};
 
+use super::gate::Gate;
 use super::{Desk, LOOK, Machine, Next, Trouble};
 use crate::flow::{End, Flow};
-use crate::options::Sending;
+use crate::options::{Options, Sending};
 
 /// Bytes that one flow may write before the others of its thread have their turn.
 const TURN: usize = 128 << 10;
@@ -35,16 +36,19 @@ pub(crate) struct Source {
     pub(crate) total: u64,
     /// Of a message whose beginning was written, in bytes.
     pub(crate) rest: usize,
+    /// Where the stream has a rate.
+    gate: Option<Gate>,
 }
 
 impl Source {
-    pub(crate) fn new(socket: Arc<Socket>, flow: u32, lead: Lead) -> Self {
+    pub(crate) fn new(options: &Options, socket: Arc<Socket>, flow: u32, lead: Lead) -> Self {
         Self {
             socket,
             flow,
             lead,
             total: 0,
             rest: 0,
+            gate: Gate::of(options, flow),
         }
     }
 
@@ -123,13 +127,20 @@ impl Machine for Source {
             if self.stopping(desk) {
                 return self.end(desk);
             }
+            let due = match &mut self.gate {
+                None => usize::MAX,
+                Some(gate) => match gate.open(load.now(), self.total) {
+                    Ok(due) => due,
+                    Err(until) => return Next::until(until),
+                },
+            };
             if self.rest == 0 {
                 self.rest = load.take(message as u64) as usize;
                 if self.rest == 0 {
                     return self.end(desk);
                 }
             }
-            match self.write(desk, &load.message[..self.rest]) {
+            match self.write(desk, &load.message[..self.rest.min(due)]) {
                 Ok(sent) => {
                     self.rest -= sent;
                     self.total += sent as u64;

@@ -187,16 +187,17 @@ impl Machine for UdpSource {
 fn explain(error: io::Error, options: &Options) -> io::Error {
     // The kernel's segmentation cannot fragment: EINVAL before Linux 6.14, EMSGSIZE since (net/ipv4/udp.c,
     // udp_send_skb); EIO where the device cannot compute checksums.
-    let words = if options.segmentation.send {
-        format!(
-            "segmentation offload of {} byte datagrams: {error}; they must fit the path's MTU unfragmented, and the \
-             device must compute checksums",
-            options.request
-        )
-    } else if error.kind() == io::ErrorKind::ConnectionRefused {
-        "nobody listens there any more (ICMP port unreachable)".to_owned()
-    } else {
+    if error.kind() == io::ErrorKind::ConnectionRefused {
+        let words = "nobody listens there any more (ICMP port unreachable)";
+        return io::Error::new(error.kind(), words);
+    }
+    if !options.segmentation.send {
         return error;
-    };
-    io::Error::new(error.kind(), words)
+    }
+    let words = format!(
+        "segmentation offload of {} byte datagrams: {error}; they must fit the path's MTU unfragmented, and the \
+         device must compute checksums",
+        options.request
+    );
+    io::Error::new(io::ErrorKind::InvalidInput, words)
 }

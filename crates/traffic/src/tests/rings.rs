@@ -74,7 +74,7 @@ fn run(options: &Options) -> Done {
     client.wait_over(LONG).unwrap();
     eventually("the server has seen the end of each flow", || {
         let snapshot = server.snapshot().unwrap();
-        snapshot.flows.iter().all(|flow| flow.ended)
+        snapshot.flows.iter().all(|flow| flow.ended.is_some())
     });
     let after = [client.snapshot().unwrap(), server.snapshot().unwrap()];
     let [near, far] = [0, 1].map(|end| Window::until_end(&before[end], &after[end]).unwrap());

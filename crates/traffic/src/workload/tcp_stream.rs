@@ -9,8 +9,8 @@ pub(crate) static TABLE: Table = Table {
     halves: 1,
     may_block: |_| true,
     opening: Opening::Connection { streams: true },
-    client: |_, flow| {
-        let source = Source::new(flow.socket, flow.index, Lead::Own);
+    client: |load, flow| {
+        let source = Source::new(&load.options, flow.socket, flow.index, Lead::Own);
         Ok(vec![Box::new(source)])
     },
     server: Serving::Connection(|_, socket, flow| {
