@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Seconds of a window that hold enough of the 10 ms steps in which the kernel tells idle time.
+pub const ENOUGH_FOR_CPU_S: f64 = 0.4;
+
 /// One host over one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostUsage {

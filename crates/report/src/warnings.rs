@@ -7,6 +7,7 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::record::{Run, RunHead};
 use wirecost_model::sample::Behind;
 use wirecost_model::switch::OvsDatapath;
+use wirecost_model::usage::ENOUGH_FOR_CPU_S;
 
 use crate::document::{CellResult, open_vswitch};
 use crate::steered;
@@ -91,12 +92,11 @@ fn routed(head: &RunHead) -> Option<String> {
 /// The kernel tells idle time in steps of 10 ms: few of them fit into a short window, and an
 /// interval from few rounds does not know of it.
 fn short_window(head: &RunHead) -> Option<String> {
-    const ENOUGH_S: f64 = 0.4;
     let seconds = head.experiment.plan.repeat.seconds;
-    (seconds < ENOUGH_S).then(|| {
+    (seconds < ENOUGH_FOR_CPU_S).then(|| {
         format!(
             "windows of {seconds} s hold {:.0} of the 10 ms steps that CPU time is read in: do not \
-             rely on CPU verdicts, measure {ENOUGH_S} s or longer for these",
+             rely on CPU verdicts, measure {ENOUGH_FOR_CPU_S} s or longer for these",
             seconds / 0.01
         )
     })

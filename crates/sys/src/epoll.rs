@@ -26,6 +26,11 @@ impl Interest {
         read: true,
         write: false,
     };
+    /// For nothing; errors are told all the same (epoll_ctl(2)).
+    pub const NONE: Self = Self {
+        read: false,
+        write: false,
+    };
     /// Until it can be written.
     pub const WRITE: Self = Self {
         read: false,

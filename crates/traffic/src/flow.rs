@@ -128,8 +128,7 @@ pub(crate) struct Flows {
     all: Box<[Flow]>,
     /// Machines for each flow.
     halves: u32,
-    started: AtomicBool,
-    started_at: OnceLock<Instant>,
+    started: OnceLock<Instant>,
     stopping: AtomicBool,
     cut: AtomicBool,
     strays: AtomicU32,
@@ -145,8 +144,7 @@ impl Flows {
         Self {
             all: (0..count).map(|_| Flow::default()).collect(),
             halves,
-            started: AtomicBool::new(false),
-            started_at: OnceLock::new(),
+            started: OnceLock::new(),
             stopping: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             strays: AtomicU32::new(0),
@@ -202,18 +200,17 @@ impl Flows {
 
     /// Whether sending has begun.
     pub(crate) fn started(&self) -> bool {
-        self.started.load(Relaxed)
+        self.started.get().is_some()
     }
 
     /// When sending began, where it has.
     pub(crate) fn started_at(&self) -> Option<Instant> {
-        self.started_at.get().copied()
+        self.started.get().copied()
     }
 
     /// From now on everybody sends.
     pub(crate) fn set_started(&self) {
-        let _ = self.started_at.set(Instant::now());
-        self.started.store(true, Relaxed);
+        let _ = self.started.set(Instant::now());
         self.notify();
     }
 

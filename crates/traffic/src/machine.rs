@@ -74,22 +74,7 @@ impl Next {
     pub(crate) const READ: Self = Self::Wait(Interest::READ, None);
     pub(crate) const WRITE: Self = Self::Wait(Interest::WRITE, None);
     /// Only for being told something.
-    pub(crate) const PARK: Self = Self::Wait(
-        Interest {
-            read: false,
-            write: false,
-        },
-        None,
-    );
-
-    /// For nothing but this time ([`Load::now`]).
-    pub(crate) const fn until(time: u64) -> Self {
-        let nothing = Interest {
-            read: false,
-            write: false,
-        };
-        Self::Wait(nothing, Some(time))
-    }
+    pub(crate) const PARK: Self = Self::Wait(Interest::NONE, None);
 
     /// It broke.
     pub(crate) fn failed(error: io::Error) -> Self {

@@ -1,6 +1,7 @@
 //! What has to be known of loads by hand beside their figures.
 
 use wirecost_model::sample::{Behind, DatagramResult, LoadResult};
+use wirecost_model::usage::ENOUGH_FOR_CPU_S;
 
 use super::document::{Cpu, LoadSaid};
 
@@ -10,8 +11,6 @@ const EDGE: f64 = 10.0;
 const UNKNOWN: f64 = 0.05;
 /// Windows of loads beside each other that differ by more than this share of the longer one are told.
 const APART: f64 = 0.1;
-/// Seconds that hold steps of the processors' time enough.
-const ENOUGH_CPU: f64 = 0.4;
 
 pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) -> Vec<String> {
     let mut notes = Vec::new();
@@ -40,10 +39,10 @@ pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) ->
         );
     }
     if let Some(cpu) = cpu
-        && cpu.window_s < ENOUGH_CPU
+        && cpu.window_s < ENOUGH_FOR_CPU_S
     {
         notes.push(format!(
-            "processors' time is counted in steps of 10 ms, of which {:.0} ms hold few: count for {ENOUGH_CPU} s or longer",
+            "processors' time is counted in steps of 10 ms, of which {:.0} ms hold few: count for {ENOUGH_FOR_CPU_S} s or longer",
             cpu.window_s * 1e3
         ));
     }

@@ -174,11 +174,7 @@ impl Machine for Connector {
                     return Next::Over(End::Orderly);
                 }
                 let Some(began) = self.schedule.next(desk.load.now(), 0) else {
-                    let nothing = Interest {
-                        read: false,
-                        write: false,
-                    };
-                    return Next::Wait(nothing, self.schedule.due(0));
+                    return Next::Wait(Interest::NONE, self.schedule.due(0));
                 };
                 if desk.load.take(1) == 0 {
                     return Next::Over(End::Orderly);

@@ -4,6 +4,7 @@
 //! takes whatever the socket has room for: at 100 kbit/s a buffer segment of 64 KiB is five seconds of data, which
 //! counted as sent at once and was waited for at the end.
 
+use super::pace::Pace;
 use crate::options::{Options, Rate};
 
 /// What is written at once is due within this time, seconds.
@@ -14,14 +15,13 @@ const COARSE: f64 = 0.1;
 const SEGMENT: f64 = 1_200.0;
 
 /// Opens for what is due.
+#[derive(Debug, Clone)]
 pub(crate) struct Gate {
-    bytes_per_ns: f64,
+    pace: Pace,
     /// Bytes that are written at once.
     quantum: f64,
-    /// Nanoseconds after the start at which this flow's first bytes are due: flows take turns.
-    phase: u64,
-    /// When they were due.
-    origin: Option<u64>,
+    /// How many of these were due so far.
+    granted: u64,
 }
 
 impl Gate {
@@ -38,30 +38,24 @@ impl Gate {
             SEGMENT.min(per_second * COARSE)
         };
         let quantum = (per_second * FINE).max(least).max(1.0);
-        let share = f64::from(flow) / f64::from(options.streams.max(1));
         Some(Self {
-            bytes_per_ns: per_second / 1e9,
+            // What a path that stood still holds back may all be written afterwards: the kernel's pacing keeps that apart.
+            pace: Pace::new(per_second / quantum, false, flow, options.streams),
             quantum,
-            phase: (quantum / per_second * 1e9 * share) as u64,
-            origin: None,
+            granted: 0,
         })
     }
 
     /// Bytes that may be written at `now` where `written` were before, or when there will be some.
-    ///
-    /// What a path that stood still holds back may all be written afterwards: the kernel's pacing keeps that apart.
     pub(crate) fn open(&mut self, now: u64, written: u64) -> Result<usize, u64> {
-        let phase = self.phase;
-        let origin = *self.origin.get_or_insert(now + phase);
-        let Some(since) = now.checked_sub(origin) else {
-            return Err(origin);
-        };
-        let due = since as f64 * self.bytes_per_ns + self.quantum - written as f64;
-        // Within the rounding of a nanosecond.
-        if due + 1e-3 >= self.quantum {
-            Ok(((due + 1e-3) as usize).max(1))
+        let due = self.pace.due(now);
+        self.pace.sent(due);
+        self.granted += due;
+        let left = self.granted as f64 * self.quantum - written as f64;
+        if left >= 1.0 {
+            Ok(left as usize)
         } else {
-            Err(origin + (written as f64 / self.bytes_per_ns).ceil() as u64)
+            Err(self.pace.next())
         }
     }
 }
@@ -101,7 +95,7 @@ mod tests {
                 let next = gate.open(now, written).unwrap_err();
                 let wait = (next - now) as f64 / 1e9;
                 prop_assert!(wait <= (COARSE + 8.0 / bits as f64) * 1.01 + 2e-9, "{wait}");
-                prop_assert!(gate.open(next + 1, written).is_ok());
+                prop_assert!(gate.clone().open(next + 1, written).is_ok());
                 now += step;
             }
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use socket2::Socket;
+use wirecost_sys::epoll::Interest;
 use wirecost_sys::socket::{read_completions, send, send_zero_copy};
 
 use super::gate::Gate;
@@ -131,7 +132,7 @@ impl Machine for Source {
                 None => usize::MAX,
                 Some(gate) => match gate.open(load.now(), self.total) {
                     Ok(due) => due,
-                    Err(until) => return Next::until(until),
+                    Err(until) => return Next::Wait(Interest::NONE, Some(until)),
                 },
             };
             if self.rest == 0 {

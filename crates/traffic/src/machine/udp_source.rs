@@ -142,11 +142,7 @@ impl Machine for UdpSource {
                 .as_mut()
                 .map_or(room, |pace| pace.due(load.now()).min(room));
             if due == 0 {
-                let nothing = Interest {
-                    read: false,
-                    write: false,
-                };
-                return Next::Wait(nothing, self.pace.as_ref().map(Pace::next));
+                return Next::Wait(Interest::NONE, self.pace.as_ref().map(Pace::next));
             }
             let count = Self::allowed(load, due);
             if count == 0 {
