@@ -183,7 +183,14 @@ impl Attempt<'_> {
         let ended = running.wait();
         let cleaned = self.nothing_is_left(&running);
         let record = self.the_record_is_valid(&out, before, &ended);
-        if !hit {
+        // Killed while it exits, a process has the exit code that it had chosen.
+        let too_late = !matches!(self.victim, Victim::Agent(_)) && ended.status.code() == Some(0);
+        if too_late {
+            let end = record.as_ref().and_then(|record| record.end.as_ref());
+            let outcome = end.map(|end| end.outcome);
+            assert_eq!(outcome, Some(Outcome::Complete), "{self:?}: {ended:#?}");
+        }
+        if !hit || too_late {
             return None;
         }
         let previous = record
