@@ -72,6 +72,15 @@ pub fn poll_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Ve
         .collect())
 }
 
+/// Whether `fd` can be read, has an error to tell or was hung up; never waits.
+pub fn is_readable(fd: &impl AsFd) -> io::Result<bool> {
+    let ready = poll(
+        &mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)],
+        PollTimeout::ZERO,
+    )?;
+    Ok(ready > 0)
+}
+
 /// Rounded up, so that a wait is never shorter than asked for and never spins through its last millisecond.
 fn whole_milliseconds(time: Duration) -> PollTimeout {
     PollTimeout::try_from(time.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)

@@ -165,6 +165,7 @@ impl From<io::Error> for Trouble {
 }
 
 pub(crate) mod accept;
+pub(crate) mod asking;
 pub(crate) mod connect;
 pub(crate) mod datagrams;
 pub(crate) mod gate;

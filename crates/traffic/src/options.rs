@@ -156,6 +156,11 @@ impl Options {
                 .is_none_or(|bytes| bytes >= CORKED_BUFFER)
     }
 
+    /// Whether a stream's messages may each leave as a segment of its own.
+    pub(crate) fn has_small_segments(&self) -> bool {
+        self.nodelay && self.request < SMALL
+    }
+
     /// Bytes that one read of a stream takes at most: what has arrived, also where messages are small; with `nodelay` a
     /// message, as other generators and most applications read. (A reader that empties the queue sleeps again at once:
     /// the sender then pays for each waking, and sends smaller segments. docs/loads.md has the measurements.)
@@ -197,6 +202,9 @@ impl Options {
         self.threads.unwrap_or(usual).min(flows)
     }
 }
+
+/// Messages below this may be segments of their own, bytes.
+const SMALL: u32 = 16 << 10;
 
 /// Smallest read buffer in bytes.
 pub(crate) const READ_BUFFER: usize = 128 << 10;

@@ -214,16 +214,14 @@ pub(crate) fn write_side(socket: &Socket, options: &Options) -> Result<(), Traff
     if options.sending == Sending::ZeroCopy {
         enable_zero_copy(socket).map_err(failed("setting SO_ZEROCOPY"))?;
     }
-    if options.nodelay && options.request < SMALL {
+    if options.has_small_segments() {
+        // What queues behind such a segment has to be let: only then is it sent together once the path is behind
+        // (`tcp_should_autocork` of net/ipv4/tcp.c), as with other generators. 128 bytes, unoffloaded at MTU 1500: 0.4
+        // Gbit/s with little unsent, 0.6 to 1.1 with the kernel's own limit.
         return Ok(());
     }
     keep_little_unsent(socket, options.streams)
 }
-
-/// Messages below this may be segments of their own, bytes. What queues behind them has to be let: only then are they
-/// sent together once the path is behind (`tcp_should_autocork` of net/ipv4/tcp.c), as with other generators. 128
-/// bytes with `nodelay`, unoffloaded at MTU 1500: 0.4 Gbit/s with little unsent, 0.6 to 1.1 with the kernel's own limit.
-const SMALL: u32 = 16 << 10;
 
 /// Has only full segments leave (`TCP_CORK`): the kernel fills each to the MSS across writes, so that neither the
 /// message size nor what is left of it after division by the MSS decides how many there are. The last, partial

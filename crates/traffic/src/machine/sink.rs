@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use socket2::Socket;
-use wirecost_sys::socket::{receive, receive_discarding};
+use wirecost_sys::socket::{is_readable, receive, receive_discarding};
 
+use super::asking::Asking;
 use super::{Desk, Machine, Next, Trouble};
 use crate::flow::End;
-use crate::options::Receiving;
+use crate::options::{Options, Receiving};
 
 /// Reads of one flow before the others of its thread have their turn.
 const TURN: u32 = 4;
@@ -35,19 +36,31 @@ pub(crate) struct Sink {
     pub(crate) farewell: Farewell,
     /// Bytes read.
     total: u64,
+    asking: Asking,
 }
 
 impl Sink {
-    pub(crate) fn new(socket: Arc<Socket>, flow: u32, farewell: Farewell) -> Self {
+    pub(crate) fn new(
+        options: &Options,
+        socket: Arc<Socket>,
+        flow: u32,
+        farewell: Farewell,
+    ) -> Self {
         Self {
             socket,
             flow,
             farewell,
             total: 0,
+            asking: Asking::of(options),
         }
     }
 
-    fn read(&self, desk: &mut Desk<'_>) -> io::Result<usize> {
+    fn read(&mut self, desk: &mut Desk<'_>) -> io::Result<usize> {
+        // A thread of many flows has asked for all of them together.
+        if desk.blocking && self.asking.next(self.total, || desk.load.now()) {
+            // It is read whatever the answer is.
+            let _ = is_readable(&*self.socket);
+        }
         match desk.load.options.receiving {
             // A read that copies, as an application's would.
             Receiving::Copy => {
