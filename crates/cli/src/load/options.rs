@@ -274,16 +274,20 @@ pub(super) fn name_apart(loads: &mut [NamedLoad]) {
     }
 }
 
-/// A duration: as plans write it, and microseconds.
+/// A duration: as plans write it, and microseconds and hours.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let micro = text.strip_suffix("us").or(text.strip_suffix("µs"));
-    let seconds = match micro {
-        Some(number) => number.trim().parse::<f64>().ok().map(|number| number / 1e6),
-        None => parse_seconds(text).ok(),
-    };
+    let seconds = [("us", 1e-6), ("µs", 1e-6), ("h", 3600.0)]
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
+        .map_or_else(
+            || parse_seconds(text).ok(),
+            |(number, seconds)| Some(number.trim().parse::<f64>().ok()? * seconds),
+        );
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| format!("`{text}` is no duration: write 10s, 1.5s, 200ms, 500us or 2min"))
+        .ok_or_else(|| {
+            format!("`{text}` is no duration: write 10s, 1.5s, 200ms, 500us, 2min or 1h")
+        })
 }
 
 pub(super) fn size(text: &str) -> Result<u64, String> {
@@ -300,11 +304,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_down_to_microseconds() {
+    fn durations_are_read_from_microseconds_to_hours() {
         assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("2min"), Ok(Duration::from_mins(2)));
-        for wrong in ["", "us", "-1s", "1h", "soon"] {
+        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
+        for wrong in ["", "us", "h", "-1s", "-1h", "soon"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -192,9 +192,6 @@ pub struct Cpu {
     pub us_per_transaction: Option<f64>,
     /// The largest share of either host's core time that a hypervisor took.
     pub steal_fraction: f64,
-    /// The shorter of the hosts' windows, seconds.
-    #[serde(skip)]
-    pub(super) window_s: f64,
 }
 
 /// What a document is made of.
@@ -229,7 +226,7 @@ pub(super) fn document(made: Made<'_>) -> Document {
             .collect(),
     };
     let cpu = cpu(&usage, made.one_machine, &loads);
-    let notes = notes(&loads, cpu.as_ref(), made.one_machine);
+    let notes = notes(&loads, &usage, made.one_machine);
     let [usage_a, usage_b] = usage;
     let [at_a, at_b] = made.addresses;
     let host = |host, given: &wirecost_model::host::HostAddress, address, usage| HostSaid {
@@ -392,7 +389,6 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadSaid]) ->
         percent_per_gbps: gbps.map(|gbps| cores * 100.0 / gbps),
         us_per_transaction: transactions.map(|per_s| cores * 1e6 / per_s),
         steal_fraction: a.steal_fraction().max(b.steal_fraction()),
-        window_s,
     })
 }
 

@@ -1,9 +1,9 @@
 //! What has to be known of loads by hand beside their figures.
 
 use wirecost_model::sample::{Behind, DatagramResult, LoadResult};
-use wirecost_model::usage::ENOUGH_FOR_CPU_S;
+use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage};
 
-use super::document::{Cpu, LoadSaid};
+use super::document::LoadSaid;
 
 /// Datagrams by which the edges of a window may be off.
 const EDGE: f64 = 10.0;
@@ -12,7 +12,11 @@ const UNKNOWN: f64 = 0.05;
 /// Windows of loads beside each other that differ by more than this share of the longer one are told.
 const APART: f64 = 0.1;
 
-pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) -> Vec<String> {
+pub(super) fn notes(
+    loads: &[LoadSaid],
+    usage: &[Option<HostUsage>; 2],
+    one_machine: bool,
+) -> Vec<String> {
     let mut notes = Vec::new();
     for load in loads {
         let name = &load.asked.name;
@@ -38,23 +42,27 @@ pub(super) fn notes(loads: &[LoadSaid], cpu: Option<&Cpu>, one_machine: bool) ->
             "both hosts are one machine: its processors worked for both, and for everything else on it".to_owned(),
         );
     }
-    if let Some(cpu) = cpu
-        && cpu.window_s < ENOUGH_FOR_CPU_S
-    {
-        notes.push(format!(
-            "processors' time is counted in steps of 10 ms, of which {:.0} ms hold few: count for {ENOUGH_FOR_CPU_S} s or longer",
-            cpu.window_s * 1e3
-        ));
-    }
-    if let Some(cpu) = cpu
-        && cpu.steal_fraction > crate::STEAL_THRESHOLD
-    {
-        let percent = cpu.steal_fraction * 100.0;
-        notes.push(format!(
-            "a hypervisor took {percent:.1} % of the processors' time"
-        ));
+    if let [Some(a), Some(b)] = usage {
+        notes.extend(short(a.window_s.min(b.window_s)));
+        notes.extend(stolen(a.steal_fraction().max(b.steal_fraction())));
     }
     notes
+}
+
+/// That a window holds few of the steps that processors' time is counted in, or so few that it is not told.
+fn short(seconds: f64) -> Option<String> {
+    (seconds < ENOUGH_FOR_CPU_S).then(|| {
+        format!(
+            "processors' time is counted in steps of 10 ms, of which {:.0} ms hold few: count for {ENOUGH_FOR_CPU_S} s or longer",
+            seconds * 1e3
+        )
+    })
+}
+
+fn stolen(fraction: f64) -> Option<String> {
+    let percent = fraction * 100.0;
+    (fraction > crate::STEAL_THRESHOLD)
+        .then(|| format!("a hypervisor took {percent:.1} % of the processors' time"))
 }
 
 /// That nothing was due.

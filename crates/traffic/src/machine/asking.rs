@@ -52,8 +52,8 @@ impl Asking {
         }
     }
 
-    /// Whether the next read asks first, where `bytes` were read so far.
-    pub(crate) fn next(&mut self, bytes: u64, now: impl FnOnce() -> u64) -> bool {
+    /// Whether the next read of this flow asks first, where `bytes` were read so far.
+    pub(crate) fn next(&mut self, flow: u32, bytes: u64, now: impl FnOnce() -> u64) -> bool {
         if let Some(trial) = &mut self.trial {
             trial.reads += 1;
             if trial.reads == READS {
@@ -64,12 +64,27 @@ impl Asking {
                 if trial.slots == SLOTS {
                     let [at_once, asking] = trial.rates;
                     self.asks = asking > at_once;
+                    let what = if self.asks {
+                        "asks before it reads"
+                    } else {
+                        "only reads"
+                    };
+                    tracing::debug!(
+                        "flow {flow} {what}: it read {:.3} Gbit/s asking, {:.3} without",
+                        gbit_s(asking),
+                        gbit_s(at_once)
+                    );
                     self.trial = None;
                 }
             }
         }
         self.asks
     }
+}
+
+/// Of the sum of half of the slots.
+fn gbit_s(bytes_per_ns: f64) -> f64 {
+    bytes_per_ns * 8.0 * 2.0 / f64::from(SLOTS)
 }
 
 impl Trial {
@@ -113,12 +128,12 @@ mod tests {
         let mut reader = Asking::of(&small());
         let (mut now, mut bytes, mut asked) = (1, 0, 0);
         while reader.trial.is_some() {
-            let asks = reader.next(bytes, || now);
+            let asks = reader.next(0, bytes, || now);
             now += if asks { asking } else { at_once };
             bytes += 128;
             asked += u64::from(asks);
         }
-        (reader.next(bytes, || now), now, asked)
+        (reader.next(0, bytes, || now), now, asked)
     }
 
     proptest! {
@@ -168,7 +183,7 @@ mod tests {
         };
         for options in [large, with_delay, paced, discarding, spinning] {
             let mut reader = Asking::of(&options);
-            let asked = (0..200_000_u64).any(|time| reader.next(time, || time * 1_000));
+            let asked = (0..200_000_u64).any(|time| reader.next(0, time, || time * 1_000));
             assert!(!asked, "{options:?}");
         }
     }

@@ -57,7 +57,7 @@ impl Sink {
 
     fn read(&mut self, desk: &mut Desk<'_>) -> io::Result<usize> {
         // A thread of many flows has asked for all of them together.
-        if desk.blocking && self.asking.next(self.total, || desk.load.now()) {
+        if desk.blocking && self.asking.next(self.flow, self.total, || desk.load.now()) {
             // It is read whatever the answer is.
             let _ = is_readable(&*self.socket);
         }
