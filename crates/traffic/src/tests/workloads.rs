@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wirecost_model::end_window::Counts;
+
 use crate::{
     Client, Limit, Options, Rate, Receiving, Segmentation, Sending, Server, Snapshot, TrafficError,
     Waiting, Window, Workload,
@@ -36,6 +38,11 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 
 fn moves(snapshot: &Snapshot) -> bool {
     snapshot.flows.iter().all(|flow| flow.bytes > 0)
+}
+
+/// A figure of all flows together, since they began.
+fn total(snapshot: &Snapshot, figure: impl Fn(&Counts) -> u64) -> u64 {
+    snapshot.flows.iter().map(|flow| figure(&flow.counts)).sum()
 }
 
 /// Runs a load until every flow has moved at both ends, and returns what both ends did from then on, until each flow
@@ -237,8 +244,8 @@ fn a_limit_of_bytes_holds_for_each_direction() {
         client.start().unwrap();
         client.wait_over(LONG).unwrap();
         let counts = client.snapshot().unwrap();
-        let sent: u64 = counts.flows.iter().map(|flow| flow.counts.sent_bytes).sum();
-        let read: u64 = counts.flows.iter().map(|flow| flow.counts.read_bytes).sum();
+        let sent = total(&counts, |counts| counts.sent_bytes);
+        let read = total(&counts, |counts| counts.read_bytes);
         assert_eq!(sent, limit);
         // The server ends each of its halves with ours, at its own limit at the latest.
         assert!(read <= limit, "{read}");
@@ -321,8 +328,8 @@ fn what_is_discarded_is_counted_like_what_is_read() {
     client.wait_over(LONG).unwrap();
     client.stop(LONG).unwrap();
     let counts = server.snapshot().unwrap();
-    let received: u64 = counts.flows.iter().map(|flow| flow.counts.received).sum();
-    let read: u64 = counts.flows.iter().map(|flow| flow.counts.read_bytes).sum();
+    let received = total(&counts, |counts| counts.received);
+    let read = total(&counts, |counts| counts.read_bytes);
     assert!(received > 0);
     assert_eq!(read, received * 1_400);
     server.finish(LONG).unwrap();
@@ -346,12 +353,12 @@ fn datagrams_are_counted_one_by_one_though_they_travel_together() {
             let sent = client.stop(LONG).unwrap();
             assert_eq!(sent.bytes, 2_000 * u64::from(request));
             let counts = server.snapshot().unwrap();
-            let received: u64 = counts.flows.iter().map(|flow| flow.counts.received).sum();
-            let expected: u64 = counts.flows.iter().map(|flow| flow.counts.expected).sum();
+            let received = total(&counts, |counts| counts.received);
+            let expected = total(&counts, |counts| counts.expected);
             assert_eq!(expected, 2_000);
             // A busy machine may still lose some of them to a full buffer.
             assert!(received > 0 && received <= 2_000);
-            let read: u64 = counts.flows.iter().map(|flow| flow.counts.read_bytes).sum();
+            let read = total(&counts, |counts| counts.read_bytes);
             assert_eq!(read, received * u64::from(request));
             server.finish(LONG).unwrap();
         }
