@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) pairs: u32,
     /// Go on to so many pairs where an interval is on both sides of its bound; intervals are wider for it
-    /// [default: three times --pairs]
+    /// [default: six times --pairs]
     #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u32).range(2..=3000))]
     most: Option<u32>,
     /// Only rows with this in their name; may be given several times
@@ -82,7 +82,7 @@ pub(crate) type Looked = (Box<dyn Peer>, Result<String, String>);
 impl Arguments {
     /// Pairs at most.
     pub(crate) fn most(&self) -> u32 {
-        self.most.unwrap_or(self.pairs * 3)
+        self.most.unwrap_or(self.pairs * 6)
     }
 
     /// The rows wanted, all unless told.

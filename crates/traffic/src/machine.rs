@@ -176,3 +176,4 @@ pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod udp_request;
 pub(crate) mod udp_source;
+pub(crate) mod whole;

@@ -27,7 +27,8 @@ pub struct Options {
     /// `SO_SNDBUF` and `SO_RCVBUF` in bytes, on both ends; `None` is the kernel's autotuning.
     pub socket_buffer: Option<u32>,
     /// Whether a TCP write leaves at once (`TCP_NODELAY`). A stream without it sends full segments only
-    /// (`TCP_CORK`), whatever the size of its messages, where its buffer has room for them ([`Options::corks`]).
+    /// (`TCP_CORK`), whatever the size of its messages, where its buffer has room for them ([`Options::corks`]), and
+    /// writes whole ones where a message holds eight or more.
     pub nodelay: bool,
     /// TCP congestion control by the kernel's name, on both ends; `None` is the kernel's default.
     pub congestion: Option<String>,
@@ -161,15 +162,14 @@ impl Options {
         self.nodelay && self.request < SMALL
     }
 
-    /// Bytes that one read of a stream takes at most: what has arrived, also where messages are small; with `nodelay` a
-    /// message, as other generators and most applications read. (A reader that empties the queue sleeps again at once:
-    /// the sender then pays for each waking, and sends smaller segments. docs/loads.md has the measurements.)
+    /// Bytes that one read of a stream takes at most: what has arrived, up to 32 KiB whatever the size of messages; with
+    /// `nodelay` a message, as other generators and most applications read. (A reader that empties the queue sleeps again
+    /// at once: the sender then pays for each waking, and sends smaller segments. docs/loads.md has the measurements.)
     pub(crate) fn read_at_once(&self) -> usize {
-        let message = self.request.max(self.response) as usize;
         if self.nodelay {
-            message
+            self.request.max(self.response) as usize
         } else {
-            message.max(READ_BUFFER)
+            READ_BUFFER
         }
     }
 
@@ -206,8 +206,8 @@ impl Options {
 /// Messages below this may be segments of their own, bytes.
 const SMALL: u32 = 16 << 10;
 
-/// Smallest read buffer in bytes.
-pub(crate) const READ_BUFFER: usize = 128 << 10;
+/// Smallest read buffer in bytes, and what a stream reads at once (docs/loads.md has the measurements).
+pub(crate) const READ_BUFFER: usize = 32 << 10;
 
 /// From this size on a buffer holds several segments of any MTU, bytes.
 const CORKED_BUFFER: u32 = 128 * 1024;

@@ -17,10 +17,8 @@ pub(crate) const IN_PROGRESS: i32 = wirecost_sys::socket::IN_PROGRESS;
 
 /// How long the device is polled before a receive gives up for this time, microseconds.
 const BUSY_POLL_US: u32 = 50;
-/// Unsent bytes beyond which a write waits (`TCP_NOTSENT_LOWAT`, tcp(7)): of a stream alone, and of one of several,
-/// whose threads then take turns on a core less often.
-const UNSENT_ALONE: u32 = 512 << 10;
-const UNSENT: u32 = 1 << 20;
+/// Unsent bytes of a stream beyond which a write waits (`TCP_NOTSENT_LOWAT`, tcp(7)).
+const UNSENT: u32 = 512 << 10;
 /// And of all streams together: so much of the kernel's memory may be filled with what was not sent.
 const UNSENT_IN_ALL: u32 = 16 << 20;
 const LEAST_UNSENT: u32 = 16 << 10;
@@ -242,10 +240,9 @@ pub(crate) fn cork(socket: &Socket) -> Result<(), TrafficError> {
 /// cache and while it runs. With megabytes queued they leave from the handling of acknowledgements instead, a window
 /// at a time: such bursts overflow the backlog of the sending core (`net.core.netdev_max_backlog`), and both cores
 /// halt in turns. Over the same unoffloaded path at MTU 1500 without a rate limit: 4.6 Gbit/s without, 6.2 to 6.9 with
-/// 32 to 256 KiB. How much is best for one stream and for several: docs/loads.md.
+/// 32 to 256 KiB. How much is best: docs/loads.md.
 fn keep_little_unsent(socket: &Socket, streams: u32) -> Result<(), TrafficError> {
-    let most = if streams == 1 { UNSENT_ALONE } else { UNSENT };
-    let unsent = (UNSENT_IN_ALL / streams).clamp(LEAST_UNSENT, most);
+    let unsent = (UNSENT_IN_ALL / streams).clamp(LEAST_UNSENT, UNSENT);
     socket
         .set_tcp_notsent_lowat(unsent)
         .map_err(failed("setting TCP_NOTSENT_LOWAT"))

@@ -172,7 +172,7 @@ const TCP_MESSAGE: Key = Key {
     range: from_to(1.0, MAX_MESSAGE as f64),
     presence: Default("128KiB"),
     example: "128KiB",
-    doc: "Bytes handed over per write.",
+    doc: "Bytes handed over per write; without `nodelay`, where it holds eight segments or more, as many whole ones as it holds.",
     ..BASE
 };
 

@@ -11,6 +11,7 @@ use wirecost_sys::epoll::Interest;
 use wirecost_sys::socket::{read_completions, send, send_zero_copy};
 
 use super::gate::Gate;
+use super::whole::Whole;
 use super::{Desk, LOOK, Machine, Next, Trouble};
 use crate::flow::{End, Flow};
 use crate::options::{Options, Sending};
@@ -35,8 +36,10 @@ pub(crate) struct Source {
     pub(crate) lead: Lead,
     /// Bytes written.
     pub(crate) total: u64,
-    /// Of a message whose beginning was written, in bytes.
+    /// Of messages that were begun, in bytes.
     pub(crate) rest: usize,
+    /// How long its writes are.
+    whole: Whole,
     /// Where the stream has a rate.
     gate: Option<Gate>,
 }
@@ -49,6 +52,7 @@ impl Source {
             lead,
             total: 0,
             rest: 0,
+            whole: Whole::of(options),
             gate: Gate::of(options, flow),
         }
     }
@@ -135,13 +139,14 @@ impl Machine for Source {
                     Err(until) => return Next::Wait(Interest::NONE, Some(until)),
                 },
             };
-            if self.rest == 0 {
-                self.rest = load.take(message as u64) as usize;
+            let length = self.whole.next(&self.socket, self.total);
+            if self.rest < length {
+                self.rest += load.take(message as u64) as usize;
                 if self.rest == 0 {
                     return self.end(desk);
                 }
             }
-            match self.write(desk, &load.message[..self.rest.min(due)]) {
+            match self.write(desk, &load.message[..self.rest.min(length).min(due)]) {
                 Ok(sent) => {
                     self.rest -= sent;
                     self.total += sent as u64;
