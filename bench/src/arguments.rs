@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use wirecost_bench::window;
 use wirecost_model::plan::Cores;
 
+use crate::bare;
 use crate::error::BenchError;
 use crate::load;
 use crate::peer::{self, Peer};
@@ -68,6 +69,9 @@ pub(crate) enum Part {
     /// One end of the built-in load.
     #[command(hide = true)]
     Load(load::Arguments),
+    /// One end of what is no generator.
+    #[command(hide = true)]
+    Bare(bare::Arguments),
     /// What counts in the receiving guest.
     #[command(hide = true)]
     Witness,
@@ -176,6 +180,6 @@ mod tests {
         let Err(error) = parsed(&["--peer", "ttcp"]).peers() else {
             panic!("unknown");
         };
-        insta::assert_snapshot!(error, @"there is no peer `ttcp`: iperf3, iperf3-new, nuttcp, sockperf, netperf, neper, uperf");
+        insta::assert_snapshot!(error, @"there is no peer `ttcp`: iperf3, iperf3-new, nuttcp, sockperf, netperf, neper, uperf, bare");
     }
 }

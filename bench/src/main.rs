@@ -4,6 +4,7 @@
 //! this is where that is shown. Not here: anything that `wirecost` itself needs to run.
 
 mod arguments;
+mod bare;
 mod bound;
 mod comparison;
 mod contest;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let part = match &arguments.part {
         Some(Part::Load(load)) => Some(load::run(load)),
+        Some(Part::Bare(bare)) => Some(bare::run(bare)),
         Some(Part::Witness) => Some(witness::run()),
         Some(Part::Looper) => Some(looper::run()),
         None => None,

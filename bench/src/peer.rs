@@ -1,5 +1,6 @@
 //! The generators beside ours: for each a file with its command lines, how its output is read, and what it cannot do.
 
+mod bare;
 mod iperf3;
 mod neper;
 mod netperf;
@@ -12,6 +13,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub(crate) use self::bare::NAME as BARE;
 pub(crate) use self::ours::Ours;
 use crate::place::Door;
 use crate::process::Said;
@@ -91,6 +93,7 @@ pub(crate) fn all(newer_iperf3: Option<PathBuf>) -> Vec<Box<dyn Peer>> {
         Box::new(netperf::Netperf),
         Box::new(neper::Neper),
         Box::new(uperf::Uperf),
+        Box::new(bare::Bare),
     ]
 }
 

@@ -19,7 +19,7 @@ use crate::error::BenchError;
 use crate::lab::{describe, one_congestion_control, prove, unhook};
 use crate::looper::Loopers;
 use crate::measure::{Bench, Sample};
-use crate::peer::{Ours, Peer};
+use crate::peer::{BARE, Ours, Peer};
 use crate::place::Place;
 use crate::report::{CountedBy, Found, Outcome, Presence, Report, RowResult, What};
 use crate::row::{GUEST_MTU, Opponents, Row};
@@ -163,8 +163,11 @@ impl Rounds<'_> {
         self.peers
             .iter()
             .filter(move |(peer, _)| match who {
-                Opponents::Peers => true,
+                Opponents::Peers => peer.name() != BARE,
                 Opponents::Iperf3 => peer.name().starts_with("iperf3"),
+                Opponents::Iperf3AndBare => {
+                    peer.name().starts_with("iperf3") || peer.name() == BARE
+                }
                 Opponents::OurselvesAsleep | Opponents::Nobody => false,
             })
             .map(|(peer, version)| {

@@ -12,7 +12,7 @@ use wirecost_model::transit::Transit;
 use wirecost_model::units::format_rate;
 
 use crate::bound::Bound;
-use crate::peer::NEWER;
+use crate::peer::{BARE, NEWER};
 use crate::report::CountedBy;
 
 pub(crate) use load::Load;
@@ -37,6 +37,8 @@ pub(crate) enum Opponents {
     Peers,
     /// Debian's iperf3, and a newer one where there is one.
     Iperf3,
+    /// These, and what is no generator: datagrams sent and read, and nothing else.
+    Iperf3AndBare,
     /// The same load of ours whose threads sleep, while this one's spin.
     OurselvesAsleep,
     /// Nobody: it only has to work.
@@ -141,6 +143,7 @@ impl Row {
     /// What has to hold beside the opponent of this name.
     pub(crate) fn bound_beside(&self, opponent: &str) -> Bound {
         match self.newer {
+            _ if opponent == BARE => Bound::Shown,
             Some(newer) if opponent == NEWER => newer,
             _ => self.bound,
         }
@@ -158,7 +161,7 @@ impl Row {
     /// on cores that do, and 1024 streams are compared with nobody.
     pub(crate) fn cpu(&self, by: CountedBy) -> CountedBy {
         match self.opponents {
-            Opponents::Peers | Opponents::Iperf3 => by,
+            Opponents::Peers | Opponents::Iperf3 | Opponents::Iperf3AndBare => by,
             Opponents::OurselvesAsleep | Opponents::Nobody => CountedBy::Idle,
         }
     }
@@ -270,14 +273,14 @@ fn datagrams(cores: Cores) -> Vec<Row> {
                 message,
                 segmentation,
             };
-            let (how, profile) = if segmentation {
-                (" GSO", Profile::Tunnel)
+            let (how, profile, opponents) = if segmentation {
+                (" GSO", Profile::Tunnel, Opponents::Iperf3)
             } else {
-                ("", Profile::None)
+                ("", Profile::None, Opponents::Iperf3AndBare)
             };
             let name = format!("udp-stream 1 of {message} B{how}");
             Row {
-                opponents: Opponents::Iperf3,
+                opponents,
                 bound,
                 newer,
                 judges_cpu: false,
@@ -307,6 +310,7 @@ mod tests {
         let small = named("udp-stream 1 of 64 B, vxlan, offload none");
         assert_eq!(small.bound_beside("iperf3"), Bound::AtLeast(2.0));
         assert_eq!(small.bound_beside(NEWER), Bound::AtLeast(AS_GOOD));
+        assert_eq!(small.bound_beside(BARE), Bound::Shown);
         let segmented = named("udp-stream 1 of 64 B GSO, vxlan, offload tunnel");
         assert_eq!(segmented.bound_beside(NEWER), Bound::AtLeast(3.0));
     }
