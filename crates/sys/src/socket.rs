@@ -31,7 +31,7 @@ pub use error_queue::{
 };
 pub use options::{
     autotune_buffers, bind_address_no_port, dscp, force_buffers, set_busy_poll, set_dscp,
-    set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport,
+    set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport, widen_receive_buffer,
 };
 pub use probing::{
     Arrived, QuotedError, enable_fragment_size, read_quoted_error, receive_arrived, set_hop_limit,

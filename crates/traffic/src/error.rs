@@ -42,7 +42,7 @@ pub enum TrafficError {
         limit: u32,
     },
     /// The sink's address.
-    #[error("listening on {address}: {source}")]
+    #[error("listening on {address}: {source}{}", in_use(source))]
     Listen {
         /// The address asked for.
         address: SocketAddr,
@@ -216,4 +216,12 @@ pub enum Refusal {
     /// The two ends were given different loads.
     #[error("it was given another workload, or other message sizes")]
     Load,
+}
+/// What to do where somebody else has the port.
+fn in_use(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::AddrInUse {
+        ": another program has the port, choose another or leave it out"
+    } else {
+        ""
+    }
 }

@@ -91,6 +91,11 @@ impl Load {
                 threads == options.streams * table.halves && (table.may_block)(options),
             ),
             budget: match options.limit {
+                // Of datagrams, as many as hold so many bytes.
+                Some(Limit::Bytes(amount)) if options.workload.is_udp() => {
+                    let each = u64::from(options.request);
+                    Some(AtomicU64::new(amount.div_ceil(each).saturating_mul(each)))
+                }
                 Some(Limit::Bytes(amount) | Limit::Transactions(amount)) => {
                     Some(AtomicU64::new(amount))
                 }

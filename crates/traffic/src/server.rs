@@ -177,15 +177,21 @@ impl Server {
     fn with_ports(bind: SocketAddr, loads: Vec<Arc<Load>>) -> Result<Vec<Self>, TrafficError> {
         let mut address = bind;
         let mut sockets = Vec::new();
-        for options in loads
+        for load in loads
             .iter()
-            .flat_map(|load| load.seats.iter().map(|_| &load.options))
+            .flat_map(|load| load.seats.iter().map(move |_| load))
         {
+            let options = &load.options;
+            let flows = options.streams.div_ceil(load.seats.len() as u32);
             let socket = socket::udp(bind, options)?;
+            socket::hold_outstanding(&socket, options, flows)?;
             socket::segment(&socket, options, false)?;
             let bound = || -> io::Result<SocketAddr> {
-                socket.set_reuse_port(true)?;
+                // The first one alone, and open to the others from then on: a group of somebody else's sockets, another
+                // run's of the same user, would let it in and share its datagrams.
+                socket.set_reuse_port(!sockets.is_empty())?;
                 socket.bind(&address.into())?;
+                socket.set_reuse_port(true)?;
                 let bound = socket.local_addr()?.as_socket();
                 bound.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
             };

@@ -6,6 +6,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_sys::socket::{
     autotune_buffers, bind_address_no_port, congestion, enable_zero_copy, force_buffers,
     set_busy_poll, set_congestion, set_dscp, set_max_pacing_rate, set_udp_gro, set_udp_segment,
+    widen_receive_buffer,
 };
 
 use crate::error::TrafficError;
@@ -22,6 +23,10 @@ const UNSENT: u32 = 512 << 10;
 /// And of all streams together: so much of the kernel's memory may be filled with what was not sent.
 const UNSENT_IN_ALL: u32 = 16 << 20;
 const LEAST_UNSENT: u32 = 16 << 10;
+/// What the kernel accounts for a datagram beside its payload (`SKB_TRUESIZE`, include/linux/skbuff.h), about, bytes.
+const DATAGRAM_OVERHEAD: u64 = 1024;
+/// Largest buffer for what may be outstanding, bytes.
+const MOST_OUTSTANDING: u64 = 64 << 20;
 
 fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> TrafficError {
     move |source| TrafficError::Socket { what, source }
@@ -162,8 +167,31 @@ pub(crate) fn client_tcp(peer: SocketAddr, options: &Options) -> Result<Socket, 
 /// [`udp`] for a client: bound to the load's source address, where it has one.
 pub(crate) fn client_udp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
     let socket = udp(peer, options)?;
+    hold_outstanding(&socket, options, 1)?;
     bind_source(&socket, options)?;
     Ok(socket)
+}
+
+/// Has a socket of UDP requests or responses hold what all of so many flows may have outstanding at once: they begin together,
+/// and after a loss they ask again together. Not where the plan says how large the buffer is.
+pub(crate) fn hold_outstanding(
+    socket: &Socket,
+    options: &Options,
+    flows: u32,
+) -> Result<(), TrafficError> {
+    if options.workload != Workload::UdpRr || options.socket_buffer.is_some() {
+        return Ok(());
+    }
+    let each = u64::from(options.request.max(options.response)) + DATAGRAM_OVERHEAD;
+    let all = u64::from(flows) * u64::from(options.depth) * each;
+    let wanted = all.min(MOST_OUTSTANDING) as u32;
+    let failed = failed("setting SO_RCVBUF");
+    // The kernel doubles what it is told, for overhead of its own.
+    let there = socket.recv_buffer_size().map_err(failed)? as u64;
+    if there >= 2 * u64::from(wanted) {
+        return Ok(());
+    }
+    widen_receive_buffer(socket, wanted).map_err(self::failed("setting SO_RCVBUF"))
 }
 
 fn bind_source(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
@@ -277,4 +305,34 @@ pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficErro
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_requests_holds_what_all_of_its_flows_have_outstanding() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let with = |change: fn(&mut Options), flows| {
+            let mut options = Options::new(Workload::UdpRr, [0; 16]);
+            change(&mut options);
+            let socket = udp(here, &options).unwrap();
+            let before = socket.recv_buffer_size().unwrap();
+            hold_outstanding(&socket, &options, flows).unwrap();
+            (before, socket.recv_buffer_size().unwrap())
+        };
+        let (usual, few) = with(|_| {}, 1);
+        assert_eq!(few, usual, "it has room already");
+        let (_, stream) = with(|options| options.workload = Workload::UdpStream, 1_024);
+        assert_eq!(stream, usual);
+        let (asked, kept) = with(|options| options.socket_buffer = Some(8 << 10), 1_024);
+        assert_eq!(asked, kept, "as large as was asked for");
+        // 1024 flows of 1000 bytes. Who may not go beyond net.core.rmem_max has that.
+        let (_, many) = with(|options| options.request = 1_000, 1_024);
+        let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
+        let most: usize = most.trim().parse().unwrap();
+        let wanted = 1_024 * 2_024;
+        assert!(many >= 2 * wanted.min(most), "{many} of {wanted}, {most}");
+    }
 }

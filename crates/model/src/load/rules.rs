@@ -9,6 +9,8 @@ use super::{
 
 /// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
 const MAX_REPLY_TIMEOUT: Duration = Duration::from_mins(1);
+/// Longest time between a response and the next request.
+const MAX_THINK_TIME: Duration = Duration::from_mins(1);
 
 /// One thing about a load that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,6 +234,12 @@ fn reply_timeout(load: &Load) -> Option<Fault> {
 }
 
 fn think_time(load: &Load) -> Option<Fault> {
+    if load.think_time > MAX_THINK_TIME {
+        let (asked, most) = (load.think_time.as_secs_f64(), MAX_THINK_TIME.as_secs());
+        return unless(false, "think_time", || {
+            format!("think_time is {asked} s: at most {most} s")
+        });
+    }
     let fits = load.think_time.is_zero() || load.workload.is_request_response();
     unless(fits, "think_time", || {
         "think_time is for request/response loads".to_owned()
@@ -240,8 +248,16 @@ fn think_time(load: &Load) -> Option<Fault> {
 
 fn congestion(load: &Load) -> Option<Fault> {
     let fits = load.congestion.is_none() || !load.workload.is_udp();
-    unless(fits, "congestion", || {
-        "UDP has no congestion control".to_owned()
+    if !fits {
+        return unless(false, "congestion", || {
+            "UDP has no congestion control".to_owned()
+        });
+    }
+    let name = load.congestion.as_deref();
+    // TCP_CA_NAME_MAX, include/net/tcp.h, with the zero at its end.
+    let possible = name.is_none_or(|name| (1..16).contains(&name.len()) && !name.contains('\0'));
+    unless(possible, "congestion", || {
+        "a congestion control has a name of 1 to 15 characters, such as cubic".to_owned()
     })
 }
 
@@ -372,6 +388,18 @@ mod tests {
                 |l| l.think_time = Duration::from_secs(1),
                 "think_time",
                 "request/response",
+            ),
+            (
+                TcpRr,
+                |l| l.think_time = Duration::from_secs(61),
+                "think_time",
+                "at most 60 s",
+            ),
+            (
+                TcpRr,
+                |l| l.congestion = Some(String::new()),
+                "congestion",
+                "1 to 15 characters",
             ),
             (
                 UdpRr,

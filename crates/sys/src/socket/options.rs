@@ -46,6 +46,17 @@ pub fn force_buffers(fd: &impl AsFd, bytes: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Sets the receive buffer beyond `net.core.rmem_max` where this process may (`SO_RCVBUFFORCE`, socket(7)), and else up to it.
+/// As with `SO_RCVBUF` the kernel doubles what it is told.
+///
+/// # Errors
+/// Those of setsockopt(2) for `SO_RCVBUF`, which has none on a socket.
+pub fn widen_receive_buffer(fd: &impl AsFd, bytes: u32) -> io::Result<()> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+        .or_else(|_| set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+}
+
 /// Gives the sizes of both buffers back to the kernel's autotuning after [`force_buffers`] or `SO_RCVBUF`
 /// (`SO_BUF_LOCK`, Linux 5.14), beginning with the kernel's usual sizes.
 ///

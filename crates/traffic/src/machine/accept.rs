@@ -92,7 +92,7 @@ impl Acceptor {
     }
 
     fn accept(&mut self, desk: &mut Desk<'_>) {
-        while !self.free.is_empty() {
+        while self.make_room(desk) {
             match accept_nonblocking(&*self.listener) {
                 Ok(socket) => {
                     let visit = Visit::new(socket.into(), desk.load.now());
@@ -103,6 +103,24 @@ impl Acceptor {
                 Err(_) => return,
             }
         }
+    }
+
+    /// Whether there is a free place: where all are taken the stranger that has said nothing for longest leaves, or a few
+    /// hundred that never do would keep the load's own out.
+    fn make_room(&mut self, desk: &Desk<'_>) -> bool {
+        if !self.free.is_empty() {
+            return true;
+        }
+        let strangers = self.places.iter().enumerate().filter_map(|(place, visit)| {
+            let visit = visit.as_ref().filter(|visit| visit.flow.is_none())?;
+            Some((visit.since, place))
+        });
+        let Some((_, longest)) = strangers.min() else {
+            return false;
+        };
+        desk.load.flows.count_stray();
+        self.leave(longest);
+        true
     }
 
     /// Takes over whom threads of another load on the port accepted.
@@ -127,7 +145,7 @@ impl Acceptor {
     }
 
     fn welcome(&mut self, visit: Visit, desk: &mut Desk<'_>) {
-        let Some(place) = self.free.pop() else {
+        let Some(place) = self.make_room(desk).then(|| self.free.pop()).flatten() else {
             return desk.load.flows.count_stray();
         };
         let adopted = self

@@ -73,7 +73,6 @@ impl UdpSource {
             Some(Limit::Bytes(_)) => u64::from(load.options.request),
             _ => 1,
         };
-        // What is less than a datagram is left over, and ends the load.
         load.take(wanted * each) / each
     }
 

@@ -298,6 +298,36 @@ fn a_server_of_connections_survives_whoever_calls() {
 }
 
 #[test]
+fn strangers_that_say_nothing_keep_no_transaction_out_however_many_they_are() {
+    let ours = Options {
+        threads: Some(1),
+        ..options(Workload::TcpCrr)
+    };
+    let server = Server::listen(loopback(), &ours).unwrap();
+    let client = Client::connect(server.address(), &ours, LONG).unwrap();
+    client.start().unwrap();
+    let done = || client.snapshot().unwrap().flows[0].counts.received;
+    eventually("transactions go on", || done() > 10);
+    // More than there are places for; each is there until the server throws it out.
+    let silent: Vec<TcpStream> = (0..200)
+        .map(|_| TcpStream::connect(server.address()).unwrap())
+        .collect();
+    let before = done();
+    let asked = Instant::now();
+    eventually("transactions go on beside them", || done() > before + 100);
+    // Nobody was thrown out for being slow, which takes longer.
+    assert!(
+        asked.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        asked.elapsed()
+    );
+    drop(silent);
+    assert!(client.stop(LONG).unwrap().drained());
+    let answered = server.finish(LONG).unwrap();
+    assert!(answered.drained() && answered.strays >= 100, "{answered:?}");
+}
+
+#[test]
 fn a_server_that_takes_requests_and_never_answers_is_noticed() {
     let noticing: Vec<_> = [1, 2]
         .into_iter()

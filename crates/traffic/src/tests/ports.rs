@@ -180,3 +180,35 @@ fn secrets_that_are_the_same_are_refused() {
         Err(TrafficError::Options(_))
     ));
 }
+
+#[test]
+fn a_port_that_another_run_has_over_udp_is_refused_and_its_datagrams_are_its_own() {
+    for workload in [Workload::UdpRr, Workload::UdpStream] {
+        let ours = Options {
+            streams: 8,
+            threads: Some(2),
+            ..Options::new(workload, *b"0123456789abcdef")
+        };
+        let server = Server::listen(loopback(), &ours).unwrap();
+        let client = Client::connect(server.address(), &ours, LONG).unwrap();
+        client.start().unwrap();
+        eventually("it runs", || server.received().0 > 1_000);
+        // Of the same user, so that the kernel would let it join those that share the port.
+        for threads in [1, 2] {
+            let other = Options {
+                streams: threads,
+                threads: Some(threads),
+                ..Options::new(workload, *b"fedcba9876543210")
+            };
+            let error = Server::listen(server.address(), &other).unwrap_err();
+            assert!(
+                error.to_string().contains("another program has the port"),
+                "{error}"
+            );
+        }
+        let read = server.received().0;
+        eventually("it goes on", || server.received().0 > read + 1_000);
+        client.stop(LONG).unwrap();
+        assert_eq!(server.finish(LONG).unwrap().strays, 0, "{workload:?}");
+    }
+}

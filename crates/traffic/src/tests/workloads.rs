@@ -219,11 +219,11 @@ fn a_limit_of_transactions_is_met_exactly_by_all_flows_together() {
 
 #[test]
 fn a_limit_of_bytes_is_met_exactly_by_all_flows_together() {
-    let limit = 10_000_019;
+    let limit = 10_000_019_u64;
     for (workload, sent) in [
         (Workload::TcpStream, limit),
-        // Whole datagrams only.
-        (Workload::UdpStream, limit / 1_400 * 1_400),
+        // Of datagrams, as many as hold it.
+        (Workload::UdpStream, limit.div_ceil(1_400) * 1_400),
     ] {
         let options = Options {
             limit: Some(Limit::Bytes(limit)),
