@@ -30,7 +30,7 @@ fn netns(name: &str) -> String {
 fn until_told(running: &mut Running, intervals: usize) {
     wait_for("intervals", || {
         let told = running.told();
-        let lines = told.lines().filter(|line| line.contains("Gbit/s"));
+        let lines = told.lines().filter(|line| line.contains("bit/s"));
         (lines.count() >= intervals).then_some(())
     });
 }
@@ -348,6 +348,34 @@ fn an_interrupt_ends_the_load_and_prints_what_there_is() {
     let document = ended.document();
     assert_eq!(document["outcome"], "interrupted");
     assert!(number(&document["loads"][0]["stream"]["gbps"]) > 0.0);
+    nothing_is_left(&running);
+}
+
+#[test]
+fn a_controller_that_was_stopped_for_a_while_counts_both_ends_to_the_same_time_and_says_so() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("pause");
+    let arguments = ["udp-stream", "--rate", "10mbit", "--json", "--time", "2s"];
+    let mut command = load(&netns(&pair.a), &netns(&pair.b), &arguments);
+    let mut running = Running::start(command.args(["--warmup", "0s", "--interval", "0.2s"]));
+    until_told(&mut running, 2);
+    // As Ctrl-Z and `fg` do, for longer than the rest of the window.
+    assert!(running.signal(Signal::SIGSTOP));
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert!(running.signal(Signal::SIGCONT));
+    let ended = running.wait();
+    ended.expect_code(0);
+    let document = ended.document();
+    let result = &document["loads"][0]["result"];
+    let [client, server] = ["client_seconds", "seconds"].map(|key| number(&result[key]));
+    assert!(client > 3.0 && (client - server).abs() < 0.3, "{result:#}");
+    let [sent, received] = ["sent", "received"].map(|key| number(&result["datagrams"][key]));
+    assert!((sent - received).abs() < sent / 10.0, "{result:#}");
+    let notes = document["notes"].to_string();
+    assert!(notes.contains("s long, and not 2 s"), "{notes}");
     nothing_is_left(&running);
 }
 

@@ -22,6 +22,7 @@ use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
 use crate::seen::Wanted;
+use crate::serve::LOAD_UNASKED;
 use crate::transfer::Transfers;
 
 /// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
@@ -43,6 +44,8 @@ pub(crate) struct Agent {
     responder: Option<(Responder, Secret)>,
     watch: Option<PacketCapture>,
     loads: Loads,
+    /// That there were loads and nothing was asked about them for too long.
+    gave_up: bool,
     counting: Option<Counting>,
     /// As they were after the last adaptation.
     devices: Vec<DeviceState>,
@@ -63,7 +66,30 @@ impl Agent {
         }
     }
 
+    pub(crate) fn has_loads(&self) -> bool {
+        !self.loads.is_empty()
+    }
+
+    /// Ends all loads, whose controller has not asked for long; it is told when it does.
+    pub(crate) fn give_loads_up(&mut self) {
+        self.loads = Loads::default();
+        self.counting = None;
+        self.gave_up = true;
+    }
+
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
+        self.gave_up &= !matches!(request, Request::OpenServers(_));
+        if request.is_about_loads() && std::mem::take(&mut self.gave_up) {
+            return Err(format!(
+                "its loads were ended, since nothing was asked for {} s: the program that runs them was stopped, or its \
+                 line to here stood still",
+                LOAD_UNASKED.as_secs()
+            ));
+        }
+        self.act(request)
+    }
+
+    fn act(&mut self, request: Request) -> Answer {
         match request {
             Request::Hello { .. } => Ok(Reply::Hello {
                 version: VERSION,
@@ -281,4 +307,52 @@ fn privilege() -> &'static str {
 
 fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::load::{Load, Workload};
+
+    use super::*;
+    use crate::protocol::{LoadEnd, Place};
+
+    #[test]
+    fn loads_that_were_given_up_are_told_once_and_new_ones_open() {
+        let end = LoadEnd {
+            name: "tcp-rr".to_owned(),
+            place: Place::Host,
+            address: ([127, 0, 0, 1], 0).into(),
+            source: None,
+            load: Load::new(Workload::TcpRr),
+            secret: [7; 16],
+        };
+        let mut agent = Agent::new(Keepers::new("a test"));
+        let opened = |agent: &mut Agent| agent.execute(Request::OpenServers(vec![end.clone()]));
+        assert!(!agent.has_loads());
+        let Ok(Reply::Listening(addresses)) = opened(&mut agent) else {
+            panic!("it listens");
+        };
+        assert!(agent.has_loads());
+        std::net::TcpStream::connect(addresses[0]).unwrap();
+        agent.give_loads_up();
+        assert!(!agent.has_loads());
+        assert!(
+            std::net::TcpStream::connect(addresses[0]).is_err(),
+            "nobody listens"
+        );
+        assert!(
+            agent.execute(Request::Machine).is_ok(),
+            "it is about no load"
+        );
+        let part = Request::Part { within_s: 0.0 };
+        let told = agent.execute(part.clone()).unwrap_err();
+        assert!(
+            told.starts_with("its loads were ended, since nothing was asked for 60 s"),
+            "{told}"
+        );
+        assert_eq!(agent.execute(part).unwrap_err(), "nothing is being counted");
+        agent.give_loads_up();
+        assert!(opened(&mut agent).is_ok());
+        assert!(agent.execute(Request::StopServers).is_ok());
+    }
 }

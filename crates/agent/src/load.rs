@@ -39,6 +39,10 @@ pub(crate) struct Loads {
 }
 
 impl Loads {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.servers.is_empty() && self.clients.is_empty()
+    }
+
     /// Opens servers and tells where each listens: all of an address at one place on one TCP and one UDP port.
     pub(crate) fn serve(
         &mut self,

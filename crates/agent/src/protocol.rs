@@ -111,6 +111,21 @@ pub enum Request {
 }
 
 impl Request {
+    /// Whether it takes loads that are open for granted.
+    pub(crate) fn is_about_loads(&self) -> bool {
+        matches!(
+            self,
+            Self::OpenClients(_)
+                | Self::Start
+                | Self::Begin
+                | Self::Part { .. }
+                | Self::Measure(_)
+                | Self::Whole
+                | Self::StopClients
+                | Self::StopServers
+        )
+    }
+
     /// What a host is doing while it has not answered, for messages: "host a ended while ...".
     pub fn doing(&self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::process::exit;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,17 @@ use crate::frame;
 use crate::keepers::Keepers;
 use crate::protocol::{Reply, Request, VERSION};
 
+/// How long a load runs on where its controller asks for nothing, as one that was stopped (Ctrl-Z) does not: a load is not
+/// to fill a path for as long as somebody has forgotten it. Between two requests about loads are seconds at most.
+pub(crate) const LOAD_UNASKED: Duration = Duration::from_mins(1);
+
 /// Answers requests until the input ends, then ends the process, in the middle of a request too:
 /// a lab host's devices and namespaces go with it. Settings that are in force then are undone first.
 ///
 /// `owner` is the controller's ([`crate::stray::Owner::argument`]).
 ///
 /// `started` is what becoming a host came to; a failure is told in answer to the first request,
-/// where the controller will read it. With `idle` it ends too when nothing is asked for so long.
+/// where the controller will read it. With `idle` it ends too when nothing is asked for so long; loads end before.
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
@@ -46,7 +50,18 @@ pub fn serve(
     }
     let mut agent = Agent::new(keepers.clone());
     let idle = idle.unwrap_or(Duration::MAX);
-    while let Ok(request) = requests.recv_timeout(idle) {
+    loop {
+        let loaded = agent.has_loads();
+        let patience = if loaded { idle.min(LOAD_UNASKED) } else { idle };
+        let request = match requests.recv_timeout(patience) {
+            Ok(request) => request,
+            Err(RecvTimeoutError::Timeout) if loaded => {
+                debug!("gave its loads up: nothing was asked for");
+                agent.give_loads_up();
+                continue;
+            }
+            Err(_) => break,
+        };
         let (doing, began) = (request.doing(), Instant::now());
         let reply = match (started, request) {
             // Whatever else is the matter: the controller compares, and says so.

@@ -134,6 +134,9 @@ pub fn by_hand(
     }))
 }
 
+/// How late a host's answer may be before what it says counts as old.
+const LATE: Duration = Duration::from_millis(200);
+
 /// Ends no wait.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -287,7 +290,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A part on both hosts: those with clients wait for its end, the others are asked then. Whether all are over.
+    /// A part on both hosts: those with clients wait for its end, the others are asked then. Whether all are over. Where
+    /// the answer comes late, as after this program was stopped (Ctrl-Z), those with clients are asked once more, so that
+    /// both ends are counted to the same time.
     fn part(
         &mut self,
         within: Duration,
@@ -304,14 +309,24 @@ impl Session<'_> {
         let request = |within: Duration| Request::Part {
             within_s: within.as_secs_f64(),
         };
+        let within_and_late = within + LATE;
         let (mut over, mut parts) = (true, Vec::new());
-        for (asks, within) in [(true, within), (false, Duration::ZERO)] {
+        let began = Instant::now();
+        for (asks, within) in [
+            (true, within),
+            (true, Duration::ZERO),
+            (false, Duration::ZERO),
+        ] {
+            let again = asks && !parts.is_empty();
+            if again && began.elapsed() < within_and_late {
+                continue;
+            }
             let requests = has_clients.map(|has| (has == asks).then(|| request(within)));
             for reply in self.both(&requests, within + prompt)?.into_iter().flatten() {
                 let Reply::Part(part) = reply else {
                     return Err(self.links[0].confused("Part"));
                 };
-                over &= part.over || !asks;
+                over &= part.over || !asks || again;
                 parts.push(*part);
             }
         }

@@ -226,7 +226,9 @@ pub(super) fn document(made: Made<'_>) -> Document {
             .collect(),
     };
     let cpu = cpu(&usage, made.one_machine, &loads);
-    let notes = notes(&loads, &usage, made.one_machine);
+    // One that was broken off is told by its outcome.
+    let window = asked.seconds.filter(|_| made.outcome == Outcome::Complete);
+    let notes = notes(&loads, window, &usage, made.one_machine);
     let [usage_a, usage_b] = usage;
     let [at_a, at_b] = made.addresses;
     let host = |host, given: &wirecost_model::host::HostAddress, address, usage| HostSaid {

@@ -11,9 +11,12 @@ const EDGE: f64 = 10.0;
 const UNKNOWN: f64 = 0.05;
 /// Windows of loads beside each other that differ by more than this share of the longer one are told.
 const APART: f64 = 0.1;
+/// Ends of a window that differ by less than this are no matter, seconds.
+const LEAST_APART_S: f64 = 0.1;
 
 pub(super) fn notes(
     loads: &[LoadSaid],
+    asked_s: Option<f64>,
     usage: &[Option<HostUsage>; 2],
     one_machine: bool,
 ) -> Vec<String> {
@@ -26,6 +29,7 @@ pub(super) fn notes(
         let Some(result) = &load.result else { continue };
         let own = [
             nothing(result).map(str::to_owned),
+            asked_s.and_then(|asked| window([result.client_seconds, result.seconds], asked)),
             result.behind_schedule(&load.asked.load).map(behind),
             result.datagrams.and_then(unknown),
             strays(result),
@@ -77,6 +81,20 @@ fn nothing(result: &LoadResult) -> Option<&'static str> {
         .then_some("no datagram was due within the window: count for longer, or send more often")
 }
 
+/// That the window is not as long as was asked, or not the same at both ends.
+fn window([client, server]: [f64; 2], asked_s: f64) -> Option<String> {
+    let differ = |a: f64, b: f64| (a - b).abs() > a.max(b) * APART && (a - b).abs() > LEAST_APART_S;
+    let why = "this program, an agent or the machine stood still meanwhile";
+    if differ(client, server) {
+        return Some(format!(
+            "its client was counted over {client:.2} s and its server over {server:.2} s: {why}; what one of them sent is not \
+             what the other received, and the figures are to be measured again"
+        ));
+    }
+    differ(client, asked_s)
+        .then(|| format!("the window is {client:.2} s long, and not {asked_s} s: {why}"))
+}
+
 /// That loads that ran at once were not counted at once.
 fn apart(loads: &[LoadSaid]) -> Option<String> {
     let seconds = |load: &LoadSaid| Some(load.result.as_ref()?.client_seconds);
@@ -124,6 +142,14 @@ fn strays(result: &LoadResult) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_that_something_made_longer_or_uneven_is_told() {
+        insta::assert_snapshot!(window([1.5, 6.5], 4.0).unwrap(), @"its client was counted over 1.50 s and its server over 6.50 s: this program, an agent or the machine stood still meanwhile; what one of them sent is not what the other received, and the figures are to be measured again");
+        insta::assert_snapshot!(window([6.5, 6.5], 4.0).unwrap(), @"the window is 6.50 s long, and not 4 s: this program, an agent or the machine stood still meanwhile");
+        assert_eq!(window([4.0, 4.2], 4.0), None, "a twentieth");
+        assert_eq!(window([0.02, 0.09], 0.02), None, "both are over at once");
+    }
 
     #[test]
     fn a_schedule_that_was_not_kept_is_told() {
