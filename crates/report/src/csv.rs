@@ -112,7 +112,9 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
                 .map_or("", Invalid::reason)
                 .to_owned(),
         );
-        let marks: Vec<&str> = sample.marks.iter().map(Mark::kind).collect();
+        let mut marks: Vec<&str> = sample.marks.iter().map(Mark::kind).collect();
+        // Both hosts may have the same.
+        marks.dedup();
         row.push(marks.join(" "));
         row.extend(
             figures.iter().map(|(_, figure)| {

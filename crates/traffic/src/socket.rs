@@ -185,13 +185,12 @@ pub(crate) fn hold_outstanding(
     let each = u64::from(options.request.max(options.response)) + DATAGRAM_OVERHEAD;
     let all = u64::from(flows) * u64::from(options.depth) * each;
     let wanted = all.min(MOST_OUTSTANDING) as u32;
-    let failed = failed("setting SO_RCVBUF");
+    let there = socket.recv_buffer_size();
     // The kernel doubles what it is told, for overhead of its own.
-    let there = socket.recv_buffer_size().map_err(failed)? as u64;
-    if there >= 2 * u64::from(wanted) {
+    if there.map_err(failed("reading SO_RCVBUF"))? as u64 >= 2 * u64::from(wanted) {
         return Ok(());
     }
-    widen_receive_buffer(socket, wanted).map_err(self::failed("setting SO_RCVBUF"))
+    widen_receive_buffer(socket, wanted).map_err(failed("setting SO_RCVBUF"))
 }
 
 fn bind_source(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
