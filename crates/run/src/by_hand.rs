@@ -137,6 +137,9 @@ pub fn by_hand(
 /// How late a host's answer may be before what it says counts as old.
 const LATE: Duration = Duration::from_millis(200);
 
+/// How often something is asked in a warm-up: an agent that is asked nothing for a minute gives its loads up.
+const ASK_EVERY: Duration = Duration::from_secs(10);
+
 /// Ends no wait.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -261,10 +264,15 @@ impl Session<'_> {
         self.all(&Request::Start, prompt)?;
         told(Step::Began);
         let warm = Instant::now() + Duration::from_secs_f64(self.asked.warmup_s);
+        let mut asked = Instant::now();
         while let left @ 1.. = warm.saturating_duration_since(Instant::now()).as_nanos() {
             self.not_interrupted()?;
             for link in &mut self.links {
                 link.still_there("warming up")?;
+            }
+            if asked.elapsed() > ASK_EVERY {
+                self.machines()?;
+                asked = Instant::now();
             }
             sleep(SLICE.min(Duration::from_nanos(
                 u64::try_from(left).unwrap_or(u64::MAX),
