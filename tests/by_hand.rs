@@ -30,7 +30,7 @@ fn netns(name: &str) -> String {
 fn until_told(running: &mut Running, intervals: usize) {
     wait_for("intervals", || {
         let told = running.told();
-        let lines = told.lines().filter(|line| line.contains("bit/s"));
+        let lines = told.lines().filter(|line| line.contains("Gbit/s"));
         (lines.count() >= intervals).then_some(())
     });
 }
@@ -358,7 +358,7 @@ fn a_controller_that_was_stopped_for_a_while_counts_both_ends_to_the_same_time_a
     }
     let _alone = alone();
     let pair = Pair::new("pause");
-    let arguments = ["udp-stream", "--rate", "10mbit", "--json", "--time", "2s"];
+    let arguments = ["udp-stream", "--rate", "100mbit", "--json", "--time", "2s"];
     let mut command = load(&netns(&pair.a), &netns(&pair.b), &arguments);
     let mut running = Running::start(command.args(["--warmup", "0s", "--interval", "0.2s"]));
     until_told(&mut running, 2);

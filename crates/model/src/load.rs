@@ -13,7 +13,7 @@ mod rules;
 
 pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
-pub use rules::Fault;
+pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
 
 /// Most connections or flows of one load.
 pub const MAX_STREAMS: u32 = 1024;

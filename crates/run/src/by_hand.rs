@@ -314,30 +314,13 @@ impl Session<'_> {
                 .iter()
                 .any(|named| host_of(named, End::Client) == host)
         });
-        let request = |within: Duration| Request::Part {
-            within_s: within.as_secs_f64(),
-        };
-        let within_and_late = within + LATE;
-        let (mut over, mut parts) = (true, Vec::new());
         let began = Instant::now();
-        for (asks, within) in [
-            (true, within),
-            (true, Duration::ZERO),
-            (false, Duration::ZERO),
-        ] {
-            let again = asks && !parts.is_empty();
-            if again && began.elapsed() < within_and_late {
-                continue;
-            }
-            let requests = has_clients.map(|has| (has == asks).then(|| request(within)));
-            for reply in self.both(&requests, within + prompt)?.into_iter().flatten() {
-                let Reply::Part(part) = reply else {
-                    return Err(self.links[0].confused("Part"));
-                };
-                over &= part.over || !asks || again;
-                parts.push(*part);
-            }
+        let mut parts = self.parts_of(has_clients, within, prompt)?;
+        let over = parts.iter().all(|part| part.over);
+        if began.elapsed() > within + LATE {
+            parts.extend(self.parts_of(has_clients, Duration::ZERO, prompt)?);
         }
+        parts.extend(self.parts_of(has_clients.map(|has| !has), Duration::ZERO, prompt)?);
         if let Some(interval) = self.parts.add(&parts) {
             told(Step::Interval(&interval));
         }
@@ -358,18 +341,31 @@ impl Session<'_> {
 
     fn last_part(&mut self) -> Result<(), LinkError> {
         let prompt = prompt_beside(&self.asked.loads);
-        let request = || Some(Request::Part { within_s: 0.0 });
-        let replies = self.both(&[request(), request()], prompt)?;
-        let parts: Vec<Part> = replies
-            .into_iter()
-            .flatten()
-            .filter_map(|reply| match reply {
-                Reply::Part(part) => Some(*part),
-                _ => None,
-            })
-            .collect();
+        let parts = self.parts_of([true; 2], Duration::ZERO, prompt)?;
         self.parts.add_quietly(&parts);
         Ok(())
+    }
+
+    /// What each of these hosts counted since it was asked before, told at the end of `within`.
+    fn parts_of(
+        &mut self,
+        hosts: [bool; 2],
+        within: Duration,
+        prompt: Duration,
+    ) -> Result<Vec<Part>, LinkError> {
+        let request = Request::Part {
+            within_s: within.as_secs_f64(),
+        };
+        let requests = hosts.map(|asked| asked.then(|| request.clone()));
+        let replies = self.both(&requests, within + prompt)?;
+        let mut parts = Vec::new();
+        for reply in replies.into_iter().flatten() {
+            let Reply::Part(part) = reply else {
+                return Err(self.links[0].confused("Part"));
+            };
+            parts.push(*part);
+        }
+        Ok(parts)
     }
 
     /// What each host counted in all; `None` of one that cannot tell any more.

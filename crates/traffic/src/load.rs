@@ -91,10 +91,9 @@ impl Load {
                 threads == options.streams * table.halves && (table.may_block)(options),
             ),
             budget: match options.limit {
-                // Of datagrams, as many as hold so many bytes.
+                // As many datagrams as hold so many bytes.
                 Some(Limit::Bytes(amount)) if options.workload.is_udp() => {
-                    let each = u64::from(options.request);
-                    Some(AtomicU64::new(amount.div_ceil(each).saturating_mul(each)))
+                    Some(AtomicU64::new(amount.div_ceil(u64::from(options.request))))
                 }
                 Some(Limit::Bytes(amount) | Limit::Transactions(amount)) => {
                     Some(AtomicU64::new(amount))
@@ -111,7 +110,7 @@ impl Load {
         self.epoch.elapsed().as_nanos() as u64
     }
 
-    /// Takes up to `wanted` bytes or transactions from what the load is limited to. Less than wanted: that was all.
+    /// Takes up to `wanted` bytes, transactions or datagrams from what the load is limited to. Less than wanted: that was all.
     pub(crate) fn take(&self, wanted: u64) -> u64 {
         let Some(budget) = &self.budget else {
             return wanted;

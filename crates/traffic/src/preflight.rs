@@ -112,7 +112,7 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     }
     let anywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let tried = if options.workload.is_udp() {
-        socket::udp(anywhere, options)
+        socket::udp(anywhere, options, 1)
     } else {
         socket::tcp(anywhere, options)
     };

@@ -183,8 +183,7 @@ impl Server {
         {
             let options = &load.options;
             let flows = options.streams.div_ceil(load.seats.len() as u32);
-            let socket = socket::udp(bind, options)?;
-            socket::hold_outstanding(&socket, options, flows)?;
+            let socket = socket::udp(bind, options, flows)?;
             socket::segment(&socket, options, false)?;
             let bound = || -> io::Result<SocketAddr> {
                 // The first one alone, and open to the others from then on: a group of somebody else's sockets, another

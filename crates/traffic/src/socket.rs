@@ -140,8 +140,8 @@ impl Adopt {
     }
 }
 
-/// A UDP socket with the load's options, not yet bound or connected.
-pub(crate) fn udp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
+/// A UDP socket with the load's options for so many of its flows, not yet bound or connected.
+pub(crate) fn udp(peer: SocketAddr, options: &Options, flows: u32) -> Result<Socket, TrafficError> {
     let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))
         .map_err(failed("making a UDP socket"))?;
     // Nothing wakes a thread that waits on such a socket: it looks by itself now and then.
@@ -154,6 +154,7 @@ pub(crate) fn udp(peer: SocketAddr, options: &Options) -> Result<Socket, Traffic
         .and_then(|()| socket.set_write_timeout(Some(LOOK)))
         .map_err(failed("setting a time-out"))?;
     common(&socket, options)?;
+    hold_outstanding(&socket, options, flows)?;
     Ok(socket)
 }
 
@@ -166,19 +167,14 @@ pub(crate) fn client_tcp(peer: SocketAddr, options: &Options) -> Result<Socket, 
 
 /// [`udp`] for a client: bound to the load's source address, where it has one.
 pub(crate) fn client_udp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
-    let socket = udp(peer, options)?;
-    hold_outstanding(&socket, options, 1)?;
+    let socket = udp(peer, options, 1)?;
     bind_source(&socket, options)?;
     Ok(socket)
 }
 
 /// Has a socket of UDP requests or responses hold what all of so many flows may have outstanding at once: they begin together,
 /// and after a loss they ask again together. Not where the plan says how large the buffer is.
-pub(crate) fn hold_outstanding(
-    socket: &Socket,
-    options: &Options,
-    flows: u32,
-) -> Result<(), TrafficError> {
+fn hold_outstanding(socket: &Socket, options: &Options, flows: u32) -> Result<(), TrafficError> {
     if options.workload != Workload::UdpRr || options.socket_buffer.is_some() {
         return Ok(());
     }
@@ -316,12 +312,12 @@ mod tests {
         let with = |change: fn(&mut Options), flows| {
             let mut options = Options::new(Workload::UdpRr, [0; 16]);
             change(&mut options);
-            let socket = udp(here, &options).unwrap();
-            let before = socket.recv_buffer_size().unwrap();
-            hold_outstanding(&socket, &options, flows).unwrap();
-            (before, socket.recv_buffer_size().unwrap())
+            let of = |flows| udp(here, &options, flows).unwrap().recv_buffer_size();
+            (of(1).unwrap(), of(flows).unwrap())
         };
-        let (usual, few) = with(|_| {}, 1);
+        let plain = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
+        let usual = plain.recv_buffer_size().unwrap();
+        let (few, _) = with(|_| {}, 1);
         assert_eq!(few, usual, "it has room already");
         let (_, stream) = with(|options| options.workload = Workload::UdpStream, 1_024);
         assert_eq!(stream, usual);

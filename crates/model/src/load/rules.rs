@@ -8,9 +8,9 @@ use super::{
 };
 
 /// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
-const MAX_REPLY_TIMEOUT: Duration = Duration::from_mins(1);
+pub const MAX_REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Longest time between a response and the next request.
-const MAX_THINK_TIME: Duration = Duration::from_mins(1);
+pub const MAX_THINK_TIME: Duration = Duration::from_mins(1);
 
 /// One thing about a load that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]

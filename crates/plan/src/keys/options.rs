@@ -1,8 +1,8 @@
 //! The options of loads: which each workload has, with its own ranges and defaults.
 
 use wirecost_model::load::{
-    DATAGRAM_HEADER, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_SOCKET_BUFFER, MAX_STREAMS,
-    MIN_SOCKET_BUFFER, Workload,
+    DATAGRAM_HEADER, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_REPLY_TIMEOUT, MAX_SOCKET_BUFFER,
+    MAX_STREAMS, MAX_THINK_TIME, MIN_SOCKET_BUFFER, Workload,
 };
 
 use super::Presence::Default;
@@ -271,7 +271,7 @@ const DEPTH: Key = Key {
 
 const THINK_TIME: Key = Key {
     kind: Kind::Seconds,
-    range: from_to(0.0, 60.0),
+    range: from_to(0.0, MAX_THINK_TIME.as_secs_f64()),
     presence: Default("0"),
     example: "1ms",
     doc: "Time between a response and the request that follows it; not beside a rate.",
@@ -280,7 +280,7 @@ const THINK_TIME: Key = Key {
 
 const REPLY_TIMEOUT: Key = Key {
     kind: Kind::Seconds,
-    range: from_to(1e-3, 60.0),
+    range: from_to(1e-3, MAX_REPLY_TIMEOUT.as_secs_f64()),
     presence: Default("200ms"),
     example: "500ms",
     doc: "How long a response may take: then the request is given up and counted, and is no latency.",

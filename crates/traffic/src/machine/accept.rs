@@ -118,8 +118,7 @@ impl Acceptor {
         let Some((_, longest)) = strangers.min() else {
             return false;
         };
-        desk.load.flows.count_stray();
-        self.leave(longest);
+        self.turn_out(longest, desk);
         true
     }
 
@@ -145,7 +144,8 @@ impl Acceptor {
     }
 
     fn welcome(&mut self, visit: Visit, desk: &mut Desk<'_>) {
-        let Some(place) = self.make_room(desk).then(|| self.free.pop()).flatten() else {
+        self.make_room(desk);
+        let Some(place) = self.free.pop() else {
             return desk.load.flows.count_stray();
         };
         let adopted = self
@@ -154,8 +154,7 @@ impl Acceptor {
             .map(|adopt| adopt.apply(&visit.socket, &desk.load.options));
         self.places[place] = Some(visit);
         if let Some(Err(_)) = adopted {
-            desk.load.flows.count_stray();
-            return self.leave(place);
+            return self.turn_out(place, desk);
         }
         // What it asks is often there already.
         self.attend(place, desk, true);
@@ -206,8 +205,7 @@ impl Acceptor {
             Left::Stray => Err(io::ErrorKind::InvalidData.into()),
         };
         if waits.is_err() {
-            desk.load.flows.count_stray();
-            self.leave(place);
+            self.turn_out(place, desk);
         }
     }
 
@@ -215,6 +213,12 @@ impl Acceptor {
         if let Some(visit) = &self.places[place] {
             visit.answer(answer);
         }
+    }
+
+    /// Ends a connection that is none of the load's.
+    fn turn_out(&mut self, place: usize, desk: &Desk<'_>) {
+        desk.load.flows.count_stray();
+        self.leave(place);
     }
 
     fn leave(&mut self, place: usize) {
@@ -234,8 +238,7 @@ impl Acceptor {
                 .as_ref()
                 .is_some_and(|visit| now.saturating_sub(visit.since) > PATIENCE.as_nanos() as u64);
             if late {
-                desk.load.flows.count_stray();
-                self.leave(place);
+                self.turn_out(place, desk);
             }
         }
     }

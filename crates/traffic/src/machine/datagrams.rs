@@ -226,8 +226,7 @@ fn own_socket(door: &Socket, client: &RawAddress, options: &Options) -> Option<S
     if here.ip().is_unspecified() {
         return None;
     }
-    let socket = socket::udp(here, options).ok()?;
-    socket::hold_outstanding(&socket, options, 1).ok()?;
+    let socket = socket::udp(here, options, 1).ok()?;
     socket::segment(&socket, options, false).ok()?;
     socket.set_reuse_port(true).ok()?;
     socket.bind(&here.into()).ok()?;

@@ -12,7 +12,7 @@ use super::{Desk, Machine, Next, Trouble};
 use crate::datagram::Datagram;
 use crate::flow::End;
 use crate::load::Load;
-use crate::options::{Limit, Options, Rate};
+use crate::options::{Options, Rate};
 use crate::sequence::Stamp;
 
 /// Batches of one flow before the others of its thread have their turn.
@@ -65,23 +65,6 @@ impl UdpSource {
             number: 0,
             singly: 0,
         }
-    }
-
-    /// Datagrams that the load's limit still allows, of so many.
-    fn allowed(load: &Load, wanted: u64) -> u64 {
-        let each = match load.options.limit {
-            Some(Limit::Bytes(_)) => u64::from(load.options.request),
-            _ => 1,
-        };
-        load.take(wanted * each) / each
-    }
-
-    fn give_back(load: &Load, unsent: u64) {
-        let each = match load.options.limit {
-            Some(Limit::Bytes(_)) => u64::from(load.options.request),
-            _ => 1,
-        };
-        load.give_back(unsent * each);
     }
 
     /// Numbers `count` datagrams and hands them over. Returns how many left.
@@ -143,13 +126,13 @@ impl Machine for UdpSource {
             if due == 0 {
                 return Next::Wait(Interest::NONE, self.pace.as_ref().map(Pace::next));
             }
-            let count = Self::allowed(load, due);
+            let count = load.take(due);
             if count == 0 {
                 return Next::Over(End::Orderly);
             }
             let result = self.send(desk, count);
             let sent = *result.as_ref().unwrap_or(&0);
-            Self::give_back(load, count - sent);
+            load.give_back(count - sent);
             self.number += sent;
             let out = &desk.flow(self.flow).out;
             out.messages.publish(self.number);

@@ -395,7 +395,7 @@ fn alone(
 ) -> (Arc<Load>, thread::JoinHandle<()>) {
     let load = Load::new(options, 1, false).unwrap();
     let target = bound();
-    let socket = crate::socket::udp(loopback(), options).unwrap();
+    let socket = crate::socket::udp(loopback(), options, 1).unwrap();
     socket
         .connect(&target.local_addr().unwrap().into())
         .unwrap();
