@@ -169,6 +169,7 @@ pub(crate) mod asking;
 pub(crate) mod connect;
 pub(crate) mod datagrams;
 pub(crate) mod gate;
+pub(crate) mod landing;
 pub(crate) mod pace;
 pub(crate) mod request;
 pub(crate) mod respond;

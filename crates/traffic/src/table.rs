@@ -10,6 +10,7 @@ use wirecost_sys::socket::{ReceiveBatch, SendBatch};
 
 use crate::load::Load;
 use crate::machine::datagrams::CONTROL_BYTES;
+use crate::machine::landing::SLACK;
 use crate::machine::udp_source::segments;
 use crate::machine::{Machine, Room};
 use crate::options::{Options, READ_BUFFER, Receiving, Workload};
@@ -115,6 +116,15 @@ impl Buffers {
         Self {
             read: (options.request.max(options.response) as usize).max(READ_BUFFER),
             ..Self::default()
+        }
+    }
+
+    /// Of a TCP workload whose readers choose where in them a read lands.
+    pub(crate) fn tcp_stream(options: &Options) -> Self {
+        let usual = Self::tcp(options);
+        Self {
+            read: usual.read + SLACK,
+            ..usual
         }
     }
 

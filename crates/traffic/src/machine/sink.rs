@@ -10,6 +10,7 @@ use socket2::Socket;
 use wirecost_sys::socket::{is_readable, receive, receive_discarding};
 
 use super::asking::Asking;
+use super::landing::landing;
 use super::{Desk, Machine, Next, Trouble};
 use crate::flow::End;
 use crate::options::{Options, Receiving};
@@ -65,7 +66,8 @@ impl Sink {
             // A read that copies, as an application's would.
             Receiving::Copy => {
                 let at_once = desk.load.options.read_at_once();
-                receive(&*self.socket, &mut desk.room.bytes[..at_once])
+                let place = landing(&mut desk.room.bytes, self.total, at_once);
+                receive(&*self.socket, place)
             }
             Receiving::Discard => receive_discarding(&*self.socket, DISCARDED_AT_ONCE),
         }

@@ -34,7 +34,7 @@ pub(crate) static TABLE: Table = Table {
     }),
     shut_to_stop: true,
     closing: closing::by_peer,
-    buffers: Buffers::tcp,
+    buffers: Buffers::tcp_stream,
 };
 
 fn halves(

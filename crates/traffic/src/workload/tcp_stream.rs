@@ -19,5 +19,5 @@ pub(crate) static TABLE: Table = Table {
     }),
     shut_to_stop: true,
     closing: closing::by_count,
-    buffers: Buffers::tcp,
+    buffers: Buffers::tcp_stream,
 };
