@@ -2,10 +2,9 @@
 //!
 //! On AMD's Zen 3 and 4 `rep movsb`, by which the kernel copies to a user, carries a fifteenth where the destination lies
 //! 1 to 15 bytes beyond the source, modulo 4096 (glibc's bug 30994). What a local sender wrote lies in pages at offsets
-//! that run on with its stream. Reads to one fixed address meet it at any distance; once that is a bad one the reader is
-//! behind, all of its reads are of full length, and so the distance stays bad until its queue is empty once. Reads whose
-//! place runs on with the stream keep their distance, as those of a program that fills blocks do. docs/loads.md has the
-//! measurements.
+//! that run on with its stream. Reads to one fixed address meet it at any distance, and a bad one seems to last: a
+//! reader that is behind has reads of full length only, which keep it. Reads whose place runs on with the stream have the
+//! distance of a program that fills blocks. docs/loads.md has the measurements, and what of this is a guess.
 
 /// Addresses that differ by a multiple of it look alike to the processor.
 const PAGE: usize = 4096;
