@@ -112,9 +112,13 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
                 .map_or("", Invalid::reason)
                 .to_owned(),
         );
-        let mut marks: Vec<&str> = sample.marks.iter().map(Mark::kind).collect();
-        // Both hosts may have the same.
-        marks.dedup();
+        let mut marks = Vec::new();
+        for kind in sample.marks.iter().map(Mark::kind) {
+            // Both hosts may have the same.
+            if !marks.contains(&kind) {
+                marks.push(kind);
+            }
+        }
         row.push(marks.join(" "));
         row.extend(
             figures.iter().map(|(_, figure)| {

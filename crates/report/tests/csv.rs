@@ -31,6 +31,33 @@ fn a_row_per_sample_with_these_columns() {
 }
 
 #[test]
+fn a_mark_that_both_hosts_have_is_one_word_whatever_stands_between() {
+    let mut run = run(1, Cores::Split);
+    run.samples.truncate(1);
+    let of = |host: &str| {
+        let host = || host.to_owned();
+        [
+            Mark::Steal {
+                host: host(),
+                fraction: 0.4,
+                threshold: 0.1,
+            },
+            Mark::BacklogDrops {
+                host: host(),
+                packets: 12,
+            },
+        ]
+    };
+    run.samples[0].marks = [of("a"), of("b")].concat();
+    let text = text_of(&run).expect("CSV");
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let names = reader.headers().expect("names").clone();
+    let marks = names.iter().position(|name| name == "marks");
+    let row = reader.records().next().expect("a row").expect("a row");
+    assert_eq!(&row[marks.expect("a column")], "steal backlog-drops");
+}
+
+#[test]
 fn another_program_reads_back_what_was_written() {
     let run = run(3, Cores::Shared);
     let text = text_of(&run).expect("CSV");
