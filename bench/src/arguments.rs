@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// [default: six times --pairs]
     #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u32).range(2..=3000))]
     most: Option<u32>,
-    /// Only rows with this in their name; may be given several times
+    /// Only the row of this name, or those with this in their name; may be given several times
     #[arg(long = "row", value_name = "PART")]
     rows: Vec<String>,
     /// Only this peer; may be given several times
@@ -95,7 +95,14 @@ impl Arguments {
     /// A part that no row's name has.
     pub(crate) fn rows(&self, cores: Cores) -> Result<Vec<Row>, BenchError> {
         let mut rows = Row::all(cores);
-        let has = |row: &Row, part: &String| row.name.contains(part.as_str());
+        let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+        let has = |row: &Row, part: &String| {
+            if names.contains(part) {
+                row.name == *part
+            } else {
+                row.name.contains(part.as_str())
+            }
+        };
         if let Some(part) = self
             .rows
             .iter()
@@ -167,6 +174,10 @@ mod tests {
             .map(|row| row.name)
             .collect();
         assert_eq!(names.len(), 5, "{names:?}");
+        // Whole, though another row's name begins with it.
+        let name = "tcp-stream 1, none, offload tunnel";
+        let whole = parsed(&["--row", name]).rows(Cores::Split).expect("one");
+        assert!(matches!(&whole[..], [row] if row.name == name), "{whole:?}");
         let error = parsed(&["--row", "sctp"])
             .rows(Cores::Split)
             .expect_err("none");

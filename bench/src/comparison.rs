@@ -7,6 +7,10 @@ use wirecost_stats::{PairedRatio, RatioError, Stopping, paired_ratio_stopped, su
 use crate::bound::Bound;
 use crate::measure::Sample;
 
+/// Between two samples of one pair the cores were moved where a cache line took so many times as long. In a virtual machine
+/// of two cores it took 48 to 63 ns or 303 to 330 (docs/facts.md).
+const MOVED: f64 = 1.5;
+
 /// Ours and another, one right after the other.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Pair {
@@ -21,6 +25,8 @@ pub(crate) struct Comparison {
     pub(crate) sender_cpu: PairedRatio,
     pub(crate) receiver_cpu: PairedRatio,
     pub(crate) medians: Medians,
+    /// Pairs that do not count: the hypervisor moved the cores in between.
+    pub(crate) moved_pairs: u32,
     /// Pairs in which either sample would be marked in a run.
     pub(crate) disturbed_pairs: u32,
     /// Pairs that count for the figure alone.
@@ -65,12 +71,17 @@ fn ratio<'p>(
     paired_ratio_stopped(&other, &ours, stopping)
 }
 
+/// Pairs that count.
+pub(crate) fn still(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
+    pairs.iter().filter(|pair| !pair.moved())
+}
+
 /// Whether more pairs would not change what is said of the figure.
 ///
 /// # Errors
 /// A figure without a logarithm.
 pub(crate) fn is_settled(bound: Bound, pairs: &[Pair]) -> Result<bool, RatioError> {
-    let ratio = ratio(|sample| sample.figure, pairs.iter(), Stopping::Sequential)?;
+    let ratio = ratio(|sample| sample.figure, still(pairs), Stopping::Sequential)?;
     Ok(bound.is_settled(ratio.interval()))
 }
 
@@ -105,8 +116,8 @@ impl Comparison {
         stopping: Stopping,
         pairs: Vec<Pair>,
     ) -> Result<Self, RatioError> {
-        let figure = ratio(|sample| sample.figure, pairs.iter(), stopping)?;
-        let counted = || pairs.iter().filter(|pair| pair.has_cpu());
+        let figure = ratio(|sample| sample.figure, still(&pairs), stopping)?;
+        let counted = || still(&pairs).filter(|pair| pair.has_cpu());
         let sender_cpu = ratio(|sample| sample.sender_cpu, counted(), stopping)?;
         let receiver_cpu = ratio(|sample| sample.receiver_cpu, counted(), stopping)?;
         let counted = counted().count();
@@ -121,16 +132,33 @@ impl Comparison {
                 ours: Figures::medians(&pairs, |pair| &pair.ours),
                 other: Figures::medians(&pairs, |pair| &pair.other),
             },
-            disturbed_pairs: pairs.iter().filter(disturbed).count() as u32,
-            pairs_without_cpu: (pairs.len() - counted) as u32,
+            moved_pairs: (pairs.len() - still(&pairs).count()) as u32,
+            disturbed_pairs: still(&pairs).filter(disturbed).count() as u32,
+            pairs_without_cpu: (still(&pairs).count() - counted) as u32,
             pairs,
         })
     }
 }
 
 impl Pair {
-    fn has_cpu(&self) -> bool {
+    pub(crate) fn samples(&self) -> [&Sample; 2] {
         [&self.ours, &self.other]
+    }
+
+    /// Whether the cores were farther apart at one time than at another, before or after either sample.
+    fn moved(&self) -> bool {
+        let apart = || {
+            self.samples()
+                .into_iter()
+                .flat_map(|sample| sample.apart_ns)
+                .flatten()
+        };
+        let nearest = apart().fold(f64::INFINITY, f64::min);
+        apart().any(|apart| apart > MOVED * nearest)
+    }
+
+    fn has_cpu(&self) -> bool {
+        self.samples()
             .iter()
             .all(|sample| sample.sender_cpu > 0.0 && sample.receiver_cpu > 0.0)
     }
@@ -139,7 +167,7 @@ impl Pair {
 impl Figures {
     fn medians(pairs: &[Pair], whose: fn(&Pair) -> &Sample) -> Self {
         let median = |figure: fn(&Sample) -> f64| {
-            summary(pairs.iter().map(whose).map(figure)).map_or(f64::NAN, |summary| summary.median)
+            summary(still(pairs).map(whose).map(figure)).map_or(f64::NAN, |summary| summary.median)
         };
         Self {
             figure: median(|sample| sample.figure),
@@ -161,6 +189,7 @@ pub(crate) mod tests {
             sender_cpu: 10.0 * cpu,
             receiver_cpu: 10.0,
             foreign_cores: 0.0,
+            apart_ns: [Some(53.0); 2],
             disturbed: false,
             peak_bytes: None,
             generator_bound: None,
@@ -207,6 +236,32 @@ pub(crate) mod tests {
         assert!(judged(&[1.001, 0.999, 1.0]));
         assert!(!judged(&[1.02, 1.021, 1.02]));
         assert!(!judged(&[0.98, 0.981, 0.98]));
+    }
+
+    #[test]
+    fn a_pair_between_whose_samples_the_cores_moved_does_not_count() {
+        let pairs = comparison(AS_GOOD, &[0.4, 1.0, 1.01, 0.99], &[1.0; 4]).pairs;
+        let compared = |apart_ns: [Option<f64>; 2]| {
+            let mut pairs = pairs.clone();
+            pairs[0].ours.apart_ns = apart_ns;
+            Comparison::new(AS_GOOD, None, Stopping::Fixed, pairs).expect("positive")
+        };
+        for moved in [
+            [Some(53.0), Some(320.0)],
+            [Some(320.0); 2],
+            [Some(30.0), None],
+        ] {
+            let compared = compared(moved);
+            assert_eq!((compared.moved_pairs, compared.figure.pairs), (1, 3));
+            assert!(compared.judgement.holds(), "{compared:?}");
+            assert!((compared.medians.ours.figure - 10.0).abs() < 1e-9);
+            assert_eq!(is_settled(AS_GOOD, &compared.pairs), Ok(true));
+        }
+        for still in [[Some(61.0), Some(50.0)], [None; 2]] {
+            let compared = compared(still);
+            assert_eq!((compared.moved_pairs, compared.figure.pairs), (0, 4));
+            assert!(!compared.judgement.holds());
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use wirecost_stats::{Stopping, order};
 
-use crate::comparison::{Comparison, Pair, is_settled};
+use crate::comparison::{Comparison, Pair, is_settled, still};
 use crate::error::BenchError;
 use crate::measure::{Bench, Sample};
 use crate::peer::{Ours, Peer};
@@ -129,6 +129,9 @@ impl Contest<'_> {
             }
             if round + 1 >= self.pairs {
                 for arm in &mut arms {
+                    if still(&arm.pairs).count() < self.pairs as usize {
+                        continue;
+                    }
                     // A figure without a logarithm is said with the outcome.
                     arm.settled =
                         is_settled(self.row.bound_beside(arm.name), &arm.pairs).unwrap_or(true);

@@ -1,8 +1,9 @@
 //! What the programs of the bench share: the `wirecost` program as a child, signals, a scratch directory, and how
-//! ratios are judged and written.
+//! ratios are judged and written, and how far apart two cores are.
 //!
 //! Not here: what is compared with what, which is each program's own.
 
+pub mod apart;
 pub mod cpu;
 pub mod figures;
 pub mod interrupt;

@@ -1,11 +1,13 @@
 //! One sample of any generator, started and counted in the same way.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::Serialize;
 use wirecost_agent::protocol::Measured;
+use wirecost_bench::apart::line_round_trip_ns;
 use wirecost_model::usage::HostUsage;
 use wirecost_run::{Counting, FOREIGN_CORES_THRESHOLD, Lab, STEAL_THRESHOLD};
 
@@ -41,6 +43,9 @@ pub(crate) struct Sample {
     pub(crate) receiver_cpu: f64,
     /// Cores that tasks of neither used, over the whole machine.
     pub(crate) foreign_cores: f64,
+    /// Nanoseconds that a cache line took from a core of the sending host to one of the receiving and back, before it and
+    /// after; `None` where they share the cores, or others had one.
+    pub(crate) apart_ns: [Option<f64>; 2],
     /// Foreign load, steal or backlog drops above what marks a sample of a run.
     pub(crate) disturbed: bool,
     /// Peak memory of the larger of both ends' processes in bytes, where they tell it.
@@ -53,6 +58,8 @@ pub(crate) struct Sample {
 #[derive(Debug)]
 pub(crate) struct Bench<'a> {
     pub(crate) lab: &'a mut Lab,
+    /// A core of the sending host and one of the receiving.
+    pub(crate) cores: [u32; 2],
     /// The sending guest and the receiving one.
     pub(crate) places: [Place; 2],
     /// In the guest whose counters are the yardstick.
@@ -85,6 +92,7 @@ impl Bench<'_> {
         plan: &Plan,
     ) -> Result<Sample, BenchError> {
         let name = peer.name();
+        let before = self.apart()?;
         let start = |side: &str, place: &Place, words: &[String]| {
             let mut process = Process::start(&format!("{name} {side}"), place.command(words))?;
             if !plan.takes_window {
@@ -147,7 +155,17 @@ impl Bench<'_> {
         } else {
             figure(load, &seen)
         };
-        Sample::new(name, [figure, own], &hosts, cores, &told)
+        let apart = [before, self.apart()?];
+        Sample::new(name, [figure, own], &hosts, cores, apart, &told)
+    }
+
+    /// How far apart the hosts' cores are, while no load runs; nothing where others had one of them.
+    fn apart(&self) -> Result<Option<f64>, BenchError> {
+        let [a, b] = self.cores;
+        match line_round_trip_ns(a, b) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(None),
+            apart => apart.map_err(BenchError::machine("timing a cache line between the cores")),
+        }
     }
 
     /// Warms up and counts, on both hosts and in the receiving guest at once; the last: cores that each host used.
@@ -223,6 +241,7 @@ impl Sample {
         [figure, own]: [f64; 2],
         hosts: &[Measured; 2],
         [sender_cores, receiver_cores]: [f64; 2],
+        apart_ns: [Option<f64>; 2],
         told: &[Told],
     ) -> Result<Self, BenchError> {
         // Not a load, whatever it was.
@@ -236,6 +255,7 @@ impl Sample {
             sender_cpu: sender_cores * 100.0 / figure,
             receiver_cpu: receiver_cores * 100.0 / figure,
             foreign_cores: sender.foreign_cores.unwrap_or_default(),
+            apart_ns,
             disturbed: disturbed(sender) || disturbed(receiver),
             peak_bytes: told.iter().map(|told| told.peak_bytes).max(),
             generator_bound: (!told.is_empty())

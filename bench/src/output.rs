@@ -12,6 +12,7 @@ use wirecost_model::plan::Cores;
 use self::cells::{Line, lines};
 pub(crate) use self::markdown::markdown;
 use crate::arguments::Looked;
+use crate::comparison::Pair;
 use crate::error::BenchError;
 use crate::lab::CONGESTION;
 use crate::report::{CountedBy, Presence, Report, What};
@@ -132,18 +133,23 @@ pub(crate) fn text(report: &Report) -> String {
 /// In how many pairs the machine was not quiet, and of how many the processors are not known.
 fn disturbances(report: &Report) -> String {
     let outcomes = report.rows.iter().flat_map(|row| &row.outcomes);
-    let (mut pairs, mut disturbed, mut without_cpu) = (0, 0, 0);
+    let (mut pairs, mut moved, mut disturbed, mut without_cpu) = (0, 0, 0, 0);
     for outcome in outcomes {
         if let What::Compared(comparison) = &outcome.what {
             pairs += comparison.pairs.len();
+            moved += comparison.moved_pairs;
             disturbed += comparison.disturbed_pairs;
             without_cpu += comparison.pairs_without_cpu;
         }
     }
     let said = [
         (
+            moved,
+            "the way between the hosts' cores changed: they do not count.",
+        ),
+        (
             disturbed,
-            "others used the cores, or a backlog overflowed; all pairs count.",
+            "others used the cores, or a backlog overflowed: they count.",
         ),
         (
             without_cpu,
@@ -153,8 +159,25 @@ fn disturbances(report: &Report) -> String {
     said.iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("In {count} of {pairs} pairs {what}\n"))
+        .chain(distances(report))
         .collect::<Vec<_>>()
         .concat()
+}
+
+/// How far apart the cores were, at the nearest and at the farthest.
+fn distances(report: &Report) -> Option<String> {
+    let outcomes = report.rows.iter().flat_map(|row| &row.outcomes);
+    let samples = outcomes.flat_map(|outcome| match &outcome.what {
+        What::Compared(comparison) => comparison.pairs.iter().flat_map(Pair::samples).collect(),
+        What::Alone { sample, .. } => vec![sample],
+        What::Absent(_) | What::Cannot(_) | What::Failed(_) => Vec::new(),
+    });
+    let all = || samples.clone().flat_map(|sample| sample.apart_ns).flatten();
+    let nearest = all().reduce(f64::min)?;
+    let farthest = all().reduce(f64::max)?;
+    Some(format!(
+        "A cache line took {nearest:.0} to {farthest:.0} ns from a sending core to a receiving one and back.\n"
+    ))
 }
 
 #[cfg(test)]

@@ -214,6 +214,7 @@ impl Rounds<'_> {
                 ]),
                 CountedBy::Idle => None,
             },
+            cores: [placement.a[0], placement.b[0]],
             lab,
             places,
             warmup: self.arguments.warmup,

@@ -15,6 +15,7 @@ fn report() -> Report {
     let mut alone = sample(1.0, 1.0);
     alone.peak_bytes = Some(23 << 20);
     let mut missed = comparison(Bound::AtLeast(2.0), &[11.0, 12.0, 13.0], &[1.2, 1.21, 1.2]);
+    missed.moved_pairs = 1;
     missed.disturbed_pairs = 2;
     missed.pairs_without_cpu = 1;
     Report {

@@ -73,7 +73,8 @@ fn bed() -> Bed {
     Bed { client, server }
 }
 
-/// Switches segmentation and aggregation of both devices: with them on, throughput over a veth is bistable.
+/// Switches segmentation and aggregation of both devices: with them on, throughput over a veth depends on where
+/// a virtual machine's cores sit (docs/facts.md).
 fn offload(bed: &Bed, on: bool) {
     for (netns, device) in [(&bed.client, "dr0"), (&bed.server, "dr1")] {
         let switch = || -> std::io::Result<()> {
