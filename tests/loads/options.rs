@@ -188,9 +188,10 @@ fn zero_copy_counts_completions_and_falls_back_where_the_kernel_takes_no_more_pa
     }
 }
 
+// More would lose all probes of one of the 32 proofs of the path once in some hundred runs.
 const LOSSY: &str = "\
 name: lossy
-underlay: { hops: [{ switch: { mtu: 1500, loss: 10% } }] }
+underlay: { hops: [{ switch: { mtu: 1500, loss: 3% } }] }
 load: { udp-rr: { reply_timeout: [20ms, 100ms], direction: [a-to-b, b-to-a] } }
 repeat: { rounds: 2, seconds: 0.5, warmup: 0.05 }
 ";
