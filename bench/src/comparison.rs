@@ -8,7 +8,7 @@ use crate::bound::Bound;
 use crate::measure::Sample;
 
 /// Between two samples of one pair the cores were moved where a cache line took so many times as long. In a virtual machine
-/// of two cores it took 48 to 63 ns or 303 to 330 (docs/facts.md).
+/// of two cores it took 27 to 132 ns or 262 to 472 (docs/facts.md).
 const MOVED: f64 = 1.5;
 
 /// Ours and another, one right after the other.
