@@ -12,7 +12,9 @@ use object::Endianness;
 use object::elf::{DT_NEEDED, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 
-use common::{Place, Record, alone, lab_can_be_built, program, released, run, skip, succeeds};
+use common::{
+    Place, Record, alone, install, lab_can_be_built, program, released, run, skip, succeeds,
+};
 
 /// What an agent's host may be asked to take: it is copied there for one run. 10 MB is wanted; with every
 /// encapsulation, Open vSwitch, the check of paths and a ring for requests it has 10.7.
@@ -78,7 +80,7 @@ fn a_run_needs_no_other_file_than_the_program() {
     for directory in ["dev", "proc", "sys"] {
         fs::create_dir(root.join(directory)).expect("directory");
     }
-    fs::copy(&file, root.join("wirecost")).expect("copy");
+    install(&file, &root.join("wirecost"));
     place.plan("name: alone\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n");
     // The root is a mount of its own, as a container's is.
     let steps = r#"mount --bind "$0" "$0" && mount --rbind /dev "$0/dev" &&

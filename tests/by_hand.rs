@@ -5,11 +5,12 @@ mod common;
 mod pair;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ended, Place, Running, alone, is_root, run, signal, succeeds, wait_for, wirecost};
+use common::{
+    Ended, Place, Running, alone, install, is_root, run, signal, succeeds, wait_for, wirecost,
+};
 use nix::sys::signal::Signal;
 use pair::{Pair, ip};
 use serde_json::{Value, json};
@@ -183,9 +184,9 @@ fn fake_ssh(place: &Path) -> (String, std::path::PathBuf) {
          exec ip netns exec \"$host\" sh -c \"$*\"\n",
         log.display()
     );
-    let ssh = directory.join("ssh");
-    fs::write(&ssh, script).expect("script");
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("mode");
+    let written = place.join("ssh.sh");
+    fs::write(&written, script).expect("script");
+    install(&written, &directory.join("ssh"));
     let path = std::env::var("PATH").expect("PATH");
     (format!("{}:{path}", directory.display()), log)
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Ended, Place, is_root, program, run, skip, succeeds, wait_for, wirecost};
+use common::{Ended, Place, install, is_root, program, run, skip, succeeds, wait_for, wirecost};
 use serde_json::Value;
 
 /// The checks of a document by id.
@@ -48,7 +48,7 @@ fn program_for_everybody() -> (Place, PathBuf) {
     let place = Place::new();
     fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("permissions");
     let copy = place.path().join("wirecost");
-    fs::copy(program(), &copy).expect("a copy of the program");
+    install(program(), &copy);
     (place, copy)
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use common::{Place, is_root, program, succeeds, wait_for};
+use common::{Place, install, is_root, program, succeeds, wait_for};
 use pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::stray::Owner;
@@ -313,12 +313,8 @@ fn without_root_a_namespace_cannot_be_entered_and_that_is_said() {
     assert!(readable, "setpriv works");
     let copy = tempfile::tempdir().expect("directory");
     let program_copy = copy.path().join("wirecost");
-    fs::copy(program(), &program_copy).expect("copied");
-    let mode = |path: &Path| {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("mode");
-    };
-    mode(copy.path());
-    mode(&program_copy);
+    fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).expect("mode");
+    install(program(), &program_copy);
     let mut command = plain(
         &program_copy,
         &["agent", "--host", "x", "--in-place", "--netns", &pair.a],

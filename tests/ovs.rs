@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use common::{
-    Owner, Place, Record, Running, alone, cell_of, is_root, lines_written, measured, run, skip,
-    state_and_start, wait_for, wirecost,
+    Owner, Place, Record, Running, alone, cell_of, install, is_root, lines_written, measured, run,
+    skip, state_and_start, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::cell::Cell;
@@ -304,7 +304,7 @@ impl Stray {
     fn start(owner: Owner) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let program = directory.path().join("ovs-vswitchd");
-        fs::copy("/bin/sh", &program).expect("a copy");
+        install(Path::new("/bin/sh"), &program);
         let pidfile = format!(
             "--pidfile=/proc/self/fd/9/wirecost-{}-switch.pid",
             owner.argument()

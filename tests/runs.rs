@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use common::{
-    Place, Record, Running, alone, cores_of_mask, is_root, lab_can_be_built, lines_written,
-    program, run, signal, skip, succeeds, wait_for, wirecost,
+    Place, Record, Running, alone, cores_of_mask, install, is_root, lab_can_be_built,
+    lines_written, program, run, signal, skip, succeeds, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
@@ -273,7 +273,7 @@ fn place_for_everybody() -> (Place, PathBuf) {
     let place = Place::new();
     fs::set_permissions(place.path(), Permissions::from_mode(0o777)).expect("permissions");
     let copy = place.path().join("wirecost");
-    fs::copy(program(), &copy).expect("a copy of the program");
+    install(program(), &copy);
     (place, copy)
 }
 

@@ -43,6 +43,17 @@ pub(crate) fn wirecost<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Comm
     command
 }
 
+/// Copies a program, for everybody to run. By a child: a file that this process writes, another test's thread passes on
+/// to a child of its own until that one's execve(2), and meanwhile to run it is "Text file busy".
+pub(crate) fn install(from: &Path, to: &Path) {
+    let mut command = Command::new("install");
+    assert!(
+        succeeds(command.args(["-m", "755"]).args([from, to])),
+        "{} installed",
+        to.display()
+    );
+}
+
 /// Tests that measure, or that look for what runs leave behind, go one at a time.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
