@@ -89,6 +89,7 @@ fn a_run_prints_one_document_and_keeps_a_record_that_is_true() {
     frames_on_the_wire_agree_with_the_links_counters(&record);
     no_throughput_is_above_the_lines(&record, &result);
     each_host_keeps_to_its_cores(&record);
+    the_cores_were_looked_at_around_every_sample(&record, &result);
     the_report_says_the_same(&out, &ended);
 }
 
@@ -325,6 +326,33 @@ fn each_host_keeps_to_its_cores(record: &Record) {
             assert_eq!(counted, of(host), "cores that were counted for {host}");
         }
     }
+}
+
+fn the_cores_were_looked_at_around_every_sample(record: &Record, result: &Value) {
+    let hosts = &record.head.environment.hosts;
+    if record.head.environment.cpus.len() < 2 {
+        assert_eq!(result.get("cores_apart"), None);
+        return;
+    }
+    let mut known = 0;
+    for (sample, _) in with_cells(record) {
+        let pair = sample.cores_apart.first().expect("a pair");
+        assert!(hosts["a"].cpus.contains(&pair.cpus[0]), "{pair:?}");
+        assert!(hosts["b"].cpus.contains(&pair.cpus[1]), "{pair:?}");
+        for ns in [pair.before_ns, pair.after_ns].into_iter().flatten() {
+            // Light comes 30 cm far in one; what takes a millisecond was not the line.
+            assert!((1.0..1e6).contains(&ns), "{pair:?}");
+        }
+        known += u32::from(pair.before_ns.and(pair.after_ns).is_some());
+        let marked = sample.marks.iter().any(|mark| mark.kind() == "cores-moved");
+        let moved = sample.cores_apart.iter().any(|pair| pair.moved().is_some());
+        assert_eq!(marked, moved, "{sample:?}");
+    }
+    // Others may have had a core at one look, hardly at all.
+    assert!(known > 0);
+    let told = &result["cores_apart"];
+    assert!(told["nearest_ns"].as_f64() <= told["median_ns"].as_f64());
+    assert!(told["median_ns"].as_f64() <= told["farthest_ns"].as_f64());
 }
 
 fn the_report_says_the_same(out: &Path, ended: &Ended) {

@@ -3,7 +3,6 @@
 //!
 //! Not here: what is compared with what, which is each program's own.
 
-pub mod apart;
 pub mod cpu;
 pub mod figures;
 pub mod interrupt;

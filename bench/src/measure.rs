@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wirecost_agent::protocol::Measured;
-use wirecost_bench::apart::line_round_trip_ns;
 use wirecost_model::usage::HostUsage;
 use wirecost_run::{Counting, FOREIGN_CORES_THRESHOLD, Lab, STEAL_THRESHOLD};
+use wirecost_sys::cores::line_round_trip_ns;
 
 use crate::error::BenchError;
 use crate::lab::CONGESTION;

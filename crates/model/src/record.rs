@@ -17,8 +17,9 @@ use crate::cell::Experiment;
 /// which had one TCP stream in `load` and `stream` before; the plan's `vary` and the cells' `settings`, whose absence
 /// means that nothing was set; `steering`, whose absence means one queue and steering to each host's own cores. 4: the
 /// encapsulations `vlan`, `geneve`, `gre`, `gretap` and `ipip`, which older readers do not know; the plan's `udp_checksum` and `datapath` and the
-/// cells' `datapath`, whose absence means that the kernel encapsulates.
-pub const VERSION: u32 = 4;
+/// cells' `datapath`, whose absence means that the kernel encapsulates. 5: the mark `cores-moved`, which older readers do not
+/// know, and `cores_apart` of samples, whose absence means that nobody looked.
+pub const VERSION: u32 = 5;
 
 /// File names within a run directory.
 pub mod file {

@@ -9,11 +9,13 @@ use crate::offload::Role;
 use crate::switch::OpenVswitch;
 use crate::usage::HostUsage;
 
+mod apart;
 mod join;
 mod older;
 mod result;
 mod schedule;
 
+pub use apart::CoresApart;
 pub use result::{
     DatagramResult, Flow, Generator, Interval, LoadResult, RequestResult, Socket, StreamResult,
     ZeroCopyCounts,
@@ -47,6 +49,10 @@ pub struct Sample {
     /// The Open vSwitch that both hosts have; `None` where another datapath carried it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_vswitch: Option<OpenVswitch>,
+    /// How far apart the lab's cores were; the same pairs in every sample. Empty of a record of version 4 or before, and
+    /// where the run had one core.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores_apart: Vec<CoresApart>,
     /// What each of the cell's loads did, in the cell's order; empty where they never ran. (Of a record of version 1
     /// or 2, which knew TCP streams only, its `stream`.)
     #[serde(default, alias = "stream", deserialize_with = "older::of_any_version")]
@@ -58,6 +64,13 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// How far apart the lab's cores were, nanoseconds: the mean over the pairs that were looked at.
+    pub fn apart_ns(&self) -> Option<f64> {
+        let pairs = self.cores_apart.iter();
+        let known: Vec<f64> = pairs.filter_map(CoresApart::mean_ns).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+
     /// The load of that name, where it ran.
     pub fn load(&self, name: &str) -> Option<&LoadResult> {
         self.loads.iter().find(|load| load.name == name)
@@ -135,11 +148,29 @@ pub enum Mark {
         /// Which end.
         end: End,
     },
+    /// The hypervisor moved a core of the lab while the sample was taken: before the load a cache line took so much longer
+    /// to another core and back than after it, or so much shorter.
+    CoresMoved {
+        /// The two cores.
+        cpus: [u32; 2],
+        /// Before, nanoseconds.
+        before_ns: f64,
+        /// After.
+        after_ns: f64,
+        /// How many times the other one of them was at least.
+        threshold: f64,
+    },
 }
 
 impl Mark {
     /// The kinds, in the order in which they are told.
-    pub const KINDS: [&str; 4] = ["foreign-load", "steal", "backlog-drops", "generator-bound"];
+    pub const KINDS: [&str; 5] = [
+        "foreign-load",
+        "steal",
+        "backlog-drops",
+        "generator-bound",
+        "cores-moved",
+    ];
 
     /// Its kind, as records, counts and columns write it.
     pub const fn kind(&self) -> &'static str {
@@ -148,6 +179,7 @@ impl Mark {
             Self::Steal { .. } => Self::KINDS[1],
             Self::BacklogDrops { .. } => Self::KINDS[2],
             Self::GeneratorBound { .. } => Self::KINDS[3],
+            Self::CoresMoved { .. } => Self::KINDS[4],
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct CsvError(#[from] csv::Error);
 /// A column of figures: its name with the unit, and the field of one sample, empty where there is none.
 type Figure = (&'static str, fn(&Sample) -> Option<f64>);
 
-const ALWAYS: [Figure; 13] = [
+const ALWAYS: [Figure; 14] = [
     ("throughput_gbps", |s| Some(s.throughput()? / 1e9)),
     ("bytes", |s| Some(s.stream()?.stream.as_ref()?.bytes as f64)),
     ("seconds", |s| Some(s.loads.first()?.seconds)),
@@ -39,6 +39,7 @@ const ALWAYS: [Figure; 13] = [
     ("backlog_drops", |s| {
         both(s, |host| Some(host.backlog_drops as f64))
     }),
+    ("cores_apart_ns", Sample::apart_ns),
     ("wire_frames_per_s", wire_frames_per_second),
     ("stack_packets_per_s", stack_packets_per_second),
     ("segments_per_packet", segments_per_packet),

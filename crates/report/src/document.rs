@@ -20,6 +20,7 @@ use wirecost_stats::validity::{Finding, findings};
 use wirecost_stats::{Factorial, Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
 
+use crate::apart::{self, CoresApartResult};
 use crate::beside::{self, EffectResult};
 use crate::loads::{self, CellLoad};
 use crate::published::{self, PublishedNote, PublishedRatio};
@@ -90,6 +91,9 @@ pub struct Document {
     pub measured_share: Option<f64>,
     /// Wall-clock seconds of the run; absent where it has no end.
     pub seconds: Option<f64>,
+    /// How far apart the lab's cores were; absent where no sample knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores_apart: Option<CoresApartResult>,
     /// Whether the hosts had cores of their own.
     pub cores: Cores,
     /// Seed of the random order.
@@ -146,7 +150,7 @@ pub struct InvalidSample {
 /// How often a mark was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MarkCount {
-    /// `foreign-load`, `steal`, `backlog-drops`, `generator-bound`.
+    /// `foreign-load`, `steal`, `backlog-drops`, `generator-bound`, `cores-moved`.
     pub kind: String,
     /// Samples that carry it.
     pub samples: u32,
@@ -278,6 +282,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .filter(|end| end.seconds > 0.0)
             .map(|end| end.measured_s / end.seconds),
         seconds: end.map(|end| end.seconds),
+        cores_apart: apart::of(&run.samples),
         cores: plan.cores,
         seed: head.seed,
         environment: head.environment.clone(),

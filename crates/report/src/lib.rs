@@ -5,6 +5,7 @@
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
+mod apart;
 mod beside;
 pub mod compare;
 mod csv;
@@ -28,6 +29,7 @@ mod visible;
 mod warnings;
 mod words;
 
+pub use apart::CoresApartResult;
 pub use beside::EffectResult;
 pub use csv::{CsvError, csv};
 pub use document::{

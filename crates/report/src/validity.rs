@@ -4,7 +4,7 @@ use wirecost_stats::Margin;
 use wirecost_stats::validity::{FarSample, Finding, Trend};
 
 use crate::document::Document;
-use crate::{skipped, words};
+use crate::{apart, skipped, words};
 
 /// Outliers that are named one by one; all are in the JSON document.
 const NAMED: usize = 8;
@@ -16,6 +16,7 @@ pub(crate) fn sentences(doc: &Document) -> Vec<String> {
         .iter()
         .filter_map(|finding| sentence(doc, finding))
         .collect();
+    sentences.extend(apart::within(doc));
     sentences.extend(outliers(doc));
     sentences
 }
@@ -57,6 +58,20 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
         } => matters(doc, *change).then(|| format!(
             "Foreign load: {} went with what others used of this machine, {} from {least:.3} to {most:.3} cores of theirs \
              ({}); measure on a quieter machine.",
+            words::measured(doc, load, *metric),
+            words::ratio(*change),
+            p(trend)
+        )),
+        Finding::CoresApart {
+            load,
+            metric,
+            nearest_ns,
+            farthest_ns,
+            change,
+            trend,
+        } => matters(doc, *change).then(|| format!(
+            "Cores: {} went with how far apart the cores were, {} from {nearest_ns:.0} to {farthest_ns:.0} ns for a cache \
+             line to the other and back ({}); in a virtual machine the hypervisor moves them.",
             words::measured(doc, load, *metric),
             words::ratio(*change),
             p(trend)

@@ -4,7 +4,7 @@ mod fixture;
 
 use std::path::Path;
 
-use fixture::{levels, run};
+use fixture::{cores_apart, levels, run};
 use serde_json::Value;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
@@ -98,6 +98,18 @@ fn a_run_later_with_nothing_changed_is_no_regression() {
         assert_eq!(cell.before_cell, cell.after_cell);
         assert!(cell.figures.iter().all(|f| none(f.judged.verdict)));
     }
+}
+
+#[test]
+fn cores_that_were_elsewhere_in_one_run_are_told() {
+    let (mut before, mut after) = (run(6, Cores::Split), later(6));
+    cores_apart(&mut before, |_| [64.0, 66.0]);
+    assert_eq!(compared(&before, &after, DEFAULT).notes, [""; 0]);
+    cores_apart(&mut after, |_| [66.0, 67.0]);
+    assert_eq!(compared(&before, &after, DEFAULT).notes, [""; 0]);
+    cores_apart(&mut after, |_| [300.0, 302.0]);
+    let notes = compared(&before, &after, DEFAULT).notes;
+    insta::assert_snapshot!(notes.join("\n"), @"the cores were not as far apart: a cache line took 65 ns from one to the other and back before, 301 after (medians); in a virtual machine the hypervisor decides that, and it can change all figures");
 }
 
 #[test]

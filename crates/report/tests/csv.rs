@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use fixture::run;
+use fixture::{cores_apart, run};
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{Invalid, Mark};
 use wirecost_report::csv as text_of;
@@ -24,6 +24,8 @@ fn a_row_per_sample_with_these_columns() {
             packets: 12,
         },
     ];
+    cores_apart(&mut run, |_| [64.0, 66.0]);
+    run.samples[0].cores_apart.clear();
     run.samples.truncate(3);
     let text = text_of(&run).expect("CSV");
     assert_eq!(text.matches("\r\n").count(), 4);

@@ -53,6 +53,12 @@ fn disturbed() -> Run {
         cores: 0.4,
         threshold: 0.1,
     }];
+    run.samples[5].marks.push(Mark::CoresMoved {
+        cpus: [0, 1],
+        before_ns: 64.2,
+        after_ns: 301.4,
+        threshold: 1.5,
+    });
     run
 }
 
@@ -132,6 +138,9 @@ fn every_sample_is_a_mark_and_a_row_and_none_is_hidden() {
     assert!(remarks.contains("not valid: 1500 bytes were not acknowledged"));
     assert!(remarks.contains("not valid: no vxlan in this kernel"));
     assert!(remarks.contains("foreign load of 0.40 cores"));
+    assert!(remarks.contains(
+        "cores moved: a cache line took 64 ns from core 0 to 1 and back before, 301 after"
+    ));
     let warnings = text_of(&page, "#warnings");
     for words in [
         "2 of 32 samples not valid",

@@ -4,10 +4,10 @@ mod fixture;
 
 use std::path::Path;
 
-use fixture::run;
+use fixture::{cores_apart, run};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
-use wirecost_model::sample::{Invalid, Mark};
+use wirecost_model::sample::{Invalid, Mark, Sample};
 use wirecost_report::{document, markdown};
 
 fn print(run: &Run) -> String {
@@ -29,6 +29,38 @@ fn a_disturbed_run() {
     run.end.as_mut().expect("an end").outcome = Outcome::Interrupted;
     run.end.as_mut().expect("an end").reason = Some("SIGINT".into());
     insta::assert_snapshot!(print(&run));
+}
+
+#[test]
+fn cores_that_were_moved_are_told_once() {
+    let sentences = |run: &Run| -> Vec<String> {
+        let text = print(run);
+        let of_cores = text.lines().filter(|line| line.contains("Cores:"));
+        of_cores.map(str::to_owned).collect()
+    };
+    let mut quiet = run(4, Cores::Split);
+    cores_apart(&mut quiet, |sample| [60.0 + f64::from(sample.round), 64.0]);
+    assert_eq!(sentences(&quiet), [""; 0]);
+
+    // Nothing goes with it.
+    let mut moved = run(4, Cores::Split);
+    let far = |sample: &Sample| (sample.round + sample.cell).is_multiple_of(2);
+    cores_apart(
+        &mut moved,
+        |sample| if far(sample) { [301.0; 2] } else { [64.0; 2] },
+    );
+    insta::assert_snapshot!(sentences(&moved).join("\n"), @"- Cores: a cache line took 64 to 301 ns from one to the other and back, half of the samples 64 or less; in a virtual machine the hypervisor moves them, and that can change all figures.");
+
+    // What is carried does.
+    for sample in moved.samples.iter_mut().filter(|sample| far(sample)) {
+        let stream = sample.loads[0].stream.as_mut().expect("a stream");
+        stream.bytes = (stream.bytes as f64 * 0.6) as u64;
+    }
+    insta::assert_snapshot!(sentences(&moved).join("\n"), @r"
+    - Cores: throughput went with how far apart the cores were, x0.60 from 64 to 301 ns for a cache line to the other and back (p below 0.001); in a virtual machine the hypervisor moves them.
+    - Cores: sender CPU per Gbit/s went with how far apart the cores were, x1.67 from 64 to 301 ns for a cache line to the other and back (p below 0.001); in a virtual machine the hypervisor moves them.
+    - Cores: receiver CPU per Gbit/s went with how far apart the cores were, x1.67 from 64 to 301 ns for a cache line to the other and back (p below 0.001); in a virtual machine the hypervisor moves them.
+    ");
 }
 
 #[test]

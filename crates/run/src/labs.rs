@@ -11,6 +11,7 @@ use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::record::{Environment, HostEnvironment};
 use wirecost_model::sample::{Invalid, Sample};
 
+use crate::apart;
 use crate::lab::{Lab, LabContext, PROMPT};
 use crate::progress::Progress;
 use crate::sample::{Taking, take};
@@ -209,9 +210,11 @@ impl Labs {
             .chain([std::process::id()])
             .collect();
         if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
+            let pairs = apart::pairs(&self.context.placement);
             let taking = Taking {
                 repeat,
                 cores,
+                pairs: &pairs,
                 ours: &ours,
                 secret,
                 interrupt,

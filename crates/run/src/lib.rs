@@ -4,6 +4,7 @@
 //! lab's hosts and, later, hosts behind ssh are the same to it. Not here: verdicts (`stats`),
 //! output for people (`report`).
 
+mod apart;
 pub mod by_hand;
 pub mod check;
 mod datapath;

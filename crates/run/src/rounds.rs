@@ -382,6 +382,7 @@ fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
         proofs: Vec::new(),
         devices: Vec::new(),
         open_vswitch: None,
+        cores_apart: Vec::new(),
         loads: Vec::new(),
         sender: None,
         receiver: None,

@@ -8,6 +8,7 @@ use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample};
 use wirecost_model::usage::HostUsage;
 
+use crate::apart;
 use crate::lab::Lab;
 use crate::load::{self, Counting};
 
@@ -23,6 +24,8 @@ pub(crate) struct Taking<'a> {
     pub(crate) repeat: &'a Repeat,
     /// How the hosts share the cores, as it came out.
     pub(crate) cores: Cores,
+    /// Cores whose distance is looked at.
+    pub(crate) pairs: &'a [[u32; 2]],
     /// Processes of this run.
     pub(crate) ours: &'a [u32],
     /// Random, new for each sample.
@@ -53,6 +56,7 @@ pub(crate) fn take(
         }
         Err(error) => return Err(error),
     }
+    sample.cores_apart = apart::before(taking.pairs);
     let before = lab.prove(ProofTime::Before, cell.guest_mtu, interrupt)?;
     sample.proofs.extend(before);
     if let Some(reason) = failed_proof(&sample.proofs) {
@@ -70,6 +74,7 @@ pub(crate) fn take(
     let measured = loaded.measured;
     let after = lab.prove(ProofTime::After, cell.guest_mtu, interrupt)?;
     sample.proofs.extend(after);
+    apart::after(&mut sample.cores_apart);
 
     let Some(loads) = load::results(&cell.loads, &measured) else {
         return Err(lab.a.confused("Measure"));
@@ -84,6 +89,7 @@ pub(crate) fn take(
     sample
         .marks
         .extend(generator_bound(&sample.loads, [&a, &b]));
+    sample.marks.extend(apart::moved(&sample.cores_apart));
     sample.sender = Some(a);
     sample.receiver = Some(b);
     Ok(())

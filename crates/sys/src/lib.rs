@@ -4,6 +4,7 @@
 //! No policy: which device gets which feature, or when a namespace is entered, is the caller's.
 
 pub mod bpf;
+pub mod cores;
 pub mod epoll;
 pub mod ethtool;
 pub mod io_uring;

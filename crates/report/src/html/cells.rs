@@ -84,6 +84,16 @@ fn mark(mark: &Mark) -> String {
                 end.words()
             )
         }
+        Mark::CoresMoved {
+            cpus: [a, b],
+            before_ns,
+            after_ns,
+            ..
+        } => {
+            format!(
+                "cores moved: a cache line took {before_ns:.0} ns from core {a} to {b} and back before, {after_ns:.0} after"
+            )
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
 use wirecost_model::metric::{Figure, Metric};
-use wirecost_model::sample::Sample;
+use wirecost_model::sample::{CoresApart, Sample};
 
 use super::{Outlier, Trend, TwoModes, outliers, trend, two_modes};
 use crate::family::holm;
@@ -14,8 +14,8 @@ use crate::ratio::{PairedRatio, has_log};
 use crate::sequential::Stopping;
 use crate::verdict::Margin;
 
-/// How often a sound run may show a drift over all its metrics, and as often a foreign load over
-/// all its cells: findings are read as warnings, and one false in a hundred runs is enough.
+/// How often a sound run may show a drift over all its metrics, as often a foreign load over
+/// all its cells, and as often cores that moved: findings are read as warnings, and one false in a hundred runs is enough.
 pub const FINDING_ALPHA: f64 = 0.01;
 
 /// Something that speaks against a result.
@@ -46,6 +46,21 @@ pub enum Finding {
         /// Factor from the least to the most.
         change: f64,
         /// The test, on samples divided by their cell's median.
+        trend: Trend,
+    },
+    /// A figure went with how far apart the lab's cores were, where that changed.
+    CoresApart {
+        /// Whose.
+        load: String,
+        /// Which figure.
+        metric: Metric,
+        /// Nanoseconds that a cache line took from core to core and back: the 5th percentile over the samples.
+        nearest_ns: f64,
+        /// And the 95th.
+        farthest_ns: f64,
+        /// Factor from the nearest to the farthest.
+        change: f64,
+        /// The test, of samples divided by their cell's median on the logarithm of the time.
         trend: Trend,
     },
     /// A cell has good and bad runs.
@@ -124,7 +139,7 @@ pub fn self_test(logs: &[f64], worth: f64, stopping: Stopping) -> SelfTest {
     }
 }
 
-/// Looks for drift, foreign load, second modes and outliers in every metric's valid samples; the
+/// Looks for drift, foreign load, cores that moved, second modes and outliers in every metric's valid samples; the
 /// findings in that order, then by metric and cell.
 pub fn findings(experiment: &Experiment, samples: &[Sample]) -> Vec<Finding> {
     let tables: Vec<Table> = experiment
@@ -134,6 +149,7 @@ pub fn findings(experiment: &Experiment, samples: &[Sample]) -> Vec<Finding> {
         .collect();
     let mut found = significant(&tables, Table::drift);
     found.extend(significant(&tables, Table::foreign));
+    found.extend(significant(&tables, Table::apart));
     found.extend(tables.iter().flat_map(Table::modes));
     found.extend(tables.iter().flat_map(Table::outliers));
     found
@@ -159,12 +175,14 @@ fn significant(
         .collect()
 }
 
-/// A sample's round, its logarithm, that of its ratio to the cell's median, and the foreign load.
+/// A sample's round, its logarithm, that of its ratio to the cell's median, the foreign load, and the logarithm of how far
+/// apart the cores were.
 struct Entry {
     round: u32,
     log: f64,
     deviation: f64,
     foreign: Option<f64>,
+    apart: Option<f64>,
 }
 
 /// One metric's valid samples by cell.
@@ -190,6 +208,7 @@ impl Table {
                     .flatten()
                     .filter_map(|host| host.foreign_cores)
                     .reduce(f64::max),
+                apart: sample.apart_ns().filter(|&ns| has_log(ns)).map(f64::ln),
             });
         }
         for entries in cells.values_mut() {
@@ -232,15 +251,40 @@ impl Table {
         ))
     }
 
-    fn foreign(&self) -> Option<(Trend, Finding)> {
+    /// How the figure went with something else: the trend, and the 5th and the 95th percentile of the other.
+    fn over(&self, other: impl Fn(&Entry) -> Option<f64>) -> Option<(Trend, [f64; 2])> {
         let points: Vec<(f64, f64)> = self
             .entries()
-            .filter_map(|entry| Some((entry.foreign?, entry.deviation)))
+            .filter_map(|entry| Some((other(entry)?, entry.deviation)))
             .collect();
         let trend = trend(&points)?;
-        let mut cores: Vec<f64> = points.iter().map(|(cores, _)| *cores).collect();
-        cores.sort_unstable_by(f64::total_cmp);
-        let [least, most] = [0.05, 0.95].map(|p| crate::bootstrap::quantile(&cores, p));
+        let mut others: Vec<f64> = points.iter().map(|(other, _)| *other).collect();
+        others.sort_unstable_by(f64::total_cmp);
+        let ends = [0.05, 0.95].map(|p| crate::bootstrap::quantile(&others, p));
+        Some((trend, ends))
+    }
+
+    fn apart(&self) -> Option<(Trend, Finding)> {
+        let (trend, [least, most]) = self.over(|entry| entry.apart)?;
+        // Cores that stay are not always told as just as far apart.
+        if (most - least).exp() < CoresApart::MOVED {
+            return None;
+        }
+        Some((
+            trend,
+            Finding::CoresApart {
+                load: self.figure.load.clone(),
+                metric: self.figure.metric,
+                nearest_ns: least.exp(),
+                farthest_ns: most.exp(),
+                change: (trend.slope * (most - least)).exp(),
+                trend,
+            },
+        ))
+    }
+
+    fn foreign(&self) -> Option<(Trend, Finding)> {
+        let (trend, [least, most]) = self.over(|entry| entry.foreign)?;
         Some((
             trend,
             Finding::ForeignLoad {

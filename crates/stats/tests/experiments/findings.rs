@@ -2,7 +2,7 @@
 
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
-use wirecost_model::sample::Sample;
+use wirecost_model::sample::{CoresApart, Sample};
 use wirecost_stats::Stopping;
 use wirecost_stats::validity::{Finding, findings, self_test};
 
@@ -35,6 +35,7 @@ fn of_throughput(samples: &[Sample]) -> Vec<Finding> {
         .filter(|finding| {
             let (Finding::Drift { metric, .. }
             | Finding::ForeignLoad { metric, .. }
+            | Finding::CoresApart { metric, .. }
             | Finding::TwoModes { metric, .. }
             | Finding::Outliers { metric, .. }) = finding;
             *metric == Metric::Throughput
@@ -82,6 +83,53 @@ fn the_load_of_others_is_seen_where_the_figures_go_with_it() {
     };
     assert_eq!((*least, *most), (0.0, 0.5));
     assert!((change - 0.8).abs() < 0.03 && trend.tau < 0.0, "{change}");
+}
+
+/// The lab's cores `ns` apart, before and after each sample.
+fn cores_apart(samples: &mut [Sample], ns: impl Fn(&Sample) -> f64) {
+    for sample in samples {
+        let apart = ns(sample);
+        sample.cores_apart = vec![CoresApart {
+            cpus: [0, 1],
+            before_ns: Some(apart),
+            after_ns: Some(apart),
+        }];
+    }
+}
+
+#[test]
+fn cores_that_move_are_seen_where_the_figures_go_with_them() {
+    let far = |sample: &Sample| sample.round.is_multiple_of(3);
+    let mut moved = samples(16, |round, _| if round % 3 == 0 { 0.6 } else { 1.0 });
+    cores_apart(&mut moved, |sample| if far(sample) { 300.0 } else { 64.0 });
+    let found = of_throughput(&moved);
+    let Some(Finding::CoresApart {
+        nearest_ns,
+        farthest_ns,
+        change,
+        trend,
+        ..
+    }) = found.first()
+    else {
+        panic!("{found:?}");
+    };
+    assert!((nearest_ns - 64.0).abs() < 1e-9 && (farthest_ns - 300.0).abs() < 1e-9);
+    assert!((change - 0.6).abs() < 0.03 && trend.tau < 0.0, "{change}");
+}
+
+#[test]
+fn cores_that_stay_are_no_finding_whatever_a_figure_goes_with() {
+    let mut stay = samples(16, |round, _| if round % 3 == 0 { 0.6 } else { 1.0 });
+    cores_apart(&mut stay, |sample| {
+        if sample.round.is_multiple_of(3) {
+            66.0
+        } else {
+            64.0
+        }
+    });
+    let found = of_throughput(&stay);
+    let apart = |finding: &&Finding| matches!(finding, Finding::CoresApart { .. });
+    assert_eq!(found.iter().find(apart), None);
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
         sender: Some(usage(busy)),
         receiver: Some(usage(0.5)),
         open_vswitch: None,
+        cores_apart: Vec::new(),
     }
 }
 

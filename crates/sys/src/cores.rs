@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_sys::process::pin_to;
+use crate::process::pin_to;
 
 /// Round trips that are timed together, and how often: the least counts, since whatever else runs there only adds.
 const TURNS: u32 = 500;
@@ -108,7 +108,7 @@ pub fn line_round_trip_ns(a: u32, b: u32) -> io::Result<Option<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use wirecost_sys::process::allowed_cpus;
+    use crate::process::allowed_cpus;
 
     use super::*;
 

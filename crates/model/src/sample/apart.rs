@@ -1,0 +1,63 @@
+//! How far apart the cores of a lab were around a sample.
+
+use serde::{Deserialize, Serialize};
+
+/// How far apart two cores of a lab were: how long a cache line takes from one to the other and back. Everything that
+/// one host hands to the other goes that way. On a machine of its own it is what the machine is; in a virtual one it
+/// changes whenever the hypervisor moves a core (docs/facts.md).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CoresApart {
+    /// The two, by the kernel's numbers.
+    pub cpus: [u32; 2],
+    /// Before the load, nanoseconds; `None` where others did not let a core go.
+    pub before_ns: Option<f64>,
+    /// After it; `None` too where the sample ended before.
+    pub after_ns: Option<f64>,
+}
+
+impl CoresApart {
+    /// A core was moved where one of two looks took so many times the other. Looks at cores that stay differ by 15 %.
+    pub const MOVED: f64 = 1.5;
+
+    /// Both looks, where a core was moved between them.
+    pub fn moved(&self) -> Option<[f64; 2]> {
+        let looks = [self.before_ns?, self.after_ns?];
+        let [least, most] = [looks[0].min(looks[1]), looks[0].max(looks[1])];
+        (most > least * Self::MOVED).then_some(looks)
+    }
+
+    /// The mean of the looks, nanoseconds.
+    pub fn mean_ns(&self) -> Option<f64> {
+        let looks = [self.before_ns, self.after_ns];
+        let known: Vec<f64> = looks.into_iter().flatten().collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apart(before_ns: Option<f64>, after_ns: Option<f64>) -> CoresApart {
+        CoresApart {
+            cpus: [0, 1],
+            before_ns,
+            after_ns,
+        }
+    }
+
+    #[test]
+    fn a_core_that_was_moved_either_way_is_seen_and_one_that_stayed_is_not() {
+        assert_eq!(apart(Some(64.0), Some(300.0)).moved(), Some([64.0, 300.0]));
+        assert_eq!(apart(Some(300.0), Some(64.0)).moved(), Some([300.0, 64.0]));
+        assert_eq!(apart(Some(60.0), Some(75.0)).moved(), None);
+        assert_eq!(apart(Some(60.0), None).moved(), None);
+    }
+
+    #[test]
+    fn one_look_is_told_as_it_is() {
+        assert_eq!(apart(Some(60.0), Some(70.0)).mean_ns(), Some(65.0));
+        assert_eq!(apart(Some(60.0), None).mean_ns(), Some(60.0));
+        assert_eq!(apart(None, None).mean_ns(), None);
+    }
+}

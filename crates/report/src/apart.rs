@@ -1,0 +1,54 @@
+//! How far apart the lab's cores were: told where that changed within a run, or between two.
+
+use serde::Serialize;
+use wirecost_model::sample::{CoresApart, Sample};
+use wirecost_stats::validity::Finding;
+
+use crate::document::Document;
+
+/// Nanoseconds that a cache line took from core to core and back, over a run's samples.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CoresApartResult {
+    /// The least of all samples.
+    pub nearest_ns: f64,
+    /// Half of the samples had no more.
+    pub median_ns: f64,
+    /// The most.
+    pub farthest_ns: f64,
+}
+
+/// Of every sample that knows.
+pub(crate) fn of(samples: &[Sample]) -> Option<CoresApartResult> {
+    let mut all: Vec<f64> = samples.iter().filter_map(Sample::apart_ns).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    Some(CoresApartResult {
+        nearest_ns: *all.first()?,
+        median_ns: all[(all.len() - 1) / 2],
+        farthest_ns: *all.last()?,
+    })
+}
+
+/// Where they moved within a run; nothing where a finding says already what that did.
+pub(crate) fn within(doc: &Document) -> Option<String> {
+    let apart = doc.cores_apart.as_ref()?;
+    let mut findings = doc.findings.iter();
+    let told = findings.any(|finding| matches!(finding, Finding::CoresApart { .. }));
+    (!told && apart.farthest_ns > apart.nearest_ns * CoresApart::MOVED).then(|| {
+        format!(
+            "Cores: a cache line took {:.0} to {:.0} ns from one to the other and back, half of the samples {:.0} or less; \
+             in a virtual machine the hypervisor moves them, and that can change all figures.",
+            apart.nearest_ns, apart.farthest_ns, apart.median_ns
+        )
+    })
+}
+
+/// Where they were elsewhere in one of two runs.
+pub(crate) fn between(before: &Document, after: &Document) -> Option<String> {
+    let [before, after] = [before.cores_apart?, after.cores_apart?].map(|apart| apart.median_ns);
+    (before.max(after) > before.min(after) * CoresApart::MOVED).then(|| {
+        format!(
+            "the cores were not as far apart: a cache line took {before:.0} ns from one to the other and back before, \
+             {after:.0} after (medians); in a virtual machine the hypervisor decides that, and it can change all figures"
+        )
+    })
+}

@@ -1,0 +1,109 @@
+//! How far apart the lab's cores are, before and after each sample: in a virtual machine nothing else tells that the
+//! hypervisor moved one.
+
+use wirecost_agent::lab::cores_apart_ns;
+use wirecost_model::plan::Cores;
+use wirecost_model::sample::{CoresApart, Mark};
+
+use crate::placement::Placement;
+
+/// Pairs of cores that are looked at, 2 ms each time for each.
+const LOOKED_AT: usize = 4;
+
+/// The pairs to look at: where the hosts have cores of their own one of each, else neighbours.
+pub(crate) fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
+    match placement.cores {
+        Cores::Split => {
+            let both = placement.a.iter().zip(&placement.b);
+            both.map(|(a, b)| [*a, *b]).take(LOOKED_AT).collect()
+        }
+        Cores::Shared => {
+            let all = placement.all();
+            let pairs = all.windows(2).map(|two| [two[0], two[1]]);
+            pairs.take(LOOKED_AT).collect()
+        }
+    }
+}
+
+/// Looks while no load runs, before one.
+pub(crate) fn before(pairs: &[[u32; 2]]) -> Vec<CoresApart> {
+    let look = |&cpus: &[u32; 2]| CoresApart {
+        cpus,
+        before_ns: cores_apart_ns(cpus),
+        after_ns: None,
+    };
+    pairs.iter().map(look).collect()
+}
+
+/// Looks once more, after it.
+pub(crate) fn after(apart: &mut [CoresApart]) {
+    for pair in apart {
+        // Whoever had a core before may have it still, and each of these looks may take a second.
+        if pair.before_ns.is_some() {
+            pair.after_ns = cores_apart_ns(pair.cpus);
+        }
+    }
+}
+
+/// A mark for each pair of which a core was moved in between.
+pub(crate) fn moved(apart: &[CoresApart]) -> impl Iterator<Item = Mark> {
+    apart.iter().filter_map(|pair| {
+        let [before_ns, after_ns] = pair.moved()?;
+        Some(Mark::CoresMoved {
+            cpus: pair.cpus,
+            before_ns,
+            after_ns,
+            threshold: CoresApart::MOVED,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::place;
+
+    #[test]
+    fn a_core_of_each_host_is_looked_at_and_neighbours_where_they_share() {
+        let many: Vec<u32> = (0..64).collect();
+        assert_eq!(
+            pairs(&place(Cores::Split, &[0, 2, 5])),
+            [[0, 2]],
+            "one host has one core"
+        );
+        assert_eq!(
+            pairs(&place(Cores::Split, &many)),
+            [[0, 32], [1, 33], [2, 34], [3, 35]]
+        );
+        assert_eq!(pairs(&place(Cores::Shared, &[1, 3, 7])), [[1, 3], [3, 7]]);
+        assert_eq!(pairs(&place(Cores::Shared, &many)).len(), LOOKED_AT);
+        assert!(pairs(&place(Cores::Split, &[4])).is_empty());
+    }
+
+    #[test]
+    fn cores_that_are_not_there_are_not_known_and_marked_as_nothing() {
+        let mut apart = before(&[[0, 1023]]);
+        after(&mut apart);
+        assert_eq!(apart[0].mean_ns(), None);
+        assert_eq!(moved(&apart).count(), 0);
+    }
+
+    #[test]
+    fn a_moved_core_is_marked_with_what_was_seen() {
+        let pair = |after_ns| CoresApart {
+            cpus: [0, 1],
+            before_ns: Some(64.0),
+            after_ns: Some(after_ns),
+        };
+        let marks: Vec<Mark> = moved(&[pair(66.0), pair(301.0)]).collect();
+        assert_eq!(
+            marks,
+            [Mark::CoresMoved {
+                cpus: [0, 1],
+                before_ns: 64.0,
+                after_ns: 301.0,
+                threshold: 1.5
+            }]
+        );
+    }
+}
