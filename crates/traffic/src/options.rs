@@ -162,7 +162,7 @@ impl Options {
         self.nodelay && self.request < SMALL
     }
 
-    /// Bytes that one read of a stream takes at most: what has arrived, up to 32 KiB whatever the size of messages; with
+    /// Bytes that one read of a stream takes at most: what has arrived, up to 128 KiB whatever the size of messages; with
     /// `nodelay` a message, as other generators and most applications read. (A reader that empties the queue sleeps again
     /// at once: the sender then pays for each waking, and sends smaller segments. docs/loads.md has the measurements.)
     pub(crate) fn read_at_once(&self) -> usize {
@@ -207,7 +207,7 @@ impl Options {
 const SMALL: u32 = 16 << 10;
 
 /// Smallest read buffer in bytes, and what a stream reads at once (docs/loads.md has the measurements).
-pub(crate) const READ_BUFFER: usize = 32 << 10;
+pub(crate) const READ_BUFFER: usize = 128 << 10;
 
 /// From this size on a buffer holds several segments of any MTU, bytes.
 const CORKED_BUFFER: u32 = 128 * 1024;
