@@ -2,14 +2,11 @@
 
 use serde::Serialize;
 use wirecost_bench::cpu::{CPU_SECONDS, Cpu};
+use wirecost_model::sample::CoresApart;
 use wirecost_stats::{PairedRatio, RatioError, Stopping, paired_ratio_stopped, summary};
 
 use crate::bound::Bound;
 use crate::measure::Sample;
-
-/// Between two samples of one pair the cores were moved where a cache line took so many times as long. In a virtual machine
-/// of two cores it took 27 to 132 ns or 262 to 472 (docs/facts.md).
-const MOVED: f64 = 1.5;
 
 /// Ours and another, one right after the other.
 #[derive(Debug, Clone, Serialize)]
@@ -147,14 +144,11 @@ impl Pair {
 
     /// Whether the cores were farther apart at one time than at another, before or after either sample.
     fn moved(&self) -> bool {
-        let apart = || {
-            self.samples()
-                .into_iter()
-                .flat_map(|sample| sample.apart_ns)
-                .flatten()
-        };
-        let nearest = apart().fold(f64::INFINITY, f64::min);
-        apart().any(|apart| apart > MOVED * nearest)
+        let looks = self
+            .samples()
+            .into_iter()
+            .flat_map(|sample| sample.apart_ns);
+        CoresApart::differ(looks.flatten())
     }
 
     fn has_cpu(&self) -> bool {

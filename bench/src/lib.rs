@@ -1,5 +1,5 @@
 //! What the programs of the bench share: the `wirecost` program as a child, signals, a scratch directory, and how
-//! ratios are judged and written, and how far apart two cores are.
+//! ratios are judged and written.
 //!
 //! Not here: what is compared with what, which is each program's own.
 

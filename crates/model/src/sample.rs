@@ -64,13 +64,6 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// How far apart the lab's cores were, nanoseconds: the mean over the pairs that were looked at.
-    pub fn apart_ns(&self) -> Option<f64> {
-        let pairs = self.cores_apart.iter();
-        let known: Vec<f64> = pairs.filter_map(CoresApart::mean_ns).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    }
-
     /// The load of that name, where it ran.
     pub fn load(&self, name: &str) -> Option<&LoadResult> {
         self.loads.iter().find(|load| load.name == name)

@@ -33,7 +33,7 @@ pub(crate) fn within(doc: &Document) -> Option<String> {
     let apart = doc.cores_apart.as_ref()?;
     let mut findings = doc.findings.iter();
     let told = findings.any(|finding| matches!(finding, Finding::CoresApart { .. }));
-    (!told && apart.farthest_ns > apart.nearest_ns * CoresApart::MOVED).then(|| {
+    (!told && CoresApart::differ([apart.nearest_ns, apart.farthest_ns])).then(|| {
         format!(
             "Cores: a cache line took {:.0} to {:.0} ns from one to the other and back, half of the samples {:.0} or less; \
              in a virtual machine the hypervisor moves them, and that can change all figures.",
@@ -45,7 +45,7 @@ pub(crate) fn within(doc: &Document) -> Option<String> {
 /// Where they were elsewhere in one of two runs.
 pub(crate) fn between(before: &Document, after: &Document) -> Option<String> {
     let [before, after] = [before.cores_apart?, after.cores_apart?].map(|apart| apart.median_ns);
-    (before.max(after) > before.min(after) * CoresApart::MOVED).then(|| {
+    CoresApart::differ([before, after]).then(|| {
         format!(
             "the cores were not as far apart: a cache line took {before:.0} ns from one to the other and back before, \
              {after:.0} after (medians); in a virtual machine the hypervisor decides that, and it can change all figures"

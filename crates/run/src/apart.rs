@@ -11,7 +11,7 @@ use crate::placement::Placement;
 const LOOKED_AT: usize = 4;
 
 /// The pairs to look at: where the hosts have cores of their own one of each, else neighbours.
-pub(crate) fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
+fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
     match placement.cores {
         Cores::Split => {
             let both = placement.a.iter().zip(&placement.b);
@@ -26,13 +26,13 @@ pub(crate) fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
 }
 
 /// Looks while no load runs, before one.
-pub(crate) fn before(pairs: &[[u32; 2]]) -> Vec<CoresApart> {
-    let look = |&cpus: &[u32; 2]| CoresApart {
+pub(crate) fn before(placement: &Placement) -> Vec<CoresApart> {
+    let look = |cpus| CoresApart {
         cpus,
         before_ns: cores_apart_ns(cpus),
         after_ns: None,
     };
-    pairs.iter().map(look).collect()
+    pairs(placement).into_iter().map(look).collect()
 }
 
 /// Looks once more, after it.
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn cores_that_are_not_there_are_not_known_and_marked_as_nothing() {
-        let mut apart = before(&[[0, 1023]]);
+        let mut apart = before(&place(Cores::Split, &[0, 1023]));
         after(&mut apart);
         assert_eq!(apart[0].mean_ns(), None);
         assert_eq!(moved(&apart).count(), 0);

@@ -11,7 +11,6 @@ use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::record::{Environment, HostEnvironment};
 use wirecost_model::sample::{Invalid, Sample};
 
-use crate::apart;
 use crate::lab::{Lab, LabContext, PROMPT};
 use crate::progress::Progress;
 use crate::sample::{Taking, take};
@@ -194,7 +193,6 @@ impl Labs {
         sample: &mut Sample,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), LinkError> {
-        let cores = self.context.placement.cores;
         let mut result = match self.get(&cell.network, interrupt, progress) {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(reason)) => {
@@ -210,11 +208,9 @@ impl Labs {
             .chain([std::process::id()])
             .collect();
         if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
-            let pairs = apart::pairs(&self.context.placement);
             let taking = Taking {
                 repeat,
-                cores,
-                pairs: &pairs,
+                placement: &self.context.placement,
                 ours: &ours,
                 secret,
                 interrupt,

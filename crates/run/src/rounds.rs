@@ -22,6 +22,7 @@ use crate::labs::Labs;
 use crate::placement::place;
 use crate::preview::SeedSource;
 use crate::progress::Progress;
+use crate::sample::empty;
 use crate::settings::check_steering;
 use crate::until::Watch;
 
@@ -368,25 +369,6 @@ fn speed(sample: &Sample) -> Option<(Metric, f64)> {
         Metric::Throughput
     };
     Some((metric, metric.value(sample, &load.name)?))
-}
-
-fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
-    Sample {
-        round,
-        position,
-        cell: cell.index,
-        started_s: began.elapsed().as_secs_f64(),
-        took_s: 0.0,
-        invalid: None,
-        marks: Vec::new(),
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        open_vswitch: None,
-        cores_apart: Vec::new(),
-        loads: Vec::new(),
-        sender: None,
-        receiver: None,
-    }
 }
 
 pub(crate) fn random_bytes() -> Result<[u8; 16], RunError> {

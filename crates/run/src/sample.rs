@@ -1,6 +1,7 @@
 //! One sample: adapt, put the cell's settings in force, prove, load, count, prove again.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
@@ -11,6 +12,7 @@ use wirecost_model::usage::HostUsage;
 use crate::apart;
 use crate::lab::Lab;
 use crate::load::{self, Counting};
+use crate::placement::Placement;
 
 /// Cores that tasks of others may use before a sample is marked.
 pub const FOREIGN_CORES_THRESHOLD: f64 = 0.05;
@@ -22,15 +24,33 @@ const INTERVAL_S: f64 = 0.1;
 /// What a sample needs beside its lab and its cell.
 pub(crate) struct Taking<'a> {
     pub(crate) repeat: &'a Repeat,
-    /// How the hosts share the cores, as it came out.
-    pub(crate) cores: Cores,
-    /// Cores whose distance is looked at.
-    pub(crate) pairs: &'a [[u32; 2]],
+    /// Which host has which cores.
+    pub(crate) placement: &'a Placement,
     /// Processes of this run.
     pub(crate) ours: &'a [u32],
     /// Random, new for each sample.
     pub(crate) secret: [u8; 16],
     pub(crate) interrupt: &'a AtomicBool,
+}
+
+/// A sample of which nothing was taken yet, of a run that began then.
+pub(crate) fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
+    Sample {
+        round,
+        position,
+        cell: cell.index,
+        started_s: began.elapsed().as_secs_f64(),
+        took_s: 0.0,
+        invalid: None,
+        marks: Vec::new(),
+        proofs: Vec::new(),
+        devices: Vec::new(),
+        open_vswitch: None,
+        cores_apart: Vec::new(),
+        loads: Vec::new(),
+        sender: None,
+        receiver: None,
+    }
 }
 
 /// Takes one sample into `sample`, whose place in the plan is filled in.
@@ -56,7 +76,7 @@ pub(crate) fn take(
         }
         Err(error) => return Err(error),
     }
-    sample.cores_apart = apart::before(taking.pairs);
+    sample.cores_apart = apart::before(taking.placement);
     let before = lab.prove(ProofTime::Before, cell.guest_mtu, interrupt)?;
     sample.proofs.extend(before);
     if let Some(reason) = failed_proof(&sample.proofs) {
@@ -85,7 +105,7 @@ pub(crate) fn take(
         .or_else(|| (!loaded.is_whole).then(|| Invalid::Load(not_over())))
         .or_else(|| nothing_arrived(&sample.loads).map(Invalid::Load));
     let [a, b] = measured.map(|host| host.usage);
-    sample.marks = marks(&a, &b, taking.cores);
+    sample.marks = marks(&a, &b, taking.placement.cores);
     sample
         .marks
         .extend(generator_bound(&sample.loads, [&a, &b]));

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Sample;
+
 /// How far apart two cores of a lab were: how long a cache line takes from one to the other and back. Everything that
 /// one host hands to the other goes that way. On a machine of its own it is what the machine is; in a virtual one it
 /// changes whenever the hypervisor moves a core (docs/facts.md).
@@ -16,22 +18,42 @@ pub struct CoresApart {
 }
 
 impl CoresApart {
-    /// A core was moved where one of two looks took so many times the other. Looks at cores that stay differ by 15 %.
+    /// A core was moved where one of several looks took so many times another. Looks at cores that stay differ by 15 %, and in
+    /// a virtual machine of two cores a look took 27 to 132 ns or 262 to 472 (docs/facts.md).
     pub const MOVED: f64 = 1.5;
+
+    /// Whether these looks, nanoseconds, are not all at cores in one place.
+    pub fn differ(looks: impl IntoIterator<Item = f64>) -> bool {
+        let (nearest, farthest) = looks
+            .into_iter()
+            .fold((f64::INFINITY, 0.0_f64), |(nearest, farthest), look| {
+                (nearest.min(look), farthest.max(look))
+            });
+        farthest > nearest * Self::MOVED
+    }
 
     /// Both looks, where a core was moved between them.
     pub fn moved(&self) -> Option<[f64; 2]> {
         let looks = [self.before_ns?, self.after_ns?];
-        let [least, most] = [looks[0].min(looks[1]), looks[0].max(looks[1])];
-        (most > least * Self::MOVED).then_some(looks)
+        Self::differ(looks).then_some(looks)
     }
 
     /// The mean of the looks, nanoseconds.
     pub fn mean_ns(&self) -> Option<f64> {
-        let looks = [self.before_ns, self.after_ns];
-        let known: Vec<f64> = looks.into_iter().flatten().collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        mean([self.before_ns, self.after_ns].into_iter().flatten())
     }
+}
+
+impl Sample {
+    /// How far apart the lab's cores were, nanoseconds: the mean over the pairs that were looked at.
+    pub fn apart_ns(&self) -> Option<f64> {
+        mean(self.cores_apart.iter().filter_map(CoresApart::mean_ns))
+    }
+}
+
+fn mean(known: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = known.fold((0.0, 0_u32), |(sum, count), one| (sum + one, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 #[cfg(test)]

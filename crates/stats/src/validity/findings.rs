@@ -266,8 +266,9 @@ impl Table {
 
     fn apart(&self) -> Option<(Trend, Finding)> {
         let (trend, [least, most]) = self.over(|entry| entry.apart)?;
+        let (nearest_ns, farthest_ns) = (least.exp(), most.exp());
         // Cores that stay are not always told as just as far apart.
-        if (most - least).exp() < CoresApart::MOVED {
+        if !CoresApart::differ([nearest_ns, farthest_ns]) {
             return None;
         }
         Some((
@@ -275,8 +276,8 @@ impl Table {
             Finding::CoresApart {
                 load: self.figure.load.clone(),
                 metric: self.figure.metric,
-                nearest_ns: least.exp(),
-                farthest_ns: most.exp(),
+                nearest_ns,
+                farthest_ns,
                 change: (trend.slope * (most - least)).exp(),
                 trend,
             },
