@@ -34,6 +34,7 @@ mod snapshot;
 mod socket;
 mod steering;
 mod table;
+mod turns;
 mod window;
 mod worker;
 mod workload;

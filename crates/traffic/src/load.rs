@@ -13,6 +13,7 @@ use crate::flow::{Counter, Flows};
 use crate::latency::LatencyBook;
 use crate::options::{Limit, Options};
 use crate::table::Table;
+use crate::turns::Turns;
 use crate::worker::Drive;
 
 /// What messages hold; no device on the way may profit from zeros.
@@ -33,6 +34,8 @@ pub(crate) struct Load {
     pub(crate) tag: u32,
     /// How each of the threads drives its machines.
     pub(crate) drive: Drive,
+    /// Where readers take turns at waiting.
+    pub(crate) turns: Option<Turns>,
     budget: Option<AtomicU64>,
     epoch: Instant,
 }
@@ -80,16 +83,18 @@ impl Load {
         };
         let largest = options.request.max(options.response) as usize;
         let burst = largest * options.depth as usize;
+        let drive = Drive::of(
+            options.waiting,
+            threads == options.streams * table.halves && (table.may_block)(options),
+        );
         Ok(Arc::new(Self {
             table,
             flows: Flows::new(options.streams, table.halves, wakes),
             seats: (0..threads).map(seat).collect(),
             message: vec![FILL; largest.max(burst.min(LARGEST_BURST))].into_boxed_slice(),
             tag: tag(&options.secret),
-            drive: Drive::of(
-                options.waiting,
-                threads == options.streams * table.halves && (table.may_block)(options),
-            ),
+            drive,
+            turns: Turns::of(options, threads).filter(|_| drive == Drive::Blocking),
             budget: match options.limit {
                 // As many datagrams as hold so many bytes.
                 Some(Limit::Bytes(amount)) if options.workload.is_udp() => {

@@ -298,6 +298,11 @@ impl Server {
         self.load.flows.strays()
     }
 
+    #[cfg(test)]
+    pub(crate) fn turns(&self) -> Option<&crate::turns::Turns> {
+        self.load.turns.as_ref()
+    }
+
     /// Bytes of messages read or handed to the kernel so far, all flows.
     pub fn bytes(&self) -> u64 {
         self.load.flows.bytes()

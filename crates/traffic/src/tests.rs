@@ -4,4 +4,5 @@ mod peers;
 mod ports;
 mod rings;
 mod streams;
+mod turns;
 mod workloads;

@@ -5,15 +5,19 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use socket2::Socket;
-use wirecost_sys::socket::{is_readable, receive, receive_discarding};
+use wirecost_sys::socket::{
+    becomes_readable, is_readable, receive, receive_discarding, receive_queued,
+};
 
 use super::asking::Asking;
 use super::landing::landing;
 use super::{Desk, Machine, Next, Trouble};
 use crate::flow::End;
 use crate::options::{Options, Receiving};
+use crate::turns::{Turn, Ways};
 
 /// Reads of one flow before the others of its thread have their turn.
 const TURN: u32 = 4;
@@ -38,6 +42,7 @@ pub(crate) struct Sink {
     /// Bytes read.
     total: u64,
     asking: Asking,
+    turn: Turn,
 }
 
 impl Sink {
@@ -53,6 +58,7 @@ impl Sink {
             farewell,
             total: 0,
             asking: Asking::of(options),
+            turn: Turn::default(),
         }
     }
 
@@ -67,7 +73,15 @@ impl Sink {
             Receiving::Copy => {
                 let at_once = desk.load.options.read_at_once();
                 let place = landing(&mut desk.room.bytes, self.total, at_once);
-                receive(&*self.socket, place)
+                let Some(turns) = &desk.load.turns else {
+                    return receive(&*self.socket, place);
+                };
+                let mut stream = Stream {
+                    socket: &self.socket,
+                    place,
+                };
+                let group = turns.group(self.flow);
+                group.read(&mut self.turn, &mut stream, at_once, || desk.load.now())
             }
             Receiving::Discard => receive_discarding(&*self.socket, DISCARDED_AT_ONCE),
         }
@@ -94,6 +108,26 @@ impl Sink {
             Ok(()) => Next::Over(End::Orderly),
             Err(error) => Next::failed(error),
         }
+    }
+}
+
+/// A blocking socket and where its bytes go.
+struct Stream<'s> {
+    socket: &'s Socket,
+    place: &'s mut [u8],
+}
+
+impl Ways for Stream<'_> {
+    fn wait_and_read(&mut self) -> io::Result<usize> {
+        receive(self.socket, self.place)
+    }
+
+    fn wait(&mut self, longest: Duration) -> io::Result<bool> {
+        becomes_readable(self.socket, longest)
+    }
+
+    fn read(&mut self) -> io::Result<usize> {
+        receive_queued(self.socket, self.place)
     }
 }
 

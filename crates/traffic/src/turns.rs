@@ -1,0 +1,355 @@
+//! Readers of streams that share a processor take turns at waiting for data.
+//!
+//! A line lets the segments of several streams through one by one. Readers that each wait for their own are woken for each
+//! segment, and the kernel acknowledges each. Where one at a time waits and the others stay away, their data gather:
+//! fewer wakings, longer reads, fewer acknowledgements, and the sender has its share of that. docs/loads.md has the
+//! measurements.
+//!
+//! It is for readers with time on their hands. Those that are behind find their queues full whatever they do, and then a
+//! stream that stalls would have the processor wait for it while there is something to read. So turns are taken as long
+//! as the processor's readers wait for half of the time and more, and for one another no longer than [`LONGEST`].
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use wirecost_sys::process::allowed_cpus;
+
+use crate::options::{Options, Receiving, Waiting, Workload};
+
+/// How long a reader has the others wait at most. Far below what fills a receive buffer, well above a round trip.
+const LONGEST: Duration = Duration::from_millis(2);
+/// Reads of a reader from one judgement to the next.
+const READS: u32 = 64;
+/// Reads for which one that kept the others waiting in vain waits by itself: a stall at a line is over soon.
+const ALONE: u32 = 8;
+/// How full a reader's reads are at most where it is ahead of its data, percent.
+const AHEAD: u64 = 60;
+/// How much of the time is looked at together, nanoseconds.
+const SPAN: u64 = 50_000_000;
+/// The part of it that has to pass waiting for turns to go on being taken, percent. What the processor does for the
+/// network in the meantime is in it.
+const WAITED: u64 = 50;
+/// After that was not so, nanoseconds until they may be taken again.
+const BACK_OFF: u64 = 500_000_000;
+
+/// The readers of one end, in groups of those that share a processor.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    groups: Box<[Group]>,
+}
+
+/// Readers of which one at a time waits.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Group {
+    taken: AtomicBool,
+    /// Before this they are not taken (`Load::now`).
+    not_before: AtomicU64,
+    /// Held by the reader that waits.
+    account: Mutex<Account>,
+}
+
+/// How the time went since turns were taken, or since the last judgement.
+#[derive(Debug, Default)]
+struct Account {
+    since: u64,
+    waited: u64,
+}
+
+/// One reader's part.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// The last read took all there was.
+    emptied: bool,
+    /// Reads for which it still waits by itself, since the others waited for it in vain.
+    alone: u32,
+    reads: u32,
+    bytes: u64,
+}
+
+impl Turns {
+    /// Of one end of a load with so many threads; `None` where its readers have nothing to share, or may not gather: small
+    /// messages are read one by one, and what is discarded costs nothing.
+    pub(crate) fn of(options: &Options, threads: u32) -> Option<Self> {
+        let processors = allowed_cpus().map_or(1, |cpus| cpus.len().max(1));
+        let gathers = options.workload == Workload::TcpStream
+            && options.waiting == Waiting::Sleep
+            && options.receiving == Receiving::Copy
+            && !options.nodelay;
+        (gathers && threads as usize > processors).then(|| Self {
+            groups: (0..processors).map(|_| Group::default()).collect(),
+        })
+    }
+
+    /// The group of a flow.
+    pub(crate) fn group(&self, flow: u32) -> &Group {
+        &self.groups[flow as usize % self.groups.len()]
+    }
+}
+
+impl Group {
+    /// One read of a reader: `ways` are those in which it may read, `room` how much it can hold, `now` the load's clock.
+    ///
+    /// # Errors
+    /// Of the read; `WouldBlock` where there was nothing, and it is to be called again.
+    pub(crate) fn read(
+        &self,
+        turn: &mut Turn,
+        ways: &mut impl Ways,
+        room: usize,
+        now: impl Fn() -> u64,
+    ) -> io::Result<usize> {
+        if !self.taken.load(Relaxed) || turn.alone > 0 {
+            let bytes = ways.wait_and_read()?;
+            turn.alone = turn.alone.saturating_sub(1);
+            turn.emptied = bytes < room;
+            if turn.has_time(bytes, room) {
+                self.take(now());
+            }
+            return Ok(bytes);
+        }
+        if turn.emptied && !self.wait(ways, now)? {
+            turn.alone = ALONE;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let read = ways.read();
+        turn.emptied = !matches!(read, Ok(bytes) if bytes == room);
+        read
+    }
+
+    /// Has turns taken from now on, if they may be.
+    fn take(&self, now: u64) {
+        if self.taken.load(Relaxed) || now < self.not_before.load(Relaxed) {
+            return;
+        }
+        let mut account = self.account();
+        if !self.taken.swap(true, Relaxed) {
+            tracing::debug!("readers of a processor take turns at waiting");
+            *account = Account {
+                since: now,
+                waited: 0,
+            };
+        }
+    }
+
+    /// Waits for its turn, and then for data; whether there are any.
+    fn wait(&self, ways: &mut impl Ways, now: impl Fn() -> u64) -> io::Result<bool> {
+        let mut account = self.account();
+        let began = now();
+        let came = ways.wait(LONGEST);
+        let ended = now();
+        account.waited += ended - began;
+        let time = ended - account.since;
+        if time >= SPAN {
+            if account.waited * 100 < time * WAITED {
+                self.not_before.store(ended + BACK_OFF, Relaxed);
+                self.taken.store(false, Relaxed);
+                tracing::debug!("readers of a processor wait each for its own data again");
+            }
+            *account = Account {
+                since: ended,
+                waited: 0,
+            };
+        }
+        came
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken.load(Relaxed)
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        // It holds numbers only, which are right whoever panicked.
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
+    /// Whether a reader that waits by itself is ahead of its data: its reads are not full.
+    fn has_time(&mut self, bytes: usize, room: usize) -> bool {
+        self.reads += 1;
+        self.bytes += bytes as u64;
+        if self.reads < READS {
+            return false;
+        }
+        let full = u64::from(READS) * room as u64;
+        let has_time = self.bytes * 100 < full * AHEAD;
+        self.reads = 0;
+        self.bytes = 0;
+        has_time
+    }
+}
+
+/// The ways to read a stream.
+pub(crate) trait Ways {
+    /// Waits for data as the socket does, and reads them.
+    fn wait_and_read(&mut self) -> io::Result<usize>;
+
+    /// Waits for data no longer than this; whether there are any.
+    fn wait(&mut self, longest: Duration) -> io::Result<bool>;
+
+    /// Reads what is there.
+    fn read(&mut self) -> io::Result<usize>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    const ROOM: usize = 1000;
+    const MS: u64 = 1_000_000;
+
+    /// A stream from which this comes, and what was done to it.
+    struct Told<'c> {
+        clock: &'c Cell<u64>,
+        /// Bytes of each read.
+        bytes: usize,
+        /// Nanoseconds until there are any.
+        after: u64,
+        did: Vec<&'static str>,
+    }
+
+    impl Ways for Told<'_> {
+        fn wait_and_read(&mut self) -> io::Result<usize> {
+            self.did.push("waits by itself");
+            self.clock.set(self.clock.get() + self.after);
+            Ok(self.bytes)
+        }
+
+        fn wait(&mut self, longest: Duration) -> io::Result<bool> {
+            self.did.push("waits");
+            let longest = longest.as_nanos() as u64;
+            self.clock.set(self.clock.get() + self.after.min(longest));
+            Ok(self.after <= longest)
+        }
+
+        fn read(&mut self) -> io::Result<usize> {
+            self.did.push("reads");
+            Ok(self.bytes)
+        }
+    }
+
+    fn told(clock: &Cell<u64>, bytes: usize, after: u64) -> Told<'_> {
+        Told {
+            clock,
+            bytes,
+            after,
+            did: Vec::new(),
+        }
+    }
+
+    fn read_often(group: &Group, turn: &mut Turn, stream: &mut Told<'_>, times: u32) {
+        let clock = stream.clock;
+        for _ in 0..times {
+            let _ = group.read(turn, stream, ROOM, || clock.get());
+        }
+    }
+
+    /// A group whose reader has taken to turns.
+    fn taking(clock: &Cell<u64>) -> (Group, Turn) {
+        let (group, mut turn) = (Group::default(), Turn::default());
+        read_often(&group, &mut turn, &mut told(clock, ROOM / 2, MS), READS);
+        assert!(group.is_taken());
+        (group, turn)
+    }
+
+    #[test]
+    fn a_reader_that_is_ahead_takes_turns_and_one_that_is_behind_does_not() {
+        let clock = Cell::new(0);
+        let (group, mut turn) = (Group::default(), Turn::default());
+        let mut full = told(&clock, ROOM, 0);
+        read_often(&group, &mut turn, &mut full, 10 * READS);
+        assert!(!group.is_taken());
+        read_often(&group, &mut turn, &mut told(&clock, ROOM / 2, MS), READS);
+        assert!(group.is_taken());
+    }
+
+    #[test]
+    fn who_emptied_its_queue_waits_for_its_turn_and_who_did_not_reads_on() {
+        let clock = Cell::new(0);
+        let (group, mut turn) = taking(&clock);
+        let mut stream = told(&clock, ROOM, MS);
+        read_often(&group, &mut turn, &mut stream, 3);
+        stream.bytes = ROOM - 1;
+        read_often(&group, &mut turn, &mut stream, 2);
+        // The last read before turns were taken was not full.
+        assert_eq!(
+            stream.did,
+            [
+                "waits", "reads", "reads", "reads", "reads", "waits", "reads"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stream_that_stalls_has_the_others_wait_once_and_then_waits_by_itself() {
+        let clock = Cell::new(0);
+        let (group, mut turn) = taking(&clock);
+        let mut stream = told(&clock, ROOM / 2, 50 * MS);
+        let before = clock.get();
+        let error = group.read(&mut turn, &mut stream, ROOM, || clock.get());
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(clock.get() - before, LONGEST.as_nanos() as u64);
+        read_often(&group, &mut turn, &mut stream, ALONE);
+        assert!(stream.did[1..].iter().all(|did| *did == "waits by itself"));
+        stream.did.clear();
+        stream.after = MS;
+        read_often(&group, &mut turn, &mut stream, 1);
+        assert_eq!(stream.did, ["waits", "reads"]);
+    }
+
+    #[test]
+    fn turns_end_where_hardly_any_time_is_waited_and_come_back_later() {
+        let clock = Cell::new(0);
+        let (group, mut turn) = taking(&clock);
+        // A tenth of the time is waited, the rest passes elsewhere.
+        let mut stream = told(&clock, ROOM / 2, MS / 10);
+        for _ in 0..60 {
+            clock.set(clock.get() + MS);
+            read_often(&group, &mut turn, &mut stream, 1);
+        }
+        assert!(!group.is_taken());
+        read_often(&group, &mut turn, &mut stream, 2 * READS);
+        assert!(!group.is_taken(), "too early");
+        clock.set(clock.get() + BACK_OFF);
+        read_often(&group, &mut turn, &mut stream, READS);
+        assert!(group.is_taken());
+    }
+
+    #[test]
+    fn turns_go_on_where_much_time_is_waited() {
+        let clock = Cell::new(0);
+        let (group, mut turn) = taking(&clock);
+        let mut stream = told(&clock, ROOM / 2, MS);
+        for _ in 0..100 {
+            clock.set(clock.get() + MS / 4);
+            read_often(&group, &mut turn, &mut stream, 1);
+        }
+        assert!(group.is_taken());
+    }
+
+    #[test]
+    fn readers_share_turns_only_where_they_share_processors() {
+        let options = |workload| Options {
+            streams: 64,
+            ..Options::new(workload, [0; 16])
+        };
+        let stream = options(Workload::TcpStream);
+        let processors = allowed_cpus().unwrap().len() as u32;
+        assert!(Turns::of(&stream, processors).is_none());
+        let turns = Turns::of(&stream, processors + 1).unwrap();
+        assert_eq!(turns.groups.len(), processors as usize);
+        assert!(std::ptr::eq(turns.group(0), turns.group(processors)));
+        assert!(Turns::of(&options(Workload::TcpBidirectional), 1000).is_none());
+        let small = Options {
+            nodelay: true,
+            ..stream
+        };
+        assert!(Turns::of(&small, 1000).is_none());
+    }
+}
