@@ -7,18 +7,20 @@
 //!
 //! It is for readers with time on their hands. Those that are behind find their queues full whatever they do, and then a
 //! stream that stalls would have the processor wait for it while there is something to read. So turns are taken as long
-//! as the processor's readers wait for half of the time and more, and for one another no longer than [`LONGEST`].
+//! as the processor's readers wait for half of the time and more, and for one another no longer than [`LONGEST`],
+//! whether one stream stalls or many readers come before.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use wirecost_sys::process::allowed_cpus;
 
 use crate::options::{Options, Receiving, Waiting, Workload};
 
-/// How long a reader has the others wait at most. Far below what fills a receive buffer, well above a round trip.
+/// How long a reader has the others wait at most, and stays away from its own data, however many there are. Far below
+/// what fills a receive buffer, well above a round trip.
 const LONGEST: Duration = Duration::from_millis(2);
 /// Reads of a reader from one judgement to the next.
 const READS: u32 = 64;
@@ -47,13 +49,15 @@ pub(crate) struct Group {
     taken: AtomicBool,
     /// Before this they are not taken (`Load::now`).
     not_before: AtomicU64,
-    /// Held by the reader that waits.
     account: Mutex<Account>,
+    /// Nobody waits any more.
+    left: Condvar,
 }
 
-/// How the time went since turns were taken, or since the last judgement.
+/// Whether a reader waits, and how the time went since turns were taken, or since the last judgement.
 #[derive(Debug, Default)]
 struct Account {
+    waiting: bool,
     since: u64,
     waited: u64,
 }
@@ -127,33 +131,49 @@ impl Group {
         let mut account = self.account();
         if !self.taken.swap(true, Relaxed) {
             tracing::debug!("readers of a processor take turns at waiting");
-            *account = Account {
-                since: now,
-                waited: 0,
-            };
+            account.since = now;
+            account.waited = 0;
         }
     }
 
-    /// Waits for its turn, and then for data; whether there are any.
+    /// Waits for its turn, and then for data; whether there are any, or may be.
     fn wait(&self, ways: &mut impl Ways, now: impl Fn() -> u64) -> io::Result<bool> {
-        let mut account = self.account();
+        if !self.begin() {
+            return Ok(true);
+        }
         let began = now();
         let came = ways.wait(LONGEST);
-        let ended = now();
+        self.end(began, now());
+        came
+    }
+
+    /// Waits for its turn; whether it came in time. If not, what has gathered is to be read: what is left in many queues
+    /// for long comes back as bursts of their senders, and is lost at the line.
+    fn begin(&self) -> bool {
+        let (mut account, _) = self
+            .left
+            .wait_timeout_while(self.account(), LONGEST, |account| account.waiting)
+            .unwrap_or_else(PoisonError::into_inner);
+        !std::mem::replace(&mut account.waiting, true)
+    }
+
+    /// Its turn is over.
+    fn end(&self, began: u64, ended: u64) {
+        let mut account = self.account();
+        account.waiting = false;
         account.waited += ended - began;
-        let time = ended - account.since;
+        let time = ended.saturating_sub(account.since);
         if time >= SPAN {
             if account.waited * 100 < time * WAITED {
                 self.not_before.store(ended + BACK_OFF, Relaxed);
                 self.taken.store(false, Relaxed);
                 tracing::debug!("readers of a processor wait each for its own data again");
             }
-            *account = Account {
-                since: ended,
-                waited: 0,
-            };
+            account.since = ended;
+            account.waited = 0;
         }
-        came
+        drop(account);
+        self.left.notify_one();
     }
 
     #[cfg(test)]
@@ -299,6 +319,20 @@ mod tests {
         assert!(stream.did[1..].iter().all(|did| *did == "waits by itself"));
         stream.did.clear();
         stream.after = MS;
+        read_often(&group, &mut turn, &mut stream, 1);
+        assert_eq!(stream.did, ["waits", "reads"]);
+    }
+
+    #[test]
+    fn whose_turn_does_not_come_in_time_reads_what_has_gathered() {
+        let clock = Cell::new(0);
+        let (group, mut turn) = taking(&clock);
+        group.account().waiting = true;
+        let mut stream = told(&clock, ROOM / 2, MS);
+        read_often(&group, &mut turn, &mut stream, 2);
+        assert_eq!(stream.did, ["reads", "reads"]);
+        group.end(clock.get(), clock.get());
+        stream.did.clear();
         read_often(&group, &mut turn, &mut stream, 1);
         assert_eq!(stream.did, ["waits", "reads"]);
     }
