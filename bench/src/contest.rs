@@ -105,7 +105,7 @@ impl Contest<'_> {
         mut arms: Vec<Arm<'_>>,
     ) -> (Vec<Outcome>, Option<BenchError>) {
         for arm in arms.iter_mut().filter(|arm| arm.out.is_none()) {
-            let setting = bench.setting([0; 16]);
+            let setting = bench.setting(self.row.load, [0; 16]);
             arm.out = arm
                 .peer
                 .plan(self.row.load, &setting)
@@ -201,7 +201,7 @@ pub(crate) fn unless_it_ends_all<T>(
 }
 
 pub(crate) fn take(bench: &mut Bench<'_>, who: &dyn Peer, row: &Row) -> Result<Sample, BenchError> {
-    let plan = who.plan(row.load, &bench.setting(random()?));
+    let plan = who.plan(row.load, &bench.setting(row.load, random()?));
     let plan = plan.map_err(|said| BenchError::Tool {
         name: who.name().to_owned(),
         said,
