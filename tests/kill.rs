@@ -12,9 +12,9 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use common::namespaces::Namespaces;
 use common::{
-    Ended, Place, Record, Running, alone, is_root, lines_written, run, signal, succeeds, wait_for,
-    wirecost,
+    Ended, Place, Record, Running, alone, is_root, lines_written, run, signal, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::record::{Outcome, file};
@@ -303,14 +303,17 @@ impl Attempt<'_> {
 struct OfTheUser {
     namespace: String,
     process: Running,
+    _made: Namespaces,
 }
 
 impl OfTheUser {
     fn new() -> Self {
         let namespace = format!("wctest-{}", std::process::id());
-        ip(&["netns", "add", &namespace]);
-        let process = Running::start(Command::new("sleep").arg("600"));
-        let this = Self { namespace, process };
+        let this = Self {
+            _made: Namespaces::new(&[&namespace]),
+            process: Running::start(Command::new("sleep").arg("600")),
+            namespace,
+        };
         let inside = |arguments: &[&str]| ip(&[&["-n", &this.namespace], arguments].concat());
         inside(&[
             "link", "add", "left0", "type", "veth", "peer", "name", "right0",
@@ -345,12 +348,6 @@ impl OfTheUser {
             ip(&["-o", "link"]),
             ip(&["-n", &self.namespace, "-o", "-d", "link"]),
         ]
-    }
-}
-
-impl Drop for OfTheUser {
-    fn drop(&mut self) {
-        succeeds(Command::new("ip").args(["netns", "del", &self.namespace]));
     }
 }
 

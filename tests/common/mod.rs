@@ -1,6 +1,8 @@
 //! What the whole-program tests share: the program as a child that never outlives its test, waits
 //! with an end, and what a machine must allow.
 
+pub(crate) mod namespaces;
+
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -2,24 +2,25 @@
 
 use std::process::Command;
 
-use crate::common::{run, succeeds};
+use crate::common::namespaces::Namespaces;
+use crate::common::run;
 
 /// Two named namespaces of this test, joined by a veth.
 pub(crate) struct Pair {
     pub(crate) a: String,
     pub(crate) b: String,
+    _made: Namespaces,
 }
 
 impl Pair {
     pub(crate) fn new(test: &str) -> Self {
         let name = |side: &str| format!("wct-{test}-{}-{side}", std::process::id());
+        let [a, b] = [name("a"), name("b")];
         let pair = Self {
-            a: name("a"),
-            b: name("b"),
+            _made: Namespaces::new(&[&a, &b]),
+            a,
+            b,
         };
-        for netns in [&pair.a, &pair.b] {
-            ip(&["netns", "add", netns]);
-        }
         let [a, b] = [pair.a.as_str(), &pair.b];
         ip(&[
             "-n", a, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b,
@@ -35,14 +36,6 @@ impl Pair {
             }
         }
         pair
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        for netns in [&self.a, &self.b] {
-            succeeds(Command::new("ip").args(["netns", "del", netns]));
-        }
     }
 }
 

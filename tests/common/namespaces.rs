@@ -1,0 +1,49 @@
+//! Named namespaces that go with the test, however it ends.
+
+use std::process::{Child, Command, Stdio};
+
+use super::{run, succeeds};
+
+/// Named network namespaces. A child waits for the end of what this process holds of a pipe and removes them then: so
+/// they go when this is dropped, when the test process is killed, and when a terminal interrupts its whole group.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    warden: Child,
+    names: Vec<String>,
+}
+
+impl Namespaces {
+    /// Makes them.
+    #[track_caller]
+    pub(crate) fn new(names: &[&str]) -> Self {
+        let warden = Command::new("sh")
+            .args([
+                "-c",
+                "trap '' INT TERM HUP; read -r _; for name; do ip netns del \"$name\"; done",
+                "sh",
+            ])
+            .args(names)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("sh");
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        let made = Self { warden, names };
+        for name in &made.names {
+            run(Command::new("ip").args(["netns", "add", name])).expect_code(0);
+        }
+        made
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        drop(self.warden.stdin.take());
+        let _ = self.warden.wait();
+        // Were there no warden any more, they would stay.
+        for name in &self.names {
+            succeeds(Command::new("ip").args(["netns", "del", name]));
+        }
+    }
+}
