@@ -105,7 +105,7 @@ fn two_hosts_find_the_addresses_between_them() {
         return;
     }
     let pair = Pair::new("plane");
-    let Pair { a, b } = &pair;
+    let Pair { a, b, .. } = &pair;
     for (from, to, expected) in [
         (
             format!("netns:{a}"),
