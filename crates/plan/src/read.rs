@@ -33,6 +33,12 @@ impl Reader {
         });
     }
 
+    /// Whether something between the ends of `span` has been complained about.
+    pub(crate) fn complained_within(&self, span: &Span) -> bool {
+        let within = |fault: &Fault| span.start <= fault.span.start && fault.span.end <= span.end;
+        self.faults.iter().any(within)
+    }
+
     /// A value that its key does not take.
     pub(crate) fn wrong(&mut self, entry: &Entry<'_>, label: impl Into<String>) {
         let value = &entry.node.value;

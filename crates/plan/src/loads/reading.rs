@@ -134,7 +134,8 @@ fn mix(reader: &mut Reader, entry: &Entry<'_>) -> Option<Vec<Part>> {
         reader.wrong(&mix, "not a mapping");
         return None;
     };
-    if pairs.len() < 2 && mix.node.value != Value::Refused {
+    // Of a key that stands twice only the first is kept, and the fault is that one.
+    if pairs.len() < 2 && !reader.complained_within(&mix.node.span) {
         let message = format!("`{}` has fewer than two loads", mix.path);
         let help = "a mix is several loads at once: `{ bulk: tcp-stream, ping: tcp-rr }`";
         reader.fault(
