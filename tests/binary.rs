@@ -81,7 +81,7 @@ fn a_run_needs_no_other_file_than_the_program() {
         fs::create_dir(root.join(directory)).expect("directory");
     }
     install(&file, &root.join("wirecost"));
-    place.plan("name: alone\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n");
+    place.plan("name: alone\nrepeat: { rounds: 1, seconds: 0.5, warmup: 0.2 }\n");
     // The root is a mount of its own, as a container's is.
     let steps = r#"mount --bind "$0" "$0" && mount --rbind /dev "$0/dev" &&
         exec unshare --mount-proc --root="$0" --wd=/ "$@""#;
