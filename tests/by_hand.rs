@@ -487,6 +487,46 @@ fn a_path_that_breaks_ends_the_load_with_the_flow() {
 }
 
 #[test]
+fn datagrams_that_nothing_follows_are_lost_all_the_same() {
+    if !is_root() {
+        return;
+    }
+    let _alone = alone();
+    let pair = Pair::new("silent");
+    let arguments = [
+        "udp-stream",
+        "--rate",
+        "1mbit",
+        "--message",
+        "120",
+        "--time",
+        "1.5s",
+        "--warmup",
+        "0.1s",
+        "--interval",
+        "0.2s",
+        "--json",
+    ];
+    let mut running = Running::start(&mut load(&netns(&pair.a), &netns(&pair.b), &arguments));
+    until_told(&mut running, 2);
+    let rule = "add table inet t; add chain inet t c { type filter hook prerouting priority -300; }; \
+                add rule inet t c udp length 128 drop";
+    run(Command::new("ip").args(["netns", "exec", &pair.b, "nft", rule])).expect_code(0);
+    let ended = running.wait();
+    ended.expect_code(0);
+    let document = ended.document();
+    let counted = &document["loads"][0]["result"]["datagrams"];
+    let [sent, received, lost] =
+        ["sent", "received", "lost"].map(|figure| number(&counted[figure]));
+    // One on its way at either edge of the window.
+    assert!(lost > 100.0, "{counted}");
+    assert!((sent - received - lost).abs() <= 2.0, "{counted}");
+    let share = number(&document["loads"][0]["datagrams"]["lost_share"]);
+    assert!((share - lost / sent).abs() < 1e-9, "{share}");
+    nothing_is_left(&running);
+}
+
+#[test]
 fn a_thousand_and_twenty_four_streams_run() {
     if !is_root() {
         return;

@@ -221,7 +221,10 @@ fn what_is_no_plan_file_says_what_it_is() {
     fs::write(place.path().join("huge"), vec![b'#'; (1 << 20) + 1]).expect("file");
     fs::create_dir(place.path().join("plans")).expect("directory");
     for (plan, words) in [
-        ("binary", "binary is not UTF-8 text: byte 0xff at offset 6"),
+        (
+            "binary",
+            "binary:1:7: not UTF-8 text: byte 0xff at offset 6",
+        ),
         ("huge", "huge is larger than 1 MiB"),
         ("plans", "plans is a directory"),
         ("binary/x", "reading the plan binary/x"),

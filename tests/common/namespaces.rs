@@ -1,5 +1,6 @@
 //! Named namespaces that go with the test, however it ends.
 
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 use super::{run, succeeds};
@@ -16,18 +17,18 @@ impl Namespaces {
     /// Makes them.
     #[track_caller]
     pub(crate) fn new(names: &[&str]) -> Self {
-        let warden = Command::new("sh")
-            .args([
-                "-c",
-                "trap '' INT TERM HUP; read -r _; for name; do ip netns del \"$name\"; done",
-                "sh",
-            ])
-            .args(names)
+        // By the pipe and not by its arguments, by which tests look for what is left.
+        let remove = "trap '' INT TERM HUP; while read -r name; do all=\"$all $name\"; done; \
+                      for name in $all; do ip netns del \"$name\"; done";
+        let mut warden = Command::new("sh")
+            .args(["-c", remove])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("sh");
+        let pipe = warden.stdin.as_mut().expect("a pipe");
+        writeln!(pipe, "{}", names.join("\n")).expect("sh reads");
         let names = names.iter().map(|&name| name.to_owned()).collect();
         let made = Self { warden, names };
         for name in &made.names {

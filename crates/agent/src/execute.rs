@@ -152,25 +152,19 @@ impl Agent {
                 self.counting = Some(Counting::begin(meter, &self.loads)?);
                 Ok(Reply::Done)
             }
-            Request::Part { within_s } => {
+            Request::Part { within_s, last } => {
                 let within = Duration::try_from_secs_f64(within_s).map_err(words)?;
                 let meter = meter(&mut self.meter)?;
                 let counting = self.counting.as_mut().ok_or("nothing is being counted")?;
-                let part = counting.part(meter, &self.loads, within)?;
+                let part = counting.part(meter, &self.loads, within, last)?;
                 Ok(Reply::Part(Box::new(part)))
             }
             Request::Whole => {
                 let counting = self.counting.as_ref().ok_or("nothing is being counted")?;
                 Ok(Reply::Measured(Box::new(counting.whole()?)))
             }
-            Request::StopClients => {
-                self.loads.stop_clients()?;
-                Ok(Reply::Done)
-            }
-            Request::StopServers => {
-                self.loads.stop_servers()?;
-                Ok(Reply::Done)
-            }
+            Request::StopClients => self.loads.stop_clients().map(Reply::Ended),
+            Request::StopServers => self.loads.stop_servers().map(Reply::Ended),
             Request::Describe => self.describe(),
             Request::Addresses => address::own()
                 .map(Reply::Addresses)
@@ -321,7 +315,8 @@ mod tests {
         let end = LoadEnd {
             name: "tcp-rr".to_owned(),
             place: Place::Host,
-            address: ([127, 0, 0, 1], 0).into(),
+            // No other test listens there: a port that is free again is anybody's.
+            address: ([127, 3, 1, 8], 0).into(),
             source: None,
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
@@ -344,7 +339,10 @@ mod tests {
             agent.execute(Request::Machine).is_ok(),
             "it is about no load"
         );
-        let part = Request::Part { within_s: 0.0 };
+        let part = Request::Part {
+            within_s: 0.0,
+            last: false,
+        };
         let told = agent.execute(part.clone()).unwrap_err();
         assert!(
             told.starts_with("its loads were ended, since nothing was asked for 60 s"),

@@ -121,6 +121,7 @@ mod tests {
                 generator_bound: false,
                 strays: 0,
                 intervals: vec![part(0), part(9)],
+                datagrams: Some(7),
             },
         };
         let mut bytes = Vec::new();

@@ -11,10 +11,11 @@ use wirecost_model::end_window::End;
 use wirecost_model::sample::Interval;
 use wirecost_netbuild::LabHost;
 use wirecost_traffic::{
-    Client, Options, Server, Snapshot, TrafficError, Window as Counted, preflight, room_for,
+    Client, Finished, Options, Server, Snapshot, TrafficError, Window as Counted, preflight,
+    room_for,
 };
 
-use crate::protocol::{LoadEnd, Measured, MeasuredEnd, Place, Window};
+use crate::protocol::{EndOfLoad, LoadEnd, Measured, MeasuredEnd, Place, Window};
 
 pub(crate) use parts::Counting;
 
@@ -130,19 +131,28 @@ impl Loads {
     }
 
     /// Ends all clients together; the first error, with every client ended all the same.
-    pub(crate) fn stop_clients(&mut self) -> Result<(), String> {
-        end_all(&mut self.clients, |client| client.stop(PATIENCE).map(drop))
+    pub(crate) fn stop_clients(&mut self) -> Result<Vec<EndOfLoad>, String> {
+        end_all(&mut self.clients, End::Client, |client| {
+            client.stop(PATIENCE).map(Some)
+        })
+    }
+
+    /// Whether what clients send from now on is counted.
+    fn set_counted(&self, counted: bool) {
+        for client in &self.clients {
+            client.engine.set_counted(counted);
+        }
     }
 
     /// Ends all servers; the first error, with every server ended all the same.
     ///
     /// The clients have ended before: what they gave up then, unless it was to be counted to the last byte, is no error.
-    pub(crate) fn stop_servers(&mut self) -> Result<(), String> {
-        end_all(&mut self.servers, |server| {
+    pub(crate) fn stop_servers(&mut self) -> Result<Vec<EndOfLoad>, String> {
+        end_all(&mut self.servers, End::Server, |server| {
             let is_counted_whole = server.options().limit.is_some();
             match server.finish(PATIENCE) {
-                Err(error) if error.is_given_up() && !is_counted_whole => Ok(()),
-                ended => ended.map(drop),
+                Err(error) if error.is_given_up() && !is_counted_whole => Ok(None),
+                ended => ended.map(Some),
             }
         })
     }
@@ -258,17 +268,30 @@ fn open<T: Send>(
     Ok(ends.iter().zip(engines).map(opened).collect())
 }
 
-/// Ends every one at the same time.
+/// Ends every one at the same time. What was given up has nothing to tell.
 fn end_all<T: Send>(
     ends: &mut Vec<Open<T>>,
-    end: impl Fn(T) -> Result<(), TrafficError> + Copy + Send,
-) -> Result<(), String> {
+    which: End,
+    end: impl Fn(T) -> Result<Option<Finished>, TrafficError> + Copy + Send,
+) -> Result<Vec<EndOfLoad>, String> {
     thread::scope(|scope| {
         let ending: Vec<_> = ends
             .drain(..)
             .map(|open| {
-                let Open { name, engine, .. } = open;
-                scope.spawn(move || end(engine).map_err(|error| blame(&name, &error)))
+                let Open {
+                    name,
+                    place,
+                    engine,
+                } = open;
+                scope.spawn(move || {
+                    let ended = end(engine).map_err(|error| blame(&name, &error))?;
+                    Ok(ended.map(|ended| EndOfLoad {
+                        name,
+                        place,
+                        end: which,
+                        datagrams: ended.flows.iter().map(|flow| flow.counted).sum(),
+                    }))
+                })
             })
             .collect();
         let ended = ending.into_iter().map(|thread| {
@@ -276,8 +299,9 @@ fn end_all<T: Send>(
             thread.join().unwrap_or_else(panicked)
         });
         // Every thread is joined, whatever the first of them says.
-        let ended: Vec<Result<(), String>> = ended.collect();
-        ended.into_iter().collect()
+        let ended: Vec<Result<Option<EndOfLoad>, String>> = ended.collect();
+        let ended: Result<Vec<_>, String> = ended.into_iter().collect();
+        Ok(ended?.into_iter().flatten().collect())
     })
 }
 
@@ -299,9 +323,11 @@ pub(crate) fn measure(
     sleep_until(scan_at);
     let foreign_before = scan();
     sleep_until(begin_at);
+    loads.set_counted(true);
     let loads_before = loads.snapshots()?;
     let before = meter.snapshot().map_err(words)?;
     let intervals = intervals(loads, window);
+    loads.set_counted(false);
     let loads_after = loads.snapshots()?;
     let after = meter.snapshot().map_err(words)?;
     let foreign_after = scan();

@@ -89,12 +89,14 @@ pub enum Request {
     Part {
         /// Seconds, 0 for none.
         within_s: f64,
+        /// Whether what is sent after it is not counted any more.
+        last: bool,
     },
     /// Answered with what came from [`Request::Begin`] to the end of the last part, which may be after the loads.
     Whole,
-    /// Ends all clients on this host together. What is under way is read to its end.
+    /// Ends all clients on this host together. What is under way is read to its end. Answered with [`Reply::Ended`].
     StopClients,
-    /// Ends all servers on this host, after the clients of them ended.
+    /// Ends all servers on this host, after the clients of them ended. Answered with [`Reply::Ended`].
     StopServers,
     /// Describes the host.
     Describe,
@@ -238,6 +240,8 @@ pub enum Reply {
     Description(Box<Environment>),
     /// To [`Request::Part`].
     Part(Box<Part>),
+    /// To [`Request::StopClients`] and [`Request::StopServers`]: each of these ends on this host.
+    Ended(Vec<EndOfLoad>),
     /// To [`Request::Machine`]: the kernel's boot_id, the same in every namespace and container of one machine.
     Machine(String),
     /// To [`Request::Addresses`].
@@ -303,6 +307,19 @@ pub struct MeasuredEnd {
     pub end: End,
     /// What it counted.
     pub window: EndWindow,
+}
+
+/// One end of a load that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndOfLoad {
+    /// [`LoadEnd::name`].
+    pub name: String,
+    /// [`LoadEnd::place`].
+    pub place: Place,
+    /// Which end it was.
+    pub end: End,
+    /// See [`EndWindow::datagrams`].
+    pub datagrams: u64,
 }
 
 /// A part of a window.

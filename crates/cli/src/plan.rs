@@ -104,7 +104,10 @@ fn text(from: impl Read, name: &str) -> Result<String, String> {
         } else {
             "a plan is a YAML file: save it as UTF-8"
         };
-        format!("{name} is not UTF-8 text: byte {byte:#04x} at offset {at}; {advice}")
+        let before = String::from_utf8_lossy(&error.as_bytes()[..at]);
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        format!("{name}:{line}:{column}: not UTF-8 text: byte {byte:#04x} at offset {at}; {advice}")
     })
 }
 
@@ -114,10 +117,10 @@ mod tests {
 
     #[test]
     fn the_first_byte_that_is_no_text_is_named() {
-        let latin = text(&b"name: gr\xf6\xdfer\n"[..], "a.yaml").expect_err("Latin-1");
+        let latin = text(&b"# \xc3\xa4\nname: gr\xf6\xdfer\n"[..], "a.yaml").expect_err("Latin-1");
         assert_eq!(
             latin,
-            "a.yaml is not UTF-8 text: byte 0xf6 at offset 8; a plan is a YAML file: save it as UTF-8"
+            "a.yaml:2:9: not UTF-8 text: byte 0xf6 at offset 13; a plan is a YAML file: save it as UTF-8"
         );
         let wide = text(&b"\xff\xfen\0"[..], "b.yaml").expect_err("UTF-16");
         assert!(wide.contains("byte 0xff at offset 0; it looks like UTF-16"));

@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     if !measured {
         let hint = doctor::HINT;
         screen::say(&format!(
-            "wirecost: some cells could not be measured; {hint}"
+            "wirecost: some cells could not be measured, for the reasons above; where they are this machine's, {hint}"
         ));
         return exit::incomplete();
     }

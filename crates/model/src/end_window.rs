@@ -41,7 +41,7 @@ pub struct Counts {
     pub received: u64,
     /// Datagrams that must have been sent, by the highest number read; at the end by what the sender says.
     pub expected: u64,
-    /// Datagrams read that had been read before.
+    /// Datagrams read that had been read before; responses likewise.
     pub duplicated: u64,
     /// Of those received, the ones that came after a higher number (RFC 4737).
     pub reordered: u64,
@@ -52,7 +52,7 @@ pub struct Counts {
     pub jitter_ns: u64,
     /// Requests given up.
     pub timeouts: u64,
-    /// Responses to requests that had been answered or given up: never a latency.
+    /// Responses to requests that had been given up: never a latency.
     pub late: u64,
     /// Sends from the load's own pages.
     pub zero_copy: u64,
@@ -111,6 +111,9 @@ pub struct EndWindow {
     pub strays: u32,
     /// Bytes read and messages received at this end, in parts of the window.
     pub intervals: Vec<Interval>,
+    /// Datagrams of a stream that were sent within the window; at the server those of them that came until the load's
+    /// end, each counted once. Known once the load has ended.
+    pub datagrams: Option<u64>,
 }
 
 impl EndWindow {

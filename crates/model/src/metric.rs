@@ -11,7 +11,7 @@ use crate::end_window::End;
 use crate::load::Workload;
 use crate::plan::Cores;
 use crate::sample::{LoadResult, RequestResult, Sample};
-use crate::usage::HostUsage;
+use crate::usage::{HostUsage, LEAST_FOR_CPU_S};
 
 pub use figure::Figure;
 pub use frames::{
@@ -178,9 +178,9 @@ impl Metric {
     }
 
     /// The figure of the sample's load of that name, `None` where it has none: it never ran, nothing arrived, too few
-    /// transactions for a percentile, or, of processors, several loads shared them or no time of theirs was counted (a
-    /// load takes some: the counters were wrong, as where a hypervisor stole more than the window). Says nothing about
-    /// validity.
+    /// transactions for a percentile, or, of processors, several loads shared them, the load was over within
+    /// [`LEAST_FOR_CPU_S`], or no time of theirs was counted (a load takes some: the counters were wrong, as where a
+    /// hypervisor stole more than the window). Says nothing about validity.
     pub fn value(self, sample: &Sample, load: &str) -> Option<f64> {
         let result = sample.load(load)?;
         if self.is_cpu() {
@@ -201,7 +201,7 @@ impl Metric {
 
     fn cpu(self, sample: &Sample, load: &LoadResult) -> Option<f64> {
         // What several loads used together belongs to none of them.
-        if sample.loads.len() != 1 {
+        if sample.loads.len() != 1 || load.client_seconds < LEAST_FOR_CPU_S {
             return None;
         }
         let host = |end| sample.host(load.direction.host_of(end));

@@ -18,7 +18,8 @@ use crate::cell::Experiment;
 /// means that nothing was set; `steering`, whose absence means one queue and steering to each host's own cores. 4: the
 /// encapsulations `vlan`, `geneve`, `gre`, `gretap` and `ipip`, which older readers do not know; the plan's `udp_checksum` and `datapath` and the
 /// cells' `datapath`, whose absence means that the kernel encapsulates. 5: the mark `cores-moved`, which older readers do not
-/// know, and `cores_apart` of samples, whose absence means that nobody looked.
+/// know, and `cores_apart` of samples, whose absence means that nobody looked; `lost` datagrams are of those sent within the
+/// window and not of the numbers read within it, and `late` responses no longer those that came again, which have `duplicated`.
 pub const VERSION: u32 = 5;
 
 /// File names within a run directory.

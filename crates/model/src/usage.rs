@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Seconds of a window that hold enough of the 10 ms steps in which the kernel tells idle time.
 pub const ENOUGH_FOR_CPU_S: f64 = 0.4;
+/// Seconds of a window that hold five of them: a shorter one tells nothing of processors' time.
+pub const LEAST_FOR_CPU_S: f64 = 0.05;
 
 /// One host over one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1163,7 +1163,7 @@ fn loads_have_names_of_their_own_and_a_mix_has_several() {
     insta::assert_snapshot!(brief(
         "name: x\nload: [tcp-rr, tcp-stream]\nexclude: [{ streams: 1 }]\n"
     ));
-    insta::assert_snapshot!(brief("name: x\nload: { mix: { one: tcp-rr, one: udp-rr } }\n"), @"2:28 the key `one` stands twice | second time | keep one of them; the first is in line 2");
+    insta::assert_snapshot!(brief("name: x\nload: { mix: { one: tcp-rr, one: udp-rr } }\n"), @"2:29 the key `one` stands twice | second time | keep one of them; the first is in line 2");
 }
 
 #[test]

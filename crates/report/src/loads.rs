@@ -85,8 +85,10 @@ pub struct LatencyResult {
     pub share_within_500us: f64,
     /// Requests given up.
     pub timeouts: u64,
-    /// Responses to requests that had been given up or answered.
+    /// Responses to requests that had been given up.
     pub late: u64,
+    /// Responses that came again, over UDP.
+    pub duplicated: u64,
 }
 
 /// Counts of datagrams over all valid samples.
@@ -96,7 +98,7 @@ pub struct DatagramsResult {
     pub sent: u64,
     /// Read, each counted once.
     pub received: u64,
-    /// Missing by their numbers.
+    /// Of those sent within the windows, the ones that never came.
     pub lost: i64,
     /// Received after a higher number.
     pub reordered: u64,
@@ -163,11 +165,13 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
 }
 
 fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<LatencyResult> {
-    let (mut all, mut timeouts, mut late) = (Latency::default(), 0, 0);
+    let mut all = Latency::default();
+    let (mut timeouts, mut late, mut duplicated) = (0, 0, 0);
     for round in rounds {
         all.merge(&round.latency);
         timeouts += round.timeouts;
         late += round.late;
+        duplicated += round.duplicated;
     }
     let count = all.count();
     let us = |percent: f64| Some(all.percentile(percent)?.as_secs_f64() * 1e6);
@@ -183,6 +187,7 @@ fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<Latenc
         share_within_500us: all.share_within(BOUND)?,
         timeouts,
         late,
+        duplicated,
     })
 }
 
@@ -196,6 +201,12 @@ fn datagrams<'a>(rounds: impl Iterator<Item = &'a DatagramResult>) -> Option<Dat
         sum.duplicated += round.duplicated;
         Some(sum)
     })
+}
+
+/// In thousands, to the one where there are few.
+fn thousands(count: f64) -> String {
+    let decimals = if count < 9_950.0 { 3 } else { 1 };
+    format!("{:.decimals$}", count / 1e3)
 }
 
 /// A column of a table: what stands above it, what it is, and its field where the load has a figure.
@@ -235,7 +246,8 @@ pub(crate) fn plain(doc: &crate::document::Document) -> bool {
 /// The columns of a workload.
 pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     match workload {
-        Workload::TcpStream | Workload::TcpBidirectional => &STREAM,
+        Workload::TcpStream => &STREAM,
+        Workload::TcpBidirectional => &BIDIRECTIONAL,
         Workload::UdpStream => &DATAGRAMS,
         Workload::TcpRr | Workload::TcpCrr | Workload::UdpRr => &REQUESTS,
     }
@@ -245,6 +257,13 @@ const THROUGHPUT: Column = column(
     "Gbit/s",
     0,
     "Gbit/s: what the receiving application read, median of valid samples",
+    |load| Some(crate::words::gbps(load.throughput_gbps?.median)),
+);
+
+const BOTH: Column = column(
+    "Gbit/s",
+    0,
+    "Gbit/s of tcp-bidirectional: what both applications read, the two directions together, median of valid samples",
     |load| Some(crate::words::gbps(load.throughput_gbps?.median)),
 );
 
@@ -273,6 +292,8 @@ const CPU: Column = column(
 
 const STREAM: [Column; 5] = [THROUGHPUT, SPREAD, SENDER_CPU, RECEIVER_CPU, CPU];
 
+const BIDIRECTIONAL: [Column; 5] = [BOTH, SPREAD, SENDER_CPU, RECEIVER_CPU, CPU];
+
 const DATAGRAMS: [Column; 8] = [
     THROUGHPUT,
     SPREAD,
@@ -280,7 +301,7 @@ const DATAGRAMS: [Column; 8] = [
         "k datagrams/s",
         1,
         "k datagrams/s: thousand datagrams a second that the receiving application read",
-        |load| Some(format!("{:.1}", load.datagrams_per_s?.median / 1e3)),
+        |load| Some(thousands(load.datagrams_per_s?.median)),
     ),
     column(
         "lost %",
@@ -304,7 +325,7 @@ const REQUESTS: [Column; 10] = [
         "transactions/s",
         0,
         "transactions/s: requests answered, median of valid samples",
-        |load| Some(format!("{:.0}", load.transactions_per_s?.median)),
+        |load| Some(crate::words::rate(load.transactions_per_s?.median)),
     ),
     SPREAD,
     column(

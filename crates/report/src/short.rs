@@ -229,11 +229,13 @@ fn limits(doc: &Document) -> Option<String> {
             pair.is_some_and(|(throughput, limit)| throughput.median >= FILLS * limit)
         })
         .count();
-    let unclear = doc
-        .effects
-        .iter()
-        .filter(|effect| effect.verdict == Verdict::CannotTellYet)
-        .count();
+    let unclear = || {
+        let all = doc.effects.iter();
+        all.filter(|effect| effect.verdict == Verdict::CannotTellYet)
+    };
+    // No number of rounds helps what has not one pair.
+    let bare = unclear().filter(|effect| effect.rounds == 0).count();
+    let unclear = unclear().count() - bare;
     let mut parts = Vec::new();
     if full > 1 {
         parts.push(format!(
@@ -244,6 +246,12 @@ fn limits(doc: &Document) -> Option<String> {
     if unclear > 0 {
         parts.push(format!(
             "{unclear} of {} cannot be told yet: more rounds narrow them",
+            words::count(doc.effects.len(), "comparison")
+        ));
+    }
+    if bare > 0 {
+        parts.push(format!(
+            "{bare} of {} cannot be told: in no round were both sides valid",
             words::count(doc.effects.len(), "comparison")
         ));
     }

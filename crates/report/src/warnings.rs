@@ -7,7 +7,7 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::record::{Run, RunHead};
 use wirecost_model::sample::Behind;
 use wirecost_model::switch::OvsDatapath;
-use wirecost_model::usage::ENOUGH_FOR_CPU_S;
+use wirecost_model::usage::{ENOUGH_FOR_CPU_S, LEAST_FOR_CPU_S};
 
 use crate::document::{CellResult, open_vswitch};
 use crate::steered;
@@ -20,6 +20,7 @@ pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String
         frame_by_frame(run),
         routed(head),
         short_window(head),
+        soon_over(run),
         steered::off_own_cores(head),
         beyond_the_line(cells),
         strays(cells),
@@ -93,11 +94,39 @@ fn routed(head: &RunHead) -> Option<String> {
 /// interval from few rounds does not know of it.
 fn short_window(head: &RunHead) -> Option<String> {
     let seconds = head.experiment.plan.repeat.seconds;
-    (seconds < ENOUGH_FOR_CPU_S).then(|| {
+    let by_time = head.experiment.cells.iter().any(|cell| !is_limited(cell));
+    (by_time && seconds < ENOUGH_FOR_CPU_S).then(|| {
         format!(
             "windows of {seconds} s hold {:.0} of the 10 ms steps that CPU time is read in: do not \
              rely on CPU verdicts, measure {ENOUGH_FOR_CPU_S} s or longer for these",
             seconds / 0.01
+        )
+    })
+}
+
+/// Whether a limit and not the plan's time says how long its windows are.
+fn is_limited(cell: &Cell) -> bool {
+    cell.loads.iter().any(|named| named.load.limit.is_some())
+}
+
+/// Likewise of loads that a limit ends.
+fn soon_over(run: &Run) -> Option<String> {
+    let cells = &run.head.experiment.cells;
+    let limited = |cell: u32| {
+        let found = cells.iter().find(|one| one.index == cell);
+        found.is_some_and(is_limited)
+    };
+    let valid = run.samples.iter().filter(|sample| sample.invalid.is_none());
+    let shortest = valid
+        .filter(|sample| limited(sample.cell))
+        .flat_map(|sample| &sample.loads)
+        .map(|load| load.client_seconds)
+        .reduce(f64::min)?;
+    (shortest < ENOUGH_FOR_CPU_S).then(|| {
+        format!(
+            "a load with a `limit` was over within {shortest:.3} s, and CPU time is read in steps of 10 ms: windows below \
+             {LEAST_FOR_CPU_S} s have no figure of it, and do not rely on verdicts from those below {ENOUGH_FOR_CPU_S} s: \
+             raise the limit for these"
         )
     })
 }

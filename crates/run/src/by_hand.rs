@@ -12,14 +12,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::protocol::{LoadEnd, Measured, Part, Place, Reply, Request};
+use wirecost_agent::protocol::{EndOfLoad, LoadEnd, Measured, Part, Place, Reply, Request};
 use wirecost_model::end_window::End;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::NamedLoad;
 
 use crate::hosts::{Asked, HostsContext, HostsError, data_plane, open};
 use crate::lab::PROMPT;
-use crate::load::{patience, prompt_beside};
+use crate::load::{patience, prompt_beside, settle};
 
 use self::interval::Parts;
 pub use document::{
@@ -111,7 +111,8 @@ pub fn by_hand(
     });
     session.open().map_err(|error| session.blame(error))?;
     let counted = session.count(told);
-    let ended = session.end();
+    let mut told_at_end = Vec::new();
+    let ended = session.end(&mut told_at_end);
     let (outcome, reason) = match counted.and(ended) {
         Ok(()) => (Outcome::Complete, None),
         Err(LinkError::Interrupted) => (Outcome::Interrupted, None),
@@ -120,7 +121,8 @@ pub fn by_hand(
     if let Some(interval) = session.parts.rest() {
         told(Step::Interval(&interval));
     }
-    let measured = session.whole();
+    let mut measured = session.whole();
+    settle(measured.iter_mut().flatten(), &told_at_end);
     let Session { parts, .. } = session;
     Ok(document::document(document::Made {
         asked,
@@ -258,7 +260,7 @@ impl Session<'_> {
             self.all(&Request::Begin, prompt)?;
             self.all(&Request::Start, prompt)?;
             told(Step::Began);
-            while !self.part(SLICE, told)? {}
+            while !self.part(SLICE, false, told)? {}
             return Ok(());
         };
         self.all(&Request::Start, prompt)?;
@@ -287,7 +289,7 @@ impl Session<'_> {
             }
             // To the end of the interval where that is nearer, so that intervals are as long as was asked.
             let within = self.parts.left_of_interval().min(SLICE).min(left);
-            self.part(within, told)?;
+            self.part(within, within == left, told)?;
         }
     }
 
@@ -304,6 +306,7 @@ impl Session<'_> {
     fn part(
         &mut self,
         within: Duration,
+        last: bool,
         told: &mut dyn FnMut(Step<'_>),
     ) -> Result<bool, LinkError> {
         self.not_interrupted()?;
@@ -315,33 +318,50 @@ impl Session<'_> {
                 .any(|named| host_of(named, End::Client) == host)
         });
         let began = Instant::now();
-        let mut parts = self.parts_of(has_clients, within, prompt)?;
+        let mut parts = self.parts_of(has_clients, within, last, prompt)?;
         let over = parts.iter().all(|part| part.over);
         if began.elapsed() > within + LATE {
-            parts.extend(self.parts_of(has_clients, Duration::ZERO, prompt)?);
+            parts.extend(self.parts_of(has_clients, Duration::ZERO, last, prompt)?);
         }
-        parts.extend(self.parts_of(has_clients.map(|has| !has), Duration::ZERO, prompt)?);
+        parts.extend(self.parts_of(has_clients.map(|has| !has), Duration::ZERO, last, prompt)?);
         if let Some(interval) = self.parts.add(&parts) {
             told(Step::Interval(&interval));
         }
         Ok(over)
     }
 
-    /// Ends the loads on both hosts, and counts what arrived meanwhile where their own limits ended them.
-    fn end(&mut self) -> Result<(), LinkError> {
+    /// Ends the loads on both hosts, and counts what arrived meanwhile where their own limits ended them. What the ends
+    /// tell is added to `told`.
+    fn end(&mut self, told: &mut Vec<EndOfLoad>) -> Result<(), LinkError> {
         let within = patience(&self.asked.loads);
-        let stopped = self.all(&Request::StopClients, within);
+        let stopped = self.ended(&Request::StopClients, within, told);
         let counted = match (&stopped, self.asked.seconds) {
             (Ok(()), None) if !self.interrupt.load(Ordering::Relaxed) => self.last_part(),
             _ => Ok(()),
         };
-        let served = self.all(&Request::StopServers, within);
+        let served = self.ended(&Request::StopServers, within, told);
         stopped.and(counted).and(served)
+    }
+
+    fn ended(
+        &mut self,
+        request: &Request,
+        within: Duration,
+        told: &mut Vec<EndOfLoad>,
+    ) -> Result<(), LinkError> {
+        let requests = [Some(request.clone()), Some(request.clone())];
+        for reply in self.both(&requests, within)? {
+            match reply {
+                Some(Reply::Ended(ends)) => told.extend(ends),
+                _ => return Err(self.links[0].confused(request.doing())),
+            }
+        }
+        Ok(())
     }
 
     fn last_part(&mut self) -> Result<(), LinkError> {
         let prompt = prompt_beside(&self.asked.loads);
-        let parts = self.parts_of([true; 2], Duration::ZERO, prompt)?;
+        let parts = self.parts_of([true; 2], Duration::ZERO, true, prompt)?;
         self.parts.add_quietly(&parts);
         Ok(())
     }
@@ -351,10 +371,12 @@ impl Session<'_> {
         &mut self,
         hosts: [bool; 2],
         within: Duration,
+        last: bool,
         prompt: Duration,
     ) -> Result<Vec<Part>, LinkError> {
         let request = Request::Part {
             within_s: within.as_secs_f64(),
+            last,
         };
         let requests = hosts.map(|asked| asked.then(|| request.clone()));
         let replies = self.both(&requests, within + prompt)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{
-    LoadEnd, Measured, MeasuredEnd, Part, Place, Reply, Request, Window,
+    EndOfLoad, LoadEnd, Measured, MeasuredEnd, Part, Place, Reply, Request, Window,
 };
 use wirecost_model::end_window::{End, EndWindow};
 use wirecost_model::load::{Limit, NamedLoad, Waiting};
@@ -99,22 +99,27 @@ impl Lab {
             return self.count_to_the_end(loads, [prompt, within], interrupt);
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
-        let measured = self.count_beside(counting, prompt, interrupt)?;
+        let mut measured = self.count_beside(counting, prompt, interrupt)?;
         // The clients first: servers read to the end of what was sent.
-        self.both_done_within(
-            [Request::StopClients, Request::StopClients],
-            within,
-            interrupt,
-        )?;
-        self.both_done_within(
-            [Request::StopServers, Request::StopServers],
-            within,
-            interrupt,
-        )?;
+        let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
+        ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
+        settle(measured.iter_mut(), &ended);
         Ok(Loaded {
             measured,
             is_whole: true,
         })
+    }
+
+    fn both_ended(
+        &mut self,
+        request: &Request,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<EndOfLoad>, LinkError> {
+        match self.both(request, request, within, interrupt)? {
+            [Reply::Ended(a), Reply::Ended(b)] => Ok([a, b].concat()),
+            _ => Err(self.a.confused(request.doing())),
+        }
     }
 
     /// Starts loads that end by themselves, and counts them from there to the last byte.
@@ -140,23 +145,16 @@ impl Lab {
                 .zip(parts)
                 .all(|(asks, part)| !asks || part.over);
         }
-        self.both_done_within(
-            [Request::StopClients, Request::StopClients],
-            within,
-            interrupt,
-        )?;
+        let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
         // What was still under way when the last part ended.
         self.parts([Duration::ZERO; 2], prompt, interrupt)?;
-        self.both_done_within(
-            [Request::StopServers, Request::StopServers],
-            within,
-            interrupt,
-        )?;
+        ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
         match self.both(&Request::Whole, &Request::Whole, within, interrupt)? {
-            [Reply::Measured(sent), Reply::Measured(received)] => Ok(Loaded {
-                measured: [*sent, *received],
-                is_whole,
-            }),
+            [Reply::Measured(sent), Reply::Measured(received)] => {
+                let mut measured = [*sent, *received];
+                settle(measured.iter_mut(), &ended);
+                Ok(Loaded { measured, is_whole })
+            }
             _ => Err(self.a.confused("Whole")),
         }
     }
@@ -169,6 +167,7 @@ impl Lab {
     ) -> Result<[Part; 2], LinkError> {
         let [a, b] = within.map(|within| Request::Part {
             within_s: within.as_secs_f64(),
+            last: false,
         });
         match self.both(&a, &b, SLICE + prompt, interrupt)? {
             [Reply::Part(a), Reply::Part(b)] => Ok([*a, *b]),
@@ -282,6 +281,15 @@ fn ends(
         });
     }
     ends
+}
+
+/// Adds to what was counted what only the ends of the loads could tell.
+pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended: &[EndOfLoad]) {
+    for one in measured.flat_map(|host| &mut host.loads) {
+        let same =
+            |end: &&EndOfLoad| (&end.name, end.place, end.end) == (&one.name, one.place, one.end);
+        one.window.datagrams = ended.iter().find(same).map(|end| end.datagrams);
+    }
 }
 
 /// What each load did, from what both hosts counted. `None` where an end is missing from the counts.

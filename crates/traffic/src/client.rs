@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use wirecost_sys::socket::{set_max_pacing_rate, tcp_info};
 
+use crate::closing::await_stragglers;
 use crate::error::TrafficError;
 use crate::flow::{End, Finished, Flow, FlowEnd};
 use crate::load::Load;
@@ -140,6 +141,13 @@ impl Client {
         Snapshot::take(&self.load)
     }
 
+    /// Whether datagrams of a stream that are sent from now on are counted: they say so themselves, so that how many of
+    /// them were sent and how many came ([`crate::FlowEnd::counted`]) are of the same ones, however long they are under
+    /// way.
+    pub fn set_counted(&self, counted: bool) {
+        self.load.set_counted(counted);
+    }
+
     /// Bytes of messages read, and messages received, so far, all flows (`read_bytes` and `received` of
     /// [`wirecost_model::end_window::Counts`]).
     pub fn received(&self) -> (u64, u64) {
@@ -211,7 +219,11 @@ impl Client {
             ends.push(FlowEnd {
                 bytes: book.bytes(),
                 drained,
+                counted: book.out.counted.get(),
             });
+        }
+        if self.load.options.workload == Workload::UdpStream {
+            await_stragglers(&self.load, &self.flows, deadline);
         }
         Ok(Finished {
             bytes: flows.bytes(),

@@ -19,6 +19,9 @@ use crate::table::ClientFlow;
 /// How long the completions of zero-copy sends are waited for once all was read.
 const COMPLETION: Duration = Duration::from_millis(100);
 
+/// How long nothing may come of datagrams that were overtaken before they count as lost.
+const STRAGGLERS: Duration = Duration::from_millis(100);
+
 /// The server sends its count once it has read all of ours. `false`: not by the deadline.
 pub(crate) fn by_count(load: &Load, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
     let socket = &flow.socket;
@@ -121,6 +124,11 @@ pub(crate) fn by_connection(load: &Load, flow: &ClientFlow, deadline: Instant) -
 
 /// A datagram says that the flow is over, and how many there were.
 pub(crate) fn by_datagram(load: &Load, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
+    say_over(load, flow, deadline).map(|_| true)
+}
+
+/// Likewise. Returns how many have come there by now.
+fn say_over(load: &Load, flow: &ClientFlow, deadline: Instant) -> io::Result<u64> {
     let socket = &flow.socket;
     socket.set_nonblocking(false)?;
     if load.options.segmentation.send {
@@ -132,10 +140,37 @@ pub(crate) fn by_datagram(load: &Load, flow: &ClientFlow, deadline: Instant) -> 
         .encode()
         .to_vec();
     question.extend(sent.to_be_bytes());
-    let Some((answer, _)) = ask(socket, &question, deadline)? else {
+    let Some((answer, arrived)) = ask(socket, &question, deadline)? else {
         let words = "it did not answer that the flow is over";
         return Err(io::Error::new(io::ErrorKind::TimedOut, words));
     };
     read_answer(answer)?.map_err(|refusal| io::Error::other(refusal.to_string()))?;
-    Ok(true)
+    Ok(arrived)
+}
+
+/// The word that a stream of datagrams is over may overtake some of them: waits until the server has as many as were
+/// sent, or for [`STRAGGLERS`] no more of any flow have come there, or for `deadline`.
+pub(crate) fn await_stragglers(load: &Load, flows: &[ClientFlow], deadline: Instant) {
+    let sent = |flow: &ClientFlow| load.flows.all()[flow.index as usize].out.messages.get();
+    let mut missed: Vec<(&ClientFlow, u64)> = flows.iter().map(|flow| (flow, 0)).collect();
+    let mut quiet = Instant::now();
+    loop {
+        let mut have_come = false;
+        missed.retain_mut(|(flow, before)| {
+            let Ok(arrived) = say_over(load, flow, deadline) else {
+                return false;
+            };
+            have_come |= *before != 0 && arrived > *before;
+            *before = arrived;
+            arrived < sent(flow)
+        });
+        let now = Instant::now();
+        if have_come {
+            quiet = now;
+        }
+        if missed.is_empty() || now >= deadline || now - quiet >= STRAGGLERS {
+            return;
+        }
+        std::thread::sleep(STRAGGLERS / 10);
+    }
 }

@@ -5,14 +5,20 @@ use crate::sequence::Stamp;
 /// Bytes of an encoded [`Datagram`], and so the smallest message over UDP.
 pub(crate) const DATAGRAM_BYTES: usize = 16;
 
-/// The run's tag 4, flow 2, number 6, time stamp 4; big-endian.
+/// The highest bit of the number's six bytes: see [`Datagram::counted`].
+const COUNTED: u64 = 1 << 47;
+
+/// The run's tag 4, flow 2, number 6 of which one bit is apart, time stamp 4; big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Datagram {
     /// See [`tag`].
     pub(crate) tag: u32,
     /// The flow, from 0.
     pub(crate) flow: u16,
-    /// Its place in the flow, from 0; modulo 2^48, which lasts for years.
+    /// Whether it was sent while its sender was being counted. By it and not by the time of its arrival a receiver knows
+    /// of which window it is, so that what never comes is missing there, however much follows it.
+    pub(crate) counted: bool,
+    /// Its place in the flow, from 0; modulo 2^47, which lasts for years.
     pub(crate) number: u64,
     /// When it left, by the sender's clock.
     pub(crate) sent: Stamp,
@@ -23,7 +29,9 @@ impl Datagram {
     pub(crate) fn put(&self, message: &mut [u8]) {
         message[..4].copy_from_slice(&self.tag.to_be_bytes());
         message[4..6].copy_from_slice(&self.flow.to_be_bytes());
-        message[6..12].copy_from_slice(&self.number.to_be_bytes()[2..]);
+        let counted = if self.counted { COUNTED } else { 0 };
+        let number = self.number & (COUNTED - 1) | counted;
+        message[6..12].copy_from_slice(&number.to_be_bytes()[2..]);
         message[12..16].copy_from_slice(&self.sent.0.to_be_bytes());
     }
 
@@ -32,10 +40,12 @@ impl Datagram {
         let head: &[u8; DATAGRAM_BYTES] = message.first_chunk()?;
         let [t0, t1, t2, t3, f0, f1, number @ .., s0, s1, s2, s3] = *head;
         let [n0, n1, n2, n3, n4, n5] = number;
+        let number = u64::from_be_bytes([0, 0, n0, n1, n2, n3, n4, n5]);
         Some(Self {
             tag: u32::from_be_bytes([t0, t1, t2, t3]),
             flow: u16::from_be_bytes([f0, f1]),
-            number: u64::from_be_bytes([0, 0, n0, n1, n2, n3, n4, n5]),
+            counted: number & COUNTED != 0,
+            number: number & (COUNTED - 1),
             sent: Stamp(u32::from_be_bytes([s0, s1, s2, s3])),
         })
     }
@@ -58,8 +68,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(tag: u32, flow: u16, number in 0u64..1 << 48, sent: u32, rest in 0usize..50) {
-            let datagram = Datagram { tag, flow, number, sent: Stamp(sent) };
+        fn what_is_written_reads_back(
+            tag: u32, flow: u16, counted: bool, number in 0u64..1 << 47, sent: u32, rest in 0usize..50,
+        ) {
+            let datagram = Datagram { tag, flow, counted, number, sent: Stamp(sent) };
             let mut message = vec![0; DATAGRAM_BYTES + rest];
             datagram.put(&mut message);
             prop_assert_eq!(Datagram::get(&message), Some(datagram));

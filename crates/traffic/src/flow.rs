@@ -47,6 +47,8 @@ pub(crate) struct Outgoing {
     pub(crate) bytes: Counter,
     /// Datagrams or requests handed to the kernel, responses at a server.
     pub(crate) messages: Counter,
+    /// Of a stream's datagrams those that say that they are counted.
+    pub(crate) counted: Counter,
     /// Sends from our own pages.
     pub(crate) zero_copy: Counter,
     /// Of these, the ones that the kernel is done with.
@@ -65,6 +67,8 @@ pub(crate) struct Incoming {
     pub(crate) bytes: Counter,
     /// Messages, each counted once: datagrams, requests at a server, responses in time at a client.
     pub(crate) messages: Counter,
+    /// Of a stream's datagrams those that say that they are counted, each once.
+    pub(crate) counted: Counter,
     /// Datagrams that must have been sent: one above the highest number; at the end what the sender says.
     pub(crate) expected: Counter,
     /// See [`crate::sequence::Ledger::duplicated`].
@@ -77,7 +81,7 @@ pub(crate) struct Incoming {
     pub(crate) jitter_ns: Counter,
     /// Requests that were given up.
     pub(crate) timeouts: Counter,
-    /// Responses to requests that had been given up or answered.
+    /// Responses to requests that had been given up.
     pub(crate) late: Counter,
 }
 
@@ -361,4 +365,7 @@ pub struct FlowEnd {
     pub bytes: u64,
     /// At the server: it read to the end of the flow. At the client: the server said that it did, or ended in turn.
     pub drained: bool,
+    /// Of a UDP stream: datagrams that were sent while the client was counted ([`crate::Client::set_counted`]); at the
+    /// server those of them that came, each once.
+    pub counted: u64,
 }

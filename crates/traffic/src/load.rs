@@ -1,6 +1,6 @@
 //! What the threads of one end share with its handle.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -36,6 +36,8 @@ pub(crate) struct Load {
     pub(crate) drive: Drive,
     /// Where readers take turns at waiting.
     pub(crate) turns: Option<Turns>,
+    /// Whether what is sent now belongs to what is counted.
+    counted: AtomicBool,
     budget: Option<AtomicU64>,
     epoch: Instant,
 }
@@ -105,6 +107,7 @@ impl Load {
                 }
                 Some(Limit::Time(_)) | None => None,
             },
+            counted: AtomicBool::new(false),
             epoch: Instant::now(),
             options: options.clone(),
         }))
@@ -113,6 +116,15 @@ impl Load {
     /// Nanoseconds by this end's clock.
     pub(crate) fn now(&self) -> u64 {
         self.epoch.elapsed().as_nanos() as u64
+    }
+
+    /// Whether a datagram that is sent now says that it is counted.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counted.load(Relaxed)
+    }
+
+    pub(crate) fn set_counted(&self, counted: bool) {
+        self.counted.store(counted, Relaxed);
     }
 
     /// Takes up to `wanted` bytes, transactions or datagrams from what the load is limited to. Less than wanted: that was all.

@@ -162,6 +162,12 @@ impl Options {
         self.nodelay && self.request < SMALL
     }
 
+    /// Whether a stream's rate is kept by its thread, a message at a time. What waits for the kernel's pacing is joined to
+    /// full segments (tcp_sendmsg_locked in net/ipv4/tcp.c), `TCP_NODELAY` or not.
+    pub(crate) fn paces_messages(&self) -> bool {
+        self.has_small_segments() && matches!(self.rate, Some(Rate::BitsPerSecond(_)))
+    }
+
     /// Bytes that one read of a stream takes at most: what has arrived, up to 128 KiB whatever the size of messages; with
     /// `nodelay` a message, as other generators and most applications read. (A reader that empties the queue sleeps again
     /// at once: the sender then pays for each waking, and sends smaller segments. docs/loads.md has the measurements.)

@@ -323,6 +323,7 @@ impl Server {
             .map(|flow| FlowEnd {
                 bytes: flow.bytes(),
                 drained: matches!(flow.end.get(), Some(End::Orderly)),
+                counted: flow.incoming.counted.get(),
             })
             .collect();
         Ok(Finished {

@@ -54,7 +54,9 @@ fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError>
             .set_tcp_nodelay(true)
             .map_err(failed("setting TCP_NODELAY"))?;
     }
-    if let Some(Rate::BitsPerSecond(bits)) = options.rate {
+    if let Some(Rate::BitsPerSecond(bits)) = options.rate
+        && !options.paces_messages()
+    {
         set_max_pacing_rate(socket, bits.div_ceil(8))
             .map_err(failed("setting SO_MAX_PACING_RATE"))?;
     }
@@ -130,7 +132,7 @@ impl Adopt {
         socket
             .set_tcp_nodelay(options.nodelay)
             .map_err(failed("setting TCP_NODELAY"))?;
-        if !matches!(options.rate, Some(Rate::BitsPerSecond(_))) {
+        if options.paces_messages() || !matches!(options.rate, Some(Rate::BitsPerSecond(_))) {
             set_max_pacing_rate(socket, u64::MAX).map_err(failed("setting SO_MAX_PACING_RATE"))?;
         }
         if options.dscp.is_none() {

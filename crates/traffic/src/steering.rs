@@ -132,6 +132,7 @@ mod tests {
             Datagram {
                 tag: load.tag,
                 flow,
+                counted: false,
                 number,
                 sent,
             }

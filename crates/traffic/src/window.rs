@@ -106,6 +106,7 @@ impl Window {
             threads: self.threads,
             strays: self.strays,
             intervals,
+            datagrams: None,
         }
     }
 }

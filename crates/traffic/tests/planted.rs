@@ -105,6 +105,20 @@ impl Path {
         put
     }
 
+    /// Packets that a counting rule of the server's end has seen.
+    fn dropped(&self) -> u64 {
+        let list = || {
+            Command::new("nft")
+                .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+                .args(["list", "ruleset"])
+                .output()
+        };
+        let listed = self.server.netns().within(list).unwrap().unwrap().stdout;
+        let text = String::from_utf8(listed).unwrap();
+        let (_, rest) = text.split_once("counter packets ").unwrap();
+        rest.split(' ').next().unwrap().parse().unwrap()
+    }
+
     /// Datagrams that the server's sockets had no room for.
     fn overflowed(&self) -> u64 {
         let read = || fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
@@ -263,6 +277,62 @@ fn planted_reordering_is_neither_loss_nor_duplication() {
     assert_eq!((counts.duplicated, counts.too_old), (0, 0), "{counts:?}");
     assert!((1..=200).contains(&counts.reordered), "{counts:?}");
     assert!(counts.jitter_ns > 0);
+
+    // Nobody waits here for those on the slow way: the word that it is over comes long before them.
+    let before = path.overflowed();
+    let (server, client) = path.pair(&datagrams());
+    client.set_counted(true);
+    client.start().unwrap();
+    client.wait_over(LONG).unwrap();
+    let sent = client.stop(LONG).unwrap().flows[0].counted;
+    let came = server.finish(LONG).unwrap().flows[0].counted;
+    assert_eq!((sent, came + path.overflowed() - before), (2_000, 2_000));
+}
+
+#[test]
+fn datagrams_are_lost_in_the_window_in_which_they_were_sent() {
+    let Some(path) = Path::lay() else { return };
+    let silence = format!(
+        "table inet planted {{ chain in {{ type filter hook prerouting priority -300; \
+         udp length {LENGTH} counter drop\n }}\n}}\n"
+    );
+    let options = Options {
+        limit: None,
+        ..datagrams()
+    };
+    let (server, client) = path.pair(&options);
+    let sent = || client.snapshot().unwrap().flows[0].counts.sent;
+    let more = |count| {
+        let until = sent() + count;
+        eventually("more were sent", || sent() >= until);
+    };
+    client.start().unwrap();
+    more(100);
+    if !path.rules(true, &silence) {
+        return;
+    }
+    more(1_000);
+    assert!(path.rules(true, "flush ruleset\n"));
+    // All of that was before: by the numbers that come now it looks as if it were lost now.
+    let overflowed = path.overflowed();
+    client.set_counted(true);
+    more(500);
+    assert!(path.rules(true, &silence));
+    // And nothing that comes will tell of these.
+    more(500);
+    client.set_counted(false);
+    let sent = client.stop(LONG).unwrap().flows[0].counted;
+    let came = server.finish(LONG).unwrap().flows[0].counted;
+    let dropped = path.dropped();
+    let overflowed = path.overflowed() - overflowed;
+    assert!(sent >= 1_000, "{sent}");
+    assert!((500..=sent - 500).contains(&(came + overflowed)), "{came}");
+    // What was sent between the window's end and the load's was dropped, too.
+    assert!(
+        sent - came <= dropped + overflowed,
+        "{sent} {came} {dropped}"
+    );
+    assert!(dropped - (sent - came) <= 500, "{sent} {came} {dropped}");
 }
 
 #[test]

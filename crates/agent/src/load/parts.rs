@@ -36,6 +36,7 @@ impl Counting {
         let clients = loads.clients.iter();
         let clients = clients.map(|open| (open.name.clone(), open.place, End::Client));
         loads.all_here()?;
+        loads.set_counted(true);
         let ends = loads.snapshots()?;
         Ok(Self {
             names: servers.chain(clients).collect(),
@@ -53,8 +54,12 @@ impl Counting {
         meter: &mut Meter,
         loads: &Loads,
         within: Duration,
+        last: bool,
     ) -> Result<Part, String> {
         let over = wait(loads, within)?;
+        if last {
+            loads.set_counted(false);
+        }
         let before = self.last.as_ref().unwrap_or(&self.first);
         let mut ends = loads.snapshots()?;
         // Clients that were stopped are as they last were.

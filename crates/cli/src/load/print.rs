@@ -75,13 +75,13 @@ impl<'a> Watching<'a> {
                 let _ = write!(lines, "  {retransmits} retransmits");
             }
             if let Some(per_s) = load.datagrams_per_s {
-                let _ = write!(lines, "  {per_s:9.0} datagrams/s");
+                let _ = write!(lines, "  {:>9} datagrams/s", self::per_s(per_s));
             }
             if let Some(lost) = load.lost {
                 let _ = write!(lines, "  {lost} lost");
             }
             if let Some(per_s) = load.transactions_per_s {
-                let _ = write!(lines, "  {per_s:9.0} /s");
+                let _ = write!(lines, "  {:>9} /s", self::per_s(per_s));
             }
             for (percentile, latency) in [("p50", load.p50_s), ("p99", load.p99_s)] {
                 if let Some(latency) = latency {
@@ -191,7 +191,7 @@ fn lines(text: &mut String, load: &LoadSaid) {
         let [sent, received] = if load.asked.load.limit.is_some() {
             [counted.sent.to_string(), counted.received.to_string()]
         } else {
-            [rates.sent_per_s, rates.received_per_s].map(|per_s| format!("{per_s:.0}/s"))
+            [rates.sent_per_s, rates.received_per_s].map(|rate| format!("{}/s", per_s(rate)))
         };
         let _ = write!(
             text,
@@ -207,8 +207,8 @@ fn lines(text: &mut String, load: &LoadSaid) {
         if load.asked.load.workload.is_udp() {
             let _ = write!(
                 text,
-                "\n  unanswered  {} requests, {} answers came too late",
-                counted.timeouts, counted.late
+                "\n  unanswered  {} requests; {} answers came too late, {} came again",
+                counted.timeouts, counted.late, counted.duplicated
             );
         }
     }
@@ -241,8 +241,18 @@ fn lines(text: &mut String, load: &LoadSaid) {
     }
 }
 
+/// Whole where there are many, and never none where there are some.
+fn per_s(rate: f64) -> String {
+    let decimals = match rate {
+        r if r >= 99.5 || r <= 0.0 => 0,
+        r if r >= 9.95 => 1,
+        _ => 2,
+    };
+    format!("{rate:.decimals$}")
+}
+
 fn requests(text: &mut String, figures: &Requests) {
-    let _ = write!(text, "\n  answered    {:.0} /s", figures.per_s);
+    let _ = write!(text, "\n  answered    {} /s", per_s(figures.per_s));
     if let Some(latency) = &figures.latency {
         text.push_str("\n  latency   ");
         for (percentile, seconds) in &latency.percentiles {

@@ -64,8 +64,11 @@ pub struct RequestResult {
     pub transactions: u64,
     /// Requests given up: never a latency.
     pub timeouts: u64,
-    /// Responses to requests that had been given up or answered.
+    /// Responses to requests that had been given up; in records of versions before 5 also those that came again.
     pub late: u64,
+    /// Responses that came again, over UDP.
+    #[serde(default)]
+    pub duplicated: u64,
     /// The latency of every transaction.
     pub latency: Latency,
     /// Transactions within the window, in order; never used as replication.
@@ -79,8 +82,9 @@ pub struct DatagramResult {
     pub sent: u64,
     /// Read by the server, each counted once.
     pub received: u64,
-    /// Must have been sent, by their numbers, and did not come. Negative where some came that had counted as lost
-    /// before the window.
+    /// Of those sent within the window, the ones that had not come when the load had ended. Of a load that was broken
+    /// off: that must have been sent, by the numbers read within the window, and did not come in it, negative where some
+    /// came that had counted as lost before; so also in records of versions before 5.
     pub lost: i64,
     /// Of those received, the ones that came after a higher number (RFC 4737).
     pub reordered: u64,
@@ -93,11 +97,9 @@ pub struct DatagramResult {
 }
 
 impl DatagramResult {
-    /// The share of the datagrams sent that arrived, 0 to 1, by the numbers that the server saw; `None` where it saw
-    /// none.
+    /// The share of the datagrams sent that arrived, 0 to 1; `None` where none were sent.
     pub fn delivered(&self) -> Option<f64> {
-        let expected = self.received as f64 + self.lost as f64;
-        (self.received > 0 && expected > 0.0).then(|| (self.received as f64 / expected).min(1.0))
+        (self.sent > 0).then(|| (1.0 - self.lost as f64 / self.sent as f64).clamp(0.0, 1.0))
     }
 }
 

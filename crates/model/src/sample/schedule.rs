@@ -60,6 +60,7 @@ mod tests {
                 transactions,
                 timeouts,
                 late: 0,
+                duplicated: 0,
                 latency: Latency::default(),
                 intervals: Vec::new(),
             }),

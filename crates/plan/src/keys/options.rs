@@ -232,8 +232,8 @@ const BIT_RATE: Key = Key {
     range: from_to(1e3, 1e13),
     presence: Default("none"),
     example: "100mbit",
-    doc: "How fast each flow goes: TCP is paced by the kernel, datagrams by their sending thread; `none` is as fast as it \
-          goes.",
+    doc: "How fast each flow goes: TCP is paced by the kernel, datagrams and, with `nodelay`, messages below 16KiB by \
+          their sending thread; `none` is as fast as it goes.",
     ..BASE
 };
 

@@ -8,7 +8,7 @@ use wirecost_agent::protocol::Measured;
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
 use wirecost_model::sample::{Flow, GENERATOR_BOUND_ADVICE, LoadResult};
-use wirecost_model::usage::HostUsage;
+use wirecost_model::usage::{HostUsage, LEAST_FOR_CPU_S};
 
 use super::notes::notes;
 use super::{ByHand, Interval};
@@ -16,9 +16,6 @@ use crate::load::results;
 
 /// Version of the document.
 pub const FORMAT: u32 = 1;
-
-/// Processors' time is read in steps of 10 ms: of a window of fewer than five of them it tells nothing, seconds.
-const LEAST_CPU: f64 = 0.05;
 
 /// The percentiles that are told, with their names.
 const PERCENTILES: [(&str, f64); 5] = [
@@ -125,7 +122,7 @@ pub struct Datagrams {
     pub sent_per_s: f64,
     /// Received per second.
     pub received_per_s: f64,
-    /// Lost, of those that must have been sent; a fraction. `null` where none were.
+    /// Lost, of those that were sent; a fraction. `null` where none were.
     pub lost_share: Option<f64>,
 }
 
@@ -367,7 +364,7 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadSaid]) ->
     };
     let (a_cores, b_cores) = (a.busy_cores(), b.busy_cores());
     let window_s = a.window_s.min(b.window_s);
-    if !(a_cores.is_finite() && b_cores.is_finite()) || window_s < LEAST_CPU {
+    if !(a_cores.is_finite() && b_cores.is_finite()) || window_s < LEAST_FOR_CPU_S {
         return None;
     }
     let b_cores = (!one_machine).then_some(b_cores);

@@ -253,6 +253,7 @@ fn enter(
     let incoming = &load.flows.all()[index].incoming;
     if ledger.received() > before {
         incoming.messages.publish(ledger.received());
+        incoming.counted.add(u64::from(datagram.counted));
         incoming.bytes.add(length as u64);
         let announced = incoming.expected.get();
         incoming.expected.publish(ledger.expected().max(announced));

@@ -2,7 +2,8 @@
 //!
 //! The kernel paces what is in the socket (`SO_MAX_PACING_RATE`), but not a connection's first ten segments, and a write
 //! takes whatever the socket has room for: at 100 kbit/s a buffer segment of 64 KiB is five seconds of data, which
-//! counted as sent at once and was waited for at the end.
+//! counted as sent at once and was waited for at the end. Small messages that are to leave at once are let through one by
+//! one, and the kernel does not pace them.
 
 use super::pace::Pace;
 use crate::options::{Options, Rate};
@@ -31,6 +32,15 @@ impl Gate {
             return None;
         };
         let per_second = bits as f64 / 8.0;
+        if options.paces_messages() {
+            let quantum = f64::from(options.request);
+            return Some(Self {
+                // Nothing keeps apart what is written together.
+                pace: Pace::new(per_second / quantum, true, flow, options.streams),
+                quantum,
+                granted: 0,
+            });
+        }
         let least = if options.nodelay {
             // Messages that leave at once do so whole.
             SEGMENT.min(f64::from(options.request))
@@ -121,5 +131,21 @@ mod tests {
         let mut gate = Gate::of(&options, 0).unwrap();
         assert_eq!(gate.open(0, 0), Ok(1_000));
         assert_eq!(gate.open(1, 1_000), Err(100_000_000));
+    }
+
+    #[test]
+    fn small_messages_come_one_by_one_and_no_burst_makes_up_for_a_stall() {
+        let options = Options {
+            rate: Some(Rate::BitsPerSecond(8_000_000)),
+            nodelay: true,
+            request: 100,
+            ..Options::new(Workload::TcpStream, [0; 16])
+        };
+        let mut gate = Gate::of(&options, 0).unwrap();
+        assert_eq!(gate.open(0, 0), Ok(100));
+        assert_eq!(gate.open(1, 100), Err(100_000));
+        assert_eq!(gate.open(100_000, 100), Ok(100));
+        // A second later: what was due within 10 ms, and the one that is due now.
+        assert_eq!(gate.open(1_000_000_000, 200), Ok(101 * 100));
     }
 }

@@ -141,7 +141,11 @@ impl Machine for Source {
             };
             let length = self.whole.next(&self.socket, self.total);
             if self.rest < length {
-                self.rest += load.take(message as u64) as usize;
+                self.rest += match self.lead {
+                    Lead::Own => load.take(message as u64) as usize,
+                    // A limit is of what the client sends, and this half ends with that one.
+                    Lead::Peer => message,
+                };
                 if self.rest == 0 {
                     return self.end(desk);
                 }

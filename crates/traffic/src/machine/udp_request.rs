@@ -14,7 +14,7 @@ use crate::datagram::Datagram;
 use crate::flow::End;
 use crate::handshake::is_control;
 use crate::load::Load;
-use crate::sequence::Stamp;
+use crate::sequence::{Arrival, Ledger, Stamp};
 
 /// Exchanges of one flow before the others of its thread have their turn.
 const TURN: u32 = 8;
@@ -121,6 +121,8 @@ pub(crate) struct UdpRequester {
     flow: u32,
     schedule: Schedule,
     outstanding: Outstanding,
+    /// Of the responses: one that comes twice is no late one.
+    ledger: Ledger,
     number: u64,
     /// When the last response came, or the first request was sent.
     heard: u64,
@@ -137,6 +139,7 @@ impl UdpRequester {
             flow,
             schedule: Schedule::new(&load.options, flow),
             outstanding: Outstanding::new(load.options.depth as usize, timeout),
+            ledger: Ledger::new(),
             number: 0,
             heard: 0,
             patience: (timeout * LOST_IN_A_ROW).max(PEER_SILENCE.as_nanos() as u64),
@@ -174,6 +177,17 @@ impl UdpRequester {
                 continue;
             };
             let incoming = &desk.flow(self.flow).incoming;
+            match self.ledger.enter(datagram.number, datagram.sent, now) {
+                Arrival::InOrder | Arrival::Reordered => {}
+                Arrival::Duplicate => {
+                    incoming.duplicated.publish(self.ledger.duplicated());
+                    continue;
+                }
+                Arrival::TooOld => {
+                    incoming.too_old.publish(self.ledger.too_old());
+                    continue;
+                }
+            }
             let Some(began) = self.outstanding.answered(datagram.number, now) else {
                 incoming.late.add(1);
                 continue;
@@ -213,6 +227,7 @@ impl UdpRequester {
                 self.heard = now;
             }
             let datagram = Datagram {
+                counted: false,
                 tag: load.tag,
                 flow: self.flow as u16,
                 number: self.number,

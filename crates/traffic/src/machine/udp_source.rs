@@ -68,7 +68,7 @@ impl UdpSource {
     }
 
     /// Numbers `count` datagrams and hands them over. Returns how many left.
-    fn send(&mut self, desk: &mut Desk<'_>, count: u64) -> io::Result<u64> {
+    fn send(&mut self, desk: &mut Desk<'_>, count: u64, counted: bool) -> io::Result<u64> {
         let load = desk.load;
         let each = load.options.request as usize;
         let segments = segments(&load.options);
@@ -87,6 +87,7 @@ impl UdpSource {
                 let datagram = Datagram {
                     tag: load.tag,
                     flow: self.flow as u16,
+                    counted,
                     number: self.number + numbered,
                     sent,
                 };
@@ -130,12 +131,16 @@ impl Machine for UdpSource {
             if count == 0 {
                 return Next::Over(End::Orderly);
             }
-            let result = self.send(desk, count);
+            let counted = load.is_counted();
+            let result = self.send(desk, count, counted);
             let sent = *result.as_ref().unwrap_or(&0);
             load.give_back(count - sent);
             self.number += sent;
             let out = &desk.flow(self.flow).out;
             out.messages.publish(self.number);
+            if counted {
+                out.counted.add(sent);
+            }
             out.bytes
                 .publish(self.number * u64::from(load.options.request));
             if let Some(pace) = &mut self.pace {

@@ -63,6 +63,7 @@ fn other_datagrams_are_counted_and_never_measured() {
         let datagram = Datagram {
             tag: tag(&run),
             flow,
+            counted: true,
             number: 9,
             sent: Stamp(0),
         };
@@ -94,6 +95,7 @@ fn what_a_stranger_sends_beside_an_only_flow_is_counted_and_is_none_of_it() {
     let datagram = Datagram {
         tag: tag(&ours.secret),
         flow: 0,
+        counted: false,
         number: 1 << 40,
         sent: Stamp(0),
     };
@@ -206,6 +208,8 @@ fn late_and_repeated_responses_are_counted_and_no_latencies() {
     assert_eq!(counts.sent, 3);
     assert_eq!(counts.received + counts.timeouts, 3);
     assert!(counts.timeouts >= 1 && counts.late >= 1, "{counts:?}");
+    assert!(counts.late <= counts.timeouts, "{counts:?}");
+    assert_eq!(counts.duplicated, 1, "{counts:?}");
     assert_eq!(window.latency.count(), counts.received);
     let within = window.latency.share_within(Duration::from_millis(51));
     assert!(within.is_none_or(|share| share >= 1.0), "{window:?}");
