@@ -31,7 +31,7 @@ fn netns(name: &str) -> String {
 fn until_told(running: &mut Running, intervals: usize) {
     wait_for("intervals", || {
         let told = running.told();
-        let lines = told.lines().filter(|line| line.contains("Gbit/s"));
+        let lines = told.lines().filter(|line| line.contains("bit/s"));
         (lines.count() >= intervals).then_some(())
     });
 }

@@ -103,7 +103,10 @@ pub(crate) fn take(
     sample.invalid = failed_proof(&sample.proofs)
         .map(Invalid::Proof)
         .or_else(|| (!loaded.is_whole).then(|| Invalid::Load(not_over())))
-        .or_else(|| nothing_arrived(&sample.loads).map(Invalid::Load));
+        .or_else(|| {
+            let overrun = measured.iter().any(|host| host.usage.backlog_drops > 0);
+            nothing_arrived(&sample.loads, overrun).map(Invalid::Load)
+        });
     let [a, b] = measured.map(|host| host.usage);
     sample.marks = marks(&a, &b, taking.placement.cores);
     sample
@@ -122,8 +125,9 @@ fn not_over() -> String {
     )
 }
 
-/// The loads of which nothing came through within the window, in words.
-fn nothing_arrived(loads: &[LoadResult]) -> Option<String> {
+/// The loads of which nothing came through within the window, in words. `overrun`: whether a core had more packets
+/// waiting than it may, and dropped the rest.
+fn nothing_arrived(loads: &[LoadResult], overrun: bool) -> Option<String> {
     let silent = |load: &&LoadResult| {
         let stream = load.stream.as_ref();
         let bytes = stream.map(|stream| stream.bytes + stream.back_bytes);
@@ -135,8 +139,14 @@ fn nothing_arrived(loads: &[LoadResult]) -> Option<String> {
         .filter(silent)
         .map(|load| load.name.as_str())
         .collect();
+    let is_flood = |load: &LoadResult| load.datagrams.is_some_and(|counted| counted.sent > 0);
     match &names[..] {
         [] => None,
+        _ if overrun && loads.iter().any(is_flood) => Some(
+            "nothing arrived within the window: a sender of datagrams leaves the receiving core no time but for dropping \
+             them (its backlog is full): give the load a `rate`, or `segmentation_offload: both`"
+                .to_owned(),
+        ),
         _ if loads.len() == 1 => Some("nothing arrived within the window".to_owned()),
         names => Some(format!(
             "nothing arrived within the window of {}",
