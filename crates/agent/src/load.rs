@@ -300,8 +300,7 @@ fn end_all<T: Send>(
         });
         // Every thread is joined, whatever the first of them says.
         let ended: Vec<Result<Option<EndOfLoad>, String>> = ended.collect();
-        let ended: Result<Vec<_>, String> = ended.into_iter().collect();
-        Ok(ended?.into_iter().flatten().collect())
+        ended.into_iter().filter_map(Result::transpose).collect()
     })
 }
 

@@ -260,12 +260,10 @@ const THROUGHPUT: Column = column(
     |load| Some(crate::words::gbps(load.throughput_gbps?.median)),
 );
 
-const BOTH: Column = column(
-    "Gbit/s",
-    0,
-    "Gbit/s of tcp-bidirectional: what both applications read, the two directions together, median of valid samples",
-    |load| Some(crate::words::gbps(load.throughput_gbps?.median)),
-);
+const BOTH: Column = Column {
+    meaning: "Gbit/s of tcp-bidirectional: what both applications read, the two directions together, median of valid samples",
+    ..THROUGHPUT
+};
 
 const SPREAD: Column = column("±%", 2, "±%: its relative standard deviation", |load| {
     let of = load.throughput_gbps.or(load.transactions_per_s)?;

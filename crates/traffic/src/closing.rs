@@ -152,7 +152,9 @@ fn say_over(load: &Load, flow: &ClientFlow, deadline: Instant) -> io::Result<u64
 /// sent, or for [`STRAGGLERS`] no more of any flow have come there, or for `deadline`.
 pub(crate) fn await_stragglers(load: &Load, flows: &[ClientFlow], deadline: Instant) {
     let sent = |flow: &ClientFlow| load.flows.all()[flow.index as usize].out.messages.get();
-    let mut missed: Vec<(&ClientFlow, u64)> = flows.iter().map(|flow| (flow, 0)).collect();
+    // With how many had come when it was asked before.
+    let mut missed: Vec<(&ClientFlow, Option<u64>)> =
+        flows.iter().map(|flow| (flow, None)).collect();
     let mut quiet = Instant::now();
     loop {
         let mut have_come = false;
@@ -160,8 +162,9 @@ pub(crate) fn await_stragglers(load: &Load, flows: &[ClientFlow], deadline: Inst
             let Ok(arrived) = say_over(load, flow, deadline) else {
                 return false;
             };
-            have_come |= *before != 0 && arrived > *before;
-            *before = arrived;
+            have_come |= before
+                .replace(arrived)
+                .is_some_and(|before| arrived > before);
             arrived < sent(flow)
         });
         let now = Instant::now();

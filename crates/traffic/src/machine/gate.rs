@@ -32,25 +32,22 @@ impl Gate {
             return None;
         };
         let per_second = bits as f64 / 8.0;
-        if options.paces_messages() {
-            let quantum = f64::from(options.request);
-            return Some(Self {
-                // Nothing keeps apart what is written together.
-                pace: Pace::new(per_second / quantum, true, flow, options.streams),
-                quantum,
-                granted: 0,
-            });
-        }
+        let paces_messages = options.paces_messages();
         let least = if options.nodelay {
             // Messages that leave at once do so whole.
             SEGMENT.min(f64::from(options.request))
         } else {
             SEGMENT.min(per_second * COARSE)
         };
-        let quantum = (per_second * FINE).max(least).max(1.0);
+        let quantum = if paces_messages {
+            f64::from(options.request)
+        } else {
+            (per_second * FINE).max(least).max(1.0)
+        };
         Some(Self {
-            // What a path that stood still holds back may all be written afterwards: the kernel's pacing keeps that apart.
-            pace: Pace::new(per_second / quantum, false, flow, options.streams),
+            // What a path that stood still holds back may all be written afterwards where the kernel's pacing keeps that
+            // apart, and only there.
+            pace: Pace::new(per_second / quantum, paces_messages, flow, options.streams),
             quantum,
             granted: 0,
         })
