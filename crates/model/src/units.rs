@@ -124,6 +124,17 @@ pub fn format_rate(bits_per_second: u64) -> String {
     format!("{bits_per_second}bit")
 }
 
+/// So many a second, for people: whole where there are many, and never none where there are some.
+pub fn format_per_second(rate: f64) -> String {
+    let decimals = match rate {
+        r if r >= 99.5 || r <= 0.0 => 0,
+        r if r >= 9.95 => 1,
+        r if r >= 0.0995 => 2,
+        _ => 4,
+    };
+    format!("{rate:.decimals$}")
+}
+
 /// Reads a size in bytes: a bare number, or one with `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`.
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     let hint = || {
@@ -203,6 +214,15 @@ mod tests {
         assert_eq!(parse_fraction("5%"), Ok(0.05));
         assert_eq!(parse_seconds("200ms"), Ok(0.2));
         assert_eq!(format_fraction(0.05), "5%");
+    }
+
+    #[test]
+    fn rare_events_have_as_many_decimals_as_tell_them() {
+        let said = [0.0, 0.004, 0.05, 0.5, 12.3, 99.4, 99.5, 48_123.7].map(format_per_second);
+        let as_meant = [
+            "0", "0.0040", "0.0500", "0.50", "12.3", "99.4", "100", "48124",
+        ];
+        assert_eq!(said, as_meant);
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
+use wirecost_model::units::format_per_second;
 use wirecost_stats::{Summary, summary};
 
 use crate::flows::{self, FlowsResult};
@@ -323,7 +324,7 @@ const REQUESTS: [Column; 10] = [
         "transactions/s",
         0,
         "transactions/s: requests answered, median of valid samples",
-        |load| Some(crate::words::rate(load.transactions_per_s?.median)),
+        |load| Some(format_per_second(load.transactions_per_s?.median)),
     ),
     SPREAD,
     column(

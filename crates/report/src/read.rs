@@ -129,7 +129,15 @@ fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize) -> Option<Strin
 
 /// A file's bytes, `None` where there is no such file.
 fn bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
-    match fs::read(path) {
+    // A pipe is read for as long as somebody writes, or none does.
+    let regular = || {
+        if fs::metadata(path)?.is_file() {
+            fs::read(path)
+        } else {
+            Err(io::Error::other("it is no regular file"))
+        }
+    };
+    match regular() {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(ReadError::Io {

@@ -172,17 +172,6 @@ pub(crate) fn gbps(gbps: f64) -> String {
     format!("{gbps:.decimals$}")
 }
 
-/// So many a second: whole where there are many, and never none where there are some.
-pub(crate) fn rate(per_second: f64) -> String {
-    let decimals = match per_second {
-        r if r >= 99.5 || r <= 0.0 => 0,
-        r if r >= 9.95 => 1,
-        r if r >= 0.0995 => 2,
-        _ => 4,
-    };
-    format!("{per_second:.decimals$}")
-}
-
 /// A ratio's digits.
 pub(crate) fn figure(ratio: f64) -> String {
     match ratio {

@@ -4,6 +4,7 @@ mod fixture;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use fixture::{edit, run, write};
 use wirecost_model::ip::IpVersion;
@@ -31,6 +32,16 @@ fn a_record_of_a_newer_version_is_refused_even_if_its_shape_is_unknown() {
     let newer = r#"{"record_version": 7, "program_version": "3.1.0", "all": "else is new"}"#;
     fs::write(dir.path().join(file::RUN), newer).expect("written");
     insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 5: use the program that made the run (it says 3.1.0) or a newer one");
+}
+
+#[test]
+fn a_pipe_in_place_of_the_record_is_an_error_and_not_waited_for() {
+    let dir = write(&run(1, Cores::Split));
+    let path = dir.path().join(file::RUN);
+    fs::remove_file(&path).expect("gone");
+    let made = Command::new("mkfifo").arg(&path).status().expect("run");
+    assert!(made.success());
+    insta::assert_snapshot!(error(dir.path()), @"cannot read DIR/run.json: it is no regular file");
 }
 
 /// A run that a program before version 2 wrote, as it wrote it.

@@ -1,10 +1,12 @@
 //! One sample: adapt, put the cell's settings in force, prove, load, count, prove again.
 
+use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
+use wirecost_model::load::{Load, NamedLoad};
 use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample};
 use wirecost_model::usage::HostUsage;
@@ -105,7 +107,7 @@ pub(crate) fn take(
         .or_else(|| (!loaded.is_whole).then(|| Invalid::Load(not_over())))
         .or_else(|| {
             let overrun = measured.iter().any(|host| host.usage.backlog_drops > 0);
-            nothing_arrived(&sample.loads, overrun).map(Invalid::Load)
+            nothing_arrived(&cell.loads, &sample.loads, overrun).map(Invalid::Load)
         });
     let [a, b] = measured.map(|host| host.usage);
     sample.marks = marks(&a, &b, taking.placement.cores);
@@ -127,7 +129,7 @@ fn not_over() -> String {
 
 /// The loads of which nothing came through within the window, in words. `overrun`: whether a core had more packets
 /// waiting than it may, and dropped the rest.
-fn nothing_arrived(loads: &[LoadResult], overrun: bool) -> Option<String> {
+fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> Option<String> {
     let silent = |load: &&LoadResult| {
         let stream = load.stream.as_ref();
         let bytes = stream.map(|stream| stream.bytes + stream.back_bytes);
@@ -139,20 +141,39 @@ fn nothing_arrived(loads: &[LoadResult], overrun: bool) -> Option<String> {
         .filter(silent)
         .map(|load| load.name.as_str())
         .collect();
-    let is_flood = |load: &LoadResult| load.datagrams.is_some_and(|counted| counted.sent > 0);
-    match &names[..] {
-        [] => None,
-        _ if overrun && loads.iter().any(is_flood) => Some(
-            "nothing arrived within the window: a sender of datagrams leaves the receiving core no time but for dropping \
-             them (its backlog is full): give the load a `rate`, or `segmentation_offload: both`"
-                .to_owned(),
-        ),
-        _ if loads.len() == 1 => Some("nothing arrived within the window".to_owned()),
-        names => Some(format!(
-            "nothing arrived within the window of {}",
-            names.join(" and ")
-        )),
+    if names.is_empty() {
+        return None;
     }
+    let mut words = "nothing arrived within the window".to_owned();
+    if loads.len() > 1 {
+        words += " of ";
+        words += &names.join(" and ");
+    }
+    let is_flood = |load: &LoadResult| load.datagrams.is_some_and(|counted| counted.sent > 0);
+    if let Some(flood) = loads.iter().find(|load| is_flood(load)).filter(|_| overrun) {
+        let whose = match loads.len() {
+            1 => "the load".to_owned(),
+            _ => format!("`{}`", flood.name),
+        };
+        let flood = asked.iter().find(|named| named.name == flood.name);
+        let has = |is: fn(&Load) -> bool| flood.is_some_and(|named| is(&named.load));
+        let lower = if has(|load| load.rate.is_some()) {
+            "lower "
+        } else {
+            ""
+        };
+        let or = if has(|load| load.segmentation.send && load.segmentation.receive) {
+            ""
+        } else {
+            ", or `segmentation_offload: both`"
+        };
+        let _ = write!(
+            words,
+            ": a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): \
+             give {whose} a {lower}`rate`{or}"
+        );
+    }
+    Some(words)
 }
 
 /// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because
@@ -228,8 +249,8 @@ fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
 #[cfg(test)]
 mod tests {
     use wirecost_model::end_window::End;
-    use wirecost_model::load::{Direction, Workload};
-    use wirecost_model::sample::Generator;
+    use wirecost_model::load::{Direction, Rate, Workload};
+    use wirecost_model::sample::{DatagramResult, Generator};
     use wirecost_model::usage::{ClassShares, CoreUsage};
 
     use super::*;
@@ -258,11 +279,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_generator_is_the_limit_unless_the_stack_leaves_it_no_room() {
-        let load = LoadResult {
-            name: "tcp-stream".into(),
-            workload: Workload::TcpStream,
+    fn result(name: &str, workload: Workload) -> LoadResult {
+        LoadResult {
+            name: name.into(),
+            workload,
             direction: Direction::AToB,
             seconds: 1.0,
             client_seconds: 1.0,
@@ -272,12 +292,55 @@ mod tests {
             zero_copy: None,
             flows: Vec::new(),
             strays: 0,
+            generator: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_flood_of_which_nothing_arrives_is_named_with_what_to_change() {
+        let sent = DatagramResult {
+            sent: 9,
+            received: 0,
+            lost: 9,
+            reordered: 0,
+            duplicated: 0,
+            too_old: 0,
+            jitter_s: 0.0,
+        };
+        let flood = LoadResult {
+            datagrams: Some(sent),
+            ..result("bulk", Workload::UdpStream)
+        };
+        let mut asked = NamedLoad {
+            name: "bulk".into(),
+            load: Load::new(Workload::UdpStream),
+        };
+        let alone = [flood.clone()];
+        let words = |asked: &NamedLoad, overrun| {
+            nothing_arrived(std::slice::from_ref(asked), &alone, overrun).expect("words")
+        };
+        insta::assert_snapshot!(words(&asked, false), @"nothing arrived within the window");
+        insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give the load a `rate`, or `segmentation_offload: both`");
+        asked.load.rate = Some(Rate::BitsPerSecond(1));
+        asked.load.segmentation.send = true;
+        asked.load.segmentation.receive = true;
+        insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give the load a lower `rate`");
+
+        let beside = [flood, result("ping", Workload::TcpRr)];
+        let words = nothing_arrived(&[asked], &beside, true).expect("words");
+        insta::assert_snapshot!(words, @"nothing arrived within the window of bulk and ping: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give `bulk` a lower `rate`");
+    }
+
+    #[test]
+    fn a_generator_is_the_limit_unless_the_stack_leaves_it_no_room() {
+        let load = LoadResult {
             generator: vec![Generator {
                 host: "a".into(),
                 end: End::Client,
                 threads: Vec::new(),
                 bound: true,
             }],
+            ..result("tcp-stream", Workload::TcpStream)
         };
         let idle = usage(0.1, 0.0);
         for (sender, marks) in [

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wirecost_model::end_window::ThreadWindow;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Rate};
-use wirecost_model::units::{format_bytes, format_rate};
+use wirecost_model::units::{format_bytes, format_per_second, format_rate};
 use wirecost_run::by_hand::{
     ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
 };
@@ -75,13 +75,13 @@ impl<'a> Watching<'a> {
                 let _ = write!(lines, "  {retransmits} retransmits");
             }
             if let Some(per_s) = load.datagrams_per_s {
-                let _ = write!(lines, "  {:>9} datagrams/s", self::per_s(per_s));
+                let _ = write!(lines, "  {:>9} datagrams/s", format_per_second(per_s));
             }
             if let Some(lost) = load.lost {
                 let _ = write!(lines, "  {lost} lost");
             }
             if let Some(per_s) = load.transactions_per_s {
-                let _ = write!(lines, "  {:>9} /s", self::per_s(per_s));
+                let _ = write!(lines, "  {:>9} /s", format_per_second(per_s));
             }
             for (percentile, latency) in [("p50", load.p50_s), ("p99", load.p99_s)] {
                 if let Some(latency) = latency {
@@ -191,7 +191,8 @@ fn lines(text: &mut String, load: &LoadSaid) {
         let [sent, received] = if load.asked.load.limit.is_some() {
             [counted.sent.to_string(), counted.received.to_string()]
         } else {
-            [rates.sent_per_s, rates.received_per_s].map(|rate| format!("{}/s", per_s(rate)))
+            [rates.sent_per_s, rates.received_per_s]
+                .map(|rate| format!("{}/s", format_per_second(rate)))
         };
         let _ = write!(
             text,
@@ -241,18 +242,12 @@ fn lines(text: &mut String, load: &LoadSaid) {
     }
 }
 
-/// Whole where there are many, and never none where there are some.
-fn per_s(rate: f64) -> String {
-    let decimals = match rate {
-        r if r >= 99.5 || r <= 0.0 => 0,
-        r if r >= 9.95 => 1,
-        _ => 2,
-    };
-    format!("{rate:.decimals$}")
-}
-
 fn requests(text: &mut String, figures: &Requests) {
-    let _ = write!(text, "\n  answered    {} /s", per_s(figures.per_s));
+    let _ = write!(
+        text,
+        "\n  answered    {} /s",
+        format_per_second(figures.per_s)
+    );
     if let Some(latency) = &figures.latency {
         text.push_str("\n  latency   ");
         for (percentile, seconds) in &latency.percentiles {
