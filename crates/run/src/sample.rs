@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
-use wirecost_model::load::{Load, NamedLoad};
+use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample};
 use wirecost_model::usage::HostUsage;
@@ -127,7 +127,7 @@ fn not_over() -> String {
     )
 }
 
-/// The loads of which nothing came through within the window, in words. `overrun`: whether a core had more packets
+/// The loads of which nothing came through within the window, in words; `loads` are of those `asked`, in their order. `overrun`: whether a core had more packets
 /// waiting than it may, and dropped the rest.
 fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> Option<String> {
     let silent = |load: &&LoadResult| {
@@ -150,19 +150,14 @@ fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> 
         words += &names.join(" and ");
     }
     let is_flood = |load: &LoadResult| load.datagrams.is_some_and(|counted| counted.sent > 0);
-    if let Some(flood) = loads.iter().find(|load| is_flood(load)).filter(|_| overrun) {
+    let mut floods = asked.iter().zip(loads).filter(|(_, load)| is_flood(load));
+    if overrun && let Some((NamedLoad { name, load }, _)) = floods.next() {
         let whose = match loads.len() {
             1 => "the load".to_owned(),
-            _ => format!("`{}`", flood.name),
+            _ => format!("`{name}`"),
         };
-        let flood = asked.iter().find(|named| named.name == flood.name);
-        let has = |is: fn(&Load) -> bool| flood.is_some_and(|named| is(&named.load));
-        let lower = if has(|load| load.rate.is_some()) {
-            "lower "
-        } else {
-            ""
-        };
-        let or = if has(|load| load.segmentation.send && load.segmentation.receive) {
+        let lower = if load.rate.is_some() { "lower " } else { "" };
+        let or = if load.segmentation.send && load.segmentation.receive {
             ""
         } else {
             ", or `segmentation_offload: both`"
@@ -249,7 +244,7 @@ fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
 #[cfg(test)]
 mod tests {
     use wirecost_model::end_window::End;
-    use wirecost_model::load::{Direction, Rate, Workload};
+    use wirecost_model::load::{Direction, Load, Rate, Workload};
     use wirecost_model::sample::{DatagramResult, Generator};
     use wirecost_model::usage::{ClassShares, CoreUsage};
 
