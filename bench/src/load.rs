@@ -1,7 +1,8 @@
 //! One end of the built-in load, as a program of its own (a hidden subcommand): what the other generators are too.
 //!
 //! The end that receives - of requests and responses the client - takes one line on its input, `WARMUP SECONDS`, and
-//! tells what it counted over that window ([`Told`]). When its input closes the client ends the load.
+//! tells what it counted over that window ([`Told`]). When its input closes the client ends the load. The server's first
+//! line is the address at which it listens.
 
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
@@ -119,6 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     match arguments.side {
         Side::Server => {
             let server = Server::listen(arguments.address, &options).map_err(words)?;
+            say(&server.address().to_string())?;
             server.wait_connected(PATIENCE).map_err(words)?;
             let window = window(|| server.snapshot().map_err(words))?;
             // The client ends the load, whenever that is.
@@ -166,8 +168,11 @@ fn tell(window: Option<&Window>) -> Result<(), String> {
         generator_bound: window.generator_bound(),
         peak_bytes: peak_bytes(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()),
     };
-    let line = serde_json::to_string(&told).map_err(|error| error.to_string())?;
-    writeln!(io::stdout(), "{line}").map_err(|error| format!("telling the window: {error}"))
+    say(&serde_json::to_string(&told).map_err(|error| error.to_string())?)
+}
+
+fn say(line: &str) -> Result<(), String> {
+    writeln!(io::stdout(), "{line}").map_err(|error| format!("saying `{line}`: {error}"))
 }
 
 /// `VmHWM` of a /proc/PID/status (proc_pid_status(5)), bytes; 0 where it is missing.

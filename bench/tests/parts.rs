@@ -1,11 +1,10 @@
 //! The parts that the bench starts of itself, over loopback: no privilege and no peer is needed.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// A started part; dropping it ends it.
-struct Part(Child);
+/// A started part and its output; dropping it ends it.
+struct Part(Child, BufReader<ChildStdout>);
 
 impl Drop for Part {
     fn drop(&mut self) {
@@ -16,14 +15,22 @@ impl Drop for Part {
 
 impl Part {
     fn start(words: &[&str]) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_wirecost-bench"))
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wirecost-bench"))
             .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the bench");
-        Self(child)
+        let output = child.stdout.take().expect("piped");
+        Self(child, BufReader::new(output))
+    }
+
+    /// Its next line; empty where it has ended.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.1.read_line(&mut line).expect("text");
+        line
     }
 
     fn tell(&mut self, line: &str) {
@@ -35,8 +42,7 @@ impl Part {
     fn finish(mut self) -> serde_json::Value {
         drop(self.0.stdin.take());
         let (mut said, mut errors) = (String::new(), String::new());
-        let output = self.0.stdout.as_mut().expect("piped");
-        output.read_to_string(&mut said).expect("text");
+        self.1.read_to_string(&mut said).expect("text");
         let stderr = self.0.stderr.as_mut().expect("piped");
         stderr.read_to_string(&mut errors).expect("text");
         assert!(self.0.wait().expect("ended").success(), "{errors}");
@@ -46,33 +52,15 @@ impl Part {
 
 /// Both ends' figures over a short window: server first.
 fn run(workload: &str, options: &[&str]) -> [serde_json::Value; 2] {
-    let port = if workload.starts_with("udp") {
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        socket.local_addr().expect("bound").port()
-    } else {
-        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-        socket.local_addr().expect("bound").port()
-    };
-    let address = format!("127.0.0.1:{port}");
-    let end = |side| {
-        let mut words = vec!["load", side, "--workload", workload, "--address", &address];
+    let end = |side, address: &str| {
+        let mut words = vec!["load", side, "--workload", workload, "--address", address];
         words.extend(["--secret", "ab", "--flows", "2"]);
         words.extend(options);
         Part::start(&words)
     };
-    let mut server = end("server");
-    let table = if workload.starts_with("udp") {
-        "/proc/self/net/udp"
-    } else {
-        "/proc/self/net/tcp"
-    };
-    let mut looks = 0;
-    while !std::fs::read_to_string(table).is_ok_and(|text| text.contains(&format!(":{port:04X}"))) {
-        looks += 1;
-        assert!(looks < 2_000, "it never listened");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let mut client = end("client");
+    let mut server = end("server", "127.0.0.1:0");
+    let address = server.line();
+    let mut client = end("client", address.trim());
     // The client's window ends the load: long after the server's, also where that process has to wait for a core.
     server.tell("0.05 0.1");
     client.tell("0.05 2");
@@ -107,10 +95,7 @@ fn requests_and_responses_are_counted_at_both_ends() {
 fn the_witness_tells_what_came_and_refuses_what_is_no_window() {
     let mut witness = Part::start(&["witness"]);
     witness.tell("0 0.05");
-    let mut line = String::new();
-    let output = witness.0.stdout.as_mut().expect("piped");
-    BufReader::new(output).read_line(&mut line).expect("a line");
-    let seen: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let seen: serde_json::Value = serde_json::from_str(&witness.line()).expect("JSON");
     assert!(
         seen["seconds"]
             .as_f64()
