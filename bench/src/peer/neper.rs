@@ -33,6 +33,10 @@ impl Peer for Neper {
         };
         // It writes a log file into the directory otherwise.
         both.extend(words!["-F", load.flows(), "--nolog"]);
+        if matches!(load, Load::Stream { nodelay: true, .. }) {
+            // Unless told, each of its sends has MSG_MORE (tcp(7)), which gathers messages whatever TCP_NODELAY says.
+            both.push("--no-cork".to_owned());
+        }
         if load.is_exchange() && !load.is_udp()
             || matches!(load, Load::Stream { nodelay: true, .. })
         {
@@ -80,8 +84,8 @@ mod tests {
         tcp_stream -c -H 198.19.0.2 -l 2 -B 131072 -F 4 --nolog --congestion-control cubic
         ");
         insta::assert_snapshot!(line(SMALL), @"
-        tcp_stream -B 128 -F 1 --nolog --no-delay --congestion-control cubic
-        tcp_stream -c -H 198.19.0.2 -l 2 -B 128 -F 1 --nolog --no-delay --congestion-control cubic
+        tcp_stream -B 128 -F 1 --nolog --no-cork --no-delay --congestion-control cubic
+        tcp_stream -c -H 198.19.0.2 -l 2 -B 128 -F 1 --nolog --no-cork --no-delay --congestion-control cubic
         ");
         insta::assert_snapshot!(line(TCP), @"
         tcp_rr -Q 16 -R 16 -F 64 --nolog --no-delay --congestion-control cubic
