@@ -52,7 +52,8 @@ pub(crate) struct Arguments {
     /// Seed of the order within the pairs [default: a random one, printed]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u32>,
-    /// The wirecost program [default: the one beside this program]
+    /// The wirecost program whose agents build the lab; the load that is measured is this program's own [default: the
+    /// one beside this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<PathBuf>,
     /// Print the result, every sample included, as one JSON document

@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
 
 use socket2::Socket;
@@ -12,7 +13,7 @@ use wirecost_sys::socket::{
     becomes_readable, is_readable, receive, receive_discarding, receive_queued,
 };
 
-use super::asking::Asking;
+use super::asking::{Asking, Before, GATHERING};
 use super::landing::landing;
 use super::{Desk, Machine, Next, Trouble};
 use crate::flow::End;
@@ -64,9 +65,13 @@ impl Sink {
 
     fn read(&mut self, desk: &mut Desk<'_>) -> io::Result<usize> {
         // A thread of many flows has asked for all of them together.
-        if desk.blocking && self.asking.next(self.flow, self.total, || desk.load.now()) {
-            // It is read whatever the answer is.
-            let _ = is_readable(&*self.socket);
+        if desk.blocking {
+            match self.asking.next(self.flow, self.total, || desk.load.now()) {
+                Before::Nothing => {}
+                // It is read whatever the answer is.
+                Before::Ask => drop(is_readable(&*self.socket)),
+                Before::Gather => thread::sleep(GATHERING),
+            }
         }
         match desk.load.options.receiving {
             // A read that copies, as an application's would.
