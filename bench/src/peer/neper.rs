@@ -33,13 +33,12 @@ impl Peer for Neper {
         };
         // It writes a log file into the directory otherwise.
         both.extend(words!["-F", load.flows(), "--nolog"]);
-        if matches!(load, Load::Stream { nodelay: true, .. }) {
+        let small = matches!(load, Load::Stream { nodelay: true, .. });
+        if small {
             // Unless told, each of its sends has MSG_MORE (tcp(7)), which gathers messages whatever TCP_NODELAY says.
             both.push("--no-cork".to_owned());
         }
-        if load.is_exchange() && !load.is_udp()
-            || matches!(load, Load::Stream { nodelay: true, .. })
-        {
+        if load.is_exchange() && !load.is_udp() || small {
             both.push("--no-delay".to_owned());
         }
         if !load.is_udp() {

@@ -127,8 +127,8 @@ fn not_over() -> String {
     )
 }
 
-/// The loads of which nothing came through within the window, in words; `loads` are of those `asked`, in their order. `overrun`: whether a core had more packets
-/// waiting than it may, and dropped the rest.
+/// The loads of which nothing came through within the window, in words; `loads` are of those `asked`, in their order.
+/// `overrun`: whether a core had more packets waiting than it may, and dropped the rest.
 fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> Option<String> {
     let silent = |load: &&LoadResult| {
         let stream = load.stream.as_ref();
