@@ -9,8 +9,13 @@
 //! stream that stalls would have the processor wait for it while there is something to read. So turns are taken as long
 //! as the processor's readers wait for half of the time and more, and for one another no longer than [`LONGEST`],
 //! whether one stream stalls or many readers come before.
+//!
+//! A reader that is behind and has read all there was would be woken by the next segment, and then wait for the processor
+//! while each further segment wakes it again (`sock_def_readable`, net/core/sock.c: for as long as a thread is in the
+//! socket's queue, whether it has been woken or not). So it stays away from the socket until enough has gathered.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,6 +33,10 @@ const READS: u32 = 64;
 const ALONE: u32 = 8;
 /// How full a reader's reads are at most where it is ahead of its data, percent.
 const AHEAD: u64 = 60;
+/// What one that is behind has gather before it looks again, bytes: half a read, which stays in a processor's cache.
+const GATHERED: u64 = 64 << 10;
+/// Where that takes longer or less long, it stays away for so long, or not at all: what a timer can still tell apart.
+const STAYS_AWAY: RangeInclusive<Duration> = Duration::from_micros(150)..=Duration::from_millis(1);
 /// How much of the time is looked at together, nanoseconds.
 const SPAN: u64 = 50_000_000;
 /// The part of it that has to pass waiting for turns to go on being taken, percent. What the processor does for the
@@ -69,6 +78,10 @@ pub(crate) struct Turn {
     emptied: bool,
     /// Reads for which it still waits by itself, since the others waited for it in vain.
     alone: u32,
+    /// How long it stays away from an emptied queue before it waits there.
+    away: Option<Duration>,
+    /// Reads since this time (`Load::now`), and what they brought.
+    since: u64,
     reads: u32,
     bytes: u64,
 }
@@ -106,14 +119,15 @@ impl Group {
         now: impl Fn() -> u64,
     ) -> io::Result<usize> {
         if !self.taken.load(Relaxed) || turn.alone > 0 {
-            let bytes = ways.wait_and_read()?;
+            let bytes = turn.wait_and_read(ways)?;
             turn.alone = turn.alone.saturating_sub(1);
             turn.emptied = bytes < room;
-            if turn.has_time(bytes, room) {
+            if turn.has_time(bytes, room, &now) {
                 self.take(now());
             }
             return Ok(bytes);
         }
+        turn.reads = 0;
         if turn.emptied && !self.wait(ways, now)? {
             turn.alone = ALONE;
             return Err(io::ErrorKind::WouldBlock.into());
@@ -188,25 +202,55 @@ impl Group {
 }
 
 impl Turn {
-    /// Whether a reader that waits by itself is ahead of its data: its reads are not full.
-    fn has_time(&mut self, bytes: usize, room: usize) -> bool {
+    /// Waits for the reader's own data and reads them.
+    fn wait_and_read(&self, ways: &mut impl Ways) -> io::Result<usize> {
+        if let Some(away) = self.away.filter(|_| self.emptied) {
+            ways.stay_away(away);
+            match ways.read() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+        ways.wait_and_read()
+    }
+
+    /// Whether a reader that waits by itself is ahead of its data: its reads are not full. One that is not stays away
+    /// from now on.
+    fn has_time(&mut self, bytes: usize, room: usize, now: impl Fn() -> u64) -> bool {
+        if self.reads == 0 {
+            self.since = now();
+            self.bytes = 0;
+        }
         self.reads += 1;
         self.bytes += bytes as u64;
         if self.reads < READS {
             return false;
         }
+        self.reads = 0;
         let full = u64::from(READS) * room as u64;
         let has_time = self.bytes * 100 < full * AHEAD;
-        self.reads = 0;
-        self.bytes = 0;
+        self.away = if has_time {
+            None
+        } else {
+            gathering(self.bytes, now().saturating_sub(self.since))
+        };
         has_time
     }
+}
+
+/// How long to stay away from a stream that brought so much in so many nanoseconds.
+fn gathering(bytes: u64, nanoseconds: u64) -> Option<Duration> {
+    let long = Duration::from_nanos(GATHERED.saturating_mul(nanoseconds) / bytes.max(1));
+    (long >= *STAYS_AWAY.start()).then(|| long.min(*STAYS_AWAY.end()))
 }
 
 /// The ways to read a stream.
 pub(crate) trait Ways {
     /// Waits for data as the socket does, and reads them.
     fn wait_and_read(&mut self) -> io::Result<usize>;
+
+    /// Lets data gather for so long.
+    fn stay_away(&mut self, long: Duration);
 
     /// Waits for data no longer than this; whether there are any.
     fn wait(&mut self, longest: Duration) -> io::Result<bool>;
@@ -231,6 +275,8 @@ mod tests {
         bytes: usize,
         /// Nanoseconds until there are any.
         after: u64,
+        /// Nanoseconds for which a reader stayed away.
+        away: u64,
         did: Vec<&'static str>,
     }
 
@@ -239,6 +285,12 @@ mod tests {
             self.did.push("waits by itself");
             self.clock.set(self.clock.get() + self.after);
             Ok(self.bytes)
+        }
+
+        fn stay_away(&mut self, long: Duration) {
+            self.did.push("stays away");
+            self.away = long.as_nanos() as u64;
+            self.clock.set(self.clock.get() + self.away);
         }
 
         fn wait(&mut self, longest: Duration) -> io::Result<bool> {
@@ -250,6 +302,9 @@ mod tests {
 
         fn read(&mut self) -> io::Result<usize> {
             self.did.push("reads");
+            if self.away > 0 && self.away < self.after {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
             Ok(self.bytes)
         }
     }
@@ -259,6 +314,7 @@ mod tests {
             clock,
             bytes,
             after,
+            away: 0,
             did: Vec::new(),
         }
     }
@@ -304,6 +360,103 @@ mod tests {
                 "waits", "reads", "reads", "reads", "reads", "waits", "reads"
             ]
         );
+    }
+
+    /// A reader that is behind: `READS` full reads, of which each took so many nanoseconds.
+    fn behind(clock: &Cell<u64>, room: usize, each: u64) -> (Group, Turn) {
+        let (group, mut turn) = (Group::default(), Turn::default());
+        let mut stream = told(clock, room, each);
+        for _ in 0..READS {
+            let read = group.read(&mut turn, &mut stream, room, || clock.get());
+            assert_eq!(read.unwrap(), room);
+        }
+        assert!(!group.is_taken());
+        assert!(stream.did.iter().all(|did| *did == "waits by itself"));
+        (group, turn)
+    }
+
+    #[test]
+    fn who_is_behind_and_has_emptied_its_queue_lets_data_gather() {
+        let clock = Cell::new(0);
+        let room = 128 << 10;
+        // A read each millisecond: half of one gathers in half a millisecond (the first read's time is not counted).
+        let (group, mut turn) = behind(&clock, room, MS);
+        let mut stream = told(&clock, room - 1, 0);
+        let mut read = |stream: &mut Told<'_>| {
+            stream.did.clear();
+            group
+                .read(&mut turn, stream, room, || clock.get())
+                .expect("a read")
+        };
+        read(&mut stream);
+        assert_eq!(stream.did, ["waits by itself"], "its last read was full");
+        read(&mut stream);
+        assert_eq!(stream.did, ["stays away", "reads"]);
+        assert!(
+            (MS * 49 / 100..=MS / 2).contains(&stream.away),
+            "{}",
+            stream.away
+        );
+        stream.after = MS;
+        read(&mut stream);
+        assert_eq!(
+            stream.did,
+            ["stays away", "reads", "waits by itself"],
+            "nothing had gathered"
+        );
+    }
+
+    #[test]
+    fn who_is_ahead_again_stays_away_no_longer() {
+        let clock = Cell::new(0);
+        let (group, mut turn) = behind(&clock, ROOM, MS);
+        group.not_before.store(u64::MAX, Relaxed);
+        let mut stream = told(&clock, ROOM / 2, 0);
+        read_often(&group, &mut turn, &mut stream, READS);
+        assert_eq!(
+            stream
+                .did
+                .iter()
+                .filter(|did| **did == "stays away")
+                .count() as u32,
+            READS - 1
+        );
+        stream.did.clear();
+        read_often(&group, &mut turn, &mut stream, 2);
+        assert_eq!(stream.did, ["waits by itself", "waits by itself"]);
+    }
+
+    #[test]
+    fn how_long_it_stays_away_is_what_a_timer_can_tell_apart() {
+        let second = 1_000_000_000;
+        // 1 Gbit/s: 64 KiB in 524 microseconds.
+        assert_eq!(
+            gathering(125_000_000, second).map(|away| away.as_micros()),
+            Some(524)
+        );
+        assert_eq!(gathering(GATHERED, 149_999), None);
+        assert_eq!(
+            gathering(GATHERED, 150_000),
+            Some(Duration::from_micros(150))
+        );
+        for slow in [0, 1, 1 << 20] {
+            assert_eq!(gathering(slow, second), Some(Duration::from_millis(1)));
+        }
+        assert_eq!(gathering(u64::MAX, 1), None);
+        assert_eq!(gathering(1, u64::MAX), Some(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn what_an_earlier_time_brought_is_not_counted_after_turns() {
+        let clock = Cell::new(0);
+        let (group, mut turn) = taking(&clock);
+        let mut stream = told(&clock, ROOM, 0);
+        read_often(&group, &mut turn, &mut stream, 1);
+        group.taken.store(false, Relaxed);
+        clock.set(clock.get() + 1000 * MS);
+        // As fast as it gets: nothing to stay away for, however long the turns took.
+        read_often(&group, &mut turn, &mut stream, READS);
+        assert_eq!(turn.away, None);
     }
 
     #[test]

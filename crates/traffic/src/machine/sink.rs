@@ -127,6 +127,10 @@ impl Ways for Stream<'_> {
         receive(self.socket, self.place)
     }
 
+    fn stay_away(&mut self, long: Duration) {
+        thread::sleep(long);
+    }
+
     fn wait(&mut self, longest: Duration) -> io::Result<bool> {
         becomes_readable(self.socket, longest)
     }
