@@ -67,9 +67,8 @@ enum Phase {
 struct Schedule {
     whole: Duration,
     first_sample: f64,
-    /// Building the second lab, within the second sample.
-    second_build: f64,
-    /// What each sample takes beside building, warm-up and window: half of it before, half after.
+    /// What each sample takes beside warm-up and window: half of it before, half after. The labs
+    /// are built before the first.
     rest: [f64; SAMPLES],
 }
 
@@ -82,24 +81,11 @@ impl Schedule {
         ended.expect_code(0);
         let record = Record::read(&place.path().join("reference")).expect("a record");
         assert_eq!(record.samples.len(), SAMPLES);
-        let milliseconds: f64 = ended
-            .stderr
-            .lines()
-            .find_map(|line| {
-                line.strip_prefix("built ")?
-                    .rsplit_once(" in ")?
-                    .1
-                    .strip_suffix(" ms")
-            })
-            .and_then(|number| number.parse().ok())
-            .unwrap_or_else(|| panic!("no building time: {ended:#?}"));
-        let second_build = milliseconds / 1e3;
-        let rest = |at: usize, build| record.samples[at].took_s - build - WARMUP - WINDOW;
+        let rest = |at: usize| record.samples[at].took_s - WARMUP - WINDOW;
         Self {
             whole,
             first_sample: record.samples[0].started_s,
-            second_build,
-            rest: [rest(0, 0.0), rest(1, second_build)],
+            rest: [rest(0), rest(1)],
         }
     }
 
@@ -109,11 +95,9 @@ impl Schedule {
         if samples >= SAMPLES {
             return Phase::TearDown;
         }
-        let build = if samples == 1 { self.second_build } else { 0.0 };
-        let warm_up = build + self.rest[samples] / 2.0;
+        let warm_up = self.rest[samples] / 2.0;
         match elapsed - began {
             _ if !recording => Phase::Build,
-            into if into < build => Phase::Build,
             into if into < warm_up => Phase::Proof,
             into if into < warm_up + WARMUP => Phase::WarmUp,
             into if into < warm_up + WARMUP + WINDOW => Phase::Window,
@@ -127,8 +111,9 @@ impl Schedule {
 enum When {
     /// So long after the start.
     After(Duration),
-    /// As soon as the last sample is in the record.
-    AllTaken,
+    /// As soon as the record exists and has so many samples: the next one's proof has just begun,
+    /// or the tear-down.
+    Written(usize),
 }
 
 /// One run to be killed.
@@ -166,7 +151,10 @@ impl Attempt<'_> {
         let mut running = Running::start(&mut place.run_command(plan, name));
         match self.when {
             When::After(delay) => sleep(delay.saturating_sub(started.elapsed())),
-            When::AllTaken => while lines_written(&out) < SAMPLES && running.ended().is_none() {},
+            When::Written(samples) => {
+                let there = || out.join(file::SAMPLES).exists() && lines_written(&out) >= samples;
+                while !there() && running.ended().is_none() {}
+            }
         }
         let recording = out.join(file::SAMPLES).exists();
         let before = lines_written(&out);
@@ -197,7 +185,10 @@ impl Attempt<'_> {
             .as_ref()
             .and_then(|record| record.samples.get(before.checked_sub(1)?));
         let began = previous.map_or(self.schedule.first_sample, |s| s.started_s + s.took_s);
-        let phase = self.schedule.phase(recording, before, began, elapsed);
+        let phase = match self.when {
+            When::Written(samples) if before == samples && samples < SAMPLES => Phase::Proof,
+            _ => self.schedule.phase(recording, before, began, elapsed),
+        };
         self.it_ended_as_it_should(&ended, record.as_ref());
         Some(Hit { phase, cleaned })
     }
@@ -389,7 +380,9 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
             ..attempt(in_turn(index), part(index, SWEEP))
         })
         .collect();
-    attempts.extend((0..8).map(|index| attempt(in_turn(index), When::AllTaken)));
+    // These two take some ms only, which a sweep may miss.
+    attempts.extend((0..8).map(|index| attempt(in_turn(index), When::Written(index as usize / 4))));
+    attempts.extend((0..8).map(|index| attempt(in_turn(index), When::Written(SAMPLES))));
     // Stopped agents cannot end themselves.
     attempts.extend((0..8).map(|index| {
         let stop: &[&str] = [&["a", "b"][..], &["b"]][index as usize % 2];
