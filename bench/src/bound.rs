@@ -27,6 +27,14 @@ impl Bound {
         }
     }
 
+    /// What the ratio has to be at least, where it is that.
+    pub(crate) fn least(self) -> Option<f64> {
+        match self {
+            Self::AtLeast(times) => Some(times),
+            Self::Agree(_) | Self::Shown | Self::Memory(_) => None,
+        }
+    }
+
     /// Whether the interval is where it has to be; `None` where nothing has to hold.
     pub(crate) fn reached(self, interval: Option<Interval>) -> Option<bool> {
         let is_in = |([low, high], interval): ([f64; 2], Interval)| {

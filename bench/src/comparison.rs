@@ -19,6 +19,9 @@ pub(crate) struct Pair {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) figure: PairedRatio,
+    /// What the figure's ratio has to be at least, where it is that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) least: Option<f64>,
     pub(crate) sender_cpu: PairedRatio,
     pub(crate) receiver_cpu: PairedRatio,
     pub(crate) medians: Medians,
@@ -123,6 +126,7 @@ impl Comparison {
         Ok(Self {
             judgement: Judgement::of([&figure, &sender_cpu, &receiver_cpu], bound, cpu_seconds),
             figure,
+            least: bound.least(),
             sender_cpu,
             receiver_cpu,
             medians: Medians {

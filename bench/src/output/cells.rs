@@ -5,6 +5,7 @@ use wirecost_bench::figures::{interval, short};
 use wirecost_stats::PairedRatio;
 
 use crate::comparison::{Comparison, Figures};
+use crate::peer::BARE;
 use crate::report::{Outcome, RowResult, What};
 
 /// One opponent's line.
@@ -33,9 +34,38 @@ pub(super) struct Cell {
 pub(super) fn lines(row: &RowResult) -> Vec<Line> {
     row.outcomes
         .iter()
-        .flat_map(|outcome| [Some(line(row, outcome)), breaks(outcome)])
+        .flat_map(|outcome| {
+            [
+                Some(line(row, outcome)),
+                out_of_reach(row, outcome),
+                breaks(outcome),
+            ]
+        })
         .flatten()
         .collect()
+}
+
+/// That a bound which is missed is beyond what system calls alone come to beside the same opponent.
+fn out_of_reach(row: &RowResult, outcome: &Outcome) -> Option<Line> {
+    let What::Compared(comparison) = &outcome.what else {
+        return None;
+    };
+    let bare = row
+        .outcomes
+        .iter()
+        .find_map(|outcome| match &outcome.what {
+            What::Compared(bare) if outcome.opponent == BARE => Some(bare),
+            _ => None,
+        })?;
+    let least = comparison.least?;
+    let missed = comparison.judgement.reached == Some(false);
+    let reach = comparison.figure.ratio? / bare.figure.ratio?;
+    (missed && reach < least).then(|| Line::Words {
+        opponent: outcome.opponent,
+        words: format!(
+            "{BARE}, system calls and nothing else, has {reach:.2} of it: {least} is out of reach here"
+        ),
+    })
 }
 
 /// How often it had to be started again.
