@@ -241,9 +241,26 @@ fn samples(
                 sample.cell, sample.round
             )));
         }
+        if let Some((name, seconds)) = negative_time(&sample) {
+            return Err(bad(format!("{name} is {seconds} seconds")));
+        }
         samples.push(sample);
     }
     Ok(samples)
+}
+
+/// A time that cannot be, and its name.
+fn negative_time(sample: &Sample) -> Option<(&'static str, f64)> {
+    let windows = sample.loads.iter().flat_map(|load| {
+        [
+            ("seconds", load.seconds),
+            ("client_seconds", load.client_seconds),
+        ]
+    });
+    [("started_s", sample.started_s), ("took_s", sample.took_s)]
+        .into_iter()
+        .chain(windows)
+        .find(|(_, seconds)| *seconds < 0.0)
 }
 
 /// The reason without serde's `at line 1 column n`: the line is the file's.

@@ -174,6 +174,25 @@ fn a_sample_of_no_cell_is_an_error() {
 }
 
 #[test]
+fn a_negative_time_is_an_error() {
+    for place in ["started_s", "took_s", "seconds", "client_seconds"] {
+        let dir = write(&run(1, Cores::Split));
+        edit(dir.path(), file::SAMPLES, |text| {
+            // Also within `loads`, the last one of the name in the first line.
+            let end = text.find('\n').expect("a line");
+            let name = format!("\"{place}\":");
+            let at = text[..end].rfind(&name).expect("a time") + name.len();
+            format!("{}-1{}", &text[..at], &text[at..])
+        });
+        let error = error(dir.path());
+        assert!(
+            error.contains(&format!("samples.jsonl, line 1: {place} is -")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_cell_twice_in_a_round_is_an_error() {
     let dir = write(&run(1, Cores::Split));
     edit(dir.path(), file::SAMPLES, |text| {
