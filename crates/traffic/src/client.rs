@@ -191,8 +191,8 @@ impl Client {
     /// until the server has said that it read all of it. What was not by then is given up.
     ///
     /// # Errors
-    /// A flow that broke, or whose peer has acknowledged nothing since this began, by name. Every thread is joined all
-    /// the same.
+    /// A flow that broke, or, by the first one's name, a peer that has acknowledged nothing of any since this began: one
+    /// flow alone may be waiting to send again what a full path has lost. Every thread is joined all the same.
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
         let began = Instant::now();
         let deadline = began + timeout;
@@ -201,6 +201,7 @@ impl Client {
         let flows = &self.load.flows;
         flows.check()?;
         let mut ends = Vec::with_capacity(self.flows.len());
+        let (mut alive, mut silent) = (false, None);
         for flow in &self.flows {
             let index = flow.index;
             let book = &flows.all()[index as usize];
@@ -213,14 +214,20 @@ impl Client {
             let drained = orderly
                 && (self.load.table.closing)(&self.load, flow, deadline).map_err(vanished)?;
             let moved = book.bytes() != before[index as usize];
-            if !drained && let Some(silence) = self.silence(flow, moved, began.elapsed()) {
-                return Err(vanished(silence));
+            match self.sign(flow, moved, began.elapsed()) {
+                _ if drained => alive = true,
+                Sign::Alive => alive = true,
+                Sign::Silent(error) => _ = silent.get_or_insert(vanished(error)),
+                Sign::Neither => {}
             }
             ends.push(FlowEnd {
                 bytes: book.bytes(),
                 drained,
                 counted: book.out.counted.get(),
             });
+        }
+        if let Some(vanished) = silent.filter(|_| !alive) {
+            return Err(vanished);
         }
         if self.load.options.workload == Workload::UdpStream {
             await_stragglers(&self.load, &self.flows, deadline);
@@ -232,24 +239,35 @@ impl Client {
         })
     }
 
-    /// Of a flow that did not end in order in all this time, whether its peer was silent throughout. A slow path that has
-    /// much queued takes its time too, but acknowledges.
-    fn silence(&self, flow: &ClientFlow, moved: bool, time: Duration) -> Option<io::Error> {
-        if time < LONGEST_ROUND_TRIP {
-            return None;
-        }
-        let silent = match self.load.options.workload {
-            Workload::UdpStream => false,
-            // Nobody knows the connection of the transaction under way, or there is none.
-            Workload::TcpCrr | Workload::UdpRr => !moved,
-            Workload::TcpStream | Workload::TcpBidirectional | Workload::TcpRr => {
-                let info = tcp_info(&*flow.socket).ok()?;
-                let acknowledged = Duration::from_millis(info.last_ack_recv.into());
-                info.unacked > 0 && acknowledged + JIFFIES >= time
-            }
+    /// What a flow that did not end in order in all this time says of its peer. A slow path that has much queued takes its
+    /// time too, but acknowledges.
+    fn sign(&self, flow: &ClientFlow, moved: bool, time: Duration) -> Sign {
+        let silent = |silence: Duration| {
+            let words = format!("nothing came from it for {:.1} s", silence.as_secs_f64());
+            Sign::Silent(io::Error::new(io::ErrorKind::TimedOut, words))
         };
-        let words = || format!("nothing came from it for {:.1} s", time.as_secs_f64());
-        silent.then(|| io::Error::new(io::ErrorKind::TimedOut, words()))
+        if time < LONGEST_ROUND_TRIP {
+            return Sign::Neither;
+        }
+        match self.load.options.workload {
+            Workload::UdpStream => Sign::Neither,
+            // Nobody knows the connection of the transaction under way, or there is none.
+            Workload::TcpCrr | Workload::UdpRr if moved => Sign::Alive,
+            Workload::TcpCrr | Workload::UdpRr => silent(time),
+            Workload::TcpStream | Workload::TcpBidirectional | Workload::TcpRr => {
+                let Ok(info) = tcp_info(&*flow.socket) else {
+                    return Sign::Neither;
+                };
+                let acknowledged = Duration::from_millis(info.last_ack_recv.into());
+                if acknowledged + JIFFIES < time {
+                    Sign::Alive
+                } else if info.unacked > 0 {
+                    silent(acknowledged)
+                } else {
+                    Sign::Neither
+                }
+            }
+        }
     }
 
     /// Ends every thread and joins it: in order until `deadline`, by force then, or at once where there is none.
@@ -276,6 +294,13 @@ impl Client {
             let _ = thread.join();
         }
     }
+}
+
+/// What a flow that did not end in order says of its peer.
+enum Sign {
+    Alive,
+    Silent(io::Error),
+    Neither,
 }
 
 impl Drop for Client {

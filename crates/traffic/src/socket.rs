@@ -1,6 +1,7 @@
 //! Sockets with a load's options.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_sys::socket::{
@@ -18,6 +19,9 @@ pub(crate) const IN_PROGRESS: i32 = wirecost_sys::socket::IN_PROGRESS;
 
 /// How long the device is polled before a receive gives up for this time, microseconds.
 const BUSY_POLL_US: u32 = 50;
+/// How long one of several streams may starve on a full path: it waits twice as long after each loss (RFC 6298, 5.5), and
+/// the sixth in a row is 13 s after the first.
+const STARVED: Duration = Duration::from_secs(60);
 /// Unsent bytes of a stream beyond which a write waits (`TCP_NOTSENT_LOWAT`, tcp(7)).
 const UNSENT: u32 = 512 << 10;
 /// And of all streams together: so much of the kernel's memory may be filled with what was not sent.
@@ -41,13 +45,26 @@ pub(crate) fn tcp(peer: SocketAddr, options: &Options) -> Result<Socket, Traffic
     Ok(socket)
 }
 
+/// How long what was sent may stay unacknowledged before the kernel gives a connection up (`TCP_USER_TIMEOUT`, tcp(7)).
+fn patience(options: &Options) -> Duration {
+    let streams = matches!(
+        options.workload,
+        Workload::TcpStream | Workload::TcpBidirectional
+    );
+    if streams && options.streams > 1 {
+        STARVED
+    } else {
+        PEER_SILENCE
+    }
+}
+
 /// The socket options of a load over TCP.
 fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
     if let Some(congestion) = &options.congestion {
         set_congestion(socket, congestion)?;
     }
     socket
-        .set_tcp_user_timeout(Some(PEER_SILENCE))
+        .set_tcp_user_timeout(Some(patience(options)))
         .map_err(failed("setting TCP_USER_TIMEOUT"))?;
     if options.nodelay {
         socket

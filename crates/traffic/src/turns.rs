@@ -14,6 +14,7 @@
 //! while each further segment wakes it again (`sock_def_readable`, net/core/sock.c: for as long as a thread is in the
 //! socket's queue, whether it has been woken or not). So it stays away from the socket until enough has gathered.
 
+use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -24,9 +25,12 @@ use wirecost_sys::process::allowed_cpus;
 
 use crate::options::{Options, Receiving, Waiting, Workload};
 
-/// How long a reader has the others wait at most, and stays away from its own data, however many there are. Far below
-/// what fills a receive buffer, well above a round trip.
+/// How long a reader has the others wait at most, and stays away from its own data, however many there are. Well above
+/// a round trip.
 const LONGEST: Duration = Duration::from_millis(2);
+/// A receive buffer below which no turns are taken, bytes: what 4 Gbit/s bring in [`LONGEST`]. It would be full before
+/// its reader's turn comes, and its sender stand still.
+const ROOMY: u64 = 1 << 20;
 /// Reads of a reader from one judgement to the next.
 const READS: u32 = 64;
 /// Reads for which one that kept the others waiting in vain waits by itself: a stall at a line is over soon.
@@ -96,7 +100,8 @@ impl Turns {
         let gathers = options.workload == Workload::TcpStream
             && options.waiting == Waiting::Sleep
             && options.receiving == Receiving::Copy
-            && !options.nodelay;
+            && !options.nodelay
+            && receive_buffer(options).is_none_or(|bytes| bytes >= ROOMY);
         (gathers && threads as usize > processors).then(|| Self {
             groups: (0..processors).map(|_| Group::default()).collect(),
         })
@@ -240,6 +245,14 @@ impl Turn {
         };
         has_time
     }
+}
+
+/// What a stream's receive buffer holds at most: what it was given, or what the kernel lets it grow to (tcp_rmem, tcp(7)).
+fn receive_buffer(options: &Options) -> Option<u64> {
+    options.socket_buffer.map(u64::from).or_else(|| {
+        let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").ok()?;
+        text.split_whitespace().next_back()?.parse().ok()
+    })
 }
 
 /// How long to stay away from a stream that brought so much in so many nanoseconds.
@@ -544,8 +557,15 @@ mod tests {
         assert!(Turns::of(&options(Workload::TcpBidirectional), 1000).is_none());
         let small = Options {
             nodelay: true,
-            ..stream
+            ..stream.clone()
         };
         assert!(Turns::of(&small, 1000).is_none());
+        for (bytes, share) in [(4 << 10, false), (1 << 20, true)] {
+            let buffered = Options {
+                socket_buffer: Some(bytes),
+                ..stream.clone()
+            };
+            assert_eq!(Turns::of(&buffered, 1000).is_some(), share, "{bytes}");
+        }
     }
 }

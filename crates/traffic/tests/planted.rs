@@ -119,6 +119,20 @@ impl Path {
         rest.split(' ').next().unwrap().parse().unwrap()
     }
 
+    /// The client's port of one of the connections.
+    fn client_port(&self) -> u16 {
+        let read = || fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+        let text = self.client.netns().within(read).unwrap();
+        // sl, local_address, rem_address, st: 01 is TCP_ESTABLISHED (include/net/tcp_states.h).
+        let local = text.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            (fields.get(3) == Some(&"01")).then(|| fields[1].to_owned())
+        });
+        let local = local.expect("a connection");
+        let (_, port) = local.split_once(':').expect("address:port");
+        u16::from_str_radix(port, 16).expect("a port")
+    }
+
     /// Datagrams that the server's sockets had no room for.
     fn overflowed(&self) -> u64 {
         let read = || fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
@@ -420,6 +434,34 @@ fn a_path_that_falls_silent_just_before_the_end_is_a_peer_that_vanished_too() {
         let vanished = matches!(error, TrafficError::PeerVanished { flow: 0, .. });
         assert!(vanished, "{workload:?}: {error}");
     }
+}
+
+#[test]
+fn one_silent_flow_among_others_is_given_up_and_its_peer_has_not_vanished() {
+    let Some(path) = Path::lay() else { return };
+    let options = Options {
+        streams: 3,
+        ..Options::new(Workload::TcpStream, SECRET)
+    };
+    let (server, client) = path.pair(&options);
+    client.start().unwrap();
+    eventually("every flow moves", || {
+        let flows = server.snapshot().unwrap().flows;
+        flows.iter().all(|flow| flow.bytes > 0)
+    });
+    let port = path.client_port();
+    let silence = format!(
+        "table inet planted {{ chain in {{ type filter hook prerouting priority -300; tcp sport {port} drop\n }}\n}}\n"
+    );
+    if !path.rules(true, &silence) {
+        return;
+    }
+    // What was on its way has been acknowledged by then.
+    thread::sleep(Duration::from_millis(100));
+    let ended = client.stop(Duration::from_millis(1_500)).unwrap();
+    let drained = ended.flows.iter().filter(|flow| flow.drained).count();
+    assert_eq!(drained, 2, "{ended:?}");
+    assert!(!server.finish(Duration::from_millis(10)).unwrap().drained());
 }
 
 #[test]
