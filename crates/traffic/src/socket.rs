@@ -21,7 +21,7 @@ pub(crate) const IN_PROGRESS: i32 = wirecost_sys::socket::IN_PROGRESS;
 const BUSY_POLL_US: u32 = 50;
 /// How long one of several streams may starve on a full path: it waits twice as long after each loss (RFC 6298, 5.5), and
 /// the sixth in a row is 13 s after the first.
-const STARVED: Duration = Duration::from_secs(60);
+const STARVED: Duration = Duration::from_mins(1);
 /// Unsent bytes of a stream beyond which a write waits (`TCP_NOTSENT_LOWAT`, tcp(7)).
 const UNSENT: u32 = 512 << 10;
 /// And of all streams together: so much of the kernel's memory may be filled with what was not sent.
