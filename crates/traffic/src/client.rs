@@ -214,8 +214,12 @@ impl Client {
             let drained = orderly
                 && (self.load.table.closing)(&self.load, flow, deadline).map_err(vanished)?;
             let moved = book.bytes() != before[index as usize];
-            match self.sign(flow, moved, began.elapsed()) {
-                _ if drained => alive = true,
+            let sign = if drained {
+                Sign::Alive
+            } else {
+                self.sign(flow, moved, began.elapsed())
+            };
+            match sign {
                 Sign::Alive => alive = true,
                 Sign::Silent(error) => _ = silent.get_or_insert(vanished(error)),
                 Sign::Neither => {}
@@ -296,7 +300,7 @@ impl Client {
     }
 }
 
-/// What a flow that did not end in order says of its peer.
+/// What a flow's end says of its peer.
 enum Sign {
     Alive,
     Silent(io::Error),

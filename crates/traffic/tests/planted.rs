@@ -91,6 +91,21 @@ impl Path {
         (server, client)
     }
 
+    /// So many streams, all of which have begun to move.
+    fn moving(&self, streams: u32) -> (Server, Client) {
+        let options = Options {
+            streams,
+            ..Options::new(Workload::TcpStream, SECRET)
+        };
+        let (server, client) = self.pair(&options);
+        client.start().unwrap();
+        eventually("every stream moves", || {
+            let flows = server.snapshot().unwrap().flows;
+            flows.iter().all(|flow| flow.bytes > 0)
+        });
+        (server, client)
+    }
+
     /// Rules of one end, in nft's words; `false`, and said so, where nft(8) or a part of it is missing.
     fn rules(&self, at_server: bool, rules: &str) -> bool {
         let netns = if at_server {
@@ -439,16 +454,7 @@ fn a_path_that_falls_silent_just_before_the_end_is_a_peer_that_vanished_too() {
 #[test]
 fn one_silent_flow_among_others_is_given_up_and_its_peer_has_not_vanished() {
     let Some(path) = Path::lay() else { return };
-    let options = Options {
-        streams: 3,
-        ..Options::new(Workload::TcpStream, SECRET)
-    };
-    let (server, client) = path.pair(&options);
-    client.start().unwrap();
-    eventually("every flow moves", || {
-        let flows = server.snapshot().unwrap().flows;
-        flows.iter().all(|flow| flow.bytes > 0)
-    });
+    let (server, client) = path.moving(3);
     let port = path.client_port();
     let silence = format!(
         "table inet planted {{ chain in {{ type filter hook prerouting priority -300; tcp sport {port} drop\n }}\n}}\n"
@@ -487,20 +493,7 @@ fn a_path_that_falls_silent_is_a_peer_that_vanished_for_every_workload() {
 #[test]
 fn a_thousand_streams_run_and_end_in_a_small_process() {
     let Some(path) = Path::lay() else { return };
-    let options = Options {
-        streams: 1_024,
-        ..Options::new(Workload::TcpStream, SECRET)
-    };
-    let (server, client) = path.pair(&options);
-    client.start().unwrap();
-    eventually("every stream moves", || {
-        server
-            .snapshot()
-            .unwrap()
-            .flows
-            .iter()
-            .all(|flow| flow.bytes > 0)
-    });
+    let (server, client) = path.moving(1_024);
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()
