@@ -259,6 +259,7 @@ impl Agent {
             privilege: privilege().to_owned(),
             sysctls,
             hosts: BTreeMap::new(),
+            wakeup_cost: None,
         })))
     }
 }

@@ -122,6 +122,9 @@ mod tests {
                 strays: 0,
                 intervals: vec![part(0), part(9)],
                 datagrams: Some(7),
+                io: None,
+                lateness: Latency::default(),
+                schedule: None,
             },
         };
         let mut bytes = Vec::new();

@@ -170,5 +170,8 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> HostUsage {
         budget_exhausted,
         links: host_links.chain(guest_links).collect(),
         guest: snmp::gained(&before.guest, &after.guest),
+        idle_step_s: 0.01,
+        transit_cores: None,
+        wakeups: None,
     }
 }

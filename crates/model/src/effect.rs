@@ -33,6 +33,56 @@ pub struct Effect {
     pub verdict: Verdict,
     /// Rounds in which both cells were valid.
     pub rounds: u32,
+    /// Why the two cells cannot be compared; present exactly where the verdict says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_comparable: Option<Remark>,
+    /// Differences between the two cells that do not forbid the verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
+}
+
+/// What differs between two cells beside the factor that is compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remark {
+    /// What it is about.
+    pub kind: RemarkKind,
+    /// In words, with both figures.
+    pub text: String,
+    /// What to do; empty where nothing is to be done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub advice: String,
+}
+
+/// What may differ between two cells beside the factor that is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RemarkKind {
+    /// Segments per packet at an end.
+    Aggregation,
+    /// The share of the schedule that was kept.
+    Schedule,
+    /// The load's own threads were the limit.
+    Generator,
+    /// Packets dropped from a core's backlog.
+    BacklogDrops,
+    /// How far apart the cores were.
+    CoreDistance,
+    /// What the emulated line cost the sender.
+    LineCost,
+    /// Wake-ups per Gbit.
+    Wakeups,
+    /// The factor is the figure itself: an offered rate, a line rate.
+    FactorIsFigure,
+    /// Core time below the resolution of its counter.
+    Resolution,
+    /// What was asked for did not happen: zero copy that was copied.
+    NotInEffect,
+    /// Congestion control that paces at a round trip of microseconds.
+    Pacing,
+    /// Other programs, or the hypervisor, disturbed too many samples.
+    Disturbed,
+    /// Devices between the hosts are part of a host's figure.
+    TransitCpu,
 }
 
 /// What an interval says, given the margin that the user calls worth it.
@@ -51,6 +101,8 @@ pub enum Verdict {
     Loses,
     /// Anything else: more rounds are needed.
     CannotTellYet,
+    /// The cells differ in something beside the factor that decides the figure.
+    NotComparable,
 }
 
 impl fmt::Display for Verdict {
@@ -62,6 +114,7 @@ impl fmt::Display for Verdict {
             Self::Gains => "gains, perhaps less than worth",
             Self::Loses => "loses, perhaps less than worth",
             Self::CannotTellYet => "cannot tell yet",
+            Self::NotComparable => "not comparable",
         })
     }
 }

@@ -114,6 +114,51 @@ pub struct EndWindow {
     /// Datagrams of a stream that were sent within the window; at the server those of them that came until the load's
     /// end, each counted once. Known once the load has ended.
     pub datagrams: Option<u64>,
+    /// At a client with a rate: from when a message was due until it was handed to the kernel, of those sent within the
+    /// window.
+    pub lateness: Latency,
+    /// At a client with a rate.
+    pub schedule: Option<Schedule>,
+    /// How this end reads and writes; the same for the whole load.
+    pub io: Option<Io>,
+}
+
+/// Messages that a rate asked for within one window, all flows of one end.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Messages that became due.
+    pub due: f64,
+    /// Messages that were handed to the kernel.
+    pub sent: f64,
+    /// Messages that were due and not yet sent when the window began.
+    pub backlog_before: f64,
+    /// The same when it ended.
+    pub backlog_after: f64,
+}
+
+/// How one end of a load reads and writes. It follows from the load's options alone and never changes while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Io {
+    /// Bytes that one write offers to the kernel at most; 0 where this end writes nothing.
+    pub write_bytes: u32,
+    /// Bytes that one read asks for at most; 0 where this end reads nothing.
+    pub read_bytes: u32,
+    /// How its threads wait.
+    pub waits: Waits,
+}
+
+/// How a load's threads wait for their sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waits {
+    /// In the socket's own read or write: a thread for each flow and direction.
+    Socket,
+    /// In epoll(7).
+    Epoll,
+    /// In an io_uring(7).
+    Ring,
+    /// Never: it polls.
+    Spin,
 }
 
 impl EndWindow {

@@ -20,7 +20,10 @@ use crate::cell::Experiment;
 /// cells' `datapath`, whose absence means that the kernel encapsulates. 5: the mark `cores-moved`, which older readers do not
 /// know, and `cores_apart` of samples, whose absence means that nobody looked; `lost` datagrams are of those sent within the
 /// window and not of the numbers read within it, and `late` responses no longer those that came again, which have `duplicated`.
-pub const VERSION: u32 = 5;
+/// 6: a latency with a rate counts from when its request was sent, and `lateness` has the time from due to sent; `schedule` and
+/// `io` of loads, `saturated` of samples, `wakeups`, `idle_step_s` and `transit_cores` of hosts, `wakeup_cost` of the environment;
+/// the verdict `not_comparable`. All are absent in older records.
+pub const VERSION: u32 = 6;
 
 /// File names within a run directory.
 pub mod file {
@@ -74,6 +77,19 @@ pub struct Environment {
     pub sysctls: BTreeMap<String, String>,
     /// The hosts by name.
     pub hosts: BTreeMap<String, HostEnvironment>,
+    /// What it costs a core to be woken, measured before the run; absent in records of versions before 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wakeup_cost: Option<WakeupCost>,
+}
+
+/// Core time that one wake-up costs on this machine, nanoseconds: what a core that wakes, does nothing and sleeps again is
+/// busy for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WakeupCost {
+    /// By a timer of its own.
+    pub timer_ns: u64,
+    /// By a thread on another core: both cores together.
+    pub other_core_ns: u64,
 }
 
 /// One host.

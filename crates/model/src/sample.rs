@@ -61,6 +61,21 @@ pub struct Sample {
     pub sender: Option<HostUsage>,
     /// Host b.
     pub receiver: Option<HostUsage>,
+    /// The same load without the line, where the cell has a line and a load that would fill it: CPU per Gbit/s is taken
+    /// from here. Absent in records of versions before 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturated: Option<Saturated>,
+}
+
+/// A window of a cell without its line: the stack alone is the limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Saturated {
+    /// What each of the cell's loads did, in the cell's order.
+    pub loads: Vec<LoadResult>,
+    /// Host a.
+    pub sender: HostUsage,
+    /// Host b.
+    pub receiver: HostUsage,
 }
 
 impl Sample {

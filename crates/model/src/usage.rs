@@ -27,6 +27,43 @@ pub struct HostUsage {
     pub links: BTreeMap<String, LinkDelta>,
     /// TCP/IP counters of the guests' namespaces, added up.
     pub guest: ProtocolDelta,
+    /// Resolution of the cores' times in seconds: 0.01 from /proc/stat, 0.000001 where idle time was read in microseconds.
+    #[serde(default = "proc_stat_step_s")]
+    pub idle_step_s: f64,
+    /// How often the host's cores were woken; `None` in records of versions before 6.
+    #[serde(default)]
+    pub wakeups: Option<Wakeups>,
+    /// Busy cores that belong to devices between the hosts (switches, routers) and not to the host, where that was
+    /// measured. They are part of `cores`.
+    #[serde(default)]
+    pub transit_cores: Option<f64>,
+}
+
+/// Resolution of idle time in /proc/stat, seconds.
+const fn proc_stat_step_s() -> f64 {
+    0.01
+}
+
+/// Interrupts and context switches of a host's cores over one window (/proc/interrupts, /proc/stat).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Wakeups {
+    /// Local timer interrupts (`LOC`).
+    pub timer: u64,
+    /// Function call interrupts from other cores (`CAL`), by which receive steering hands packets over.
+    pub function_call: u64,
+    /// Rescheduling interrupts (`RES`).
+    pub reschedule: u64,
+    /// Interrupts of devices.
+    pub device: u64,
+    /// Context switches; of the whole machine where the kernel does not count them by core.
+    pub context_switches: u64,
+}
+
+impl Wakeups {
+    /// Interrupts of all kinds.
+    pub const fn interrupts(&self) -> u64 {
+        self.timer + self.function_call + self.reschedule + self.device
+    }
 }
 
 /// One core over one window. `busy_s + idle_s + iowait_s + steal_s` is the window.

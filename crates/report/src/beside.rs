@@ -146,6 +146,7 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Gains => "it gains, perhaps less than worth",
         Verdict::Loses => "it loses, perhaps less than worth",
         Verdict::CannotTellYet => "it cannot be told yet",
+        Verdict::NotComparable => "it is not comparable",
     }
 }
 

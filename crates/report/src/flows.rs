@@ -129,6 +129,8 @@ mod tests {
             flows: bytes.map(flow).into(),
             strays: 0,
             generator: Vec::new(),
+            io: Vec::new(),
+            schedule: None,
         }
     }
 

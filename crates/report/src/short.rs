@@ -190,6 +190,7 @@ const fn verb(verdict: Verdict) -> &'static str {
         Verdict::Loses => "loses (perhaps less than worth)",
         Verdict::MakesNoDifference => "makes no difference",
         Verdict::CannotTellYet => "cannot be told yet",
+        Verdict::NotComparable => "is not comparable",
     }
 }
 

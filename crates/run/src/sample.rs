@@ -52,6 +52,7 @@ pub(crate) fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> S
         loads: Vec::new(),
         sender: None,
         receiver: None,
+        saturated: None,
     }
 }
 
@@ -271,6 +272,9 @@ mod tests {
             budget_exhausted: 0,
             links: [].into(),
             guest: wirecost_model::usage::ProtocolDelta::default(),
+            idle_step_s: 0.01,
+            transit_cores: None,
+            wakeups: None,
         }
     }
 
@@ -288,6 +292,8 @@ mod tests {
             flows: Vec::new(),
             strays: 0,
             generator: Vec::new(),
+            io: Vec::new(),
+            schedule: None,
         }
     }
 

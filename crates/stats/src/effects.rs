@@ -86,6 +86,8 @@ impl Contrast {
             high: ratio.high,
             verdict: verdict(ratio.interval(), self.metric.better(), worth),
             rounds: ratio.pairs,
+            not_comparable: None,
+            remarks: Vec::new(),
         }
     }
 }

@@ -105,7 +105,7 @@ mod tests {
             Costs => Pays,
             Gains => Loses,
             Loses => Gains,
-            MakesNoDifference | CannotTellYet => verdict,
+            MakesNoDifference | CannotTellYet | Verdict::NotComparable => verdict,
         }
     }
 

@@ -107,6 +107,9 @@ impl Window {
             strays: self.strays,
             intervals,
             datagrams: None,
+            io: None,
+            lateness: Latency::default(),
+            schedule: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{
     DatagramResult, Flow, Generator, Interval, LoadResult, RequestResult, StreamResult,
     ZeroCopyCounts,
 };
-use crate::end_window::{End, EndWindow, FlowWindow};
+use crate::end_window::{End, EndWindow, FlowWindow, Schedule};
 use crate::latency::Latency;
 use crate::load::{Direction, Limit, NamedLoad, Sending};
 
@@ -48,6 +48,10 @@ impl LoadResult {
                     all.merge(&end.latency);
                     all
                 }),
+                lateness: clients().fold(Latency::default(), |mut all, end| {
+                    all.merge(&end.lateness);
+                    all
+                }),
                 intervals: intervals(clients()),
             }),
             datagrams: (!responses && load.workload.is_udp()).then(|| datagrams(pairs)),
@@ -60,6 +64,18 @@ impl LoadResult {
             generator: [End::Client, End::Server]
                 .map(|end| generator(load.direction, end, pairs))
                 .into(),
+            schedule: clients()
+                .filter_map(|end| end.schedule)
+                .reduce(|sum, end| Schedule {
+                    due: sum.due + end.due,
+                    sent: sum.sent + end.sent,
+                    backlog_before: sum.backlog_before + end.backlog_before,
+                    backlog_after: sum.backlog_after + end.backlog_after,
+                }),
+            io: pairs
+                .first()
+                .and_then(|(client, server)| Some(vec![client.io?, server.io?]))
+                .unwrap_or_default(),
         }
     }
 }

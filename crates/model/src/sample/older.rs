@@ -56,6 +56,8 @@ impl From<TcpStream> for LoadResult {
                 .collect(),
             strays: 0,
             generator: Vec::new(),
+            io: Vec::new(),
+            schedule: None,
         }
     }
 }

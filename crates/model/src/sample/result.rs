@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::end_window::{End, ThreadWindow};
+use crate::end_window::{End, Io, Schedule, ThreadWindow};
 use crate::latency::Latency;
 use crate::load::{Direction, Workload};
 
@@ -39,6 +39,12 @@ pub struct LoadResult {
     /// How busy the load's own threads were, at either end; absent in records of version 1 and 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generator: Vec<Generator>,
+    /// Of a load with a rate, what was due and what was sent; absent in records of versions before 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+    /// How its client and its server read and write, in that order; absent in records of versions before 6.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub io: Vec<Io>,
 }
 
 /// A stream over one window.
@@ -69,8 +75,12 @@ pub struct RequestResult {
     /// Responses that came again, over UDP.
     #[serde(default)]
     pub duplicated: u64,
-    /// The latency of every transaction.
+    /// The latency of every transaction: from when its request was handed to the kernel until its response was read. In
+    /// records of versions before 6, with a rate, from when it was due.
     pub latency: Latency,
+    /// With a rate: from when a request was due until it was handed to the kernel; empty in records of versions before 6.
+    #[serde(default)]
+    pub lateness: Latency,
     /// Transactions within the window, in order; never used as replication.
     pub intervals: Vec<Interval>,
 }

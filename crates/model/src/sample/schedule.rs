@@ -63,12 +63,15 @@ mod tests {
                 duplicated: 0,
                 latency: Latency::default(),
                 intervals: Vec::new(),
+                lateness: Latency::default(),
             }),
             datagrams: None,
             zero_copy: None,
             flows: Vec::new(),
             strays: 0,
             generator: Vec::new(),
+            io: Vec::new(),
+            schedule: None,
         }
     }
 

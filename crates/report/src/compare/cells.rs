@@ -104,7 +104,9 @@ fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
         Verdict::Costs => FailOn::Costs,
         Verdict::Loses => FailOn::Loses,
         Verdict::CannotTellYet => FailOn::CannotTell,
-        Verdict::Pays | Verdict::Gains | Verdict::MakesNoDifference => return false,
+        Verdict::Pays | Verdict::Gains | Verdict::MakesNoDifference | Verdict::NotComparable => {
+            return false;
+        }
     };
     fail_on >= needs
 }

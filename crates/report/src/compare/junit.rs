@@ -117,6 +117,7 @@ const fn kind(verdict: Verdict) -> &'static str {
         Verdict::Gains => "gains",
         Verdict::Loses => "loses",
         Verdict::CannotTellYet => "cannot_tell_yet",
+        Verdict::NotComparable => "not_comparable",
     }
 }
 

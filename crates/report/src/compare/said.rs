@@ -225,6 +225,7 @@ const fn short(verdict: Verdict) -> &'static str {
         Verdict::Gains => "gains",
         Verdict::Loses => "loses",
         Verdict::CannotTellYet => "cannot tell yet",
+        Verdict::NotComparable => "not comparable",
     }
 }
 

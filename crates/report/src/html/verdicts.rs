@@ -27,6 +27,7 @@ pub(super) const fn class(verdict: Verdict) -> &'static str {
         Verdict::Loses => "loses",
         Verdict::MakesNoDifference => "same",
         Verdict::CannotTellYet => "open",
+        Verdict::NotComparable => "barred",
     }
 }
 
@@ -39,6 +40,7 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
         Verdict::Loses => "▽",
         Verdict::MakesNoDifference => "=",
         Verdict::CannotTellYet => "?",
+        Verdict::NotComparable => "≠",
     }
 }
 
@@ -97,6 +99,7 @@ pub(super) const fn word(verdict: Verdict) -> &'static str {
         Verdict::Loses => "loses",
         Verdict::MakesNoDifference => "no difference",
         Verdict::CannotTellYet => "cannot tell yet",
+        Verdict::NotComparable => "not comparable",
     }
 }
 
@@ -201,6 +204,10 @@ pub(super) fn meanings(low: f64, high: f64) -> Vec<Meaning> {
                 }
                 Verdict::CannotTellYet => {
                     "the interval is too wide to say: more rounds are needed".into()
+                }
+                Verdict::NotComparable => {
+                    "something else than what was changed differs between the two and decides the figure"
+                        .into()
                 }
             },
         })

@@ -113,7 +113,9 @@ fn line(figure: &Figure, several: bool, page: &Page) -> String {
         (_, Verdict::Pays) => Style::Good,
         (_, Verdict::Gains) => Style::Better,
         (_, Verdict::Loses) => Style::Worse,
-        (_, Verdict::MakesNoDifference | Verdict::CannotTellYet) => Style::Dim,
+        (_, Verdict::MakesNoDifference | Verdict::CannotTellYet | Verdict::NotComparable) => {
+            Style::Dim
+        }
     };
     let verdict = page.paint(style, &figure.judged.verdict.to_string());
     // Writing to a string does not fail.

@@ -67,6 +67,6 @@ const fn style(verdict: Verdict) -> Style {
         Verdict::Costs => Style::Bad,
         Verdict::Gains => Style::Better,
         Verdict::Loses => Style::Worse,
-        Verdict::MakesNoDifference | Verdict::CannotTellYet => Style::Dim,
+        Verdict::MakesNoDifference | Verdict::CannotTellYet | Verdict::NotComparable => Style::Dim,
     }
 }

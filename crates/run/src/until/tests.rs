@@ -39,9 +39,12 @@ fn sample(round: u32, cell: u32, gbps: f64) -> Sample {
             flows: Vec::new(),
             strays: 0,
             generator: Vec::new(),
+            io: Vec::new(),
+            schedule: None,
         }],
         sender: None,
         receiver: None,
+        saturated: None,
     }
 }
 

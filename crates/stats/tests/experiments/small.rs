@@ -120,6 +120,9 @@ pub(crate) fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
         budget_exhausted: 0,
         links: [].into(),
         guest: ProtocolDelta::default(),
+        idle_step_s: 0.01,
+        transit_cores: None,
+        wakeups: None,
     };
     Sample {
         round,
@@ -151,9 +154,12 @@ pub(crate) fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
             flows: Vec::new(),
             strays: 0,
             generator: Vec::new(),
+            io: Vec::new(),
+            schedule: None,
         }],
         sender: Some(host.clone()),
         receiver: Some(host),
+        saturated: None,
     }
 }
 

@@ -31,6 +31,9 @@ fn usage(busy_s: f64) -> HostUsage {
         budget_exhausted: 0,
         links: [].into(),
         guest: ProtocolDelta::default(),
+        idle_step_s: 0.01,
+        transit_cores: None,
+        wakeups: None,
     }
 }
 
@@ -64,11 +67,14 @@ fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
             flows: Vec::new(),
             strays: 0,
             generator: Vec::new(),
+            io: Vec::new(),
+            schedule: None,
         }],
         sender: Some(usage(busy)),
         receiver: Some(usage(0.5)),
         open_vswitch: None,
         cores_apart: Vec::new(),
+        saturated: None,
     }
 }
 
