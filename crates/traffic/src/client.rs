@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use wirecost_model::end_window::End as Which;
 use wirecost_sys::socket::{set_max_pacing_rate, tcp_info};
 
 use crate::closing::await_stragglers;
@@ -49,11 +50,7 @@ impl Client {
         raise_descriptors(options)?;
         let table = Table::of(options.workload);
         let flows = open_all(table.opening, target, options, Instant::now() + timeout)?;
-        let load = Load::new(
-            options,
-            options.threads(),
-            options.workload.is_request_response(),
-        )?;
+        let load = Load::new(options, options.threads(), Which::Client)?;
         let mut client = Self {
             load,
             flows,

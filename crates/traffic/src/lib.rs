@@ -22,6 +22,7 @@ mod datagram;
 mod error;
 mod flow;
 mod handshake;
+mod io;
 mod latency;
 mod load;
 mod machine;
@@ -34,7 +35,7 @@ mod snapshot;
 mod socket;
 mod steering;
 mod table;
-mod turns;
+mod timetable;
 mod window;
 mod worker;
 mod workload;
@@ -48,7 +49,7 @@ pub use options::{
 };
 pub use preflight::{Finding, note_control_groups, preflight, room_for};
 pub use server::Server;
-pub use snapshot::{FlowSnapshot, Snapshot, TcpState, ThreadSnapshot};
+pub use snapshot::{Asked, FlowSnapshot, Snapshot, TcpState, ThreadSnapshot};
 pub use window::{Window, flow_deltas};
 
 #[cfg(test)]

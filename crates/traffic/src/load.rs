@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use wirecost_model::end_window::{End, Io};
 use wirecost_sys::epoll::Wake;
 use wirecost_sys::thread::ThreadTimes;
 
@@ -11,9 +12,10 @@ use crate::datagram::tag;
 use crate::error::TrafficError;
 use crate::flow::{Counter, Flows};
 use crate::latency::LatencyBook;
+use crate::machine::write_size;
 use crate::options::{Limit, Options};
 use crate::table::Table;
-use crate::turns::Turns;
+use crate::timetable::Timetable;
 use crate::worker::Drive;
 
 /// What messages hold; no device on the way may profit from zeros.
@@ -34,8 +36,10 @@ pub(crate) struct Load {
     pub(crate) tag: u32,
     /// How each of the threads drives its machines.
     pub(crate) drive: Drive,
-    /// Where readers take turns at waiting.
-    pub(crate) turns: Option<Turns>,
+    /// Which end it is.
+    pub(crate) end: End,
+    /// Of a client with a rate.
+    pub(crate) timetable: Option<Timetable>,
     /// Whether what is sent now belongs to what is counted.
     counted: AtomicBool,
     budget: Option<AtomicU64>,
@@ -52,20 +56,24 @@ pub(crate) struct Seat {
     pub(crate) left: OnceLock<ThreadTimes>,
     /// Where transactions are timed.
     pub(crate) latency: Option<LatencyBook>,
+    /// How late requests with a rate are sent.
+    pub(crate) lateness: Option<LatencyBook>,
     /// Looks at a flow, where the thread spins.
     pub(crate) looks: Counter,
     /// Of these, the ones that found nothing to do.
     pub(crate) idle: Counter,
-    /// Waits in a ring, where the thread has one.
+    /// Whether the thread has a ring.
+    pub(crate) has_ring: AtomicBool,
+    /// Waits in it.
     pub(crate) rings: Counter,
 }
 
 impl Load {
-    /// One end of a load with so many threads; `timing` where its transactions are timed.
+    /// One end of a load with so many threads.
     pub(crate) fn new(
         options: &Options,
         threads: u32,
-        timing: bool,
+        end: End,
     ) -> Result<Arc<Self>, TrafficError> {
         let table = Table::of(options.workload);
         let wakes = (0..threads)
@@ -75,16 +83,23 @@ impl Load {
                 what: "making a thread's wake",
                 source,
             })?;
+        let timing = end == End::Client && options.workload.is_request_response();
+        let timetable = Timetable::of(options).filter(|_| end == End::Client);
         let seat = |_| Seat {
             tid: AtomicU32::new(0),
             left: OnceLock::new(),
             latency: timing.then(LatencyBook::new),
+            lateness: (timing && timetable.is_some()).then(LatencyBook::new),
             looks: Counter::default(),
             idle: Counter::default(),
+            has_ring: AtomicBool::new(false),
             rings: Counter::default(),
         };
         let largest = options.request.max(options.response) as usize;
         let burst = largest * options.depth as usize;
+        let message = largest
+            .max(burst.min(LARGEST_BURST))
+            .max(write_size::largest(options));
         let drive = Drive::of(
             options.waiting,
             threads == options.streams * table.halves && (table.may_block)(options),
@@ -93,10 +108,11 @@ impl Load {
             table,
             flows: Flows::new(options.streams, table.halves, wakes),
             seats: (0..threads).map(seat).collect(),
-            message: vec![FILL; largest.max(burst.min(LARGEST_BURST))].into_boxed_slice(),
+            message: vec![FILL; message].into_boxed_slice(),
             tag: tag(&options.secret),
             drive,
-            turns: Turns::of(options, threads).filter(|_| drive == Drive::Blocking),
+            end,
+            timetable,
             budget: match options.limit {
                 // As many datagrams as hold so many bytes.
                 Some(Limit::Bytes(amount)) if options.workload.is_udp() => {
@@ -116,6 +132,18 @@ impl Load {
     /// Nanoseconds by this end's clock.
     pub(crate) fn now(&self) -> u64 {
         self.epoch.elapsed().as_nanos() as u64
+    }
+
+    /// When sending began, by the same clock.
+    pub(crate) fn began(&self) -> Option<u64> {
+        let started = self.flows.started_at()?;
+        Some(started.saturating_duration_since(self.epoch).as_nanos() as u64)
+    }
+
+    /// How this end reads and writes.
+    pub(crate) fn io(&self) -> Io {
+        let rings = self.seats.iter().any(|seat| seat.has_ring.load(Relaxed));
+        crate::io::io(self, self.end, rings)
     }
 
     /// Whether a datagram that is sent now says that it is counted.

@@ -96,10 +96,17 @@ impl Desk<'_> {
         &self.load.flows.all()[index as usize]
     }
 
-    /// Counts the latency of a transaction that began at `began`.
-    pub(crate) fn record(&self, began: u64, ended: u64) {
+    /// Counts the latency of a transaction whose request was sent at `sent`.
+    pub(crate) fn record(&self, sent: u64, ended: u64) {
         if let Some(latency) = &self.seat.latency {
-            latency.record(ended.saturating_sub(began));
+            latency.record(ended.saturating_sub(sent));
+        }
+    }
+
+    /// Counts how late a request was sent, where a rate says when it was due.
+    pub(crate) fn record_lateness(&self, due: u64, sent: u64) {
+        if let Some(lateness) = &self.seat.lateness {
+            lateness.record(sent.saturating_sub(due));
         }
     }
 }
@@ -133,15 +140,29 @@ pub(crate) fn write_messages(
     size: u32,
 ) -> io::Result<bool> {
     while *unsent > 0 {
-        let length = (*unsent).min(desk.load.message.len());
-        match send(socket, &desk.load.message[..length]) {
-            Ok(sent) => count_sent(desk, flow, unsent, size, sent),
-            Err(error) => match Trouble::from(error) {
-                Trouble::Interrupted => {}
-                Trouble::Blocked => return Ok(false),
-                Trouble::Broken(error) => return Err(error),
-            },
+        if !write_message(socket, desk, flow, unsent, size)? {
+            return Ok(false);
         }
+    }
+    Ok(true)
+}
+
+/// The same in one system call, which may leave some of it.
+pub(crate) fn write_message(
+    socket: &Socket,
+    desk: &Desk<'_>,
+    flow: u32,
+    unsent: &mut usize,
+    size: u32,
+) -> io::Result<bool> {
+    let length = (*unsent).min(desk.load.message.len());
+    match send(socket, &desk.load.message[..length]) {
+        Ok(sent) => count_sent(desk, flow, unsent, size, sent),
+        Err(error) => match Trouble::from(error) {
+            Trouble::Interrupted => {}
+            Trouble::Blocked => return Ok(false),
+            Trouble::Broken(error) => return Err(error),
+        },
     }
     Ok(true)
 }
@@ -165,7 +186,6 @@ impl From<io::Error> for Trouble {
 }
 
 pub(crate) mod accept;
-pub(crate) mod asking;
 pub(crate) mod connect;
 pub(crate) mod datagrams;
 pub(crate) mod gate;
@@ -177,4 +197,4 @@ pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod udp_request;
 pub(crate) mod udp_source;
-pub(crate) mod whole;
+pub(crate) mod write_size;

@@ -28,7 +28,7 @@ pub struct Options {
     pub socket_buffer: Option<u32>,
     /// Whether a TCP write leaves at once (`TCP_NODELAY`). A stream without it sends full segments only
     /// (`TCP_CORK`), whatever the size of its messages, where its buffer has room for them ([`Options::corks`]), and
-    /// writes whole ones where a message holds eight or more.
+    /// large ones are written as whole packets of the kernel's segmentation offload.
     pub nodelay: bool,
     /// TCP congestion control by the kernel's name, on both ends; `None` is the kernel's default.
     pub congestion: Option<String>,
@@ -169,8 +169,7 @@ impl Options {
     }
 
     /// Bytes that one read of a stream takes at most: what has arrived, up to 128 KiB whatever the size of messages; with
-    /// `nodelay` a message, as other generators and most applications read. (A reader that empties the queue sleeps again
-    /// at once: the sender then pays for each waking, and sends smaller segments. docs/loads.md has the measurements.)
+    /// `nodelay` a message, as other generators and most applications read (docs/loads.md has the measurements).
     pub(crate) fn read_at_once(&self) -> usize {
         if self.nodelay {
             self.request.max(self.response) as usize
@@ -214,6 +213,9 @@ const SMALL: u32 = 16 << 10;
 
 /// Smallest read buffer in bytes, and what a stream reads at once (docs/loads.md has the measurements).
 pub(crate) const READ_BUFFER: usize = 128 << 10;
+
+/// Bytes that one call throws away at most where a stream's data are discarded.
+pub(crate) const DISCARDED_AT_ONCE: usize = 1 << 20;
 
 /// From this size on a buffer holds several segments of any MTU, bytes.
 const CORKED_BUFFER: u32 = 128 * 1024;

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
+use wirecost_model::end_window::End as Which;
 use wirecost_sys::epoll::Wake;
 use wirecost_sys::socket::steer_reuseport;
 
@@ -63,7 +64,7 @@ impl Server {
         for options in options {
             options.validate()?;
             raise_descriptors(options)?;
-            loads.push(Load::new(options, options.threads(), false)?);
+            loads.push(Load::new(options, options.threads(), Which::Server)?);
         }
         if !steering::can_be_told_apart(&loads) {
             let words = "loads on one port have secrets that are too much alike";
@@ -296,11 +297,6 @@ impl Server {
     #[cfg(test)]
     pub(crate) fn load_strays(&self) -> u32 {
         self.load.flows.strays()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn turns(&self) -> Option<&crate::turns::Turns> {
-        self.load.turns.as_ref()
     }
 
     /// Bytes of messages read or handed to the kernel so far, all flows.

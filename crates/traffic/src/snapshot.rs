@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use socket2::Socket as RawSocket;
-use wirecost_model::end_window::Counts;
+use wirecost_model::end_window::{Counts, Io};
 use wirecost_model::latency::Latency;
 use wirecost_sys::priority::Hurry;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
@@ -12,6 +12,7 @@ use wirecost_sys::thread::{ThreadTimes, times};
 
 use crate::error::TrafficError;
 use crate::flow::Flow;
+use crate::latency::LatencyBook;
 use crate::load::{Load, Seat};
 
 /// One end of a load at an instant. What happened between two of them is a [`crate::Window`].
@@ -25,10 +26,25 @@ pub struct Snapshot {
     pub flows: Vec<FlowSnapshot>,
     /// Of every transaction so far, at the client. Read a moment later than the flows' counts, while threads go on.
     pub latency: Latency,
+    /// How late every request with a rate was sent so far, at the client.
+    pub lateness: Latency,
+    /// At a client with a rate.
+    pub asked: Option<Asked>,
+    /// How this end reads and writes.
+    pub io: Io,
     /// The load's own threads.
     pub threads: Vec<ThreadSnapshot>,
     /// Connections and datagrams that were none of this load's, and were dropped.
     pub strays: u32,
+}
+
+/// Messages of all flows that a rate has asked for by an instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asked {
+    /// That were due.
+    pub due: f64,
+    /// That were handed to the kernel.
+    pub sent: f64,
 }
 
 /// One flow at an instant.
@@ -97,10 +113,24 @@ impl Snapshot {
         let _hurry = Hurry::begin();
         let at = Instant::now();
         let counts: Vec<Counts> = flows.all().iter().map(count).collect();
-        let mut latency = Latency::default();
-        for book in load.seats.iter().filter_map(|seat| seat.latency.as_ref()) {
-            latency.merge(&book.snapshot());
-        }
+        let asked = load.timetable.map(|table| {
+            let sum = |figure: fn(&Counts) -> u64| counts.iter().map(figure).sum();
+            Asked {
+                due: load.flows.started_at().map_or(0.0, |started| {
+                    table.due(at.saturating_duration_since(started))
+                }),
+                sent: table.sent(sum(|one| one.sent_bytes), sum(|one| one.sent)),
+            }
+        });
+        let books = |of: fn(&Seat) -> Option<&LatencyBook>| {
+            let mut all = Latency::default();
+            for book in load.seats.iter().filter_map(of) {
+                all.merge(&book.snapshot());
+            }
+            all
+        };
+        let latency = books(|seat| seat.latency.as_ref());
+        let lateness = books(|seat| seat.lateness.as_ref());
         let threads = load.seats.iter().map(look_at_thread).collect();
         let tcp = !load.options.workload.is_udp();
         let flows = flows
@@ -125,6 +155,9 @@ impl Snapshot {
             started: load.flows.started_at(),
             flows,
             latency,
+            lateness,
+            asked,
+            io: load.io(),
             threads,
             strays: load.flows.strays(),
         })

@@ -102,7 +102,7 @@ mod tests {
                 threads: Some(threads),
                 ..Options::new(Workload::UdpRr, secret)
             };
-            Load::new(&options, threads, false).unwrap()
+            Load::new(&options, threads, wirecost_model::end_window::End::Server).unwrap()
         };
         let loads = [load(1, [6; 16]), load(2, [7; 16])];
         assert!(can_be_told_apart(&loads));

@@ -104,7 +104,7 @@ pub(crate) struct Buffers {
 }
 
 /// Messages in a batch of datagrams.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 /// Bytes in a batch of datagrams.
 const BATCH_BYTES: usize = 512 << 10;
 /// What UDP_GRO may hand over as one.

@@ -4,5 +4,4 @@ mod peers;
 mod ports;
 mod rings;
 mod streams;
-mod turns;
 mod workloads;

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use wirecost_model::end_window::{Counts, EndWindow, FlowWindow, ThreadWindow};
+use wirecost_model::end_window::{Counts, EndWindow, FlowWindow, Io, Schedule, ThreadWindow};
 use wirecost_model::latency::Latency;
 use wirecost_model::sample::{Interval, Socket};
 
 use crate::busy::{between, generator_bound};
 use crate::error::TrafficError;
-use crate::snapshot::{FlowSnapshot, Snapshot, TcpState};
+use crate::snapshot::{Asked, FlowSnapshot, Snapshot, TcpState};
 
 /// What one end did between two snapshots.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,12 @@ pub struct Window {
     pub flows: Vec<FlowWindow>,
     /// Of the transactions that ended in it, at the client.
     pub latency: Latency,
+    /// How late the requests that were sent in it were, at a client with a rate.
+    pub lateness: Latency,
+    /// At a client with a rate.
+    pub schedule: Option<Schedule>,
+    /// How this end reads and writes.
+    pub io: Io,
     /// The load's own threads.
     pub threads: Vec<ThreadWindow>,
     /// What was dropped in it since it was none of this load's.
@@ -64,6 +70,12 @@ impl Window {
             seconds,
             flows: before.flows.iter().zip(&after.flows).map(flow).collect(),
             latency: after.latency.since(&before.latency),
+            lateness: after.lateness.since(&before.lateness),
+            schedule: before
+                .asked
+                .zip(after.asked)
+                .map(|(before, after)| schedule(before, after)),
+            io: after.io,
             threads: before
                 .threads
                 .iter()
@@ -107,10 +119,21 @@ impl Window {
             strays: self.strays,
             intervals,
             datagrams: None,
-            io: None,
-            lateness: Latency::default(),
-            schedule: None,
+            io: Some(self.io),
+            lateness: self.lateness,
+            schedule: self.schedule,
         }
+    }
+}
+
+/// What a rate asked for between two instants. What was sent ahead of it is no backlog.
+fn schedule(before: Asked, after: Asked) -> Schedule {
+    let backlog = |asked: Asked| (asked.due - asked.sent).max(0.0);
+    Schedule {
+        due: after.due - before.due,
+        sent: after.sent - before.sent,
+        backlog_before: backlog(before),
+        backlog_after: backlog(after),
     }
 }
 
@@ -207,6 +230,7 @@ mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
+    use wirecost_model::end_window::Waits;
     use wirecost_sys::socket::TcpInfo;
 
     use super::*;
@@ -236,6 +260,13 @@ mod tests {
             started: None,
             flows: vec![flow],
             latency: Latency::default(),
+            lateness: Latency::default(),
+            asked: None,
+            io: Io {
+                write_bytes: 0,
+                read_bytes: 0,
+                waits: Waits::Socket,
+            },
             threads: Vec::new(),
             strays: 0,
         }
@@ -312,6 +343,23 @@ mod tests {
                 after: 0
             })
         ));
+    }
+
+    #[test]
+    fn what_is_due_and_not_sent_is_a_backlog_and_what_is_ahead_is_none() {
+        let asked = |due, sent| Asked { due, sent };
+        let one = schedule(asked(100.0, 90.0), asked(300.0, 270.0));
+        assert_eq!(
+            one,
+            Schedule {
+                due: 200.0,
+                sent: 180.0,
+                backlog_before: 10.0,
+                backlog_after: 30.0,
+            }
+        );
+        let ahead = schedule(asked(100.0, 101.0), asked(300.0, 300.5));
+        assert_eq!((ahead.backlog_before, ahead.backlog_after), (0.0, 0.0));
     }
 
     #[test]

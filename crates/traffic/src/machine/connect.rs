@@ -173,13 +173,16 @@ impl Machine for Connector {
                 if desk.load.flows.stopping() {
                     return Next::Over(End::Orderly);
                 }
-                let Some(began) = self.schedule.next(desk.load.now(), 0) else {
+                self.schedule.begin(desk.load.began());
+                let now = desk.load.now();
+                let Some(due) = self.schedule.next(now, 0) else {
                     return Next::Wait(Interest::NONE, self.schedule.due(0));
                 };
                 if desk.load.take(1) == 0 {
                     return Next::Over(End::Orderly);
                 }
-                if let Err(error) = self.begin(desk, began) {
+                desk.record_lateness(due, now);
+                if let Err(error) = self.begin(desk, now) {
                     return Next::failed(error);
                 }
                 if !self

@@ -53,6 +53,13 @@ impl Gate {
         })
     }
 
+    /// The rate counts from `start`.
+    pub(crate) fn begin(&mut self, start: Option<u64>) {
+        if let Some(start) = start {
+            self.pace.begin(start);
+        }
+    }
+
     /// Bytes that may be written at `now` where `written` were before, or when there will be some.
     pub(crate) fn open(&mut self, now: u64, written: u64) -> Result<usize, u64> {
         let due = self.pace.due(now);

@@ -18,6 +18,8 @@ pub(crate) struct Pace {
     done: u64,
     /// Whether what a stall held back beyond [`LARGEST_DEBT`] is let go.
     forgives: bool,
+    /// Messages that leave together.
+    burst: u64,
 }
 
 impl Pace {
@@ -27,19 +29,43 @@ impl Pace {
     /// Of `all` flows the one with this index begins its part of an interval later: all at once would be bursts, which
     /// overflow a receiver's buffer and wait for each other.
     pub(crate) fn new(per_second: f64, forgives: bool, index: u32, all: u32) -> Self {
+        Self::in_bursts(per_second, 1, forgives, index, all)
+    }
+
+    /// The same, but so many messages wait for the last of them to be due and leave together.
+    pub(crate) fn in_bursts(
+        per_second: f64,
+        burst: u64,
+        forgives: bool,
+        index: u32,
+        all: u32,
+    ) -> Self {
         let interval = 1e9 / per_second;
+        let burst = burst.max(1);
         Self {
             interval,
-            phase: interval * f64::from(index) / f64::from(all.max(1)),
+            phase: interval * burst as f64 * f64::from(index) / f64::from(all.max(1)),
             origin: None,
             done: 0,
             forgives,
+            burst,
         }
     }
 
-    /// How many messages are due at `now`.
+    /// The schedule begins at `start`, if it has not begun.
+    pub(crate) fn begin(&mut self, start: u64) {
+        self.origin.get_or_insert(start + self.phase as u64);
+    }
+
+    /// How many messages are due at `now`, in whole bursts.
     pub(crate) fn due(&mut self, now: u64) -> u64 {
-        let origin = *self.origin.get_or_insert(now + self.phase as u64);
+        let due = self.due_one_by_one(now);
+        due - due % self.burst
+    }
+
+    fn due_one_by_one(&mut self, now: u64) -> u64 {
+        self.begin(now);
+        let origin = self.origin.unwrap_or(now);
         let Some(since) = now.checked_sub(origin) else {
             return 0;
         };
@@ -53,9 +79,10 @@ impl Pace {
         due
     }
 
-    /// When the first of those that are not accounted for is due.
+    /// When the first of those that are not accounted for is due, and may leave with its burst.
     pub(crate) fn next(&self) -> u64 {
-        self.origin.unwrap_or(0) + (self.done as f64 * self.interval).ceil() as u64
+        let last = self.done + self.burst - 1;
+        self.origin.unwrap_or(0) + (last as f64 * self.interval).ceil() as u64
     }
 
     /// Accounts for messages that were sent.
@@ -81,6 +108,29 @@ mod tests {
                 sent += due;
                 prop_assert_eq!(pace.due(now), 0);
                 prop_assert!(pace.next() > now);
+                now += step;
+            }
+            let fair = (now - 1_000) as f64 / 1e9 * per_second + 1.0;
+            prop_assert!(sent as f64 <= fair + 1e-6 * fair);
+        }
+
+        #[test]
+        fn bursts_leave_whole_when_their_last_message_is_due(
+            per_second in 1e3..1e6f64, burst in 1u64..200, steps in prop::collection::vec(1u64..5_000_000, 1..100),
+        ) {
+            // No more than a stalled sender may make up for.
+            let burst = burst.min((per_second / 1_000.0) as u64);
+            let mut pace = Pace::in_bursts(per_second, burst, true, 0, 1);
+            let (mut now, mut sent) = (1_000, 0);
+            pace.begin(now);
+            for step in steps {
+                let due = pace.due(now);
+                prop_assert_eq!(due % burst, 0);
+                pace.sent(due);
+                sent += due;
+                let next = pace.next();
+                prop_assert!(next > now);
+                prop_assert_eq!(pace.clone().due(next + 1), burst);
                 now += step;
             }
             let fair = (now - 1_000) as f64 / 1e9 * per_second + 1.0;

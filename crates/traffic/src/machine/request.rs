@@ -12,7 +12,7 @@ use wirecost_sys::socket::receive;
 
 use super::pace::Pace;
 use super::{
-    Desk, Exchange, Machine, Next, PEER_SILENCE, Trouble, Wants, count_sent, write_messages,
+    Desk, Exchange, Machine, Next, PEER_SILENCE, Trouble, Wants, count_sent, write_message,
 };
 use crate::flow::End;
 use crate::load::Load;
@@ -49,7 +49,14 @@ impl Schedule {
         }
     }
 
-    /// When the next request counts as begun, if it may be sent at `now` with so many outstanding.
+    /// A rate counts from `start`.
+    pub(crate) fn begin(&mut self, start: Option<u64>) {
+        if let (Some(pace), Some(start)) = (&mut self.pace, start) {
+            pace.begin(start);
+        }
+    }
+
+    /// When the next request was due, if it may be sent at `now` with so many outstanding; without a rate that is now.
     pub(crate) fn next(&mut self, now: u64, outstanding: usize) -> Option<u64> {
         if outstanding >= self.depth {
             return None;
@@ -89,12 +96,22 @@ impl Schedule {
     }
 }
 
+/// A request that may be sent.
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    due: u64,
+    /// When the kernel was handed its first byte; until then, when it might have been.
+    sent: u64,
+}
+
 pub(crate) struct Requester {
     pub(crate) socket: Arc<Socket>,
     pub(crate) flow: u32,
     schedule: Schedule,
-    /// When each request that is not answered began; TCP answers in order.
-    outstanding: VecDeque<u64>,
+    /// Requests that are not answered; TCP answers in order.
+    outstanding: VecDeque<Request>,
+    /// How many of these the kernel has, or has begun to take.
+    begun: usize,
     /// Bytes of requests still to be written.
     unsent: usize,
     /// Bytes of a response whose rest is missing.
@@ -110,6 +127,7 @@ impl Requester {
             flow,
             schedule: Schedule::new(&load.options, flow),
             outstanding: VecDeque::with_capacity(load.options.depth as usize),
+            begun: 0,
             unsent: 0,
             part: 0,
             finishing: false,
@@ -119,23 +137,48 @@ impl Requester {
     /// Takes up what may be asked now.
     fn ask(&mut self, desk: &Desk<'_>, now: u64) {
         self.finishing |= desk.load.flows.stopping();
+        self.schedule.begin(desk.load.began());
         while !self.finishing {
-            let Some(began) = self.schedule.next(now, self.outstanding.len()) else {
+            let Some(due) = self.schedule.next(now, self.outstanding.len()) else {
                 return;
             };
             if desk.load.take(1) == 0 {
                 self.finishing = true;
                 return;
             }
-            self.outstanding.push_back(began);
+            self.outstanding.push_back(Request { due, sent: now });
             self.unsent += desk.load.options.request as usize;
         }
     }
 
-    /// Writes requests; `false` where the socket takes no more.
-    fn send(&mut self, desk: &Desk<'_>) -> io::Result<bool> {
+    /// Writes requests from `now` on; `false` where the socket takes no more.
+    fn send(&mut self, desk: &Desk<'_>, mut now: u64) -> io::Result<bool> {
         let size = desk.load.options.request;
-        write_messages(&self.socket, desk, self.flow, &mut self.unsent, size)
+        while self.unsent > 0 {
+            let before = self.unsent;
+            let all = write_message(&self.socket, desk, self.flow, &mut self.unsent, size)?;
+            if self.unsent < before {
+                self.hand_over(desk, now);
+            }
+            if !all {
+                return Ok(false);
+            }
+            if self.unsent > 0 {
+                now = desk.load.now();
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes that those whose first byte was taken were sent at `now`.
+    fn hand_over(&mut self, desk: &Desk<'_>, now: u64) {
+        let untouched = self.unsent / desk.load.options.request as usize;
+        let begun = self.outstanding.len() - untouched;
+        for request in self.outstanding.range_mut(self.begun..begun) {
+            request.sent = now;
+            desk.record_lateness(request.due, now);
+        }
+        self.begun = begun;
     }
 
     /// Bytes of responses that are still to come.
@@ -167,10 +210,11 @@ impl Requester {
         self.part += read;
         let whole = self.part / response;
         self.part %= response;
-        for began in self.outstanding.drain(..whole) {
-            desk.record(began, now);
+        for request in self.outstanding.drain(..whole) {
+            desk.record(request.sent, now);
             self.schedule.done(now);
         }
+        self.begun -= whole;
         let incoming = &desk.flow(self.flow).incoming;
         incoming.bytes.add(read as u64);
         incoming.messages.add(whole as u64);
@@ -184,9 +228,9 @@ impl Requester {
     }
 
     fn silent(&self, now: u64) -> bool {
-        self.outstanding
-            .front()
-            .is_some_and(|began| now.saturating_sub(*began) > PEER_SILENCE.as_nanos() as u64)
+        self.outstanding.front().is_some_and(|request| {
+            now.saturating_sub(request.sent) > PEER_SILENCE.as_nanos() as u64
+        })
     }
 }
 
@@ -204,8 +248,9 @@ impl Machine for Requester {
                     Err(error) => return Next::failed(error),
                 }
             }
-            self.ask(desk, desk.load.now());
-            let all_sent = match self.send(desk) {
+            let now = desk.load.now();
+            self.ask(desk, now);
+            let all_sent = match self.send(desk, now) {
                 Ok(all) => all,
                 Err(error) => return Next::failed(error),
             };
@@ -250,6 +295,12 @@ impl Exchange for Requester {
             return Err(End::Failed(io::ErrorKind::TimedOut.into()));
         }
         self.ask(desk, now);
+        // The ring is handed them right after this.
+        let begun = self.outstanding.len();
+        for request in self.outstanding.range(self.begun..begun) {
+            desk.record_lateness(request.due, request.sent);
+        }
+        self.begun = begun;
         if self.outstanding.is_empty() && self.finishing {
             return Err(self.finish());
         }
@@ -276,7 +327,7 @@ impl Requester {
         let silence = self
             .outstanding
             .front()
-            .map(|began| began + PEER_SILENCE.as_nanos() as u64);
+            .map(|request| request.sent + PEER_SILENCE.as_nanos() as u64);
         let due = if self.finishing {
             None
         } else {

@@ -5,25 +5,17 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
-use std::time::Duration;
 
 use socket2::Socket;
-use wirecost_sys::socket::{
-    becomes_readable, is_readable, receive, receive_discarding, receive_queued,
-};
+use wirecost_sys::socket::{receive, receive_discarding};
 
-use super::asking::{Asking, Before, GATHERING};
 use super::landing::landing;
 use super::{Desk, Machine, Next, Trouble};
 use crate::flow::End;
-use crate::options::{Options, Receiving};
-use crate::turns::{Turn, Ways};
+use crate::options::{DISCARDED_AT_ONCE, Receiving};
 
 /// Reads of one flow before the others of its thread have their turn.
 const TURN: u32 = 4;
-/// Bytes that one call may throw away.
-const DISCARDED_AT_ONCE: usize = 1 << 20;
 
 /// What the end of the stream calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,51 +34,25 @@ pub(crate) struct Sink {
     pub(crate) farewell: Farewell,
     /// Bytes read.
     total: u64,
-    asking: Asking,
-    turn: Turn,
 }
 
 impl Sink {
-    pub(crate) fn new(
-        options: &Options,
-        socket: Arc<Socket>,
-        flow: u32,
-        farewell: Farewell,
-    ) -> Self {
+    pub(crate) fn new(socket: Arc<Socket>, flow: u32, farewell: Farewell) -> Self {
         Self {
             socket,
             flow,
             farewell,
             total: 0,
-            asking: Asking::of(options),
-            turn: Turn::default(),
         }
     }
 
-    fn read(&mut self, desk: &mut Desk<'_>) -> io::Result<usize> {
-        // A thread of many flows has asked for all of them together.
-        if desk.blocking {
-            match self.asking.next(self.flow, self.total, || desk.load.now()) {
-                Before::Nothing => {}
-                // It is read whatever the answer is.
-                Before::Ask => drop(is_readable(&*self.socket)),
-                Before::Gather => thread::sleep(GATHERING),
-            }
-        }
+    fn read(&self, desk: &mut Desk<'_>) -> io::Result<usize> {
         match desk.load.options.receiving {
             // A read that copies, as an application's would.
             Receiving::Copy => {
                 let at_once = desk.load.options.read_at_once();
                 let place = landing(&mut desk.room.bytes, self.total, at_once);
-                let Some(turns) = &desk.load.turns else {
-                    return receive(&*self.socket, place);
-                };
-                let mut stream = Stream {
-                    socket: &self.socket,
-                    place,
-                };
-                let group = turns.group(self.flow);
-                group.read(&mut self.turn, &mut stream, at_once, || desk.load.now())
+                receive(&*self.socket, place)
             }
             Receiving::Discard => receive_discarding(&*self.socket, DISCARDED_AT_ONCE),
         }
@@ -113,30 +79,6 @@ impl Sink {
             Ok(()) => Next::Over(End::Orderly),
             Err(error) => Next::failed(error),
         }
-    }
-}
-
-/// A blocking socket and where its bytes go.
-struct Stream<'s> {
-    socket: &'s Socket,
-    place: &'s mut [u8],
-}
-
-impl Ways for Stream<'_> {
-    fn wait_and_read(&mut self) -> io::Result<usize> {
-        receive(self.socket, self.place)
-    }
-
-    fn stay_away(&mut self, long: Duration) {
-        thread::sleep(long);
-    }
-
-    fn wait(&mut self, longest: Duration) -> io::Result<bool> {
-        becomes_readable(self.socket, longest)
-    }
-
-    fn read(&mut self) -> io::Result<usize> {
-        receive_queued(self.socket, self.place)
     }
 }
 

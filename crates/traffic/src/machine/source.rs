@@ -11,7 +11,7 @@ use wirecost_sys::epoll::Interest;
 use wirecost_sys::socket::{read_completions, send, send_zero_copy};
 
 use super::gate::Gate;
-use super::whole::Whole;
+use super::write_size::WriteSize;
 use super::{Desk, LOOK, Machine, Next, Trouble};
 use crate::flow::{End, Flow};
 use crate::options::{Options, Sending};
@@ -36,10 +36,10 @@ pub(crate) struct Source {
     pub(crate) lead: Lead,
     /// Bytes written.
     pub(crate) total: u64,
-    /// Of messages that were begun, in bytes.
+    /// Bytes taken from the load's limit and not yet written.
     pub(crate) rest: usize,
     /// How long its writes are.
-    whole: Whole,
+    size: WriteSize,
     /// Where the stream has a rate.
     gate: Option<Gate>,
 }
@@ -52,7 +52,7 @@ impl Source {
             lead,
             total: 0,
             rest: 0,
-            whole: Whole::of(options),
+            size: WriteSize::of(options),
             gate: Gate::of(options, flow),
         }
     }
@@ -126,7 +126,9 @@ impl Machine for Source {
         {
             return Next::failed(error);
         }
-        let message = load.options.request as usize;
+        if let Some(gate) = &mut self.gate {
+            gate.begin(load.began());
+        }
         let mut written = 0;
         while written < TURN {
             if self.stopping(desk) {
@@ -139,12 +141,13 @@ impl Machine for Source {
                     Err(until) => return Next::Wait(Interest::NONE, Some(until)),
                 },
             };
-            let length = self.whole.next(&self.socket, self.total);
+            let length = self.size.next(&self.socket, self.total);
             if self.rest < length {
+                let more = length - self.rest;
                 self.rest += match self.lead {
-                    Lead::Own => load.take(message as u64) as usize,
+                    Lead::Own => load.take(more as u64) as usize,
                     // A limit is of what the client sends, and this half ends with that one.
-                    Lead::Peer => message,
+                    Lead::Peer => more,
                 };
                 if self.rest == 0 {
                     return self.end(desk);

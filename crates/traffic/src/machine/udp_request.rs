@@ -24,7 +24,7 @@ const LOST_IN_A_ROW: u64 = 10;
 /// Requests that wait for their response, by number. No clock, no socket.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
-    /// From the oldest: number, when it began, when it is given up, whether it was answered.
+    /// From the oldest: number, when it was sent, when it is given up, whether it was answered.
     waiting: VecDeque<Entry>,
     answered: usize,
     timeout: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Outstanding {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     number: u64,
-    began: u64,
+    sent: u64,
     expires: u64,
     answered: bool,
 }
@@ -58,17 +58,17 @@ impl Outstanding {
         self.waiting.len() < self.waiting.capacity()
     }
 
-    /// A request is sent at `now`, which counts as begun at `began`. Numbers ascend.
-    pub(crate) fn sent(&mut self, number: u64, began: u64, now: u64) {
+    /// A request is sent at `now`. Numbers ascend.
+    pub(crate) fn sent(&mut self, number: u64, now: u64) {
         self.waiting.push_back(Entry {
             number,
-            began,
+            sent: now,
             expires: now + self.timeout,
             answered: false,
         });
     }
 
-    /// A response came: when its request began, or `None` where none waits for it (any more).
+    /// A response came: when its request was sent, or `None` where none waits for it (any more).
     pub(crate) fn answered(&mut self, number: u64, now: u64) -> Option<u64> {
         let place = self
             .waiting
@@ -79,10 +79,10 @@ impl Outstanding {
             return None;
         }
         entry.answered = true;
-        let began = entry.began;
+        let sent = entry.sent;
         self.answered += 1;
         self.forget_answered();
-        Some(began)
+        Some(sent)
     }
 
     /// Gives up what waited too long; how many that were.
@@ -188,13 +188,13 @@ impl UdpRequester {
                     continue;
                 }
             }
-            let Some(began) = self.outstanding.answered(datagram.number, now) else {
+            let Some(sent) = self.outstanding.answered(datagram.number, now) else {
                 incoming.late.add(1);
                 continue;
             };
             incoming.messages.add(1);
             incoming.bytes.add(length);
-            desk.record(began, now);
+            desk.record(sent, now);
             self.schedule.done(now);
         }
         Ok(true)
@@ -214,9 +214,10 @@ impl UdpRequester {
     fn ask(&mut self, desk: &mut Desk<'_>, now: u64) -> io::Result<bool> {
         let load = desk.load;
         self.finishing |= load.flows.stopping();
+        self.schedule.begin(load.began());
         let mut batched = 0;
         while !self.finishing && batched < desk.room.out.capacity() && self.outstanding.has_room() {
-            let Some(began) = self.schedule.next(now, self.outstanding.len()) else {
+            let Some(due) = self.schedule.next(now, self.outstanding.len()) else {
                 break;
             };
             if load.take(1) == 0 {
@@ -234,7 +235,8 @@ impl UdpRequester {
                 sent: Stamp::of(now),
             };
             datagram.put(desk.room.out.message(batched));
-            self.outstanding.sent(self.number, began, now);
+            self.outstanding.sent(self.number, now);
+            desk.record_lateness(due, now);
             self.number += 1;
             batched += 1;
         }
@@ -330,8 +332,8 @@ mod tests {
     #[test]
     fn a_late_answer_is_no_latency_and_neither_is_a_second_one() {
         let mut outstanding = Outstanding::new(4, TIMEOUT);
-        outstanding.sent(0, 10, 10);
-        outstanding.sent(1, 20, 20);
+        outstanding.sent(0, 10);
+        outstanding.sent(1, 20);
         assert_eq!(outstanding.answered(1, 50), Some(20));
         assert_eq!(outstanding.answered(1, 51), None);
         assert_eq!(outstanding.answered(0, 10 + TIMEOUT), None);
@@ -353,7 +355,7 @@ mod tests {
             while next < delays.len() || outstanding.len() > 0 {
                 given_up += outstanding.expire(now);
                 while next < delays.len() && outstanding.len() < depth && outstanding.has_room() {
-                    outstanding.sent(next as u64, now, now);
+                    outstanding.sent(next as u64, now);
                     under_way.push((next as u64, now + delays[next]));
                     next += 1;
                 }

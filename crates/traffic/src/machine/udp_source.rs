@@ -14,6 +14,7 @@ use crate::flow::End;
 use crate::load::Load;
 use crate::options::{Options, Rate};
 use crate::sequence::Stamp;
+use crate::table::BATCH;
 
 /// Batches of one flow before the others of its thread have their turn.
 const TURN: u32 = 4;
@@ -33,6 +34,25 @@ pub(crate) fn segments(options: &Options) -> usize {
     }
 }
 
+/// A paced flow sends what is due in this time at once, seconds; of several flows each does so as many times as seldom, and
+/// begins its part of that later. A timer for each datagram takes a core for each Gbit/s by itself.
+const TICK: f64 = 200e-6;
+/// But never more than is due in this time: a burst is to fit into the buffers of a path.
+const LONGEST_TICK: f64 = 1e-3;
+
+/// Datagrams of one flow that leave together, where so many are due each second: in whole messages where segmentation has
+/// several in one.
+fn burst(options: &Options, per_second: f64) -> u64 {
+    let segments = segments(options) as u64;
+    let most = (per_second * LONGEST_TICK) as u64;
+    if most < segments {
+        return most.max(1);
+    }
+    let tick = (TICK * f64::from(options.streams)).min(LONGEST_TICK);
+    let messages = (per_second * tick) as u64 / segments;
+    messages.clamp(1, BATCH as u64) * segments
+}
+
 pub(crate) struct UdpSource {
     socket: Arc<Socket>,
     flow: u32,
@@ -48,9 +68,10 @@ impl UdpSource {
     pub(crate) fn new(load: &Load, socket: Arc<Socket>, flow: u32) -> Self {
         let pace = match load.options.rate {
             Some(Rate::BitsPerSecond(bits)) => {
-                let each = f64::from(load.options.request) * 8.0;
-                Some(Pace::new(
-                    bits as f64 / each,
+                let per_second = bits as f64 / (f64::from(load.options.request) * 8.0);
+                Some(Pace::in_bursts(
+                    per_second,
+                    burst(&load.options, per_second),
                     true,
                     flow,
                     load.options.streams,
@@ -110,6 +131,9 @@ impl Machine for UdpSource {
     fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
         let load = desk.load;
         let segments = segments(&load.options);
+        if let (Some(pace), Some(start)) = (&mut self.pace, load.began()) {
+            pace.begin(start);
+        }
         for _ in 0..TURN {
             let messages = if self.singly > 0 {
                 1
@@ -183,4 +207,37 @@ fn explain(error: io::Error, options: &Options) -> io::Error {
         options.request
     );
     io::Error::new(io::ErrorKind::InvalidInput, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Segmentation, Workload};
+
+    #[test]
+    fn a_paced_flow_wakes_up_for_a_burst_and_not_for_each_datagram() {
+        let burst = |request, bits: f64, streams, send| {
+            let options = Options {
+                request,
+                streams,
+                segmentation: Segmentation {
+                    send,
+                    receive: false,
+                },
+                ..Options::new(Workload::UdpStream, [0; 16])
+            };
+            super::burst(&options, bits / 8.0 / f64::from(request))
+        };
+        assert_eq!(burst(1_400, 1e9, 1, false), 17, "200 us");
+        assert_eq!(burst(1_400, 200e6, 1, false), 3);
+        assert_eq!(burst(1_400, 1e6, 1, false), 1);
+        assert_eq!(burst(1_400, 1e9 / 4.0, 4, false), 17, "800 us each");
+        assert_eq!(burst(1_400, 1e9 / 8.0, 8, false), 11, "1 ms each");
+        assert_eq!(burst(64, 10e9, 1, false), 64, "a batch");
+        // 46 of them are a message.
+        assert_eq!(burst(1_400, 1e9, 1, true), 46);
+        assert_eq!(burst(1_400, 5e9, 1, true), 46);
+        assert_eq!(burst(1_400, 10e9, 1, true), 3 * 46);
+        assert_eq!(burst(1_400, 200e6, 1, true), 17, "1 ms");
+    }
 }

@@ -397,7 +397,7 @@ fn alone(
     options: &Options,
     machine: impl FnOnce(&Load, Arc<Socket>) -> Box<dyn Machine>,
 ) -> (Arc<Load>, thread::JoinHandle<()>) {
-    let load = Load::new(options, 1, false).unwrap();
+    let load = Load::new(options, 1, wirecost_model::end_window::End::Server).unwrap();
     let target = bound();
     let socket = crate::socket::udp(loopback(), options, 1).unwrap();
     socket

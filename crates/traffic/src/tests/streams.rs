@@ -162,7 +162,7 @@ fn segments_are_full_whatever_the_message_size() {
         let (mut far, _) = listener.accept().unwrap();
         let reader = thread::spawn(move || std::io::copy(&mut far, &mut std::io::sink()));
 
-        let load = Load::new(&options, 1, false).unwrap();
+        let load = Load::new(&options, 1, wirecost_model::end_window::End::Server).unwrap();
         let socket = Arc::new(socket);
         let source = Source::new(&options, Arc::clone(&socket), 0, Lead::Own);
         let writer = spawn(&load, 0, vec![Box::new(source)], Drive::Blocking, false).unwrap();

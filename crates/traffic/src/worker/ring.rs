@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering::Relaxed;
 
 use wirecost_sys::ring::{Done, Ring};
 
@@ -12,8 +13,6 @@ use crate::load::Load;
 use crate::machine::{Desk, Machine, Trouble};
 use crate::options::{Options, Several, Workload};
 
-/// Connections of a thread from which on a ring carries more than epoll (docs/loads.md).
-const MANY: usize = 2;
 /// Bytes of a request or response up to which that is so: beyond it is copying that counts.
 const SMALL: usize = 16 << 10;
 
@@ -37,7 +36,8 @@ pub(super) fn for_machines(
     // What is due by a clock would be held up by what is due beside it: all of it leaves in one call.
     let is_timed = options.rate.is_some() || !options.think_time.is_zero();
     let is_better = match options.several {
-        Several::Best => machines.len() >= MANY && !is_timed,
+        // Threads with several connections each; then all threads, though one may have only one.
+        Several::Best => options.streams as usize > load.seats.len() && !is_timed,
         Several::Ring => true,
         Several::Epoll => false,
     };
@@ -55,7 +55,10 @@ pub(super) fn for_machines(
         .collect();
     let wake = load.flows.wake(seat).as_fd();
     match Ring::new(&sockets, wake, each, &load.message) {
-        Ok(ring) => Some(ring),
+        Ok(ring) => {
+            load.seats[seat].has_ring.store(true, Relaxed);
+            Some(ring)
+        }
         Err(error) => {
             tracing::debug!("no io_uring, epoll instead: {error}");
             None

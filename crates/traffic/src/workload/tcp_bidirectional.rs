@@ -46,7 +46,7 @@ fn halves(
 ) -> Machines {
     // Two descriptors, since one cannot be waited for twice in one epoll set.
     let other = Arc::new(socket.try_clone()?);
-    let sink = Sink::new(options, other, flow, farewell);
+    let sink = Sink::new(other, flow, farewell);
     let source: Box<dyn Machine> = Box::new(Source::new(options, socket, flow, lead));
     Ok(vec![source, Box::new(sink)])
 }

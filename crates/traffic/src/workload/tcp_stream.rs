@@ -13,8 +13,8 @@ pub(crate) static TABLE: Table = Table {
         let source = Source::new(&load.options, flow.socket, flow.index, Lead::Own);
         Ok(vec![Box::new(source)])
     },
-    server: Serving::Connection(|load, socket, flow| {
-        let sink = Sink::new(&load.options, socket, flow, Farewell::Count);
+    server: Serving::Connection(|_, socket, flow| {
+        let sink = Sink::new(socket, flow, Farewell::Count);
         Ok(vec![Box::new(sink)])
     }),
     shut_to_stop: true,
