@@ -114,8 +114,8 @@ pub struct EndWindow {
     /// Datagrams of a stream that were sent within the window; at the server those of them that came until the load's
     /// end, each counted once. Known once the load has ended.
     pub datagrams: Option<u64>,
-    /// At a client with a rate: from when a message was due until it was handed to the kernel, of those sent within the
-    /// window.
+    /// At a client of requests with a rate: from when a request was due until the kernel was handed its first byte, of those
+    /// sent within the window.
     pub lateness: Latency,
     /// At a client with a rate.
     pub schedule: Option<Schedule>,
@@ -123,14 +123,15 @@ pub struct EndWindow {
     pub io: Option<Io>,
 }
 
-/// Messages that a rate asked for within one window, all flows of one end.
+/// Messages that a rate asked for within one window, all flows of one end. Of a TCP stream they are its bytes, in parts of a
+/// message.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Schedule {
     /// Messages that became due.
     pub due: f64,
     /// Messages that were handed to the kernel.
     pub sent: f64,
-    /// Messages that were due and not yet sent when the window began.
+    /// Messages that were due and not sent when the window began, those that a stream has let go included.
     pub backlog_before: f64,
     /// The same when it ended.
     pub backlog_after: f64,

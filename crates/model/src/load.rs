@@ -142,10 +142,10 @@ impl Direction {
 #[serde(rename_all = "kebab-case")]
 pub enum Rate {
     /// Streams: bits of messages per second and flow. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
-    /// their sending thread; what a delay of more than 10 ms kept back is not made up for.
+    /// their sending thread, in bursts of 0.2 to 1 ms; what a delay of more than 10 ms kept back is not made up for.
     BitsPerSecond(u64),
-    /// Request/response: requests per second and flow, by a schedule. A latency counts from when its request was due,
-    /// not from when it could be sent, so that a path that stalls is not spared the requests it held up.
+    /// Request/response: requests per second and flow, by a schedule that does not wait for answers. From due to sent is
+    /// lateness, from sent to answered latency.
     RequestsPerSecond(f64),
 }
 

@@ -172,15 +172,16 @@ fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> 
     Some(words)
 }
 
-/// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because
-/// of what the kernel does for the packets: that is what is measured.
+/// A mark for each end whose own threads were the limit. Not where its host has
+/// no room left for more of them because of what the kernel does for the packets: that is what is measured. But threads
+/// that keep a rate are to sleep between their messages.
 fn generator_bound(loads: &[LoadResult], [a, b]: [&HostUsage; 2]) -> impl Iterator<Item = Mark> {
     let is_full = move |host: &str| if host == "a" { a } else { b }.is_full_of_kernel();
     loads.iter().flat_map(move |load| {
         let bound = load
             .generator
             .iter()
-            .filter(move |end| end.bound && !is_full(&end.host));
+            .filter(move |end| end.bound && (load.schedule.is_some() || !is_full(&end.host)));
         bound.map(|end| Mark::GeneratorBound {
             load: load.name.clone(),
             host: end.host.clone(),
@@ -244,7 +245,7 @@ fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
 
 #[cfg(test)]
 mod tests {
-    use wirecost_model::end_window::End;
+    use wirecost_model::end_window::{End, Schedule};
     use wirecost_model::load::{Direction, Load, Rate, Workload};
     use wirecost_model::sample::{DatagramResult, Generator};
     use wirecost_model::usage::{ClassShares, CoreUsage};
@@ -352,5 +353,12 @@ mod tests {
             let found = generator_bound(std::slice::from_ref(&load), [&sender, &idle]);
             assert_eq!(found.count(), marks, "{sender:?}");
         }
+        let paced = LoadResult {
+            schedule: Some(Schedule::default()),
+            ..load
+        };
+        let full = usage(0.99, 0.1);
+        let found = generator_bound(std::slice::from_ref(&paced), [&full, &idle]);
+        assert_eq!(found.count(), 1, "it is to sleep between its messages");
     }
 }

@@ -248,12 +248,16 @@ fn requests(text: &mut String, figures: &Requests) {
         "\n  answered    {} /s",
         format_per_second(figures.per_s)
     );
-    if let Some(latency) = &figures.latency {
-        text.push_str("\n  latency   ");
-        for (percentile, seconds) in &latency.percentiles {
+    for (name, times) in [
+        ("latency", &figures.latency),
+        ("lateness", &figures.lateness),
+    ] {
+        let Some(times) = times else { continue };
+        let _ = write!(text, "\n  {name:10}");
+        for (percentile, seconds) in &times.percentiles {
             let _ = write!(text, "  {percentile} {}", time(*seconds));
         }
-        let _ = write!(text, "  max {}", time(latency.max));
+        let _ = write!(text, "  max {}", time(times.max));
     }
     for within in &figures.within {
         if let Some(share) = within.share {

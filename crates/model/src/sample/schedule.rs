@@ -1,43 +1,142 @@
-//! Requests that were due by a rate.
+//! Whether a load with a rate kept its schedule.
+
+use serde::Serialize;
 
 use super::LoadResult;
+use crate::end_window::Schedule;
 use crate::load::{Load, Rate};
 
-/// A schedule is kept where so much of what was due is over.
-const KEPT: f64 = 0.95;
-/// Requests by which the edges of a window may be off.
-const EDGE: f64 = 10.0;
+/// A load is behind where more than this share of what was due in a window was not sent in it, or is waiting to be.
+const SHARE: f64 = 0.01;
+/// Messages by which the edges of a window may be off: both ends of it are read while messages leave.
+const EDGE: f64 = 4.0;
+/// What is due within this time may be, too, seconds: requests and datagrams wait for a core at times.
+const EDGE_S: f64 = 0.002;
+/// Of streams, which are written in steps of 10 ms of their rate, or of a segment where that is more.
+const STREAM_EDGE_S: f64 = 0.01;
+/// What such a step has at least, bytes.
+const STREAM_STEP: f64 = 1_200.0;
+/// Datagrams that leave as one message at most.
+const SEGMENTS: f64 = 64.0;
 
-/// A schedule that was not kept: a latency counts from when its request was due, and has the wait behind it in it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// In records of versions before 6, which know only what was answered: a schedule is kept where so much of what was due is.
+const KEPT: f64 = 0.95;
+/// Requests by which the edges of such a window may be off.
+const OLDER_EDGE: f64 = 10.0;
+
+/// A schedule that was not kept: what was measured is the load's own backlog and not what its rate does to the path.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Behind {
-    /// Requests a second that were due, of all flows.
+    /// What the rate asked for, of all flows: requests a second, or bits of messages a second of streams and datagrams.
     pub due_per_s: f64,
-    /// Requests a second that were answered or given up.
+    /// What was sent instead, in the same unit; of records of versions before 6 what was answered or given up.
     pub over_per_s: f64,
+    /// Messages that were due and not sent when the window ended; none in records of versions before 6.
+    pub backlog: f64,
+    /// Whether both rates are bits.
+    pub bits: bool,
 }
 
 impl Behind {
     /// What it does to the figures.
-    pub const WHY: &str = "a latency counts from when its request was due, and has the wait behind that schedule in it";
+    pub const WHY: &str =
+        "what was measured is how fast the load could go, and not what its rate does to the path";
     /// What to do.
     pub const ADVICE: &str = "ask for less, or for more streams or depth";
+
+    /// The part of the rate that was achieved, 0 to 1.
+    pub fn achieved(&self) -> f64 {
+        if self.due_per_s > 0.0 {
+            (self.over_per_s / self.due_per_s).clamp(0.0, 1.0)
+        } else {
+            1.0
+        }
+    }
+
+    /// Both rates in words: `1234 of 2000 requests/s`, `0.93 of 1 Gbit/s`.
+    pub fn words(&self) -> String {
+        if !self.bits {
+            return format!("{:.0} of {:.0} requests/s", self.over_per_s, self.due_per_s);
+        }
+        let (unit, name) = match self.due_per_s {
+            due if due >= 1e9 => (1e9, "Gbit/s"),
+            due if due >= 1e6 => (1e6, "Mbit/s"),
+            _ => (1e3, "kbit/s"),
+        };
+        let round = |value: f64| (value / unit * 1e3).round() / 1e3;
+        format!(
+            "{} of {} {name}",
+            round(self.over_per_s),
+            round(self.due_per_s)
+        )
+    }
 }
 
 impl LoadResult {
-    /// Where requests with a rate are less than 95 % of what was due; `load` is what was asked for.
+    /// Where a load with a rate did not keep its schedule within the window: more than 1 % of what was due was not sent, or
+    /// requests were waiting to be sent when it began or ended. What the edges of a window may be off by is allowed for.
+    /// `load` is what was asked for; `None` too where it has no rate.
     pub fn behind_schedule(&self, load: &Load) -> Option<Behind> {
-        let (Some(Rate::RequestsPerSecond(rate)), Some(requests)) = (load.rate, &self.requests)
-        else {
+        let rate = load.rate?;
+        let Some(schedule) = self.schedule else {
+            return self.behind_by_answers(load, rate);
+        };
+        let allowed = edge(load, rate, schedule.due / self.client_seconds) + schedule.due * SHARE;
+        let short = schedule.due - schedule.sent;
+        let waiting = if load.workload.is_request_response() {
+            schedule.backlog_before.max(schedule.backlog_after)
+        } else {
+            // A stream lets go of what a stall held back, and that stays in its backlog for good.
+            schedule.backlog_after - schedule.backlog_before
+        };
+        (short.max(waiting) > allowed).then(|| self.behind(load, rate, schedule))
+    }
+
+    fn behind(&self, load: &Load, rate: Rate, schedule: Schedule) -> Behind {
+        let bits = matches!(rate, Rate::BitsPerSecond(_));
+        let each = if bits {
+            f64::from(load.request) * 8.0
+        } else {
+            1.0
+        };
+        let per_s = |messages: f64| messages * each / self.client_seconds;
+        Behind {
+            due_per_s: per_s(schedule.due),
+            over_per_s: per_s(schedule.sent),
+            backlog: schedule.backlog_after,
+            bits,
+        }
+    }
+
+    fn behind_by_answers(&self, load: &Load, rate: Rate) -> Option<Behind> {
+        let (Rate::RequestsPerSecond(rate), Some(requests)) = (rate, &self.requests) else {
             return None;
         };
         let seconds = self.client_seconds;
         let due = rate * f64::from(load.streams) * seconds;
         let over = (requests.transactions + requests.timeouts) as f64;
-        (over + EDGE < due * KEPT).then(|| Behind {
+        (over + OLDER_EDGE < due * KEPT).then(|| Behind {
             due_per_s: due / seconds,
             over_per_s: over / seconds,
+            backlog: 0.0,
+            bits: false,
         })
+    }
+}
+
+/// Messages by which the window of a load may be off at its edges, where so many are due each second.
+fn edge(load: &Load, rate: Rate, per_second: f64) -> f64 {
+    let flows = f64::from(load.streams);
+    match rate {
+        Rate::BitsPerSecond(_) if load.workload.is_tcp_stream() => {
+            // Of a message written whole the last part may be ahead or missing.
+            let step = flows * (1.0 + STREAM_STEP / f64::from(load.request));
+            step.max(per_second * STREAM_EDGE_S) + EDGE
+        }
+        Rate::BitsPerSecond(_) if load.segmentation.send => {
+            EDGE + per_second * EDGE_S + flows * SEGMENTS
+        }
+        _ => EDGE + per_second * EDGE_S,
     }
 }
 
@@ -75,14 +174,96 @@ mod tests {
         }
     }
 
+    fn scheduled(workload: Workload, schedule: Schedule) -> LoadResult {
+        LoadResult {
+            workload,
+            schedule: Some(schedule),
+            ..of_requests(0, 0)
+        }
+    }
+
+    /// Over two seconds.
+    fn with(due: f64, sent: f64, backlog_before: f64) -> Schedule {
+        Schedule {
+            due,
+            sent,
+            backlog_before,
+            backlog_after: (backlog_before + due - sent).max(0.0),
+        }
+    }
+
+    fn at(workload: Workload, rate: Rate) -> Load {
+        Load {
+            rate: Some(rate),
+            ..Load::new(workload)
+        }
+    }
+
     #[test]
-    fn a_schedule_is_of_all_flows_and_kept_by_what_was_given_up_too() {
+    fn requests_are_behind_beyond_a_hundredth_and_the_edges() {
+        let load = at(Workload::TcpRr, Rate::RequestsPerSecond(1_000.0));
+        // 20 of 2,000, four, and what is due in 2 ms: 26.
+        let behind = |schedule| scheduled(Workload::TcpRr, schedule).behind_schedule(&load);
+        assert_eq!(behind(with(2_000.0, 1_975.0, 0.0)), None);
+        assert_eq!(
+            behind(with(2_000.0, 1_975.0, 25.0)).map(|behind| behind.backlog),
+            Some(50.0),
+            "it grows"
+        );
+        let found = behind(with(2_000.0, 1_960.0, 0.0)).unwrap();
+        assert_eq!(
+            (found.due_per_s, found.over_per_s, found.backlog),
+            (1_000.0, 980.0, 40.0)
+        );
+        assert!((found.achieved() - 0.98).abs() < 1e-9);
+        assert_eq!(found.words(), "980 of 1000 requests/s");
+        // One that catches up goes as fast as it can, and not by its schedule.
+        assert!(behind(with(2_000.0, 2_100.0, 100.0)).is_some());
+        let one = at(Workload::TcpRr, Rate::RequestsPerSecond(1.0));
+        let few = scheduled(Workload::TcpRr, with(2.0, 1.0, 0.0));
+        assert_eq!(
+            few.behind_schedule(&one),
+            None,
+            "a few messages are the edges"
+        );
+    }
+
+    #[test]
+    fn streams_are_behind_by_their_bits_and_not_by_a_step() {
+        let load = at(Workload::TcpStream, Rate::BitsPerSecond(1_000_000_000));
+        let each = f64::from(load.request) * 8.0;
+        let due = 2e9 / each;
+        let sent = |share: f64| {
+            scheduled(Workload::TcpStream, with(due, due * share, 0.0)).behind_schedule(&load)
+        };
+        assert_eq!(sent(1.004), None);
+        assert_eq!(sent(0.99), None, "10 ms and a hundredth");
+        assert_eq!(sent(0.93).unwrap().words(), "0.93 of 1 Gbit/s");
+        let udp = at(Workload::UdpStream, Rate::BitsPerSecond(8_000_000));
+        let due = 2_000_000.0 / f64::from(udp.request);
+        let of = |schedule| scheduled(Workload::UdpStream, schedule).behind_schedule(&udp);
+        assert!(of(with(due, due * 0.9, 0.0)).is_some());
+        assert_eq!(
+            of(with(due, due, 10_000.0)),
+            None,
+            "let go before the window"
+        );
+        assert_eq!(
+            of(with(due, due * 0.9, 0.0)).unwrap().words(),
+            "7.2 of 8 Mbit/s"
+        );
+    }
+
+    #[test]
+    fn a_schedule_of_an_older_record_is_of_all_flows_and_kept_by_what_was_given_up_too() {
         let mut load = Load::new(Workload::TcpRr);
         load.streams = 3;
         load.rate = Some(Rate::RequestsPerSecond(200.0));
         let behind = Behind {
             due_per_s: 600.0,
             over_per_s: 80.0,
+            backlog: 0.0,
+            bits: false,
         };
         assert_eq!(of_requests(150, 10).behind_schedule(&load), Some(behind));
         assert_eq!(of_requests(1_000, 190).behind_schedule(&load), None);

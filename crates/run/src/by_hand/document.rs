@@ -7,7 +7,7 @@ use serde::Serialize;
 use wirecost_agent::protocol::Measured;
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
-use wirecost_model::sample::{Flow, GENERATOR_BOUND_ADVICE, LoadResult};
+use wirecost_model::sample::{Behind, Flow, GENERATOR_BOUND_ADVICE, LoadResult};
 use wirecost_model::usage::{HostUsage, LEAST_FOR_CPU_S};
 
 use super::notes::notes;
@@ -98,6 +98,8 @@ pub struct LoadSaid {
     pub requests: Option<Requests>,
     /// Each flow, by its number.
     pub flows: Vec<FlowFigures>,
+    /// Where it did not keep to its rate, what it sent instead.
+    pub behind: Option<Behind>,
     /// What to change, where the load's own threads were the limit and not the path.
     pub generator_bound: Option<String>,
 }
@@ -131,8 +133,10 @@ pub struct Datagrams {
 pub struct Requests {
     /// Answered in time, per second.
     pub per_s: f64,
-    /// Latencies; `null` where nothing was answered.
+    /// Latencies, from sent to answered; `null` where nothing was answered.
     pub latency: Option<Latencies>,
+    /// How late requests were sent, from due to sent; `null` without a rate.
+    pub lateness: Option<Latencies>,
     /// Shares below the bounds that were asked for.
     pub within: Vec<Within>,
 }
@@ -262,6 +266,7 @@ fn said(named: &NamedLoad, result: Option<LoadResult>, bounds: &[Duration]) -> L
         datagrams: figures.and_then(datagrams),
         requests: figures.and_then(|result| requests(result, bounds)),
         flows: figures.map(flows).unwrap_or_default(),
+        behind: figures.and_then(|result| result.behind_schedule(&named.load)),
         generator_bound: figures.and_then(bound),
         result,
     }
@@ -314,6 +319,7 @@ fn requests(result: &LoadResult, bounds: &[Duration]) -> Option<Requests> {
     Some(Requests {
         per_s: per_s(counted.transactions as f64, result.client_seconds),
         latency: latencies(&counted.latency),
+        lateness: latencies(&counted.lateness),
         within: bounds.iter().map(share).collect(),
     })
 }

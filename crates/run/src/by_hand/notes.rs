@@ -109,12 +109,11 @@ fn apart(loads: &[LoadSaid]) -> Option<String> {
     })
 }
 
-/// That requests did not keep to their schedule, by which their latencies count.
+/// That a load did not keep to its rate.
 fn behind(behind: Behind) -> String {
     format!(
-        "{:.0} requests a second were due and {:.0} were over: {} ({})",
-        behind.due_per_s,
-        behind.over_per_s,
+        "it did not keep to its rate, and sent {}: {} ({})",
+        behind.words(),
         Behind::WHY,
         Behind::ADVICE
     )
@@ -156,8 +155,10 @@ mod tests {
         let kept = Behind {
             due_per_s: 600.0,
             over_per_s: 80.0,
+            backlog: 1040.0,
+            bits: false,
         };
-        insta::assert_snapshot!(behind(kept), @"600 requests a second were due and 80 were over: a latency counts from when its request was due, and has the wait behind that schedule in it (ask for less, or for more streams or depth)");
+        insta::assert_snapshot!(behind(kept), @"it did not keep to its rate, and sent 80 of 600 requests/s: what was measured is how fast the load could go, and not what its rate does to the path (ask for less, or for more streams or depth)");
     }
 
     #[test]
