@@ -117,3 +117,6 @@ fn of_window(result: &LoadResult, host: &HostUsage, cost: Option<WakeupCost>) ->
         }),
     })
 }
+
+#[cfg(test)]
+mod tests;
