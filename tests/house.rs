@@ -14,7 +14,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sys", &[]),
     // pmtu's machines over sockets; the machines themselves stay without I/O.
     ("probe", &["pmtu", "sys"]),
-    ("meter", &["model"]),
+    // Idle time in microseconds needs an interrupt to each core, and what a wake-up costs pinned threads.
+    ("meter", &["model", "sys"]),
     // One connection for those who build networks; the audit has its own, for devices that no library knows.
     ("netlink", &[]),
     ("netbuild", &["model", "netlink", "sys", "wire"]),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::offload::Offload;
-use wirecost_model::record::Environment;
+use wirecost_model::record::{Environment, WakeupCost};
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
 use wirecost_probe::Responder;
@@ -105,6 +105,14 @@ impl Agent {
             }
             Request::Build { secret } => self.build(secret),
             Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
+            Request::LiftLine => {
+                self.host()?.lift_line().map_err(words)?;
+                Ok(Reply::Done)
+            }
+            Request::SetLine => {
+                self.host()?.set_line().map_err(words)?;
+                Ok(Reply::Done)
+            }
             Request::PutInForce(settings) => {
                 let host = self.host.as_mut().ok_or(UNPREPARED)?;
                 self.in_force
@@ -259,7 +267,7 @@ impl Agent {
             privilege: privilege().to_owned(),
             sysctls,
             hosts: BTreeMap::new(),
-            wakeup_cost: None,
+            wakeup_cost: wakeup_cost(),
         })))
     }
 }
@@ -289,6 +297,16 @@ fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr), String> {
     guests(host)
         .next()
         .ok_or_else(|| "the host has no guest".to_owned())
+}
+
+/// On this host's first core and another one, which may be the other host's.
+fn wakeup_cost() -> Option<WakeupCost> {
+    let own = *wirecost_sys::process::allowed_cpus().ok()?.first()?;
+    let others = wirecost_meter::online_cpus().ok()?;
+    let other = others.into_iter().find(|&cpu| cpu != own);
+    let cores: Vec<u32> = [own].into_iter().chain(other).collect();
+    // Another one may be out of reach (cpuset(7)).
+    wirecost_meter::wakeup_cost(&cores).or_else(|| wirecost_meter::wakeup_cost(&cores[..1]))
 }
 
 /// Whether this process is root on the machine, or in a user namespace only (user_namespaces(7)).

@@ -53,6 +53,11 @@ pub enum Request {
         /// On every device of the path.
         offload: Offload,
     },
+    /// Has the underlay device send as fast as it can, until [`Request::SetLine`] or the next [`Request::Adapt`]. Packets that
+    /// wait for the line are lost.
+    LiftLine,
+    /// Puts the line back as [`Request::Adapt`] had set it.
+    SetLine,
     /// Puts settings in force over what the last [`Request::Adapt`] has set; where one fails, all are undone.
     /// A place that is not this host's is passed over.
     PutInForce(Vec<Setting>),
@@ -136,6 +141,8 @@ impl Request {
             Self::Wire { .. } => "wiring the two hosts",
             Self::Build { .. } => "building its network",
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
+            Self::LiftLine => "lifting the line from the underlay",
+            Self::SetLine => "putting the line back on the underlay",
             Self::PutInForce(_) => "putting the settings of a level in force",
             Self::Undo => "undoing the settings of a level",
             Self::Watch => "beginning to watch the underlay",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use wirecost_model::record::WakeupCost;
 
 use crate::kernel_config::KernelConfig;
 
@@ -87,6 +88,8 @@ pub(crate) struct Window {
     pub(crate) steal: f64,
     /// Cores' worth of work by other processes; `None` where the kernel does not tell.
     pub(crate) foreign_cores: Option<f64>,
+    /// Resolution of busy time, seconds.
+    pub(crate) idle_step_s: f64,
 }
 
 /// How fast and by what the time is told.
@@ -125,6 +128,8 @@ pub(crate) struct Machine {
     /// Kernel settings that bear on what may be done, those that exist.
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) window: Option<Window>,
+    /// `None` where it could not be told from what else ran.
+    pub(crate) wakeup: Option<WakeupCost>,
     pub(crate) config: Option<KernelConfig>,
     /// Modules that lie in /lib/modules for this kernel; `None` where nothing lies there.
     pub(crate) modules: Option<Vec<String>>,

@@ -38,6 +38,7 @@ pub fn examine(program: &Path) -> Examination {
     let mut machine = gather::machine();
     // Last, so that the probes' namespaces are gone from the kernel's to-do list by the end.
     machine.window = gather::window(WINDOW);
+    machine.wakeup = wirecost_meter::wakeup_cost(&machine.allowed);
     let caller = Caller {
         uid: nix::unistd::geteuid().as_raw(),
         may_make_namespaces: effective_capability(CAP_SYS_ADMIN),

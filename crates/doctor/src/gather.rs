@@ -53,6 +53,7 @@ pub(crate) fn machine() -> Machine {
         btf: Some(btf()),
         settings: wirecost_meter::sysctls(SETTINGS),
         window: None,
+        wakeup: None,
         config: KernelConfig::read(&release),
         modules: modules(&release),
         release,
@@ -78,6 +79,7 @@ pub(crate) fn window(length: Duration) -> Option<Window> {
     Some(Window {
         seconds: usage.window_s,
         steal: stolen / (usage.window_s * usage.cores.len() as f64),
+        idle_step_s: usage.idle_step_s,
         foreign_cores: match (foreign_before, foreign_after) {
             (Ok(before), Ok(after)) => Some(wirecost_meter::foreign_cores(&before, &after)),
             _ => None,

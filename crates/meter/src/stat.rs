@@ -6,10 +6,14 @@ use wirecost_model::usage::{ClassShares, CoreUsage};
 
 use crate::error::{MeterError, ParseError, counter};
 use crate::file::ProcFile;
+use crate::idle::IdleTime;
 
 /// `USER_HZ`, the unit of every tick that /proc shows: fixed at 100 by the kernel's ABI whatever
 /// its own rate (include/asm-generic/param.h; alpha alone differs).
 pub const TICKS_PER_SECOND: u32 = 100;
+
+/// The same in seconds.
+pub(crate) const STEP_S: f64 = 1.0 / TICKS_PER_SECOND as f64;
 
 pub(crate) const PATH: &str = "/proc/stat";
 
@@ -74,6 +78,21 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<u32, CoreTicks>, ParseError> 
     Ok(cores)
 }
 
+/// As [`parse`], and the context switches of the whole machine since boot: a kernel without CONFIG_SCHEDSTATS does not tell
+/// them by core.
+pub(crate) fn parse_with_switches(
+    text: &str,
+) -> Result<(BTreeMap<u32, CoreTicks>, u64), ParseError> {
+    let cores = parse(text)?;
+    let (index, line) = text
+        .lines()
+        .enumerate()
+        .find(|(_, line)| line.starts_with("ctxt "))
+        .ok_or_else(|| ParseError::new(text.lines().count() + 1, "a line `ctxt`", ""))?;
+    let switches = line.split_ascii_whitespace().nth(1);
+    Ok((cores, counter(index + 1, switches, "context switches")?))
+}
+
 /// What `cpu` did between two readings `window_s` seconds apart.
 pub(crate) fn usage(cpu: u32, before: CoreTicks, after: CoreTicks, window_s: f64) -> CoreUsage {
     // Each may step back: iowait when a task wakes on another core, the rest when a core was offline.
@@ -109,6 +128,24 @@ pub(crate) fn usage(cpu: u32, before: CoreTicks, after: CoreTicks, window_s: f64
             softirq: share(softirq),
             irq: share(irq),
         },
+    }
+}
+
+/// The same core with its idle time from where it is kept finer. Steal stays as it is, in steps of 10 ms.
+pub(crate) fn finer(
+    coarse: CoreUsage,
+    before: IdleTime,
+    after: IdleTime,
+    window_s: f64,
+) -> CoreUsage {
+    let gained =
+        |field: fn(&IdleTime) -> u64| field(&after).saturating_sub(field(&before)) as f64 / 1e9;
+    let (idle_s, iowait_s) = (gained(|time| time.idle_ns), gained(|time| time.iowait_ns));
+    CoreUsage {
+        busy_s: (window_s - idle_s - iowait_s - coarse.steal_s).max(0.0),
+        idle_s,
+        iowait_s,
+        ..coarse
     }
 }
 
@@ -154,6 +191,31 @@ mod tests {
             },
         }
         ");
+    }
+
+    #[test]
+    fn context_switches_are_found_behind_the_cores() {
+        let (_, switches) =
+            parse_with_switches(include_str!("../fixtures/stat-6.18")).expect("recorded");
+        assert!(switches > 0);
+        let error = parse_with_switches("cpu0 1 2 3 4 5 6 7\n").expect_err("none");
+        insta::assert_snapshot!(error, @"line 2: expected a line `ctxt`, found nothing");
+    }
+
+    #[test]
+    fn idle_time_in_nanoseconds_takes_the_place_of_ticks() {
+        let coarse = usage(3, ticks(100, 10, 0, 0), ticks(150, 15, 3, 9), 1.0);
+        let before = IdleTime {
+            idle_ns: 1_000_000_000,
+            iowait_ns: 0,
+        };
+        let after = IdleTime {
+            idle_ns: 1_512_345_678,
+            iowait_ns: 50_000,
+        };
+        let core = finer(coarse.clone(), before, after, 1.0);
+        assert!((core.busy_s - 0.487_604_322).abs() < 1e-9, "{core:?}");
+        assert_eq!(core.shares, coarse.shares);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod figure;
 mod frames;
+mod saturated;
 
 use std::time::Duration;
 
@@ -11,12 +12,13 @@ use crate::end_window::End;
 use crate::load::Workload;
 use crate::plan::Cores;
 use crate::sample::{LoadResult, RequestResult, Sample};
-use crate::usage::{HostUsage, LEAST_FOR_CPU_S};
+use crate::usage::HostUsage;
 
 pub use figure::Figure;
 pub use frames::{
     retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
 };
+pub use saturated::{StreamCpu, saturated_cpu, stream_cpu};
 
 /// A figure of one load that verdicts are given about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,11 +26,12 @@ pub use frames::{
 pub enum Metric {
     /// Bits per second that the receiving application read; of both where both send.
     Throughput,
-    /// Percent of one core of the sending host per Gbit/s.
+    /// Percent of one core of the sending host per Gbit/s, of the window without a line where the cell has a line and a load
+    /// that would fill it.
     SenderCpu,
-    /// Percent of one core of the receiving host per Gbit/s.
+    /// Percent of one core of the receiving host per Gbit/s, of the same window.
     ReceiverCpu,
-    /// Percent of one core of the machine per Gbit/s, where the hosts share their cores.
+    /// Percent of one core of the machine per Gbit/s, of the same window, where the hosts share their cores.
     Cpu,
     /// Transactions per second.
     Transactions,
@@ -179,8 +182,9 @@ impl Metric {
 
     /// The figure of the sample's load of that name, `None` where it has none: it never ran, nothing arrived, too few
     /// transactions for a percentile, or, of processors, several loads shared them, the load was over within
-    /// [`LEAST_FOR_CPU_S`], or no time of theirs was counted (a load takes some: the counters were wrong, as where a
-    /// hypervisor stole more than the window). Says nothing about validity.
+    /// [`HostUsage::least_for_cpu_s`], or no time of theirs was counted (a load takes some: the counters were wrong, as where
+    /// a hypervisor stole more than the window). CPU per Gbit/s is of the window without the line where the sample has one,
+    /// everything else of the window with it. Says nothing about validity.
     pub fn value(self, sample: &Sample, load: &str) -> Option<f64> {
         let result = sample.load(load)?;
         if self.is_cpu() {
@@ -200,23 +204,64 @@ impl Metric {
     }
 
     fn cpu(self, sample: &Sample, load: &LoadResult) -> Option<f64> {
+        let time = self.cpu_time(sample, load)?;
+        let scale = if self.is_per_gbps() { 100.0 } else { 1e6 };
+        positive(time.busy_s * scale / time.amount)
+    }
+
+    /// What the figure is made of, for sums over rounds; `None` where it is none of processors, and where
+    /// [`Self::value`] has none but for too little time that was counted.
+    pub fn cpu_time(self, sample: &Sample, load: &LoadResult) -> Option<CpuTime> {
         // What several loads used together belongs to none of them.
-        if sample.loads.len() != 1 || load.client_seconds < LEAST_FOR_CPU_S {
+        if !self.is_cpu() || sample.loads.len() != 1 {
             return None;
         }
-        let host = |end| sample.host(load.direction.host_of(end));
-        let cores = match self {
-            Self::SenderCpu | Self::ClientCpu => host(End::Client)?.busy_cores(),
-            // With shared cores both hosts read the same counters: one of them is the machine.
-            _ => host(End::Server)?.busy_cores(),
-        };
-        match self {
-            Self::SenderCpu | Self::ReceiverCpu | Self::Cpu => {
-                positive(cores * 100.0 / (bits_per_second(load)? / 1e9))
+        // Where there is a window without the line, no core waits for the line in it.
+        let (load, host) = match &sample.saturated {
+            Some(saturated) if self.is_per_gbps() => {
+                let load = saturated.load(&load.name)?;
+                (load, saturated.host(load.direction.host_of(self.end()))?)
             }
-            _ => positive(cores * 1e6 / transactions_per_second(load)?),
+            _ => (load, sample.host(load.direction.host_of(self.end()))?),
+        };
+        if load.client_seconds < host.least_for_cpu_s() {
+            return None;
+        }
+        let per_second = if self.is_per_gbps() {
+            bits_per_second(load)? / 1e9
+        } else {
+            transactions_per_second(load)?
+        };
+        Some(CpuTime {
+            busy_s: host.busy_cores() * host.window_s,
+            amount: per_second * host.window_s,
+            step_s: host.idle_step_s,
+        })
+    }
+
+    /// Whose cores it is about.
+    const fn end(self) -> End {
+        match self {
+            Self::SenderCpu | Self::ClientCpu => End::Client,
+            // With shared cores both hosts read the same counters: one of them is the machine.
+            _ => End::Server,
         }
     }
+
+    const fn is_per_gbps(self) -> bool {
+        matches!(self, Self::SenderCpu | Self::ReceiverCpu | Self::Cpu)
+    }
+}
+
+/// Core time of one window and what was done in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuTime {
+    /// Busy core time of the host, seconds; 0 where it was below the resolution.
+    pub busy_s: f64,
+    /// Gigabits, or transactions.
+    pub amount: f64,
+    /// Resolution of `busy_s` ([`HostUsage::idle_step_s`]).
+    pub step_s: f64,
 }
 
 fn positive(value: f64) -> Option<f64> {

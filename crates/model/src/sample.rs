@@ -76,6 +76,9 @@ pub struct Saturated {
     pub sender: HostUsage,
     /// Host b.
     pub receiver: HostUsage,
+    /// What this window's own figures are to be read with: a backlog that dropped, a generator that was the limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
 }
 
 impl Sample {

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Seconds of a window that hold enough of the 10 ms steps in which the kernel tells idle time.
+/// Seconds of a window that hold enough of the 10 ms steps in which /proc/stat tells idle time.
 pub const ENOUGH_FOR_CPU_S: f64 = 0.4;
-/// Seconds of a window that hold five of them: a shorter one tells nothing of processors' time.
+/// Seconds of a window that hold five of them: a shorter one tells nothing of processors' time. Where idle time is known in
+/// microseconds so many are enough.
 pub const LEAST_FOR_CPU_S: f64 = 0.05;
+/// Where idle time is known in microseconds: below it what lies between reading one core and the next decides.
+const LEAST_IN_MICROSECONDS_S: f64 = 0.005;
 
 /// One host over one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,7 +74,8 @@ impl Wakeups {
 pub struct CoreUsage {
     /// The kernel's number.
     pub cpu: u32,
-    /// Not idle, not waiting for I/O, not stolen: seconds. From /proc/stat, in steps of 10 ms.
+    /// Not idle, not waiting for I/O, not stolen: seconds, in steps of [`HostUsage::idle_step_s`]; what is stolen comes in
+    /// steps of 10 ms.
     pub busy_s: f64,
     /// Idle, seconds.
     pub idle_s: f64,
@@ -129,6 +133,29 @@ pub struct ProtocolDelta {
 }
 
 impl HostUsage {
+    /// Whether the cores' times come in steps of 10 ms.
+    fn is_coarse(&self) -> bool {
+        self.idle_step_s >= proc_stat_step_s()
+    }
+
+    /// Seconds that a window must have for figures of processors.
+    pub fn least_for_cpu_s(&self) -> f64 {
+        if self.is_coarse() {
+            LEAST_FOR_CPU_S
+        } else {
+            LEAST_IN_MICROSECONDS_S
+        }
+    }
+
+    /// Seconds that a window should have for verdicts on processors.
+    pub fn enough_for_cpu_s(&self) -> f64 {
+        if self.is_coarse() {
+            ENOUGH_FOR_CPU_S
+        } else {
+            LEAST_FOR_CPU_S
+        }
+    }
+
     /// Cores that were busy, as a number of cores: 1.0 is one core busy for the whole window.
     pub fn busy_cores(&self) -> f64 {
         self.cores.iter().map(|core| core.busy_s).sum::<f64>() / self.window_s

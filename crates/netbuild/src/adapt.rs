@@ -16,11 +16,11 @@ use wirecost_wire::size_table::tagged_size_table;
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
+use crate::line::Line;
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::spec::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::steering::receive_mask;
-use crate::tbf;
 
 impl LabHost {
     /// Gives the guests their MTU and every device of the path its offloads, and returns what was
@@ -83,14 +83,11 @@ impl LabHost {
         devices.extend(ports);
         devices.extend(guests);
 
-        if let Some(rate) = self.spec.network.rate {
-            let index = self.underlay_index()?;
-            let sizes = tagged_size_table(guest_mtu, overhead, guest_ip, tag);
-            let step = || format!("limiting `{UNDERLAY_DEVICE}` with tbf to {rate} bit/s");
-            tbf::set(&mut self.netlink, index, rate, &sizes).step(step)?;
-            let found = tbf::read_rate(&mut self.netlink, index).step(step)?;
-            same(step, &(rate / 8 * 8), &found.unwrap_or(0))?;
-        }
+        self.line = self.spec.network.rate.map(|rate| Line {
+            rate,
+            sizes: tagged_size_table(guest_mtu, overhead, guest_ip, tag),
+        });
+        self.set_line()?;
         self.wait_until_ready()?;
         Ok(devices)
     }

@@ -9,6 +9,7 @@ use crate::device::{self, Change, PeerNamespace};
 use crate::error::{BuildError, Step, same};
 use crate::guest::{Guest, Uplink};
 use crate::ipv6;
+use crate::line::Line;
 use crate::netlink::Netlink;
 use crate::spec::{BRIDGE, HostSpec, Side, UNDERLAY_DEVICE};
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
@@ -27,6 +28,8 @@ pub struct LabHost {
     pub(crate) underlay: Option<Underlay>,
     /// What a switch that is not the kernel's has made of the devices.
     pub(crate) switched: Switched,
+    /// The line that the last adaptation has set.
+    pub(crate) line: Option<Line>,
 }
 
 impl LabHost {
@@ -55,6 +58,7 @@ impl LabHost {
             guests,
             underlay: None,
             switched: Switched::default(),
+            line: None,
         })
     }
 

@@ -14,6 +14,7 @@ mod features;
 mod guest;
 mod host;
 mod ipv6;
+mod line;
 mod netem;
 mod ready;
 mod route;

@@ -75,6 +75,20 @@ pub(crate) fn read_rate(netlink: &mut Netlink, index: u32) -> io::Result<Option<
         .find_map(|tc| rate_of(&tc.attributes)))
 }
 
+/// Gives the device back the queueing that it was made with; packets that wait are dropped. Where there is none to
+/// take away, that is fine too.
+pub(crate) fn remove(netlink: &mut Netlink, index: u32) -> io::Result<()> {
+    if read_rate(netlink, index)?.is_none() {
+        return Ok(());
+    }
+    let mut message = TcMessage::with_index(index as i32);
+    message.header.parent = TcHandle::ROOT;
+    netlink.apply(
+        RouteNetlinkMessage::DelQueueDiscipline(message),
+        Intent::Change,
+    )
+}
+
 fn rate_of(attributes: &[TcAttribute]) -> Option<u64> {
     let is_tbf = attributes
         .iter()

@@ -15,7 +15,8 @@ use wirecost_stats::sequential::{Aim, rounds_needed};
 use crate::labs::MAX_LABS;
 use crate::until::CHANCE;
 
-/// Seconds of a sample around warm-up and window, without its connections.
+/// Seconds of a sample around warm-up and window, without its connections. Where a cell has a window without its line too, the
+/// plan's seconds are shared between the two.
 ///
 /// Measured in a lab on two cores: 17 to 20 ms with one connection, 50 to 60 ms with eight
 /// (`took_s` of samples less warm-up and window).
@@ -144,7 +145,8 @@ fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
 
 fn around_s(cell: &Cell) -> f64 {
     let streams: u32 = cell.loads.iter().map(|named| named.load.streams).sum();
-    AROUND_S + AROUND_CONNECTION_S * f64::from(streams)
+    // Both windows open connections of their own.
+    AROUND_S + AROUND_CONNECTION_S * f64::from(streams * cell.windows())
 }
 
 fn sample_s(experiment: &Experiment, cell: &Cell) -> f64 {

@@ -193,6 +193,16 @@ impl Lab {
         Ok(devices)
     }
 
+    /// Has both hosts send as fast as they can; see [`Request::LiftLine`].
+    pub(crate) fn lift_line(&mut self, interrupt: &AtomicBool) -> Result<(), LinkError> {
+        self.both_done(&Request::LiftLine, &Request::LiftLine, interrupt)
+    }
+
+    /// Puts the line back on both hosts.
+    pub(crate) fn set_line(&mut self, interrupt: &AtomicBool) -> Result<(), LinkError> {
+        self.both_done(&Request::SetLine, &Request::SetLine, interrupt)
+    }
+
     /// Proves between every pair of guests, in both directions, that the path carries datagrams of exactly `size`; the first time
     /// for a size also that the underlay shows them as single frames of the right length.
     pub fn prove(

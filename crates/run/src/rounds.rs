@@ -343,7 +343,12 @@ impl Rounds<'_> {
         if let Some(watch) = &mut self.watch {
             watch.taken(sample);
         }
-        self.measured_s += sample.loads.first().map_or(0.0, |load| load.seconds);
+        let saturated = sample
+            .saturated
+            .as_ref()
+            .and_then(|window| window.loads.first());
+        let windows = sample.loads.first().into_iter().chain(saturated);
+        self.measured_s += windows.map(|load| load.seconds).sum::<f64>();
         Ok(taken
             .err()
             .map(|error| (Outcome::Failed, error.to_string())))

@@ -8,7 +8,7 @@ use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
 use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::{Cores, Repeat};
-use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample};
+use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample, Saturated};
 use wirecost_model::usage::HostUsage;
 
 use crate::apart;
@@ -87,14 +87,20 @@ pub(crate) fn take(
         return Ok(());
     }
 
+    // What the plan asks for is shared: a sample takes no longer for having two windows.
+    let windows = f64::from(cell.windows());
     let counting = Counting {
-        warmup_s: taking.repeat.warmup,
-        seconds: taking.repeat.seconds,
+        warmup_s: taking.repeat.warmup / windows,
+        seconds: taking.repeat.seconds / windows,
         interval_s: INTERVAL_S,
         ours: taking.ours,
     };
     let loaded = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
     let measured = loaded.measured;
+    let saturated = match cell.has_saturated_window() {
+        true => Some(saturated(lab, cell, taking, counting)?),
+        false => None,
+    };
     let after = lab.prove(ProofTime::After, cell.guest_mtu, interrupt)?;
     sample.proofs.extend(after);
     apart::after(&mut sample.cores_apart);
@@ -116,9 +122,53 @@ pub(crate) fn take(
         .marks
         .extend(generator_bound(&sample.loads, [&a, &b]));
     sample.marks.extend(apart::moved(&sample.cores_apart));
+    if let Some(saturated) = saturated {
+        let (disturbed, own): (Vec<Mark>, Vec<Mark>) = saturated
+            .marks
+            .into_iter()
+            .partition(|mark| matches!(mark, Mark::ForeignLoad { .. } | Mark::Steal { .. }));
+        for mark in disturbed {
+            if sample.marks.iter().all(|known| known.kind() != mark.kind()) {
+                sample.marks.push(mark);
+            }
+        }
+        sample.saturated = Some(Saturated {
+            marks: own,
+            ..saturated
+        });
+    }
     sample.sender = Some(a);
     sample.receiver = Some(b);
     Ok(())
+}
+
+/// The same load once more, from its connections on, while the underlay has no line. With a new load no queue of the one
+/// with the line is lost, and no datagram of one window is taken for the other's.
+fn saturated(
+    lab: &mut Lab,
+    cell: &Cell,
+    taking: &Taking<'_>,
+    counting: Counting<'_>,
+) -> Result<Saturated, LinkError> {
+    let mut secret = taking.secret;
+    secret[0] ^= 1;
+    lab.lift_line(taking.interrupt)?;
+    let loaded = lab.load(&cell.loads, secret, counting, taking.interrupt);
+    let put_back = lab.set_line(taking.interrupt);
+    let measured = loaded?.measured;
+    put_back?;
+    let Some(loads) = load::results(&cell.loads, &measured) else {
+        return Err(lab.a.confused("Measure"));
+    };
+    let [sender, receiver] = measured.map(|host| host.usage);
+    let mut marks = marks(&sender, &receiver, taking.placement.cores);
+    marks.extend(generator_bound(&loads, [&sender, &receiver]));
+    Ok(Saturated {
+        loads,
+        sender,
+        receiver,
+        marks,
+    })
 }
 
 fn not_over() -> String {

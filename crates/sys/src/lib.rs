@@ -10,6 +10,7 @@ pub mod ethtool;
 pub mod io_uring;
 pub mod kvm;
 pub mod namespace;
+pub mod nudge;
 pub mod priority;
 pub mod process;
 pub mod ring;

@@ -2,8 +2,10 @@
 
 #![expect(
     unsafe_code,
-    reason = "getpriority(2) and setpriority(2) have no wrapper in nix"
+    reason = "getpriority(2), setpriority(2) and sched_setscheduler(2) have no wrapper in nix"
 )]
+
+use std::io;
 
 use nix::errno::Errno;
 
@@ -32,6 +34,23 @@ impl Drop for Hurry {
         if let Some(before) = self.before {
             set_nice(before);
         }
+    }
+}
+
+/// From now on the calling thread runs only where nothing else wants to (`SCHED_IDLE`, sched(7)); everybody may.
+///
+/// # Errors
+/// `EPERM` where something forbids it (seccomp).
+pub fn only_when_idle() -> io::Result<()> {
+    // SAFETY: all-zero is a value of this struct of numbers; it is only read.
+    let done = unsafe {
+        let parameters: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters)
+    };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 

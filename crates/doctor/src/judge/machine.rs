@@ -1,5 +1,7 @@
 //! Cores, clock, memory and what disturbs: values against thresholds.
 
+use std::fmt::Write as _;
+
 use crate::check::{Check, Group, Status};
 use crate::evidence::{Evidence, Machine, Outcome, Trial};
 use crate::judge::feature::ENOENT;
@@ -54,6 +56,12 @@ pub(super) fn checks(evidence: &Evidence) -> Vec<Check> {
             "Fast clock",
             "every duration; loads that take the time for each message",
             clock(machine),
+        ),
+        of_machine(
+            "wakeups",
+            "Cost of a wake-up",
+            "telling what frames cost from what waiting for them costs",
+            wakeups(machine),
         ),
         of_machine(
             "steal",
@@ -172,6 +180,31 @@ fn clock(machine: &Machine) -> Answer {
             "the kernel found no faster one; `dmesg | grep -i -e tsc -e clocksource` says why",
         ),
     }
+}
+
+/// A fact and no fault: verdicts on CPU come from windows in which no core waits for a line.
+fn wakeups(machine: &Machine) -> Answer {
+    let Some(cost) = machine.wakeup else {
+        return unknown("other programs left no quiet moment to measure it in");
+    };
+    let us = |ns: u64| ns as f64 / 1e3;
+    let mut seen = format!("{:.1} us of a core by a timer", us(cost.timer_ns));
+    if cost.other_core_ns > 0 {
+        let _ = write!(
+            seen,
+            ", {:.1} us of two by another core",
+            us(cost.other_core_ns)
+        );
+    }
+    if let Some(window) = &machine.window {
+        let step = if window.idle_step_s < 0.01 {
+            "microseconds"
+        } else {
+            "steps of 10 ms"
+        };
+        let _ = write!(seen, "; busy time is counted in {step}");
+    }
+    yes(seen)
 }
 
 fn steal(machine: &Machine) -> Answer {

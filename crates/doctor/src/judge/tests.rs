@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use wirecost_model::record::WakeupCost;
+
 use super::*;
 use crate::check::Status;
 use crate::evidence::{Caller, Clock, Machine, Outcome, Trial, Tried, Window};
@@ -76,6 +78,11 @@ fn machine() -> Machine {
             seconds: 0.5,
             steal: 0.0,
             foreign_cores: Some(0.01),
+            idle_step_s: 1e-6,
+        }),
+        wakeup: Some(WakeupCost {
+            timer_ns: 1_140,
+            other_core_ns: 2_310,
         }),
         ..Machine::default()
     }
@@ -680,6 +687,7 @@ fn what_disturbs_is_judged_by_a_runs_own_thresholds() {
             seconds: 0.5,
             steal,
             foreign_cores,
+            idle_step_s: 0.01,
         });
         evidence
     };
@@ -747,4 +755,22 @@ fn memory_descriptors_governor_and_types_have_their_advice() {
     expect(&evidence, "cpu-frequency", Status::Limited, "cpupower");
     evidence.machine.btf = Some(Err("/sys/kernel/btf/vmlinux: not found".into()));
     expect(&evidence, "btf", Status::No, "CONFIG_DEBUG_INFO_BTF");
+}
+
+#[test]
+fn what_a_wakeup_costs_is_told_with_how_fine_time_is_counted() {
+    let mut evidence = as_root();
+    let seen = |evidence: &Evidence| check(evidence, "wakeups").seen;
+    assert_eq!(
+        seen(&evidence),
+        "1.1 us of a core by a timer, 2.3 us of two by another core; busy time is counted in microseconds"
+    );
+    evidence.machine.window = None;
+    evidence.machine.wakeup = Some(WakeupCost {
+        timer_ns: 17_000,
+        other_core_ns: 0,
+    });
+    assert_eq!(seen(&evidence), "17.0 us of a core by a timer");
+    evidence.machine.wakeup = None;
+    expect(&evidence, "wakeups", Status::Unknown, "");
 }

@@ -1,0 +1,122 @@
+//! CPU at an emulated line, and without one.
+//!
+//! Below saturation a core is woken again and again, and what that costs depends on the machine and not on the frames. So
+//! cells with a line that their load would fill have a second window without it: verdicts on CPU per Gbit/s come from
+//! there, and what is here says what the line's window took.
+
+use crate::cell::Cell;
+use crate::end_window::End;
+use crate::load::Workload;
+use crate::record::WakeupCost;
+use crate::sample::{LoadResult, Sample, Saturated};
+use crate::usage::HostUsage;
+
+use super::{bits_per_second, positive};
+
+impl Cell {
+    /// Whether its samples have a window without the line: it has one, and its only load would fill it, a stream without
+    /// a rate and without a limit.
+    pub fn has_saturated_window(&self) -> bool {
+        let [named] = &self.loads[..] else {
+            return false;
+        };
+        let stream = matches!(
+            named.load.workload,
+            Workload::TcpStream | Workload::TcpBidirectional | Workload::UdpStream
+        );
+        let as_it_can = named.load.rate.is_none() && named.load.limit.is_none();
+        self.network.rate.is_some() && stream && as_it_can
+    }
+
+    /// Windows of one sample, 1 or 2: the plan's seconds and its warm-up are shared between them.
+    pub fn windows(&self) -> u32 {
+        1 + u32::from(self.has_saturated_window())
+    }
+}
+
+impl Saturated {
+    /// A host by its name `a` or `b`.
+    pub fn host(&self, name: &str) -> Option<&HostUsage> {
+        match name {
+            "a" => Some(&self.sender),
+            "b" => Some(&self.receiver),
+            _ => None,
+        }
+    }
+
+    /// The load of that name.
+    pub fn load(&self, name: &str) -> Option<&LoadResult> {
+        self.loads.iter().find(|load| load.name == name)
+    }
+}
+
+/// What one window of a stream took of one host.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamCpu {
+    /// Bits per second that the receiving application read.
+    pub bits_per_second: f64,
+    /// Busy cores of the host, 1.0 is one.
+    pub cores: f64,
+    /// Interrupts of its cores per gigabit; `None` where they were not counted.
+    pub wakeups_per_gbit: Option<f64>,
+    /// Share of the busy time that these interrupts take at most, 0 to 1, if each wakes its core and each costs what a wake-up
+    /// costs; `None` where either is not known.
+    pub wakeup_share: Option<f64>,
+}
+
+impl StreamCpu {
+    /// Percent of one core per Gbit/s.
+    pub fn percent_per_gbps(&self) -> f64 {
+        self.cores * 100.0 / (self.bits_per_second / 1e9)
+    }
+}
+
+/// What a window of a load that ran alone took of the host at one of its ends, with the line where the cell has one;
+/// `cost` is of the run's environment. `None` where it is no stream, or nothing arrived.
+pub fn stream_cpu(
+    sample: &Sample,
+    load: &str,
+    end: End,
+    cost: Option<WakeupCost>,
+) -> Option<StreamCpu> {
+    let [result] = &sample.loads[..] else {
+        return None;
+    };
+    let host = sample.host(result.direction.host_of(end))?;
+    (result.name == load).then(|| of_window(result, host, cost))?
+}
+
+/// The same of its window without the line; `None` where it has none.
+pub fn saturated_cpu(
+    sample: &Sample,
+    load: &str,
+    end: End,
+    cost: Option<WakeupCost>,
+) -> Option<StreamCpu> {
+    let saturated = sample.saturated.as_ref()?;
+    let result = saturated.load(load)?;
+    of_window(result, saturated.host(result.direction.host_of(end))?, cost)
+}
+
+fn of_window(result: &LoadResult, host: &HostUsage, cost: Option<WakeupCost>) -> Option<StreamCpu> {
+    let bits_per_second = bits_per_second(result)?;
+    let gigabits = bits_per_second / 1e9 * host.window_s;
+    let busy_s = host.busy_cores() * host.window_s;
+    Some(StreamCpu {
+        bits_per_second,
+        cores: host.busy_cores(),
+        wakeups_per_gbit: host
+            .wakeups
+            .map(|wakeups| wakeups.interrupts() as f64 / gigabits),
+        wakeup_share: host.wakeups.zip(cost).and_then(|(wakeups, cost)| {
+            let by_others = wakeups.interrupts() - wakeups.timer;
+            // What another core's wake-up costs is of both cores: here is the half that is woken.
+            let other_ns = cost.other_core_ns as f64 / 2.0;
+            let all_ns = wakeups.timer as f64 * cost.timer_ns as f64 + by_others as f64 * other_ns;
+            positive(busy_s).map(|busy_s| (all_ns / 1e9 / busy_s).min(1.0))
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests;
