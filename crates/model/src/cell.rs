@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::datapath::Datapath;
 use crate::ip::IpVersion;
 use crate::load::NamedLoad;
-use crate::offload::Offload;
+use crate::offload::{self, Offload};
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
 use crate::steering::{Rps, Steering};
 use crate::transit::Transit;
@@ -34,14 +34,18 @@ impl Experiment {
         self.cells.iter().chain(&self.twin)
     }
 
-    /// Why the datapath that the plan names for a cell, or that the run chose, cannot build it on whatever machine:
-    /// the run skips it.
+    /// Why a cell cannot be built on whatever machine: by the datapath that the plan names for it or that the run chose,
+    /// or because its level of `offload` changes nothing there. The run skips it.
     pub fn skips(&self, cell: &Cell) -> Option<&'static str> {
-        let network = &cell.network;
-        // Until the run has chosen, nothing is known.
+        // Until the run has chosen, nothing is known of the datapath.
         let known = !self.plan.datapath.is_empty();
-        let reason = network.datapath.cannot(&network.encapsulation);
-        reason.filter(|_| known)
+        let network = &cell.network;
+        let of_datapath = || {
+            let cannot = network.datapath.cannot(&network.encapsulation);
+            cannot.or_else(|| cell.unlike_others())
+        };
+        cell.idle_switch()
+            .or_else(|| of_datapath().filter(|_| known))
     }
 
     /// The cell that the twin repeats: the first that can be built.
@@ -115,6 +119,17 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Why a switch that its level of `offload` sets on top of the profile changes nothing for its loads on its network;
+    /// `None` where each does.
+    pub fn idle_switch(&self) -> Option<&'static str> {
+        offload::refused(&self.offload, &self.network, &self.loads)
+    }
+
+    /// Why its datapath would treat what its loads receive unlike its cells without a tunnel; `None` where it does not.
+    pub fn unlike_others(&self) -> Option<&'static str> {
+        offload::unlike(&self.offload, &self.network, &self.loads)
+    }
+
     /// The load of that name, where this cell runs it.
     pub fn load(&self, name: &str) -> Option<&NamedLoad> {
         self.loads.iter().find(|load| load.name == name)

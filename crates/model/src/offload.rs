@@ -1,12 +1,19 @@
-//! Offload profiles: named tables of ethtool features, the same on every device of the path.
+//! Offload profiles: named tables of ethtool features, and what becomes of them on each device of a path.
 //!
 //! | profile | what it stands for |
 //! |---|---|
 //! | `none` | every frame handled alone, everywhere: no TSO, GSO, GRO on underlay, tunnel and guest |
-//! | `plain` | a NIC that offloads untunnelled traffic only: on a tunnelled path the guest still hands over super-packets, which are segmented in software before the underlay; nothing is aggregated on receipt |
+//! | `plain` | a NIC that segments what is in no tunnel: super-packets in a tunnel are segmented in software before the underlay |
 //! | `tunnel` | everything on: super-packets cross the tunnel whole |
 //!
-//! On an untunnelled path `plain` and `tunnel` are the same thing.
+//! On an untunnelled path `plain` and `tunnel` are the same thing. Where super-packets are cut and where their frames
+//! are joined again follows from the level and the path ([`Treatment`]), the same for every encapsulation
+//! (docs/offloads.md).
+
+mod treatment;
+
+pub use treatment::{Cut, Treatment};
+pub(crate) use treatment::{refused, unlike};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -124,30 +131,31 @@ impl Offload {
         }
     }
 
-    /// The wanted state of every switch on a device of `role`, on a path that is or is not tunnelled.
-    ///
-    /// The bridge is left alone (`None`): a forwarded frame never meets its features.
-    pub fn wanted(&self, role: Role, tunnelled: bool) -> Option<BTreeMap<Feature, bool>> {
-        if role == Role::Bridge {
-            return None;
-        }
-        let mut wanted: BTreeMap<Feature, bool> = match (self.profile, tunnelled) {
-            (Profile::None, _) => Feature::ALL.map(|f| (f, f == Feature::Checksum)).into(),
-            (Profile::Plain, true) => Feature::ALL
-                .map(|f| (f, !matches!(f, Feature::Gro | Feature::TunnelSegmentation)))
-                .into(),
-            (Profile::Plain, false) | (Profile::Tunnel, _) => {
-                Feature::ALL.map(|f| (f, true)).into()
-            }
-        };
-        wanted.extend(&self.set);
-        if !wanted[&Feature::Checksum] {
+    /// The state of every switch on a path that is or is not tunnelled, before it is known what a device is there for
+    /// ([`Treatment::wanted`]).
+    pub fn switches(&self, tunnelled: bool) -> BTreeMap<Feature, bool> {
+        let mut switches: BTreeMap<Feature, bool> = Feature::ALL
+            .map(|feature| (feature, self.profile.has(feature, tunnelled)))
+            .into();
+        switches.extend(&self.set);
+        if !switches[&Feature::Checksum] {
             // The kernel lets nobody segment who cannot checksum (netdev_fix_features).
-            wanted.extend(
+            switches.extend(
                 [Feature::Gso, Feature::Tso, Feature::TunnelSegmentation].map(|f| (f, false)),
             );
         }
-        Some(wanted)
+        switches
+    }
+}
+
+impl Profile {
+    /// Whether it has a switch on, on a path that is or is not tunnelled.
+    fn has(self, feature: Feature, tunnelled: bool) -> bool {
+        match self {
+            Self::None => feature == Feature::Checksum,
+            Self::Plain => !(tunnelled && feature == Feature::TunnelSegmentation),
+            Self::Tunnel => true,
+        }
     }
 }
 
@@ -183,45 +191,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn none_leaves_nothing_aggregated_on_any_device_of_the_path() {
-        let none = Offload::profile(Profile::None);
-        for role in [Role::Underlay, Role::Tunnel, Role::Guest, Role::GuestPort] {
-            let wanted = none.wanted(role, true).expect("a device of the path");
-            for feature in [
-                Feature::Tso,
-                Feature::Gso,
-                Feature::Gro,
-                Feature::TunnelSegmentation,
-            ] {
-                assert!(!wanted[&feature], "{feature:?} on {role:?}");
-            }
-        }
-    }
-
-    #[test]
     fn plain_differs_from_tunnel_on_a_tunnelled_path_only() {
         let (plain, tunnel) = (
             Offload::profile(Profile::Plain),
             Offload::profile(Profile::Tunnel),
         );
-        assert_eq!(
-            plain.wanted(Role::Underlay, false),
-            tunnel.wanted(Role::Underlay, false)
-        );
-        assert_ne!(
-            plain.wanted(Role::Underlay, true),
-            tunnel.wanted(Role::Underlay, true)
-        );
+        assert_eq!(plain.switches(false), tunnel.switches(false));
+        assert_ne!(plain.switches(true), tunnel.switches(true));
     }
 
     #[test]
-    fn a_single_switch_overrides_the_profile_everywhere() {
+    fn a_single_switch_overrides_the_profile() {
         let level = Offload {
             profile: Profile::Tunnel,
             set: [(Feature::Gro, false)].into(),
         };
-        assert!(!level.wanted(Role::Guest, true).expect("guest")[&Feature::Gro]);
-        assert!(!level.wanted(Role::Tunnel, true).expect("tunnel")[&Feature::Gro]);
+        assert!(!level.switches(true)[&Feature::Gro]);
+        assert!(level.switches(true)[&Feature::Tso]);
         assert_eq!(level.to_string(), "tunnel gro=off");
     }
 }

@@ -6,10 +6,9 @@ use std::net::IpAddr;
 
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
-use wirecost_model::offload::{Feature, Offload, Role};
+use wirecost_model::offload::{Feature, Offload, Role, Treatment};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::sample::DeviceState;
-use wirecost_model::transit::HopKind;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_wire::size_table::tagged_size_table;
 
@@ -40,8 +39,7 @@ impl LabHost {
         let wanted = Wanted {
             side: self.spec.side,
             offload,
-            tunnelled: network.encapsulation.is_tunnel(),
-            joins: joins_for_guests(network, offload),
+            network,
             frame_by_frame: self.switched.frame_by_frame,
         };
         let mut path = vec![(UNDERLAY_DEVICE, Role::Underlay)];
@@ -154,31 +152,11 @@ pub(crate) fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(),
     same(step, &mtu, &found)
 }
 
-/// Whether frames that arrive one by one are to be joined on their way to the guest where eBPF takes them out of their
-/// tunnel. The kernel's tunnels join them at the tunnel's device; eBPF has none, and a veth joins at its receiving end,
-/// but only what comes from a device that segments TCP itself (drivers/net/veth.c,
-/// `veth_skb_is_eligible_for_gro`). Where super-packets arrive whole, segmenting them for that would cost all that they
-/// are for.
-fn joins_for_guests(network: &Network, offload: &Offload) -> bool {
-    let tunnelled = network.encapsulation.is_tunnel();
-    let wanted = offload
-        .wanted(Role::Underlay, tunnelled)
-        .unwrap_or_default();
-    let has = |feature| wanted.get(&feature) == Some(&true);
-    let cut_on_the_way = network
-        .transit
-        .hops
-        .iter()
-        .any(|hop| hop.kind == HopKind::Switch);
-    let cut_here = tunnelled && !has(Feature::TunnelSegmentation);
-    network.datapath == Datapath::Ebpf && has(Feature::Gro) && (cut_on_the_way || cut_here)
-}
-
 /// Has a switch that takes frames one by one meet whole frames only, with their checksums. What it hands to a guest may
 /// still be joined there.
-fn alone(role: Role, wanted: &mut BTreeMap<Feature, bool>) {
+fn alone(role: Role, joins: bool, wanted: &mut BTreeMap<Feature, bool>) {
     for (feature, on) in wanted {
-        *on &= *feature == Feature::Gro && role == Role::Guest;
+        *on = joins && *feature == Feature::Gro && role == Role::Guest;
     }
 }
 
@@ -186,9 +164,7 @@ fn alone(role: Role, wanted: &mut BTreeMap<Feature, bool>) {
 struct Wanted<'a> {
     side: Side,
     offload: &'a Offload,
-    tunnelled: bool,
-    /// See [`joins_for_guests`].
-    joins: bool,
+    network: &'a Network,
     /// See [`crate::Switched`].
     frame_by_frame: bool,
 }
@@ -201,15 +177,15 @@ impl Wanted<'_> {
         role: Role,
     ) -> Result<DeviceState, BuildError> {
         let step = || format!("setting the offloads of `{name}` to `{}`", self.offload);
-        let mut wanted = self
-            .offload
-            .wanted(role, self.tunnelled)
+        let Self {
+            offload, network, ..
+        } = *self;
+        let mut wanted = Treatment::of(offload, network)
+            .wanted(offload, network, role)
             .unwrap_or_default();
-        if self.joins && role == Role::GuestPort {
-            wanted.insert(Feature::Tso, false);
-        }
         if self.frame_by_frame {
-            alone(role, &mut wanted);
+            let joins = offload.switches(network.encapsulation.is_tunnel())[&Feature::Gro];
+            alone(role, joins, &mut wanted);
         }
         let wanted: BTreeMap<String, bool> = wanted
             .into_iter()

@@ -193,6 +193,10 @@ impl Labs {
         sample: &mut Sample,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), LinkError> {
+        if let Some(reason) = cell.idle_switch().or_else(|| cell.unlike_others()) {
+            sample.invalid = Some(Invalid::Build(reason.to_owned()));
+            return Ok(());
+        }
         let mut result = match self.get(&cell.network, interrupt, progress) {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(reason)) => {

@@ -209,7 +209,7 @@ INLINE int receive_tunnel(struct __sk_buff *skb)
 	bpf_csum_level(skb, BPF_CSUM_LEVEL_DEC); /* the outermost checksum is gone */
 	if (tag_type && !inner_tag && bpf_skb_vlan_push(skb, tag_type, tci))
 		return drop(KERNEL_REFUSED);
-	return deliver_frame(skb, &key, &inner);
+	return deliver_frame(skb, &key);
 }
 
 #endif

@@ -5,18 +5,16 @@
 
 #include "inner.h"
 
-/* TCP goes out through the guest's device, where GRO joins its segments (veth does, with GRO on the guest's end and
- * no TCP segmentation on this one); what GRO does not join is spared the way through a queue. */
-INLINE int deliver(__u32 ifindex, __u32 peer, const struct inner *inner)
+/* Everything goes out through the guest's device, with a tunnel and without one: there frames are joined where the
+ * offloads ask for it (veth does, with GRO on the guest's end and no TCP segmentation on this one). */
+INLINE int deliver(__u32 ifindex)
 {
 	count(DECAPSULATED);
-	if (peer && inner->l3_bytes && inner->protocol != PROTO_TCP)
-		return bpf_redirect_peer(ifindex, 0);
 	return bpf_redirect(ifindex, 0);
 }
 
 /* A frame that is as the guest shall see it. */
-INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key, const struct inner *inner)
+INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key)
 {
 	struct station *station = NULL;
 	struct flood *flood;
@@ -24,7 +22,7 @@ INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key, const s
 	if (!(key->mac[0] & 1))
 		station = bpf_map_lookup_elem(&stations, key);
 	if (LIKELY(station && !station->remote))
-		return deliver(station->ifindex, station->peer, inner);
+		return deliver(station->ifindex);
 	flood = bpf_map_lookup_elem(&floods, &key->vni);
 	if (!flood)
 		return drop(UNKNOWN_VNI);
@@ -43,7 +41,6 @@ INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key, const s
 INLINE int receive_plain(struct __sk_buff *skb)
 {
 	struct station_key key = {};
-	struct inner inner = {};
 	struct station *station;
 	struct flood *flood;
 
@@ -54,7 +51,7 @@ INLINE int receive_plain(struct __sk_buff *skb)
 			return NEXT;
 		if (bpf_skb_vlan_pop(skb))
 			return drop(KERNEL_REFUSED);
-		return deliver_frame(skb, &key, &inner);
+		return deliver_frame(skb, &key);
 	}
 	if (skb->vlan_present)
 		return NEXT;
@@ -62,7 +59,7 @@ INLINE int receive_plain(struct __sk_buff *skb)
 		station = bpf_map_lookup_elem(&stations, &key);
 		if (!station || station->remote)
 			return NEXT;
-		return deliver(station->ifindex, 0, &inner);
+		return deliver(station->ifindex);
 	}
 	flood = bpf_map_lookup_elem(&floods, &key.vni);
 	if (!flood)

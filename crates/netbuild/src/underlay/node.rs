@@ -2,8 +2,11 @@
 
 use std::os::fd::AsFd;
 
+use wirecost_model::offload::{Offload, Profile};
+use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
 
+use crate::adapt::set_features;
 use crate::addresses::Place;
 use crate::device::{self, PeerNamespace, VethEnd};
 use crate::error::{BuildError, Step};
@@ -85,6 +88,19 @@ impl Plug {
             queues,
         }
     }
+}
+
+/// Has a device of the calling thread's namespace cut super-packets into frames as they leave by it: no port of a switch
+/// or a router passes them on. Checksums stay left to devices: what a hop would otherwise compute is not its work.
+pub(super) fn without_offloads(device: &str) -> Result<(), BuildError> {
+    let off = Offload::profile(Profile::None).switches(true);
+    let wanted = off.into_iter().flat_map(|(feature, on)| {
+        let names = feature.ethtool().iter();
+        names.map(move |name| ((*name).to_owned(), on))
+    });
+    let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+    let step = || format!("switching the offloads of `{device}` off");
+    set_features(&ethtool, device, wanted.collect(), &step).map(|_| ())
 }
 
 /// A veth from a namespace, that of `netlink` where it is `None`, to another.

@@ -10,7 +10,7 @@ use crate::error::{BuildError, Step};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
-use crate::underlay::node::{Node, Plug};
+use crate::underlay::node::{Node, Plug, without_offloads};
 use crate::underlay::{connect, set, set_if_there};
 
 /// A device of a router.
@@ -90,7 +90,7 @@ pub(super) fn wait_until_ready(
     })
 }
 
-/// Switches the port on, and says how packets for a host leave by it.
+/// Switches the port on, has frames leave by it, and says how packets for a host leave by it.
 fn next_hop(
     netlink: &mut Netlink,
     port: &Port,
@@ -98,6 +98,7 @@ fn next_hop(
     ip: IpVersion,
 ) -> Result<NextHop, BuildError> {
     let device = connect(netlink, &port.device, port.place, ip)?;
+    without_offloads(&port.device)?;
     let across = port.place.across();
     Ok(NextHop {
         device,

@@ -12,17 +12,14 @@
 //! the MTU, and whose receiving end has 4 bytes less: frames and the pieces of super-packets are held
 //! against the same number.
 
-use wirecost_model::offload::{Offload, Profile, Role};
 use wirecost_model::transit::Hop;
-use wirecost_sys::ethtool::Ethtool;
 
-use crate::adapt::set_features;
 use crate::device::{self, PortFlags, VethEnd};
 use crate::error::{BuildError, Step, same};
 use crate::host::{enslave, up};
 use crate::netlink::Netlink;
 use crate::underlay::chain::{TOWARDS_A, TOWARDS_B};
-use crate::underlay::node::Node;
+use crate::underlay::node::{self, Node};
 use crate::underlay::set_if_there;
 
 /// Receiving ends of the two veths inside: what crosses the switch arrives there as frames.
@@ -79,14 +76,8 @@ fn direction(
     };
     device::create_veth_here(netlink, end(sending, mtu), end(receiving, mtu - SLACK))
         .step(|| format!("making the veth from `{sending}` to `{receiving}`"))?;
-    let step = || format!("switching the offloads of `{sending}` off");
-    let wanted = Offload::profile(Profile::None).wanted(Role::Underlay, true);
-    let wanted = wanted.into_iter().flatten().flat_map(|(feature, on)| {
-        let names = feature.ethtool().iter();
-        names.map(move |name| ((*name).to_owned(), on))
-    });
-    let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
-    set_features(&ethtool, sending, wanted.collect(), &step)?;
+    node::without_offloads(sending)?;
+    let step = || format!("reading `{sending}` back");
     let found = device::read(netlink, sending).step(step)?;
     same(|| format!("MTU of `{sending}`"), &mtu, &found.mtu)?;
     for (name, bridge, flood) in [(sending, bridges[0], true), (receiving, bridges[1], false)] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wirecost_model::offload::{Feature, Offload, Profile, Role};
+use wirecost_model::offload::{Feature, Offload, Profile};
 
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Level, Levels, Reader};
@@ -31,19 +31,9 @@ pub(super) fn levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Offload> 
 }
 
 fn same(one: &Offload, other: &Offload) -> bool {
-    [
-        Role::Underlay,
-        Role::Tunnel,
-        Role::Guest,
-        Role::GuestPort,
-        Role::Bridge,
-    ]
-    .into_iter()
-    .all(|role| {
-        [false, true]
-            .into_iter()
-            .all(|tunnelled| one.wanted(role, tunnelled) == other.wanted(role, tunnelled))
-    })
+    [false, true]
+        .into_iter()
+        .all(|tunnelled| one.switches(tunnelled) == other.switches(tunnelled))
 }
 
 fn profile(word: &str) -> Profile {

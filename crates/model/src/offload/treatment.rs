@@ -1,0 +1,158 @@
+//! Where super-packets are cut into frames on a path, where frames are joined, and which switches change that.
+
+use std::collections::BTreeMap;
+
+use super::{Feature, Offload, Role};
+use crate::cell::Network;
+use crate::datapath::Datapath;
+use crate::load::NamedLoad;
+
+/// Where super-packets become frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cut {
+    /// As they leave the sending guest's device.
+    Guest,
+    /// As they leave the sending host's device on the underlay.
+    Underlay,
+    /// In the first hop between the hosts, as by the NIC in front of it.
+    Hop,
+}
+
+/// What a level of `offload` comes to on a path. It is the same for every encapsulation whose switches are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Treatment {
+    /// Where TCP's super-packets are cut; `None`: they reach the receiving guest whole.
+    pub tcp: Option<Cut>,
+    /// Where the super-packets of senders of datagrams are.
+    pub udp: Option<Cut>,
+    /// Whether frames are joined: by the receiving guest's device, behind the tunnel, whoever carries them. Where TCP
+    /// arrives whole, nothing is.
+    pub joins: bool,
+    /// Whether checksums are left to the devices.
+    checksum: bool,
+}
+
+/// Why a switch on top of a profile changes nothing in a cell.
+const NOTHING_TO_JOIN: &str = "frames reach the receiver whole in this lab, there is nothing to aggregate: put a hop in between";
+const NOBODY_JOINS: &str = "nothing that this load receives is aggregated, whatever `gro` says: it is about TCP, and \
+                            about datagrams with `segmentation_offload: receive` or `both`";
+const TCP_ALWAYS_BATCHES: &str = "TCP hands over super-packets whatever `gso` says (net/core/sock.c, sk_setup_caps): it is about datagrams \
+     with `segmentation_offload: send` or `both`; set `tso`";
+const NO_TCP: &str = "`tso` is about TCP, which this load is not: set `gso`";
+const CUT_BEFORE: &str =
+    "super-packets are cut before they are in the tunnel: set `tso: on` with it";
+/// net/ipv4/udp_offload.c, `udp_gro_receive`: "If the packet was locally encapsulated ... do not GRO".
+const MARK_STAYS: &str = "eBPF cannot take the mark of a tunnel's packet off a datagram, and the kernel joins none that has it, as it does without \
+     a tunnel: use `segmentation_offload: send`, `gro: off`, or `datapath: kernel`";
+
+impl Treatment {
+    /// What a level comes to on a network.
+    pub fn of(offload: &Offload, network: &Network) -> Self {
+        let tunnelled = network.encapsulation.is_tunnel();
+        let on = offload.switches(tunnelled);
+        let behind_the_guest = if tunnelled && !on[&Feature::TunnelSegmentation] {
+            Some(Cut::Underlay)
+        } else {
+            (!network.transit.is_wire()).then_some(Cut::Hop)
+        };
+        let cut = |feature| {
+            if on[&feature] {
+                behind_the_guest
+            } else {
+                Some(Cut::Guest)
+            }
+        };
+        let tcp = cut(Feature::Tso);
+        Self {
+            tcp,
+            udp: cut(Feature::Gso),
+            joins: on[&Feature::Gro] && tcp.is_some(),
+            checksum: on[&Feature::Checksum],
+        }
+    }
+
+    /// The wanted state of every switch on a device of `role`. The bridge is left alone: a forwarded frame never meets
+    /// its features.
+    ///
+    /// One device of a path joins: the receiving guest's. A veth joins at its receiving end only what comes from an end
+    /// without any TCP segmentation (drivers/net/veth.c, `veth_skb_is_eligible_for_gro`), so that the host's end has
+    /// none then; where super-packets arrive whole, it has it, or it would cut them.
+    pub fn wanted(
+        self,
+        offload: &Offload,
+        network: &Network,
+        role: Role,
+    ) -> Option<BTreeMap<Feature, bool>> {
+        let mut wanted = match role {
+            Role::Bridge => return None,
+            _ => offload.switches(network.encapsulation.is_tunnel()),
+        };
+        wanted.insert(Feature::Gro, self.joins && role == Role::Guest);
+        if self.joins && role == Role::GuestPort {
+            wanted.insert(Feature::Tso, false);
+        }
+        Some(wanted)
+    }
+
+    /// As far as it matters to loads: those without TCP do not mind what happens to it.
+    fn for_loads(self, loads: &[NamedLoad]) -> Self {
+        let datagrams = |load: &&NamedLoad| load.load.workload.is_udp();
+        let mut udp = loads.iter().filter(datagrams);
+        let sends = udp.clone().any(|load| load.load.segmentation.send);
+        let receives = udp.any(|load| load.load.segmentation.receive);
+        let tcp = loads.iter().any(|load| !load.load.workload.is_udp());
+        Self {
+            tcp: self.tcp.filter(|_| tcp),
+            udp: self.udp.filter(|_| sends),
+            joins: self.joins && (tcp || receives),
+            ..self
+        }
+    }
+}
+
+/// Why a switch that a level sets on top of its profile changes nothing for loads on a network, or why encapsulations
+/// would not be treated alike: such a cell would measure nothing that its name says.
+pub(crate) fn refused(
+    offload: &Offload,
+    network: &Network,
+    loads: &[NamedLoad],
+) -> Option<&'static str> {
+    // Open vSwitch in userspace takes frames one by one; whether it is in userspace is known on the machine alone.
+    if network.datapath == Datapath::Ovs {
+        return None;
+    }
+    let tunnelled = network.encapsulation.is_tunnel();
+    let treatment = Treatment::of(offload, network);
+    let mut set = offload.set.iter();
+    let idle = set.find(|(feature, on)| {
+        let mut without = offload.clone();
+        without.set.remove(feature);
+        let changed = offload.profile.has(**feature, tunnelled) != **on;
+        let of_tunnels = **feature == Feature::TunnelSegmentation;
+        changed
+            && (tunnelled || !of_tunnels)
+            && Treatment::of(&without, network).for_loads(loads) == treatment.for_loads(loads)
+    });
+    idle.map(|(feature, _)| match feature {
+        Feature::Gro if treatment.tcp.is_none() => NOTHING_TO_JOIN,
+        Feature::Gro => NOBODY_JOINS,
+        Feature::Gso => TCP_ALWAYS_BATCHES,
+        Feature::Tso => NO_TCP,
+        Feature::TunnelSegmentation | Feature::Checksum => CUT_BEFORE,
+    })
+}
+
+/// Why eBPF's tunnels would treat what a load receives unlike eBPF without a tunnel does.
+pub(crate) fn unlike(
+    offload: &Offload,
+    network: &Network,
+    loads: &[NamedLoad],
+) -> Option<&'static str> {
+    let receives = |load: &NamedLoad| load.load.workload.is_udp() && load.load.segmentation.receive;
+    let tunnelled = network.datapath == Datapath::Ebpf && network.encapsulation.is_tunnel();
+    let joins = Treatment::of(offload, network).joins;
+    (tunnelled && joins && loads.iter().any(receives)).then_some(MARK_STAYS)
+}
+
+#[cfg(test)]
+mod tests;
