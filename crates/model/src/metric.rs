@@ -1,5 +1,6 @@
 //! What is derived from a sample: the figures that tables and verdicts are about.
 
+mod cpu;
 mod figure;
 mod frames;
 
@@ -13,9 +14,11 @@ use crate::plan::Cores;
 use crate::sample::{LoadResult, RequestResult, Sample};
 use crate::usage::{HostUsage, LEAST_FOR_CPU_S};
 
+pub use cpu::CpuParts;
 pub use figure::Figure;
 pub use frames::{
-    retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+    retransmits, segments_per_packet, segments_per_packet_sent, stack_packets_per_second,
+    wire_frames_per_second,
 };
 
 /// A figure of one load that verdicts are given about.

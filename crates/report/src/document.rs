@@ -27,6 +27,7 @@ use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
 use crate::skipped;
+use crate::trust::Trust;
 use crate::until::{self, UntilResult};
 use crate::warnings;
 
@@ -45,6 +46,8 @@ pub struct Document {
     pub description: Option<String>,
     /// Start in UTC, RFC 3339.
     pub started: String,
+    /// Whether its verdicts can be relied on.
+    pub trust: Trust,
     /// How it ended.
     pub outcome: Ending,
     /// What ended it early.
@@ -224,10 +227,11 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let head = &run.head;
     let experiment = &head.experiment;
     let plan = &experiment.plan;
-    let contrasts = contrasts(experiment, &run.samples);
+    let cost = head.environment.wakeup_cost;
+    let contrasts = contrasts(experiment, &run.samples, cost);
     let rounds_done = rounds_done(run);
     let (until, basis) = until::judge(run, &contrasts, rounds_done);
-    let mut effects = beside::effects(experiment, &contrasts, basis, head.seed);
+    let mut effects = beside::effects(run, &contrasts, basis);
     let rounds_planned = match &until {
         Some(until) if until.stopped.is_some() => rounds_done,
         _ => plan.repeat.rounds,
@@ -243,7 +247,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     // Before effects of skipped cells go: what was published of these is told as not measured here.
     let published = published::result(experiment, &effects);
     effects.retain(|effect| !skipped::is_of_one(&cells, effect));
-    Document {
+    let mut document = Document {
         record_version: head.record_version,
         program_version: head.program_version.clone(),
         run_dir: run_dir.display().to_string(),
@@ -276,7 +280,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             let twin = cell_result(experiment, twin, &by_cell);
             self_test::judge(run, twin, basis)
         }),
-        factorials: beside::factorials(experiment, &run.samples, basis),
+        factorials: beside::factorials(run, basis),
         findings: findings(experiment, &run.samples),
         measured_share: end
             .filter(|end| end.seconds > 0.0)
@@ -288,7 +292,10 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         environment: head.environment.clone(),
         open_vswitch: open_vswitch(run),
         warnings: warnings.into_iter().chain(told).collect(),
-    }
+        trust: Trust::default(),
+    };
+    document.trust = Trust::of(&document, &run.samples);
+    document
 }
 
 /// Whether the first stream of a cell is TCP in one direction, to which the line's limit in one applies.

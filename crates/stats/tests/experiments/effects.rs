@@ -146,7 +146,7 @@ fn the_order_in_which_samples_were_taken_does_not_matter() {
 #[test]
 fn contrasts_are_the_effects_in_the_same_order_and_can_be_looked_at() {
     let experiment = experiment(Cores::Split);
-    let contrasts = contrasts(&experiment, &samples());
+    let contrasts = contrasts(&experiment, &samples(), None);
     let again: Vec<Effect> = contrasts
         .iter()
         .map(|contrast| contrast.effect(0.05, Stopping::Fixed))
@@ -165,7 +165,7 @@ fn contrasts_are_the_effects_in_the_same_order_and_can_be_looked_at() {
 
 #[test]
 fn the_interval_after_a_sequential_run_is_a_little_wider() {
-    let contrasts = contrasts(&experiment(Cores::Split), &samples());
+    let contrasts = contrasts(&experiment(Cores::Split), &samples(), None);
     for contrast in contrasts {
         let fixed = contrast.effect(0.05, Stopping::Fixed);
         let sequential = contrast.effect(0.05, Stopping::Sequential);
