@@ -62,7 +62,8 @@ impl NoRatio {
 impl EffectResult {
     /// What is left of the verdict among all effects: what is counted.
     pub(crate) fn told(&self) -> Verdict {
-        self.corrected.map_or(self.effect.verdict, |corrected| corrected.verdict)
+        self.corrected
+            .map_or(self.effect.verdict, |corrected| corrected.verdict)
     }
 
     /// Why there is no ratio, in words.
@@ -207,16 +208,27 @@ pub(crate) fn reason(effect: &EffectResult) -> Option<String> {
     effect.not_comparable.as_ref().map(words_of)
 }
 
-/// Differences between the two cells that do not forbid the verdict, but for those that [`for_all`] says once.
+/// Differences between the two cells that do not forbid the verdict, but for those that [`for_all`] says once. What is
+/// true of the cells whatever the figure is said beside the speed.
 pub(crate) fn differences(effect: &EffectResult) -> Vec<String> {
+    let of_figure = |remark: &&Remark| {
+        effect.metric.is_speed()
+            || matches!(
+                remark.kind,
+                RemarkKind::Schedule | RemarkKind::Wakeups | RemarkKind::LineCost
+            )
+    };
     let own = effect.remarks.iter().filter(|remark| !is_general(remark));
-    own.map(words_of).collect()
+    own.filter(of_figure).map(words_of).collect()
 }
 
 /// Remarks that are the same beside many effects.
 pub(crate) fn for_all(doc: &Document) -> Vec<String> {
     let all = doc.effects.iter().flat_map(|effect| &effect.remarks);
-    let general: BTreeSet<String> = all.filter(|remark| is_general(remark)).map(words_of).collect();
+    let general: BTreeSet<String> = all
+        .filter(|remark| is_general(remark))
+        .map(words_of)
+        .collect();
     general.into_iter().map(|text| sentence(&text)).collect()
 }
 
@@ -235,13 +247,20 @@ pub(crate) fn words_of(remark: &Remark) -> String {
 
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let first: String = letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .collect();
     format!("{first}{}.", letters.as_str())
 }
 
 /// Effects that are judged together.
 pub(crate) fn family(doc: &Document) -> usize {
-    let spoken = doc.effects.iter().filter(|effect| effect.corrected.is_some());
+    let spoken = doc
+        .effects
+        .iter()
+        .filter(|effect| effect.corrected.is_some());
     spoken.count()
 }
 

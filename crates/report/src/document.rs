@@ -216,6 +216,16 @@ pub struct CellResult {
     pub loads: Vec<CellLoad>,
 }
 
+impl CellResult {
+    /// CPU of its first stream in digits, see [`CellLoad::cpu`].
+    pub(crate) fn cpu(&self, metric: Metric) -> Option<String> {
+        let mut loads = self.loads.iter();
+        loads
+            .find(|load| !load.workload.is_request_response())?
+            .cpu(metric)
+    }
+}
+
 /// The hosts' Open vSwitch: all labs of a run have the same.
 pub(crate) fn open_vswitch(run: &Run) -> Option<OpenVswitch> {
     let mut samples = run.samples.iter();
@@ -357,13 +367,11 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
     let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         summary(valid.iter().filter_map(|sample| figure(sample)))
     };
-    let metrics = Metric::of(Workload::TcpStream, experiment.plan.cores);
-    let cpu = |metric: Metric| {
-        metrics
-            .contains(&metric)
-            .then(|| over(&|sample| metric.value(sample, &sample.stream()?.name)))
-            .flatten()
-    };
+    let loads = loads::of(experiment, cell, &valid);
+    let stream = loads
+        .iter()
+        .find(|load| !load.workload.is_request_response());
+    let cpu = |of: fn(&CellLoad) -> Option<Summary>| stream.and_then(of);
     let varied = |(key, _): &(&String, &String)| experiment.varied().any(|f| f.key == **key);
     let network = &cell.network;
     CellResult {
@@ -381,9 +389,9 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
         valid: valid.len() as u32,
         marked: mine.iter().filter(|s| !s.marks.is_empty()).count() as u32,
         throughput_gbps: over(&|sample| Some(sample.throughput()? / 1e9)),
-        sender_cpu_percent_per_gbps: cpu(Metric::SenderCpu),
-        receiver_cpu_percent_per_gbps: cpu(Metric::ReceiverCpu),
-        cpu_percent_per_gbps: cpu(Metric::Cpu),
+        sender_cpu_percent_per_gbps: cpu(|load| load.sender_cpu_percent_per_gbps),
+        receiver_cpu_percent_per_gbps: cpu(|load| load.receiver_cpu_percent_per_gbps),
+        cpu_percent_per_gbps: cpu(|load| load.cpu_percent_per_gbps),
         wire_frames_per_s: over(&wire_frames_per_second),
         stack_packets_per_s: over(&stack_packets_per_second),
         segments_per_packet: over(&segments_per_packet),
@@ -394,6 +402,6 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
         busy_cores: ["a", "b"].map(|host| over(&|sample| Some(sample.host(host)?.busy_cores()))),
-        loads: loads::of(experiment, cell, &valid),
+        loads,
     }
 }

@@ -5,6 +5,7 @@ mod compare;
 
 use std::fmt::Write as _;
 
+use wirecost_model::metric::Metric;
 use wirecost_stats::{Margin, Summary};
 
 use crate::beside::{self, EffectResult};
@@ -132,7 +133,12 @@ fn oddities(doc: &Document, page: &mut Page) {
             page.line(&format!("  - {}", text(&line)));
         }
     }
-    for sentence in missing.iter().chain(&marked).chain(&findings).chain(&general) {
+    for sentence in missing
+        .iter()
+        .chain(&marked)
+        .chain(&findings)
+        .chain(&general)
+    {
         page.line(&format!("- {}", text(sentence)));
     }
     for warning in &doc.warnings {
@@ -229,13 +235,9 @@ const FIGURES: [Figure; 9] = [
         Some(words::gbps(cell.line_limit_gbps?))
     }),
     ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
-    ("sender CPU#", |cell| {
-        median(cell.sender_cpu_percent_per_gbps, 1)
-    }),
-    ("receiver CPU#", |cell| {
-        median(cell.receiver_cpu_percent_per_gbps, 1)
-    }),
-    ("CPU#", |cell| median(cell.cpu_percent_per_gbps, 1)),
+    ("sender CPU#", |cell| cell.cpu(Metric::SenderCpu)),
+    ("receiver CPU#", |cell| cell.cpu(Metric::ReceiverCpu)),
+    ("CPU#", |cell| cell.cpu(Metric::Cpu)),
     ("kframes/s#", |cell| {
         Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3))
     }),

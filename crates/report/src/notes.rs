@@ -181,14 +181,21 @@ pub(crate) fn behind(doc: &Document) -> Option<String> {
         let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);
         let each: Vec<String> = loads
             .map(|load| {
-                let achieved = load.transactions_per_s.map(|all| format_per_second(all.median));
-                let achieved = achieved.map_or_else(String::new, |rate| format!(" at {rate} transactions/s"));
+                let achieved = load
+                    .transactions_per_s
+                    .map(|all| format_per_second(all.median));
+                let achieved =
+                    achieved.map_or_else(String::new, |rate| format!(" at {rate} transactions/s"));
                 format!("{}{achieved}", load.name)
             })
             .collect();
         (!each.is_empty()).then(|| {
             let place = words::cell(doc, cell);
-            let place = if place.is_empty() { place } else { format!(" ({place})") };
+            let place = if place.is_empty() {
+                place
+            } else {
+                format!(" ({place})")
+            };
             format!("{}{place}", each.join(", "))
         })
     };

@@ -202,7 +202,11 @@ const fn verb(verdict: Verdict) -> &'static str {
 /// How many effects are not comparable, and what differs: `6 of 24 comparisons are not comparable (aggregation 4, ...)`.
 fn barred(doc: &Document) -> Option<String> {
     let mut kinds: BTreeMap<RemarkKind, usize> = BTreeMap::new();
-    for remark in doc.effects.iter().filter_map(|effect| effect.not_comparable.as_ref()) {
+    for remark in doc
+        .effects
+        .iter()
+        .filter_map(|effect| effect.not_comparable.as_ref())
+    {
         *kinds.entry(remark.kind).or_default() += 1;
     }
     let all: usize = kinds.values().sum();
@@ -260,12 +264,28 @@ fn limits(doc: &Document) -> Option<String> {
         all.filter(|effect| effect.told() == Verdict::CannotTellYet)
     };
     // No number of rounds helps what has not one pair.
-    let bare = |why| unclear().filter(move |effect| effect.no_ratio == Some(why)).count();
+    let bare = |why| {
+        unclear()
+            .filter(move |effect| effect.no_ratio == Some(why))
+            .count()
+    };
     let reasons = [
-        (bare(NoRatio::NoValidPair), "in no round were both sides valid"),
-        (bare(NoRatio::TooFewTransactions), "too few transactions for the percentile: longer windows"),
-        (bare(NoRatio::TooFewSteps), "too little core time for its counter: longer windows"),
-        (bare(NoRatio::NoFigure), "in no round did both sides have the figure"),
+        (
+            bare(NoRatio::NoValidPair),
+            "in no round were both sides valid",
+        ),
+        (
+            bare(NoRatio::TooFewTransactions),
+            "too few transactions for the percentile: longer windows",
+        ),
+        (
+            bare(NoRatio::TooFewSteps),
+            "too little core time for its counter: longer windows",
+        ),
+        (
+            bare(NoRatio::NoFigure),
+            "in no round did both sides have the figure",
+        ),
     ];
     let unclear = unclear().filter(|effect| effect.no_ratio.is_none()).count();
     let mut parts = Vec::new();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirecost_model::sample::{Mark, Sample};
 
-use crate::document::{Document, Ending};
+use crate::document::Document;
 use crate::{notes, words};
 
 /// More than this share of the samples disturbed, and the machine is part of what was measured.
@@ -33,7 +33,9 @@ pub enum TrustLevel {
 
 impl Trust {
     pub(crate) fn of(doc: &Document, samples: &[Sample]) -> Self {
-        let disturbed = samples.iter().filter(|sample| sample.marks.iter().any(disturbs));
+        let disturbed = samples
+            .iter()
+            .filter(|sample| sample.marks.iter().any(disturbs));
         let disturbed = disturbed.count() as u32;
         let stopped = notes::stopped(doc).map(|(label, why)| {
             let label = label[..1].to_lowercase() + &label[1..];

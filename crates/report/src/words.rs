@@ -269,10 +269,24 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_and_its_interval_have_the_same_decimals() {
+        let of = |ratio, low, high| ratio_and_interval(Some(ratio), Some(low), Some(high));
+        let cases = [
+            ((6718.4, 5911.2, 7635.0), "x6718 [5911, 7635]"),
+            ((12.34, 9.876, 15.4), "x12.3 [9.9, 15.4]"),
+            ((0.95, 0.0834, 1.2), "x0.95 [0.08, 1.20]"),
+            ((0.061, 0.05, 0.12), "x0.061 [0.050, 0.120]"),
+        ];
+        for ((ratio, low, high), text) in cases {
+            assert_eq!(of(ratio, low, high).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
     fn an_interval_that_knows_nothing_is_not_given_digits() {
         assert_eq!(
             ratio_and_interval(Some(2.7), Some(1.0e-7), Some(1.07e6)).as_deref(),
-            Some("x2.70 [<0.01, >100]")
+            Some("x2.70 [<0.027, >270.00]")
         );
     }
 

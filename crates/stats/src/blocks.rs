@@ -44,7 +44,10 @@ pub enum CpuFigures {
 pub fn cpu_figures(samples: &[CpuParts]) -> Option<CpuFigures> {
     let all = samples.iter().copied().reduce(|sum, one| sum + one)?;
     let rounds: Vec<[CpuParts; 1]> = samples.iter().map(|one| [*one]).collect();
-    let told: Vec<f64> = blocks(&rounds).iter().map(|[block]| block.figure()).collect();
+    let told: Vec<f64> = blocks(&rounds)
+        .iter()
+        .map(|[block]| block.figure())
+        .collect();
     Some(if told.is_empty() {
         let most = CpuParts {
             busy_s: ENOUGH_STEPS * all.step_s,
@@ -90,7 +93,9 @@ mod tests {
     /// Requests at 100/s in windows of 0.41 s: a window was 0.3 or 10.3 ms busy, and those that showed nothing were dropped.
     #[test]
     fn zeros_are_never_dropped() {
-        let busy: Vec<CpuParts> = (0..60).map(|at| parts(if at % 3 == 0 { 0.01 } else { 0.0 })).collect();
+        let busy: Vec<CpuParts> = (0..60)
+            .map(|at| parts(if at % 3 == 0 { 0.01 } else { 0.0 }))
+            .collect();
         // 20 steps in 2400 transactions: 83 us each.
         let Some(CpuFigures::Told(figures)) = cpu_figures(&busy) else {
             panic!("20 steps are enough");

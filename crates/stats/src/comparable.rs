@@ -18,9 +18,6 @@ mod schedule;
 mod transit;
 mod wakeups;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 
 use wirecost_model::cell::{Cell, Experiment};
@@ -92,7 +89,11 @@ impl Pair<'_> {
 
     fn texts(&self, (from, to): (&str, &str)) -> String {
         let subject = self.subject;
-        format!("{from} {} and {to} {}", subject.with_from(), subject.with_to())
+        format!(
+            "{from} {} and {to} {}",
+            subject.with_from(),
+            subject.with_to()
+        )
     }
 }
 
@@ -132,7 +133,12 @@ const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 12] = [
 ];
 
 /// Looks at two cells, or at one cell in two runs.
-pub fn look(subject: &Subject<'_>, from: &Evidence<'_>, to: &Evidence<'_>, metric: Metric) -> Found {
+pub fn look(
+    subject: &Subject<'_>,
+    from: &Evidence<'_>,
+    to: &Evidence<'_>,
+    metric: Metric,
+) -> Found {
     let pair = Pair {
         subject,
         from,
@@ -181,7 +187,13 @@ impl<'a> Guard<'a> {
         }
     }
 
-    pub(crate) fn look(&self, key: &str, [from, to]: [&Cell; 2], load: &str, metric: Metric) -> Found {
+    pub(crate) fn look(
+        &self,
+        key: &str,
+        [from, to]: [&Cell; 2],
+        load: &str,
+        metric: Metric,
+    ) -> Found {
         let of = |cell: &Cell| self.cells.get(&(cell.index, load));
         let Some((one, other)) = of(from).zip(of(to)) else {
             return Found::default();

@@ -186,7 +186,9 @@ pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast
 
 /// Contrasts that were asked for and that no number of rounds makes comparable.
 pub fn barred(contrasts: &[Contrast], ask: Ask) -> usize {
-    let asked = contrasts.iter().filter(|contrast| ask.asks(contrast.metric));
+    let asked = contrasts
+        .iter()
+        .filter(|contrast| ask.asks(contrast.metric));
     asked.filter(|contrast| contrast.is_barred()).count()
 }
 
@@ -196,7 +198,9 @@ pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], figure: &Figu
     let Some((first, twin)) = experiment.repeated().zip(experiment.twin.as_ref()) else {
         return Vec::new();
     };
-    Figures::of(figure.clone(), samples).paired(first, twin).logs
+    Figures::of(figure.clone(), samples)
+        .paired(first, twin)
+        .logs
 }
 
 /// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.
@@ -373,7 +377,10 @@ impl Figures {
 
     /// Whether every sample of a cell holds steps enough of the processors' counter to stand for itself.
     pub(crate) fn is_fine(&self, cell: &Cell) -> bool {
-        let mut parts = self.parts.values().filter_map(|round| round.get(&cell.index));
+        let mut parts = self
+            .parts
+            .values()
+            .filter_map(|round| round.get(&cell.index));
         parts.all(|parts| parts.steps() >= ENOUGH_STEPS)
     }
 

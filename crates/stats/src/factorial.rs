@@ -189,7 +189,10 @@ fn main(experiment: &Experiment, judge: &Judge<'_>, factor: &Factor, to: &String
         .collect();
     let (ratio, mut verdict) =
         judge.mean(&combinations, |log, (from, to)| Some(log(to)? - log(from)?));
-    if combinations.iter().any(|(from, to)| judge.bars(factor, [from, to])) {
+    if combinations
+        .iter()
+        .any(|(from, to)| judge.bars(factor, [from, to]))
+    {
         verdict = Verdict::NotComparable;
     }
     (!combinations.is_empty()).then(|| Main {

@@ -64,7 +64,10 @@ pub(super) fn cells(
         cells.push((pair, of(pair, &shared)));
     }
     let worth = after.head.experiment.plan.repeat.worth;
-    let mut judged = judge_spoken(&sides, worth).into_iter().zip(sides).zip(founds);
+    let mut judged = judge_spoken(&sides, worth)
+        .into_iter()
+        .zip(sides)
+        .zip(founds);
     let cells = cells
         .into_iter()
         .map(|(pair, figures)| ComparedCell {
@@ -75,25 +78,27 @@ pub(super) fn cells(
             figures: figures
                 .into_iter()
                 .zip(judged.by_ref())
-                .map(|(Measured { load, metric }, ((judged, (sides, _)), found))| {
-                    let verdict = if strictness.corrected {
-                        judged.corrected.verdict
-                    } else {
-                        judged.verdict
-                    };
-                    Figure {
-                        load: load.clone(),
-                        metric: *metric,
-                        unit: metric.unit().0,
-                        better: metric.better(),
-                        before: summary(sides.from),
-                        after: summary(sides.to),
-                        judged,
-                        not_comparable: found.barred,
-                        remarks: found.remarks,
-                        fails: fails(verdict, strictness.fail_on),
-                    }
-                })
+                .map(
+                    |(Measured { load, metric }, ((judged, (sides, _)), found))| {
+                        let verdict = if strictness.corrected {
+                            judged.corrected.verdict
+                        } else {
+                            judged.verdict
+                        };
+                        Figure {
+                            load: load.clone(),
+                            metric: *metric,
+                            unit: metric.unit().0,
+                            better: metric.better(),
+                            before: summary(sides.from),
+                            after: summary(sides.to),
+                            judged,
+                            not_comparable: found.barred,
+                            remarks: found.remarks,
+                            fails: fails(verdict, strictness.fail_on),
+                        }
+                    },
+                )
                 .collect(),
         })
         .collect();

@@ -27,7 +27,10 @@ pub(super) fn look(
         let Some(load) = cell.load(&figure.load) else {
             return;
         };
-        let samples = run.samples.iter().filter(|sample| sample.cell == cell.index);
+        let samples = run
+            .samples
+            .iter()
+            .filter(|sample| sample.cell == cell.index);
         let samples: Vec<&Sample> = samples.collect();
         let cost = run.head.environment.wakeup_cost;
         then(&Evidence::of(cell, load, &samples, cost));

@@ -76,7 +76,10 @@ impl Page {
 
     /// Each word in colour, so that lines may break between them.
     pub(super) fn paint_words(&self, style: Style, text: &str) -> String {
-        let words: Vec<String> = text.split(' ').map(|word| self.paint(style, word)).collect();
+        let words: Vec<String> = text
+            .split(' ')
+            .map(|word| self.paint(style, word))
+            .collect();
         words.join(" ")
     }
 

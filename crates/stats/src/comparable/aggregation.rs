@@ -10,14 +10,28 @@ pub const APART: f64 = 1.5;
 pub const REMARKABLE: f64 = 1.1;
 
 pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Says> {
-    check(pair, pair.both(|cell| cell.received)?, "the receiver got", "put a switch between the hosts (underlay.hops), or turn off aggregation in both (offload: none)")
+    check(
+        pair,
+        pair.both(|cell| cell.received)?,
+        "the receiver got",
+        "put a switch between the hosts (underlay.hops), or turn off aggregation in both (offload: none)",
+    )
 }
 
 pub(super) fn at_sender(pair: &Pair<'_>) -> Option<Says> {
-    check(pair, pair.both(|cell| cell.sent)?, "the sender handed over", "write larger messages, or turn off segmentation in both (offload: none)")
+    check(
+        pair,
+        pair.both(|cell| cell.sent)?,
+        "the sender handed over",
+        "write larger messages, or turn off segmentation in both (offload: none)",
+    )
 }
 
 fn check(pair: &Pair<'_>, segments: (f64, f64), verb: &str, advice: &str) -> Option<Says> {
+    // There it is the figure's own column, and what was asked for.
+    if pair.subject.is_offload() {
+        return None;
+    }
     let excess = excess(segments, (pair.from.cell.guest_mtu, pair.to.cell.guest_mtu));
     if excess <= REMARKABLE {
         return None;
@@ -27,11 +41,17 @@ fn check(pair: &Pair<'_>, segments: (f64, f64), verb: &str, advice: &str) -> Opt
     } else {
         ", which the frames' sizes do not explain"
     };
-    let text = format!("{verb} {} in segments per packet{resized}", pair.figures(segments));
+    let text = format!(
+        "{verb} {} in segments per packet{resized}",
+        pair.figures(segments)
+    );
     if excess > APART {
         let about = pair.subject.is_about_aggregation();
         let advice = if about { "" } else { advice };
-        Some(Says::unless(about, remark(RemarkKind::Aggregation, text, advice)))
+        Some(Says::unless(
+            about,
+            remark(RemarkKind::Aggregation, text, advice),
+        ))
     } else {
         Some(Says::Remarks(remark(RemarkKind::Aggregation, text, "")))
     }

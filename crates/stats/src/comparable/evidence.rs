@@ -45,19 +45,34 @@ impl<'a> Evidence<'a> {
         samples: &[&'a Sample],
         cost: Option<WakeupCost>,
     ) -> Self {
-        let ran = |sample: &&'a Sample| sample.invalid.is_none() && sample.load(&load.name).is_some();
+        let ran =
+            |sample: &&'a Sample| sample.invalid.is_none() && sample.load(&load.name).is_some();
         let samples: Vec<&Sample> = samples.iter().copied().filter(ran).collect();
         let results = || samples.iter().filter_map(|sample| sample.load(&load.name));
         let behind = results().filter_map(|result| result.behind_schedule(&load.load));
-        let behind: Vec<f64> = behind.map(|behind| behind.over_per_s / behind.due_per_s).collect();
+        let behind: Vec<f64> = behind
+            .map(|behind| behind.over_per_s / behind.due_per_s)
+            .collect();
         let mut evidence = Self {
             cell,
             load,
             cost,
-            received: geometric(samples.iter().filter_map(|sample| segments_per_packet(sample))),
-            sent: geometric(samples.iter().filter_map(|sample| segments_per_packet_sent(sample))),
-            behind: (!behind.is_empty()).then(|| (behind.len(), behind.iter().copied().fold(1.0, f64::min))),
-            generator_bound: samples.iter().filter(|sample| is_bound(sample, &load.name)).count(),
+            received: geometric(
+                samples
+                    .iter()
+                    .filter_map(|sample| segments_per_packet(sample)),
+            ),
+            sent: geometric(
+                samples
+                    .iter()
+                    .filter_map(|sample| segments_per_packet_sent(sample)),
+            ),
+            behind: (!behind.is_empty())
+                .then(|| (behind.len(), behind.iter().copied().fold(1.0, f64::min))),
+            generator_bound: samples
+                .iter()
+                .filter(|sample| is_bound(sample, &load.name))
+                .count(),
             dropped: dropped(&samples),
             zero_copy: zero_copy(results()),
             min_rtt_us: min_rtt(results()),
@@ -116,24 +131,45 @@ fn is_bound(sample: &Sample, name: &str) -> bool {
 }
 
 fn dropped(samples: &[&Sample]) -> Option<f64> {
-    let hosts = || samples.iter().flat_map(|sample| [&sample.sender, &sample.receiver]).flatten();
+    let hosts = || {
+        samples
+            .iter()
+            .flat_map(|sample| [&sample.sender, &sample.receiver])
+            .flatten()
+    };
     let drops: u64 = hosts().map(|usage| usage.backlog_drops).sum();
     // Whatever a host got came over one of its devices.
-    let packets = |usage: &HostUsage| usage.links.values().map(|link| link.rx_packets).max().unwrap_or(0);
-    let handled: u64 = hosts().map(|usage| packets(usage).max(usage.guest.tcp_in)).sum();
+    let packets = |usage: &HostUsage| {
+        usage
+            .links
+            .values()
+            .map(|link| link.rx_packets)
+            .max()
+            .unwrap_or(0)
+    };
+    let handled: u64 = hosts()
+        .map(|usage| packets(usage).max(usage.guest.tcp_in))
+        .sum();
     (handled > 0).then(|| drops as f64 / (handled + drops) as f64)
 }
 
 fn zero_copy<'a>(results: impl Iterator<Item = &'a LoadResult>) -> Option<ZeroCopyCounts> {
-    results.filter_map(|result| result.zero_copy).reduce(|sum, one| ZeroCopyCounts {
-        sends: sum.sends + one.sends,
-        completed: sum.completed + one.completed,
-        copied: sum.copied + one.copied,
-        fallbacks: sum.fallbacks + one.fallbacks,
-    })
+    results
+        .filter_map(|result| result.zero_copy)
+        .reduce(|sum, one| ZeroCopyCounts {
+            sends: sum.sends + one.sends,
+            completed: sum.completed + one.completed,
+            copied: sum.copied + one.copied,
+            fallbacks: sum.fallbacks + one.fallbacks,
+        })
 }
 
 fn min_rtt<'a>(results: impl Iterator<Item = &'a LoadResult>) -> Option<u32> {
-    let sockets = results.flat_map(|result| &result.flows).filter_map(|flow| flow.sender.as_ref());
-    sockets.map(|socket| socket.min_rtt_us).filter(|rtt| *rtt > 0).min()
+    let sockets = results
+        .flat_map(|result| &result.flows)
+        .filter_map(|flow| flow.sender.as_ref());
+    sockets
+        .map(|socket| socket.min_rtt_us)
+        .filter(|rtt| *rtt > 0)
+        .min()
 }

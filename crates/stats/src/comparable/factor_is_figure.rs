@@ -26,13 +26,18 @@ fn offered_rate(pair: &Pair<'_>) -> Option<Says> {
         _ => false,
     };
     let got = |cell: &Evidence<'_>| Some(cell.mean(metric)? >= of(cell)? * REACHED);
-    let reached = [pair.from, pair.to].into_iter().any(|cell| got(cell) == Some(true));
+    let reached = [pair.from, pair.to]
+        .into_iter()
+        .any(|cell| got(cell) == Some(true));
     if same || !reached {
         return None;
     }
     let (unit, scale) = metric.unit();
     let text = |offer: Option<f64>| {
-        offer.map_or_else(|| "no limit".into(), |offer| format!("{} {unit}", number(offer * scale)))
+        offer.map_or_else(
+            || "no limit".into(),
+            |offer| format!("{} {unit}", number(offer * scale)),
+        )
     };
     let text = format!(
         "it is what was offered: {}",
@@ -66,9 +71,15 @@ fn line_rate(pair: &Pair<'_>) -> Option<Says> {
         return None;
     }
     let of = |cell: &Evidence<'_>| {
-        share_of_line(cell).map_or_else(|| "no line".into(), |share| format!("{:.0}% of it", share * 100.0))
+        share_of_line(cell).map_or_else(
+            || "no line".into(),
+            |share| format!("{:.0}% of it", share * 100.0),
+        )
     };
-    let text = format!("it is the line's rate: the load filled {}", pair.texts((&of(pair.from), &of(pair.to))));
+    let text = format!(
+        "it is the line's rate: the load filled {}",
+        pair.texts((&of(pair.from), &of(pair.to)))
+    );
     Some(Says::Bars(remark(RemarkKind::FactorIsFigure, text, ADVICE)))
 }
 
@@ -82,7 +93,10 @@ fn share_of_line(cell: &Evidence<'_>) -> Option<f64> {
         (load.request + ip + 8, load.request)
     } else {
         // With timestamps, as Linux has them.
-        (cell.cell.guest_mtu, cell.cell.guest_mtu.saturating_sub(ip + 32))
+        (
+            cell.cell.guest_mtu,
+            cell.cell.guest_mtu.saturating_sub(ip + 32),
+        )
     };
     let frame = packet + network.line_overhead_bytes() + FRAMING;
     let bits = cell.mean(Metric::Throughput)? * f64::from(frame) / f64::from(payload.max(1));

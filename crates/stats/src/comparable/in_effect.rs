@@ -41,7 +41,10 @@ fn copied(counts: &ZeroCopyCounts) -> Option<f64> {
 pub(super) fn offload(pair: &Pair<'_>) -> Option<Remark> {
     let workload = pair.from.load.load.workload;
     let offloads = (&pair.from.cell.offload, &pair.to.cell.offload);
-    if !pair.subject.is_offload() || !workload.is_tcp_stream() || !differ_in_segments_only(offloads, pair) {
+    if !pair.subject.is_offload()
+        || !workload.is_tcp_stream()
+        || !differ_in_segments_only(offloads, pair)
+    {
         return None;
     }
     let received = pair.both(|cell| cell.received)?;
@@ -53,17 +56,30 @@ pub(super) fn offload(pair: &Pair<'_>) -> Option<Remark> {
             number(sent.0),
             number(received.0)
         );
-        remark(RemarkKind::NotInEffect, text, "put a switch between the hosts (underlay.hops): behind it packets are aggregated anew")
+        remark(
+            RemarkKind::NotInEffect,
+            text,
+            "put a switch between the hosts (underlay.hops): behind it packets are aggregated anew",
+        )
     })
 }
 
 /// Whether no switch but those of segmentation and aggregation differs on a device of the path.
 fn differ_in_segments_only((from, to): (&Offload, &Offload), pair: &Pair<'_>) -> bool {
-    let tunnelled = |cell: &Evidence<'_>| cell.cell.network.encapsulation.overhead_bytes(cell.cell.network.underlay_ip) > 0;
+    let tunnelled = |cell: &Evidence<'_>| {
+        cell.cell
+            .network
+            .encapsulation
+            .overhead_bytes(cell.cell.network.underlay_ip)
+            > 0
+    };
     let roles = [Role::Underlay, Role::Tunnel, Role::Guest, Role::GuestPort];
     let wanted = |offload: &Offload, cell: &Evidence<'_>, role| -> BTreeMap<Feature, bool> {
         offload.wanted(role, tunnelled(cell)).unwrap_or_default()
     };
-    let checksum = |offload, cell, role| wanted(offload, cell, role).get(&Feature::Checksum).copied();
-    roles.into_iter().all(|role| checksum(from, pair.from, role) == checksum(to, pair.to, role))
+    let checksum =
+        |offload, cell, role| wanted(offload, cell, role).get(&Feature::Checksum).copied();
+    roles
+        .into_iter()
+        .all(|role| checksum(from, pair.from, role) == checksum(to, pair.to, role))
 }

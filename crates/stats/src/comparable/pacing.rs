@@ -16,7 +16,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         let unlimited = cell.cell.network.rate.is_none();
         unlimited && cell.min_rtt_us.is_some_and(|rtt| rtt < MICROSECONDS)
     };
-    let one = [pair.from, pair.to].into_iter().find(|cell| paces(cell) && near(cell))?;
+    let one = [pair.from, pair.to]
+        .into_iter()
+        .find(|cell| paces(cell) && near(cell))?;
     let name = one.load.load.congestion.as_deref().unwrap_or_default();
     let text = format!(
         "{name} paces by a round trip of {} us, without a line or a delay between the hosts",

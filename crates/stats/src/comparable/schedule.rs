@@ -16,14 +16,24 @@ pub(super) fn kept(pair: &Pair<'_>) -> Option<Says> {
     let share = |cell: &Evidence<'_>| {
         cell.behind.map_or_else(
             || "all".to_owned(),
-            |(samples, least)| format!("{:.1}% at least (behind in {samples} of {} windows)", least * 100.0, cell.count()),
+            |(samples, least)| {
+                format!(
+                    "{:.1}% at least (behind in {samples} of {} windows)",
+                    least * 100.0,
+                    cell.count()
+                )
+            },
         )
     };
     let text = format!(
         "the load did not keep its schedule: of the requests due were over {}",
         pair.texts((&share(pair.from), &share(pair.to)))
     );
-    Some(Says::Bars(remark(RemarkKind::Schedule, text, Behind::ADVICE)))
+    Some(Says::Bars(remark(
+        RemarkKind::Schedule,
+        text,
+        Behind::ADVICE,
+    )))
 }
 
 /// Requests that leave late meet another path than those of a load that is punctual.
@@ -33,11 +43,19 @@ pub(super) fn late(pair: &Pair<'_>) -> Option<Says> {
     }
     let worst = |percent: f64| {
         let of = |cell: &Evidence<'_>| {
-            let us = |of: &wirecost_model::latency::Latency| Some(of.percentile(percent)?.as_secs_f64() * 1e6);
-            cell.has_lateness().then(|| Some((us(&cell.lateness)?, us(&cell.latency)?)))?
+            let us = |of: &wirecost_model::latency::Latency| {
+                Some(of.percentile(percent)?.as_secs_f64() * 1e6)
+            };
+            cell.has_lateness()
+                .then(|| Some((us(&cell.lateness)?, us(&cell.latency)?)))?
         };
-        let cells = [(pair.from, pair.subject.with_from()), (pair.to, pair.subject.with_to())];
-        let told = cells.into_iter().filter_map(|(cell, with)| Some((of(cell)?, with)));
+        let cells = [
+            (pair.from, pair.subject.with_from()),
+            (pair.to, pair.subject.with_to()),
+        ];
+        let told = cells
+            .into_iter()
+            .filter_map(|(cell, with)| Some((of(cell)?, with)));
         told.filter(|((late, took), _)| *late > took * LATE)
             .max_by(|a, b| f64::total_cmp(&(a.0.0 / a.0.1), &(b.0.0 / b.0.1)))
     };

@@ -9,11 +9,15 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         return None;
     }
     let unknown = |cell: &Evidence<'_>| {
-        let mut hosts = cell.samples().filter_map(|sample| pair.metric.cpu_host(sample, &cell.load.name));
-        !cell.cell.network.transit.hops.is_empty() && hosts.any(|usage| usage.transit_cores.is_none())
+        let mut hosts = cell
+            .samples()
+            .filter_map(|sample| pair.metric.cpu_host(sample, &cell.load.name));
+        !cell.cell.network.transit.hops.is_empty()
+            && hosts.any(|usage| usage.transit_cores.is_none())
     };
     (unknown(pair.from) || unknown(pair.to)).then(|| {
-        let text = "what the switches and routers between the hosts cost is part of the hosts' CPU".to_owned();
+        let text = "what the switches and routers between the hosts cost is part of the hosts' CPU"
+            .to_owned();
         Says::Remarks(remark(RemarkKind::TransitCpu, text, ""))
     })
 }

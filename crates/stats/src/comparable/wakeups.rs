@@ -26,7 +26,11 @@ struct Woken {
 
 impl Woken {
     fn share(&self) -> f64 {
-        if self.busy > 0.0 { (self.cost / self.busy).min(1.0) } else { 1.0 }
+        if self.busy > 0.0 {
+            (self.cost / self.busy).min(1.0)
+        } else {
+            1.0
+        }
     }
 }
 
@@ -43,7 +47,11 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
     };
     let (kind, what, advice) = if at_line(pair.from) || at_line(pair.to) {
         let advice = "compare without a line (underlay.rate: unlimited)";
-        (RemarkKind::LineCost, "below the line's rate CPU is wake-ups: ", advice)
+        (
+            RemarkKind::LineCost,
+            "below the line's rate CPU is wake-ups: ",
+            advice,
+        )
     } else {
         let advice = "compare where the load is not paced and no core waits";
         (RemarkKind::Wakeups, "CPU is wake-ups here: ", advice)
@@ -61,8 +69,8 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
 
 /// Whether the figure is about more than wake-ups.
 fn speaks(from: &Woken, to: &Woken) -> bool {
-    let agree = from.per_unit == to.per_unit
-        || (to.per_unit / from.per_unit).ln().abs() <= AGREE.ln();
+    let agree =
+        from.per_unit == to.per_unit || (to.per_unit / from.per_unit).ln().abs() <= AGREE.ln();
     let small = from.share() <= SMALL && to.share() <= SMALL;
     let measured = to.busy - from.busy;
     let rest = measured - (to.cost - from.cost);
@@ -104,7 +112,11 @@ mod tests {
     use proptest::prelude::*;
 
     const fn woken(per_unit: f64, cost: f64, busy: f64) -> Woken {
-        Woken { per_unit, cost, busy }
+        Woken {
+            per_unit,
+            cost,
+            busy,
+        }
     }
 
     #[test]
