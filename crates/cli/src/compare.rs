@@ -16,7 +16,7 @@ use crate::{complain, exit, screen};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 no regression, 1 a regression (see --fail-on), 2 a run directory or the \
+    after_help = "Exit codes: 0 no regression, or too much disturbed to tell (1 with --strict), 1 a regression (see --fail-on), 2 a run directory or the \
     command line cannot be used, 3 nothing is comparable (or --out could not be written)."
 )]
 pub(crate) struct Compare {
@@ -49,6 +49,9 @@ struct Judging {
     /// Judge by the verdicts corrected for the number of figures compared
     #[arg(long)]
     corrected: bool,
+    /// Fail (exit code 1) also where too many samples of a run were disturbed for anything to be told
+    #[arg(long)]
+    strict: bool,
 }
 
 /// The same, of a run that is compared as soon as it is measured.
@@ -63,6 +66,9 @@ pub(crate) struct Earlier {
     /// With --against: judge by the verdicts corrected for the number of figures compared
     #[arg(long, requires = "against")]
     corrected: bool,
+    /// With --against: fail (exit code 1) also where too many samples were disturbed for anything to be told
+    #[arg(long, requires = "against")]
+    strict: bool,
 }
 
 /// As [`FailOn`].
@@ -106,14 +112,14 @@ pub(crate) fn compare(arguments: &Compare) -> ExitCode {
             Ok(text) => screen::print_as_is(&text),
             Err(code) => return code,
         };
-        return worse(printed, conclusion(&comparison));
+        return worse(printed, conclusion(&comparison, judging.strict));
     };
     let directories = [&arguments.before, &arguments.after];
     if directories.iter().any(|dir| report::is_record(path, dir)) {
         return report::refuse_record(path);
     }
     match text(&comparison, arguments, FILE).map(|text| report::write(path, &text)) {
-        Ok(Ok(())) => conclusion(&comparison),
+        Ok(Ok(())) => conclusion(&comparison, judging.strict),
         Ok(Err(error)) => {
             complain(&error);
             exit::incomplete()
@@ -147,8 +153,10 @@ fn text(comparison: &Comparison, form: &Compare, terminal: Terminal) -> Result<S
     }
 }
 
-fn conclusion(comparison: &Comparison) -> ExitCode {
+fn conclusion(comparison: &Comparison, strict: bool) -> ExitCode {
     match comparison.conclusion {
+        Conclusion::CannotTell if strict => exit::regression(),
+        Conclusion::CannotTell => exit::FINE,
         Conclusion::NoRegression => exit::FINE,
         Conclusion::Regression => exit::regression(),
         Conclusion::NothingComparable => exit::incomplete(),
@@ -168,6 +176,7 @@ fn worse(printed: ExitCode, conclusion: ExitCode) -> ExitCode {
 pub(crate) struct Baseline {
     result: report::Result,
     strictness: Strictness,
+    strict: bool,
 }
 
 impl Earlier {
@@ -191,6 +200,7 @@ impl Earlier {
                 fail_on: self.fail_on.unwrap_or(Rule::Costs).into(),
                 corrected: self.corrected,
             },
+            strict: self.strict,
         }))
     }
 }
@@ -223,6 +233,6 @@ impl Baseline {
             let text = wirecost_report::comparison_terminal(&comparison, screen::terminal());
             worse(printed, screen::print_as_is(&format!("\n{text}")))
         };
-        worse(printed, conclusion(&comparison))
+        worse(printed, conclusion(&comparison, self.strict))
     }
 }

@@ -1,5 +1,6 @@
 //! What is derived from a sample: the figures that tables and verdicts are about.
 
+mod cpu;
 mod figure;
 mod frames;
 mod saturated;
@@ -14,9 +15,11 @@ use crate::plan::Cores;
 use crate::sample::{LoadResult, RequestResult, Sample};
 use crate::usage::HostUsage;
 
+pub use cpu::CpuParts;
 pub use figure::Figure;
 pub use frames::{
-    retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
+    retransmits, segments_per_packet, segments_per_packet_sent, stack_packets_per_second,
+    wire_frames_per_second,
 };
 pub use saturated::{StreamCpu, saturated_cpu, stream_cpu};
 

@@ -1,12 +1,12 @@
 //! What stands beside each effect: what other methods say of the same rounds, and what is left of
 //! the verdict when the whole family is judged. The raw interval and verdict stay what they are.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use serde::Serialize;
-use wirecost_model::cell::Experiment;
-use wirecost_model::effect::{Effect, Verdict};
-use wirecost_model::sample::Sample;
+use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
+use wirecost_model::record::Run;
 use wirecost_stats::{
     Contrast, Corrected, Factorial, Method, Opinion, Says, View, correct, factorial,
     second_opinions,
@@ -26,9 +26,53 @@ pub struct EffectResult {
     pub second_opinions: Vec<Opinion>,
     /// Whether one of them has another verdict, or its estimate outside the interval.
     pub disagreement: bool,
-    /// p-values and the verdict when all effects of the run are judged together; `null` in a run
-    /// until it is known that its rule did not stop.
+    /// p-values and the verdict when all effects of the run that have one are judged together; `null` in a run
+    /// until it is known that its rule did not stop, and where the cells are not comparable.
     pub corrected: Option<Corrected>,
+    /// Why there is no ratio, where there is none.
+    pub no_ratio: Option<NoRatio>,
+}
+
+/// Why an effect has no ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoRatio {
+    /// In no round were both samples valid.
+    NoValidPair,
+    /// No window had transactions enough for the percentile in both cells.
+    TooFewTransactions,
+    /// The cores were busy for too few steps of their counter.
+    TooFewSteps,
+    /// Samples of both are valid, and in no round both have the figure.
+    NoFigure,
+}
+
+impl NoRatio {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NoValidPair => "no valid pair",
+            Self::TooFewTransactions => "too few transactions for it",
+            Self::TooFewSteps => "too little core time for it",
+            Self::NoFigure => "no pair of samples with this figure",
+        }
+    }
+}
+
+impl EffectResult {
+    /// What is left of the verdict among all effects: what is counted.
+    pub(crate) fn told(&self) -> Verdict {
+        self.corrected
+            .map_or(self.effect.verdict, |corrected| corrected.verdict)
+    }
+
+    /// Why there is no ratio, in words.
+    pub(crate) const fn no_pair(&self) -> &'static str {
+        match self.no_ratio {
+            Some(why) => why.words(),
+            None => NoRatio::NoFigure.words(),
+        }
+    }
 }
 
 /// It is an effect, and is read as one by everything that does not ask for more.
@@ -40,63 +84,84 @@ impl Deref for EffectResult {
     }
 }
 
-/// Judges every contrast. `seed` is that of the resampling.
-pub(crate) fn effects(
-    experiment: &Experiment,
-    contrasts: &[Contrast],
-    basis: Basis,
-    seed: u64,
-) -> Vec<EffectResult> {
-    let worth = experiment.plan.repeat.worth;
-    match basis {
-        Basis::Looking { aim, ends_at } => contrasts
-            .iter()
-            .map(|contrast| EffectResult {
-                effect: contrast.lasting_effect(&aim, ends_at),
+/// Judges every contrast of a run.
+pub(crate) fn effects(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<EffectResult> {
+    let worth = run.head.experiment.plan.repeat.worth;
+    let judged = |contrast: &Contrast| match basis {
+        Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
+        Basis::Ended(stopping) => contrast.effect(worth, stopping),
+    };
+    let mut results: Vec<EffectResult> = contrasts
+        .iter()
+        .map(|contrast| {
+            let effect = judged(contrast);
+            EffectResult {
+                no_ratio: effect.ratio.is_none().then(|| no_ratio(run, contrast)),
+                effect,
                 second_opinions: Vec::new(),
                 disagreement: false,
                 corrected: None,
-            })
-            .collect(),
-        Basis::Ended(stopping) => {
-            let family: Vec<_> = contrasts
-                .iter()
-                .map(|contrast| (&contrast.logs[..], contrast.metric.better()))
-                .collect();
-            let corrected = correct(&family, worth, stopping);
-            let judged = |(contrast, corrected): (&Contrast, Corrected)| {
-                let better = contrast.metric.better();
-                let second_opinions =
-                    second_opinions(&contrast.logs, better, worth, stopping, seed);
-                EffectResult {
-                    effect: contrast.effect(worth, stopping),
-                    disagreement: second_opinions.iter().any(|o| o.differs || o.outside),
-                    second_opinions,
-                    corrected: Some(corrected),
-                }
-            };
-            contrasts.iter().zip(corrected).map(judged).collect()
-        }
+            }
+        })
+        .collect();
+    let Basis::Ended(stopping) = basis else {
+        return results;
+    };
+    // What is not said cannot be wrong: only verdicts that are given are the family.
+    let spoken: Vec<(&Contrast, &mut EffectResult)> = contrasts
+        .iter()
+        .zip(&mut results)
+        .filter(|(_, result)| result.verdict != Verdict::NotComparable)
+        .collect();
+    let family: Vec<_> = spoken
+        .iter()
+        .map(|(contrast, _)| (&contrast.logs[..], contrast.metric.better()))
+        .collect();
+    let corrected = correct(&family, worth, stopping);
+    for ((contrast, result), corrected) in spoken.into_iter().zip(corrected) {
+        let better = contrast.metric.better();
+        result.second_opinions =
+            second_opinions(&contrast.logs, better, worth, stopping, run.head.seed);
+        let mut opinions = result.second_opinions.iter();
+        result.disagreement = opinions.any(|opinion| opinion.differs || opinion.outside);
+        result.corrected = Some(corrected);
+    }
+    results
+}
+
+fn no_ratio(run: &Run, contrast: &Contrast) -> NoRatio {
+    let valid = |cell: u32| -> BTreeSet<u32> {
+        let samples = run.samples.iter();
+        let valid = samples.filter(|sample| sample.cell == cell && sample.invalid.is_none());
+        valid.map(|sample| sample.round).collect()
+    };
+    let [from, to] = contrast.cells.map(valid);
+    if from.is_disjoint(&to) {
+        NoRatio::NoValidPair
+    } else if contrast.metric.is_latency() {
+        NoRatio::TooFewTransactions
+    } else if contrast.rounds > 0 {
+        NoRatio::TooFewSteps
+    } else {
+        NoRatio::NoFigure
     }
 }
 
 /// What a factor does on the whole and where it does something else, by metric; nothing below two
 /// varied factors, and where a run was stopped by something other than its rule.
-pub(crate) fn factorials(
-    experiment: &Experiment,
-    samples: &[Sample],
-    basis: Basis,
-) -> Vec<Factorial> {
+pub(crate) fn factorials(run: &Run, basis: Basis) -> Vec<Factorial> {
+    let experiment = &run.head.experiment;
     let Basis::Ended(stopping) = basis else {
         return Vec::new();
     };
     if experiment.compared().nth(1).is_none() {
         return Vec::new();
     }
+    let cost = run.head.environment.wakeup_cost;
     let figures = experiment.figures();
     figures
         .iter()
-        .map(|figure| factorial(experiment, samples, figure, stopping))
+        .map(|figure| factorial(experiment, &run.samples, figure, stopping, cost))
         .collect()
 }
 
@@ -136,6 +201,67 @@ pub(crate) fn remarks(effect: &EffectResult, family: usize) -> Vec<String> {
     let mut remarks = dissent(effect);
     remarks.extend(correction(effect, family));
     remarks
+}
+
+/// What stands in a verdict's place, and what to do.
+pub(crate) fn reason(effect: &EffectResult) -> Option<String> {
+    effect.not_comparable.as_ref().map(words_of)
+}
+
+/// Differences between the two cells that do not forbid the verdict, but for those that [`for_all`] says once. What is
+/// true of the cells whatever the figure is said beside the speed.
+pub(crate) fn differences(effect: &EffectResult) -> Vec<String> {
+    let of_figure = |remark: &&Remark| {
+        effect.metric.is_speed()
+            || matches!(
+                remark.kind,
+                RemarkKind::Schedule | RemarkKind::Wakeups | RemarkKind::LineCost
+            )
+    };
+    let own = effect.remarks.iter().filter(|remark| !is_general(remark));
+    own.filter(of_figure).map(words_of).collect()
+}
+
+/// Remarks that are the same beside many effects.
+pub(crate) fn for_all(doc: &Document) -> Vec<String> {
+    let all = doc.effects.iter().flat_map(|effect| &effect.remarks);
+    let general: BTreeSet<String> = all
+        .filter(|remark| is_general(remark))
+        .map(words_of)
+        .collect();
+    general.into_iter().map(|text| sentence(&text)).collect()
+}
+
+fn is_general(remark: &Remark) -> bool {
+    remark.kind == RemarkKind::TransitCpu
+}
+
+/// The text, and the advice behind it.
+pub(crate) fn words_of(remark: &Remark) -> String {
+    if remark.advice.is_empty() {
+        remark.text.clone()
+    } else {
+        format!("{}: {}", remark.text, remark.advice)
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .collect();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// Effects that are judged together.
+pub(crate) fn family(doc: &Document) -> usize {
+    let spoken = doc
+        .effects
+        .iter()
+        .filter(|effect| effect.corrected.is_some());
+    spoken.count()
 }
 
 fn verdict(verdict: Verdict) -> &'static str {

@@ -4,12 +4,14 @@
 mod caveats;
 mod cells;
 mod differences;
+mod guard;
 mod junit;
 mod matching;
 pub(crate) mod said;
 
 use serde::Serialize;
 use wirecost_model::cell::{Experiment, Factor};
+use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::metric::{Direction, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
@@ -17,6 +19,7 @@ use wirecost_stats::{Judged, Summary};
 
 use self::caveats::caveats;
 use crate::document::{Document, Ending};
+use crate::trust::{self, Trust};
 
 pub use differences::{Area, Difference};
 pub use junit::{JunitError, comparison_junit};
@@ -62,6 +65,8 @@ pub enum Conclusion {
     NoRegression,
     /// Something does.
     Regression,
+    /// Too many samples of a run were disturbed for anything to be told.
+    CannotTell,
     /// No figure of any cell exists in both runs.
     NothingComparable,
 }
@@ -125,6 +130,8 @@ pub struct Side {
     pub invalid: u32,
     /// Of these, those that may have been disturbed, and count.
     pub marked: u32,
+    /// Whether it can be relied on.
+    pub trust: Trust,
 }
 
 /// How all cells together moved: the machine, as far as what is asked about is not in every cell.
@@ -177,6 +184,12 @@ pub struct Figure {
     /// The effect and what follows; ratios are after / before.
     #[serde(flatten)]
     pub judged: Judged,
+    /// Why it is not comparable, where the verdict says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_comparable: Option<Remark>,
+    /// Differences between the two runs of the cell that do not forbid the verdict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
     /// Whether it makes the comparison fail.
     pub fails: bool,
 }
@@ -216,8 +229,14 @@ pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness
     let matching = matching::matching(experiments[0], experiments[1]);
     let worth = experiments[1].plan.repeat.worth;
     let factors = matching::telling(experiments[0], experiments[1]);
-    let (cells, mut not_comparable) =
-        cells::cells(before.run, after.run, &matching, &factors, strictness);
+    let disturbed = disturbed(before, after);
+    let (cells, mut not_comparable) = cells::cells(
+        [before.run, after.run],
+        &matching,
+        &factors,
+        strictness,
+        disturbed.as_ref(),
+    );
     let only = |cells: &[matching::Keyed<'_>]| -> Vec<Levels> {
         cells.iter().map(|keyed| keyed.levels.clone()).collect()
     };
@@ -239,6 +258,8 @@ pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness
         Conclusion::NothingComparable
     } else if failures > 0 {
         Conclusion::Regression
+    } else if disturbed.is_some() && !cells.is_empty() {
+        Conclusion::CannotTell
     } else {
         Conclusion::NoRegression
     };
@@ -259,6 +280,20 @@ pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness
         only_before,
         only_after,
     }
+}
+
+/// Why nothing can be told: whatever disturbed one of the runs did not disturb the other in the same way.
+fn disturbed(before: Compared<'_>, after: Compared<'_>) -> Option<Remark> {
+    let sides = [(before, "before"), (after, "after")];
+    let reasons: Vec<String> = sides
+        .into_iter()
+        .filter_map(|(side, which)| Some(format!("{which}, {}", trust::disturbed(side.document)?)))
+        .collect();
+    (!reasons.is_empty()).then(|| Remark {
+        kind: RemarkKind::Disturbed,
+        text: reasons.join("; "),
+        advice: "measure again on a quiet machine".into(),
+    })
 }
 
 /// Whether a run of `planned` could be compared with `before`, or why not: a line for whoever is
@@ -309,5 +344,6 @@ fn side(of: Compared<'_>) -> Side {
         samples: doc.samples,
         invalid: doc.invalid.len() as u32,
         marked: doc.cells.iter().map(|cell| cell.marked).sum(),
+        trust: doc.trust.clone(),
     }
 }

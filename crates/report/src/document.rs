@@ -27,6 +27,7 @@ use crate::published::{self, PublishedNote, PublishedRatio};
 use crate::rules::{self, OtherRules};
 use crate::self_test::{self, SelfTestResult};
 use crate::skipped;
+use crate::trust::Trust;
 use crate::until::{self, UntilResult};
 use crate::warnings;
 
@@ -45,6 +46,8 @@ pub struct Document {
     pub description: Option<String>,
     /// Start in UTC, RFC 3339.
     pub started: String,
+    /// Whether its verdicts can be relied on.
+    pub trust: Trust,
     /// How it ended.
     pub outcome: Ending,
     /// What ended it early.
@@ -213,6 +216,16 @@ pub struct CellResult {
     pub loads: Vec<CellLoad>,
 }
 
+impl CellResult {
+    /// CPU of its first stream in digits, see [`CellLoad::cpu`].
+    pub(crate) fn cpu(&self, metric: Metric) -> Option<String> {
+        let mut loads = self.loads.iter();
+        loads
+            .find(|load| !load.workload.is_request_response())?
+            .cpu(metric)
+    }
+}
+
 /// The hosts' Open vSwitch: all labs of a run have the same.
 pub(crate) fn open_vswitch(run: &Run) -> Option<OpenVswitch> {
     let mut samples = run.samples.iter();
@@ -224,10 +237,11 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let head = &run.head;
     let experiment = &head.experiment;
     let plan = &experiment.plan;
-    let contrasts = contrasts(experiment, &run.samples);
+    let cost = head.environment.wakeup_cost;
+    let contrasts = contrasts(experiment, &run.samples, cost);
     let rounds_done = rounds_done(run);
     let (until, basis) = until::judge(run, &contrasts, rounds_done);
-    let mut effects = beside::effects(experiment, &contrasts, basis, head.seed);
+    let mut effects = beside::effects(run, &contrasts, basis);
     let rounds_planned = match &until {
         Some(until) if until.stopped.is_some() => rounds_done,
         _ => plan.repeat.rounds,
@@ -243,7 +257,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     // Before effects of skipped cells go: what was published of these is told as not measured here.
     let published = published::result(experiment, &effects);
     effects.retain(|effect| !skipped::is_of_one(&cells, effect));
-    Document {
+    let mut document = Document {
         record_version: head.record_version,
         program_version: head.program_version.clone(),
         run_dir: run_dir.display().to_string(),
@@ -276,7 +290,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             let twin = cell_result(experiment, twin, &by_cell);
             self_test::judge(run, twin, basis)
         }),
-        factorials: beside::factorials(experiment, &run.samples, basis),
+        factorials: beside::factorials(run, basis),
         findings: findings(experiment, &run.samples),
         measured_share: end
             .filter(|end| end.seconds > 0.0)
@@ -288,7 +302,10 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         environment: head.environment.clone(),
         open_vswitch: open_vswitch(run),
         warnings: warnings.into_iter().chain(told).collect(),
-    }
+        trust: Trust::default(),
+    };
+    document.trust = Trust::of(&document, &run.samples);
+    document
 }
 
 /// Whether the first stream of a cell is TCP in one direction, to which the line's limit in one applies.
@@ -350,13 +367,11 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
     let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
         summary(valid.iter().filter_map(|sample| figure(sample)))
     };
-    let metrics = Metric::of(Workload::TcpStream, experiment.plan.cores);
-    let cpu = |metric: Metric| {
-        metrics
-            .contains(&metric)
-            .then(|| over(&|sample| metric.value(sample, &sample.stream()?.name)))
-            .flatten()
-    };
+    let loads = loads::of(experiment, cell, &valid);
+    let stream = loads
+        .iter()
+        .find(|load| !load.workload.is_request_response());
+    let cpu = |of: fn(&CellLoad) -> Option<Summary>| stream.and_then(of);
     let varied = |(key, _): &(&String, &String)| experiment.varied().any(|f| f.key == **key);
     let network = &cell.network;
     CellResult {
@@ -374,9 +389,9 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
         valid: valid.len() as u32,
         marked: mine.iter().filter(|s| !s.marks.is_empty()).count() as u32,
         throughput_gbps: over(&|sample| Some(sample.throughput()? / 1e9)),
-        sender_cpu_percent_per_gbps: cpu(Metric::SenderCpu),
-        receiver_cpu_percent_per_gbps: cpu(Metric::ReceiverCpu),
-        cpu_percent_per_gbps: cpu(Metric::Cpu),
+        sender_cpu_percent_per_gbps: cpu(|load| load.sender_cpu_percent_per_gbps),
+        receiver_cpu_percent_per_gbps: cpu(|load| load.receiver_cpu_percent_per_gbps),
+        cpu_percent_per_gbps: cpu(|load| load.cpu_percent_per_gbps),
         wire_frames_per_s: over(&wire_frames_per_second),
         stack_packets_per_s: over(&stack_packets_per_second),
         segments_per_packet: over(&segments_per_packet),
@@ -387,6 +402,6 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
         busy_cores: ["a", "b"].map(|host| over(&|sample| Some(sample.host(host)?.busy_cores()))),
-        loads: loads::of(experiment, cell, &valid),
+        loads,
     }
 }

@@ -8,6 +8,7 @@
 mod apart;
 mod beside;
 pub mod compare;
+mod cpu;
 mod csv;
 mod document;
 mod flows;
@@ -23,6 +24,7 @@ mod short;
 mod skipped;
 mod steered;
 mod terminal;
+mod trust;
 mod until;
 mod validity;
 mod visible;
@@ -30,7 +32,7 @@ mod warnings;
 mod words;
 
 pub use apart::CoresApartResult;
-pub use beside::EffectResult;
+pub use beside::{EffectResult, NoRatio};
 pub use csv::{CsvError, csv};
 pub use document::{
     CellResult, Document, Ending, InvalidSample, MarkCount, PublishedResult, document,
@@ -42,4 +44,5 @@ pub use read::{ReadError, Reading, read};
 pub use rules::{CellRules, OtherRules};
 pub use self_test::{MetricSelfTest, SelfTestResult};
 pub use terminal::{Terminal, comparison_terminal, rules, terminal};
+pub use trust::{DISTURBED, Trust, TrustLevel};
 pub use until::{Intervals, UntilResult};

@@ -1,5 +1,6 @@
 //! What each load of a cell comes to over the valid samples.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,8 +10,9 @@ use wirecost_model::load::{NamedLoad, Workload};
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
 use wirecost_model::units::format_per_second;
-use wirecost_stats::{Summary, summary};
+use wirecost_stats::{CpuFigures, Summary, summary};
 
+use crate::cpu;
 use crate::flows::{self, FlowsResult};
 
 /// Transactions beyond a percentile below which it is the tale of a few of them.
@@ -52,6 +54,10 @@ pub struct CellLoad {
     pub server_cpu_us_per_transaction: Option<Summary>,
     /// Microseconds of core time of the machine per transaction, where the hosts share their cores.
     pub cpu_us_per_transaction: Option<Summary>,
+    /// Where all rounds together held too few steps of the processors' counter, what the figure is below, by metric and in
+    /// its unit.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cpu_below: BTreeMap<Metric, f64>,
     /// Jain's fairness index over the flows.
     pub fairness: Option<Summary>,
     /// Its flows and their sockets.
@@ -108,6 +114,26 @@ pub struct DatagramsResult {
 }
 
 impl CellLoad {
+    /// A figure of processors' time in digits; `<7.4` where it is below what its counter tells.
+    pub(crate) fn cpu(&self, metric: Metric) -> Option<String> {
+        let of = match metric {
+            Metric::SenderCpu => self.sender_cpu_percent_per_gbps,
+            Metric::ReceiverCpu => self.receiver_cpu_percent_per_gbps,
+            Metric::Cpu => self.cpu_percent_per_gbps,
+            Metric::ClientCpu => self.client_cpu_us_per_transaction,
+            Metric::ServerCpu => self.server_cpu_us_per_transaction,
+            Metric::TransactionCpu => self.cpu_us_per_transaction,
+            _ => None,
+        };
+        let text = |value: f64| match metric {
+            Metric::SenderCpu | Metric::ReceiverCpu | Metric::Cpu => format!("{value:.1}"),
+            _ => micros(value),
+        };
+        let below = self.cpu_below.get(&metric);
+        let told = of.map(|of| text(of.median));
+        told.or_else(|| below.map(|below| format!("<{}", text(*below))))
+    }
+
     /// Percent of the datagrams sent that did not arrive, the median of the samples.
     pub(crate) fn lost_percent(&self) -> Option<f64> {
         Some(100.0 - self.delivered_percent?.median)
@@ -130,6 +156,20 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
         let values = valid.iter().filter(|_| has);
         summary(values.filter_map(|sample| Some(metric.value(sample, name)? * scale)))
     };
+    let mut cpu_below = BTreeMap::new();
+    let mut cpu = |metric: Metric| {
+        let samples = valid.iter().copied().filter(|_| metrics.contains(&metric));
+        match cpu::figures(metric, name, samples)? {
+            CpuFigures::Told(figures) => summary(figures),
+            CpuFigures::Below(below) => {
+                cpu_below.insert(metric, below);
+                None
+            }
+        }
+    };
+    let (sender, receiver) = (cpu(Metric::SenderCpu), cpu(Metric::ReceiverCpu));
+    let (client, server) = (cpu(Metric::ClientCpu), cpu(Metric::ServerCpu));
+    let (machine, transaction) = (cpu(Metric::Cpu), cpu(Metric::TransactionCpu));
     let ran = || valid.iter().filter_map(|sample| sample.load(name));
     let over = |figure: fn(&LoadResult) -> Option<f64>| summary(ran().filter_map(figure));
     let bound = |sample: &&&Sample| {
@@ -149,12 +189,13 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
         datagrams_per_s: metric(Metric::Datagrams, 1.0),
         delivered_percent: over(percent),
         jitter_us: over(|load| Some(load.datagrams?.jitter_s * 1e6)),
-        sender_cpu_percent_per_gbps: metric(Metric::SenderCpu, 1.0),
-        receiver_cpu_percent_per_gbps: metric(Metric::ReceiverCpu, 1.0),
-        cpu_percent_per_gbps: metric(Metric::Cpu, 1.0),
-        client_cpu_us_per_transaction: metric(Metric::ClientCpu, 1.0),
-        server_cpu_us_per_transaction: metric(Metric::ServerCpu, 1.0),
-        cpu_us_per_transaction: metric(Metric::TransactionCpu, 1.0),
+        sender_cpu_percent_per_gbps: sender,
+        receiver_cpu_percent_per_gbps: receiver,
+        cpu_percent_per_gbps: machine,
+        client_cpu_us_per_transaction: client,
+        server_cpu_us_per_transaction: server,
+        cpu_us_per_transaction: transaction,
+        cpu_below,
         fairness: over(|load| load.stream.as_ref()?.fairness),
         flows: flows::of(&ran().collect::<Vec<_>>()),
         strays: ran().map(|load| u64::from(load.strays)).sum(),
@@ -275,18 +316,16 @@ const SENDER_CPU: Column = column(
     "sender CPU",
     2,
     "CPU of a stream: percent of one core per Gbit/s, everything that was not idle",
-    |load| Some(format!("{:.1}", load.sender_cpu_percent_per_gbps?.median)),
+    |load| load.cpu(Metric::SenderCpu),
 );
 
-const RECEIVER_CPU: Column = column("receiver CPU", 2, "", |load| {
-    Some(format!("{:.1}", load.receiver_cpu_percent_per_gbps?.median))
-});
+const RECEIVER_CPU: Column = column("receiver CPU", 2, "", |load| load.cpu(Metric::ReceiverCpu));
 
 const CPU: Column = column(
     "CPU",
     2,
     "CPU: percent of one core of the machine per Gbit/s",
-    |load| Some(format!("{:.1}", load.cpu_percent_per_gbps?.median)),
+    |load| load.cpu(Metric::Cpu),
 );
 
 const STREAM: [Column; 5] = [THROUGHPUT, SPREAD, SENDER_CPU, RECEIVER_CPU, CPU];
@@ -323,8 +362,12 @@ const REQUESTS: [Column; 10] = [
     column(
         "transactions/s",
         0,
-        "transactions/s: requests answered, median of valid samples",
-        |load| Some(format_per_second(load.transactions_per_s?.median)),
+        "transactions/s: requests answered, median of valid samples; ! behind their schedule",
+        |load| {
+            let behind = if load.behind_schedule > 0 { "!" } else { "" };
+            let rate = format_per_second(load.transactions_per_s?.median);
+            Some(format!("{rate}{behind}"))
+        },
     ),
     SPREAD,
     column(
@@ -348,16 +391,14 @@ const REQUESTS: [Column; 10] = [
         "client CPU us",
         3,
         "CPU of requests: microseconds of a core per transaction, everything that was not idle",
-        |load| Some(micros(load.client_cpu_us_per_transaction?.median)),
+        |load| load.cpu(Metric::ClientCpu),
     ),
-    column("server CPU us", 3, "", |load| {
-        Some(micros(load.server_cpu_us_per_transaction?.median))
-    }),
+    column("server CPU us", 3, "", |load| load.cpu(Metric::ServerCpu)),
     column(
         "CPU us",
         3,
         "CPU: microseconds of a core of the machine per transaction",
-        |load| Some(micros(load.cpu_us_per_transaction?.median)),
+        |load| load.cpu(Metric::TransactionCpu),
     ),
 ];
 

@@ -5,12 +5,13 @@ mod compare;
 
 use std::fmt::Write as _;
 
+use wirecost_model::metric::Metric;
 use wirecost_stats::{Margin, Summary};
 
 use crate::beside::{self, EffectResult};
 use crate::document::{CellResult, Document};
 use crate::visible::visible;
-use crate::{loads, notes, short, skipped, until, validity, words};
+use crate::{loads, notes, short, skipped, trust, until, validity, words};
 
 pub use compare::comparison_markdown;
 
@@ -18,12 +19,16 @@ pub use compare::comparison_markdown;
 /// nor HTML, nor a mention of somebody.
 pub fn markdown(doc: &Document) -> String {
     let mut page = Page::default();
+    if let Some((label, why)) = trust::line(doc) {
+        page.paragraph(&format!("**{label}** {}", text(&why)));
+        page.gap();
+    }
     page.line(&format!("## {}", text(&notes::title(doc))));
     if let Some(description) = &doc.description {
         page.paragraph(&text(description));
     }
-    if let Some((label, why)) = notes::stopped(doc) {
-        page.paragraph(&format!("**{}** {}", text(&label), text(&why)));
+    if let Some(sentence) = notes::behind(doc) {
+        page.paragraph(&format!("**{}**", text(&sentence)));
     }
     if let Some(sentence) = until::sentence(doc) {
         page.paragraph(&text(&sentence));
@@ -116,7 +121,8 @@ fn oddities(doc: &Document, page: &mut Page) {
     let marked = notes::marked(doc);
     let missing = validity::missing(doc);
     let findings = validity::sentences(doc);
-    let quiet = findings.is_empty() && doc.warnings.is_empty();
+    let general = beside::for_all(doc);
+    let quiet = findings.is_empty() && doc.warnings.is_empty() && general.is_empty();
     if invalid.is_none() && marked.is_none() && missing.is_none() && quiet {
         return;
     }
@@ -127,7 +133,12 @@ fn oddities(doc: &Document, page: &mut Page) {
             page.line(&format!("  - {}", text(&line)));
         }
     }
-    for sentence in missing.iter().chain(&marked).chain(&findings) {
+    for sentence in missing
+        .iter()
+        .chain(&marked)
+        .chain(&findings)
+        .chain(&general)
+    {
         page.line(&format!("- {}", text(sentence)));
     }
     for warning in &doc.warnings {
@@ -167,7 +178,7 @@ fn verdicts(doc: &Document, page: &mut Page) {
     page.paragraph(&format!(
         "× is the ratio paired within rounds, \\[ \\] its 95 % interval. **pays**, **costs**: all of it outside {:.2} to \
          {:.2}; **makes no difference**: all of it within; **gains**, **loses**: beyond 1, perhaps less than worth; \
-         **cannot tell yet**: more rounds are needed. For throughput more is better, for CPU less.",
+         **cannot tell yet**: more rounds are needed; **not comparable**: something else differs and decides the figure. For throughput more is better, for CPU less.",
         margin.low, margin.high
     ));
 }
@@ -194,11 +205,18 @@ fn verdict(doc: &Document, effect: &EffectResult) -> String {
         // Writing to a string does not fail.
         let _ = write!(said, " {}", text(&ratio.replacen('x', "×", 1)));
     }
+    if let Some(reason) = beside::reason(effect) {
+        let _ = write!(said, "<br>{}", text(&reason));
+        return said;
+    }
     if effect.rounds < doc.rounds_done {
         let _ = write!(said, " ({} of {} rounds)", effect.rounds, doc.rounds_done);
     }
-    for remark in beside::remarks(effect, doc.effects.len()) {
+    for remark in beside::remarks(effect, beside::family(doc)) {
         let _ = write!(said, "<br>but {}", text(&remark));
+    }
+    for difference in beside::differences(effect) {
+        let _ = write!(said, "<br>beside it, {}", text(&difference));
     }
     said
 }
@@ -217,13 +235,9 @@ const FIGURES: [Figure; 9] = [
         Some(words::gbps(cell.line_limit_gbps?))
     }),
     ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
-    ("sender CPU#", |cell| {
-        median(cell.sender_cpu_percent_per_gbps, 1)
-    }),
-    ("receiver CPU#", |cell| {
-        median(cell.receiver_cpu_percent_per_gbps, 1)
-    }),
-    ("CPU#", |cell| median(cell.cpu_percent_per_gbps, 1)),
+    ("sender CPU#", |cell| cell.cpu(Metric::SenderCpu)),
+    ("receiver CPU#", |cell| cell.cpu(Metric::ReceiverCpu)),
+    ("CPU#", |cell| cell.cpu(Metric::Cpu)),
     ("kframes/s#", |cell| {
         Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3))
     }),

@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Cores;
+use wirecost_model::units::format_per_second;
 use wirecost_stats::Margin;
 
 use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 
-use crate::document::{Document, Ending, InvalidSample};
+use crate::document::{CellResult, Document, Ending, InvalidSample};
 use crate::published::{PublishedNote, PublishedRatio};
 use crate::{skipped, words};
 
@@ -174,6 +175,42 @@ pub(crate) fn marked(doc: &Document) -> Option<String> {
     ))
 }
 
+/// Paced loads that did not keep their schedule: what they achieved of what was asked for.
+pub(crate) fn behind(doc: &Document) -> Option<String> {
+    let behind = |cell: &CellResult| -> Option<String> {
+        let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);
+        let each: Vec<String> = loads
+            .map(|load| {
+                let achieved = load
+                    .transactions_per_s
+                    .map(|all| format_per_second(all.median));
+                let achieved =
+                    achieved.map_or_else(String::new, |rate| format!(" at {rate} transactions/s"));
+                format!("{}{achieved}", load.name)
+            })
+            .collect();
+        (!each.is_empty()).then(|| {
+            let place = words::cell(doc, cell);
+            let place = if place.is_empty() {
+                place
+            } else {
+                format!(" ({place})")
+            };
+            format!("{}{place}", each.join(", "))
+        })
+    };
+    let cells: Vec<String> = doc.cells.iter().filter_map(behind).collect();
+    let (first, more) = (cells.first()?, cells.len() - 1);
+    let more = if more > 0 {
+        format!(" and {} more", words::count(more, "cell"))
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "Behind schedule: {first}{more}; no latency of these is compared."
+    ))
+}
+
 /// After how many rounds the run stopped, and why; nothing where it came to its end.
 pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
     let how = match doc.outcome {
@@ -204,7 +241,7 @@ pub(crate) fn how_to_read(doc: &Document) -> String {
     format!(
         "How to read: x is the ratio paired within rounds, [ ] its 95% interval. pays, costs: all of it outside {:.2} to \
          {:.2}; makes no difference: all of it within; gains, loses: beyond 1, perhaps less than worth; cannot tell yet: \
-         more rounds are needed.",
+         more rounds are needed; not comparable: something else differs and decides the figure.",
         margin.low, margin.high
     )
 }

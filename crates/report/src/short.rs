@@ -1,11 +1,12 @@
 //! What a run comes to, in a few sentences.
 
+use std::collections::BTreeMap;
 use std::iter;
 
-use wirecost_model::effect::Verdict;
+use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 
-use crate::beside::EffectResult;
+use crate::beside::{EffectResult, NoRatio};
 use crate::document::Document;
 use crate::{self_test, skipped, words};
 
@@ -106,7 +107,7 @@ impl<'a> Change<'a> {
         let effect = self.aspects[0].1[0];
         let mut text = words::contrast(&effect.factor, &effect.from, &effect.to);
         let untold =
-            |effects: &[&EffectResult]| effects.iter().all(|e| e.verdict == Verdict::CannotTellYet);
+            |effects: &[&EffectResult]| effects.iter().all(|e| e.told() == Verdict::CannotTellYet);
         let mut said: Vec<String> = self
             .aspects
             .iter()
@@ -156,8 +157,9 @@ fn tally(doc: &Document, effects: &[&EffectResult], times: char) -> String {
         Verdict::Loses,
         Verdict::MakesNoDifference,
         Verdict::CannotTellYet,
+        Verdict::NotComparable,
     ] {
-        let these = effects.iter().filter(|effect| effect.verdict == verdict);
+        let these = effects.iter().filter(|effect| effect.told() == verdict);
         let Some(most) = these
             .clone()
             .max_by(|a, b| f64::total_cmp(&size(a), &size(b)))
@@ -171,7 +173,10 @@ fn tally(doc: &Document, effects: &[&EffectResult], times: char) -> String {
             (n, all) if parts.is_empty() => format!(" in {n} of {all}"),
             (n, _) => format!(" in {n}"),
         };
-        let settled = !matches!(verdict, Verdict::MakesNoDifference | Verdict::CannotTellYet);
+        let settled = !matches!(
+            verdict,
+            Verdict::MakesNoDifference | Verdict::CannotTellYet | Verdict::NotComparable
+        );
         let example = match most.ratio {
             Some(ratio) if settled => format!(" ({})", example(doc, most, ratio, count, times)),
             _ => String::new(),
@@ -192,6 +197,30 @@ const fn verb(verdict: Verdict) -> &'static str {
         Verdict::CannotTellYet => "cannot be told yet",
         Verdict::NotComparable => "is not comparable",
     }
+}
+
+/// How many effects are not comparable, and what differs: `6 of 24 comparisons are not comparable (aggregation 4, ...)`.
+fn barred(doc: &Document) -> Option<String> {
+    let mut kinds: BTreeMap<RemarkKind, usize> = BTreeMap::new();
+    for remark in doc
+        .effects
+        .iter()
+        .filter_map(|effect| effect.not_comparable.as_ref())
+    {
+        *kinds.entry(remark.kind).or_default() += 1;
+    }
+    let all: usize = kinds.values().sum();
+    let each: Vec<String> = kinds
+        .iter()
+        .map(|(kind, count)| format!("{} {count}", words::kind(*kind)))
+        .collect();
+    (all > 0).then(|| {
+        format!(
+            "{all} of {} not comparable, something else differs: {}",
+            words::count(doc.effects.len(), "comparison"),
+            each.join(", ")
+        )
+    })
 }
 
 /// `most x1.98: vxlan, offload none`; of the only one, no `most`.
@@ -232,11 +261,33 @@ fn limits(doc: &Document) -> Option<String> {
         .count();
     let unclear = || {
         let all = doc.effects.iter();
-        all.filter(|effect| effect.verdict == Verdict::CannotTellYet)
+        all.filter(|effect| effect.told() == Verdict::CannotTellYet)
     };
     // No number of rounds helps what has not one pair.
-    let bare = unclear().filter(|effect| effect.rounds == 0).count();
-    let unclear = unclear().count() - bare;
+    let bare = |why| {
+        unclear()
+            .filter(move |effect| effect.no_ratio == Some(why))
+            .count()
+    };
+    let reasons = [
+        (
+            bare(NoRatio::NoValidPair),
+            "in no round were both sides valid",
+        ),
+        (
+            bare(NoRatio::TooFewTransactions),
+            "too few transactions for the percentile: longer windows",
+        ),
+        (
+            bare(NoRatio::TooFewSteps),
+            "too little core time for its counter: longer windows",
+        ),
+        (
+            bare(NoRatio::NoFigure),
+            "in no round did both sides have the figure",
+        ),
+    ];
+    let unclear = unclear().filter(|effect| effect.no_ratio.is_none()).count();
     let mut parts = Vec::new();
     if full > 1 {
         parts.push(format!(
@@ -250,11 +301,12 @@ fn limits(doc: &Document) -> Option<String> {
             words::count(doc.effects.len(), "comparison")
         ));
     }
-    if bare > 0 {
+    for (bare, why) in reasons.into_iter().filter(|(bare, _)| *bare > 0) {
         parts.push(format!(
-            "{bare} of {} cannot be told: in no round were both sides valid",
+            "{bare} of {} cannot be told: {why}",
             words::count(doc.effects.len(), "comparison")
         ));
     }
+    parts.extend(barred(doc));
     (!parts.is_empty()).then(|| parts.join("; ") + ".")
 }

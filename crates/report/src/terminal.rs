@@ -9,7 +9,7 @@ mod table;
 mod verdicts;
 
 use crate::document::Document;
-use crate::{beside, notes as text, self_test, short, until};
+use crate::{beside, notes as text, self_test, short, trust, until};
 use page::{Page, Style};
 
 pub use compare::comparison_terminal;
@@ -49,22 +49,23 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     }
     page.gap();
     notes::oddities(doc, &mut page);
-    notes::outcome(doc, &mut page);
     notes::footer(doc, &mut page);
     page.finish()
 }
 
 fn head(doc: &Document, page: &mut Page) {
+    if let Some((label, why)) = trust::line(doc) {
+        page.paragraph(&format!("{} {why}", page.paint(Style::Bad, label)));
+    }
     let title = page.paint(Style::Bold, &text::title(doc));
     page.paragraph(&title);
     page.paragraph(text::LAB);
     page.paragraph(&text::place(doc));
+    if let Some(sentence) = text::behind(doc) {
+        page.paragraph(&page.paint_words(Style::Bad, &sentence));
+    }
     if let Some(alarm) = self_test::alarm(doc, 'x') {
-        let alarm: Vec<String> = alarm
-            .split(' ')
-            .map(|word| page.paint(Style::Bad, word))
-            .collect();
-        page.paragraph(&alarm.join(" "));
+        page.paragraph(&page.paint_words(Style::Bad, &alarm));
     }
     if let Some(sentence) = until::sentence(doc) {
         page.paragraph(&sentence);

@@ -9,7 +9,7 @@ use std::process::Command;
 use fixture::{edit, run, write};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Cores;
-use wirecost_model::record::file;
+use wirecost_model::record::{VERSION, file};
 use wirecost_model::sample::Sample;
 use wirecost_report::{ReadError, document, read};
 
@@ -31,7 +31,7 @@ fn a_record_of_a_newer_version_is_refused_even_if_its_shape_is_unknown() {
     let dir = write(&run(1, Cores::Split));
     let newer = r#"{"record_version": 7, "program_version": "3.1.0", "all": "else is new"}"#;
     fs::write(dir.path().join(file::RUN), newer).expect("written");
-    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 5: use the program that made the run (it says 3.1.0) or a newer one");
+    insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 7, and this program reads up to version 6: use the program that made the run (it says 3.1.0) or a newer one");
 }
 
 #[test]
@@ -248,7 +248,11 @@ fn a_record_of_no_version_there_ever_was_is_refused() {
     let dir = write(&run(1, Cores::Split));
     let path = dir.path().join(file::RUN);
     let text = fs::read_to_string(&path).expect("run.json");
-    let none = text.replacen("\"record_version\": 5", "\"record_version\": 0", 1);
+    let none = text.replacen(
+        &format!("\"record_version\": {VERSION}"),
+        "\"record_version\": 0",
+        1,
+    );
     assert_ne!(none, text);
     fs::write(&path, none).expect("written");
     insta::assert_snapshot!(error(dir.path()), @"DIR/run.json has record version 0, which no program has written: the record was changed or damaged after it was written");

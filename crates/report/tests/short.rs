@@ -79,6 +79,7 @@ fn no_factor_is_crowded_out_by_one_of_many_levels() {
 fn what_cannot_be_told_at_all_is_said_once() {
     let mut doc = doc();
     for effect in &mut doc.effects {
+        effect.corrected = None;
         let throughput = effect.metric.words() == "throughput";
         effect.effect.verdict = if throughput {
             Verdict::Pays

@@ -182,7 +182,7 @@ fn a_run_without_a_valid_sample_says_so() {
         "{text}"
     );
     assert!(
-        text.contains("Stopped after 0 of 1 round: the record has no end"),
+        text.contains("stopped after 0 of 1 round: the record has no end"),
         "{text}"
     );
 }

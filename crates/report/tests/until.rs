@@ -116,7 +116,7 @@ fn what_something_else_stopped_has_the_intervals_that_may_be_looked_at_at_any_ti
     }
     let text = markdown(&stopped);
     assert!(
-        text.contains("Stopped after 8 of at most 60 rounds:"),
+        text.contains("stopped after 8 of at most 60 rounds:"),
         "{text}"
     );
     assert!(text.contains("may be looked at at any time"), "{text}");

@@ -135,6 +135,7 @@ pub fn run(
         .map_err(no_lab)?;
     labs.check(experiment, interrupt, progress)?;
     let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
+    let cost = environment.wakeup_cost;
     let directory = directory(experiment, options, seed, environment)?;
     let expected = forecast(experiment, seed);
     progress(Progress::Started {
@@ -150,7 +151,7 @@ pub fn run(
         began,
         measured_s: 0.0,
         written: 0,
-        watch: Watch::of(experiment),
+        watch: Watch::of(experiment, cost),
         until: None,
     };
     let stopped = rounds.all(seed, expected.rounds, progress);

@@ -2,10 +2,10 @@
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::plan::Until;
-use wirecost_model::record::{UntilEnd, Why};
+use wirecost_model::record::{UntilEnd, WakeupCost, Why};
 use wirecost_model::sample::Sample;
 use wirecost_stats::sequential::{Aim, forecast, standing};
-use wirecost_stats::{asked, contrasts};
+use wirecost_stats::{asked, barred, contrasts};
 
 use crate::forecast::{ASSUMED_SD, rounds_until_known};
 
@@ -30,17 +30,19 @@ pub(crate) struct Watch<'a> {
     experiment: &'a Experiment,
     until: Until,
     aim: Aim,
+    cost: Option<WakeupCost>,
     samples: Vec<Sample>,
 }
 
 impl<'a> Watch<'a> {
     /// `None` where the number of rounds is fixed.
-    pub(crate) fn of(experiment: &'a Experiment) -> Option<Self> {
+    pub(crate) fn of(experiment: &'a Experiment, cost: Option<WakeupCost>) -> Option<Self> {
         let repeat = &experiment.plan.repeat;
         Some(Self {
             experiment,
             until: repeat.until?,
             aim: Aim::of(repeat)?,
+            cost,
             samples: Vec::new(),
         })
     }
@@ -59,15 +61,17 @@ impl<'a> Watch<'a> {
     /// The budget ends a run before a round that would not fit at the mean pace so far, never
     /// within one, and never below the least rounds: with fewer, nothing would be known at all.
     pub(crate) fn look(&self, rounds: u32, elapsed_s: f64) -> Look {
-        let contrasts = contrasts(self.experiment, &self.samples);
+        let contrasts = contrasts(self.experiment, &self.samples, self.cost);
         let effects = || asked(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
         let ends_at = self
             .aim
             .ends_at(Some(self.until.budget_s), elapsed_s, rounds);
         let standing = standing(effects(), &self.aim, ends_at);
+        // Rounds do not make cells comparable.
+        let nothing_open = standing.looks.is_empty() && barred(&contrasts, self.until.ask) > 0;
         let why = if rounds < self.aim.min_rounds {
             None
-        } else if standing.known {
+        } else if standing.known || nothing_open {
             Some(Why::Known)
         } else if rounds >= self.aim.max_rounds {
             Some(Why::MaxRounds)

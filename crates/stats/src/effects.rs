@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::effect::Effect;
-use wirecost_model::metric::{Figure, Metric};
+use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
+use wirecost_model::metric::{CpuParts, Figure, Metric};
 use wirecost_model::plan::{Ask, Levels};
+use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::Sample;
 
+use crate::blocks::{ENOUGH_STEPS, blocks};
+use crate::comparable::{Found, Guard};
 use crate::ratio::{PairedRatio, has_log};
 use crate::sequential::{Aim, Stopping, look};
 use crate::verdict;
@@ -27,7 +30,7 @@ use crate::verdict;
 ///
 /// Ordered by factor (as in the plan), then by where (as the cells are), level, load and metric.
 pub fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
-    contrasts(experiment, samples)
+    contrasts(experiment, samples, None)
         .iter()
         .map(|contrast| contrast.effect(experiment.plan.repeat.worth, Stopping::Fixed))
         .collect()
@@ -48,8 +51,15 @@ pub struct Contrast {
     pub load: String,
     /// What is compared.
     pub metric: Metric,
-    /// Logarithms of `to / from`, one per round in which both are valid, in the order of rounds.
+    /// The numbers of the two cells.
+    pub cells: [u32; 2],
+    /// Logarithms of `to / from`, one per round in which both are valid, in the order of rounds; of processors' time
+    /// that takes several rounds to be told, one per [block](crate::blocks::blocks) of them.
     pub logs: Vec<f64>,
+    /// Rounds in which both are valid.
+    pub rounds: u32,
+    /// What differs between the two beside the factor.
+    pub found: Found,
 }
 
 impl Contrast {
@@ -73,7 +83,16 @@ impl Contrast {
         self.judged(ratio, aim.worth)
     }
 
+    /// Whether no verdict can be given on it, however many rounds there are.
+    pub const fn is_barred(&self) -> bool {
+        self.found.barred.is_some()
+    }
+
     fn judged(&self, ratio: PairedRatio, worth: f64) -> Effect {
+        let spoken = verdict(ratio.interval(), self.metric.better(), worth);
+        let unchanged = self.found.unchanged.as_ref();
+        let unchanged = unchanged.filter(|_| spoken == Verdict::MakesNoDifference);
+        let barred = self.found.barred.as_ref().or(unchanged).cloned();
         Effect {
             factor: self.factor.clone(),
             from: self.from.clone(),
@@ -84,17 +103,26 @@ impl Contrast {
             ratio: ratio.ratio,
             low: ratio.low,
             high: ratio.high,
-            verdict: verdict(ratio.interval(), self.metric.better(), worth),
-            rounds: ratio.pairs,
-            not_comparable: None,
-            remarks: Vec::new(),
+            verdict: if barred.is_some() {
+                Verdict::NotComparable
+            } else {
+                spoken
+            },
+            rounds: self.rounds,
+            not_comparable: barred,
+            remarks: self.found.remarks.clone(),
         }
     }
 }
 
 /// Every contrast of an experiment: what [`effects`] judges and [`crate::sequential::standing`]
-/// looks at, in the same order.
-pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
+/// looks at, in the same order. `cost` is what a wake-up costs on the machine that they were taken on.
+pub fn contrasts(
+    experiment: &Experiment,
+    samples: &[Sample],
+    cost: Option<WakeupCost>,
+) -> Vec<Contrast> {
+    let guard = Guard::of(experiment, samples, cost);
     let figures: Vec<Figures> = experiment
         .figures()
         .into_iter()
@@ -107,6 +135,12 @@ pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
                 figures.is_of(from) && figures.is_of(to) && figures.is_whole(from, to)
             };
             contrasts.extend(figures.iter().filter(shared).map(|figures| {
+                let Figure { load, metric } = &figures.figure;
+                let mut found = guard.look(&factor.key, [from, to], load, *metric);
+                let paired = figures.paired(from, to);
+                if paired.is_coarse && found.barred.is_none() {
+                    found.barred = Some(too_few_steps());
+                }
                 Contrast {
                     factor: factor.key.clone(),
                     from: from.levels[&factor.key].clone(),
@@ -119,9 +153,12 @@ pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
                             Some((other.key.clone(), of(from).or_else(|| of(to))?))
                         })
                         .collect(),
-                    load: figures.figure.load.clone(),
-                    metric: figures.figure.metric,
-                    logs: figures.each_round(|log| Some(log(to)? - log(from)?)),
+                    load: load.clone(),
+                    metric: *metric,
+                    cells: [from.index, to.index],
+                    logs: paired.logs,
+                    rounds: paired.rounds,
+                    found,
                 }
             }));
         }
@@ -129,12 +166,30 @@ pub fn contrasts(experiment: &Experiment, samples: &[Sample]) -> Vec<Contrast> {
     contrasts
 }
 
-/// The contrasts that a run until it is known waits for: those asked for that have a pair. One of
-/// which a cell cannot be measured would never be settled.
+fn too_few_steps() -> Remark {
+    Remark {
+        kind: RemarkKind::Resolution,
+        text: format!(
+            "the cores were busy for too few steps of their counter: not two blocks of rounds hold {ENOUGH_STEPS} in each cell"
+        ),
+        advice: "measure longer windows or more rounds".into(),
+    }
+}
+
+/// The contrasts that a run until it is known waits for: those asked for that have a pair and are comparable. One of
+/// which a cell cannot be measured, or whose cells differ in something else, would never be settled.
 pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast> {
-    contrasts
+    contrasts.iter().filter(move |contrast| {
+        ask.asks(contrast.metric) && !contrast.logs.is_empty() && !contrast.is_barred()
+    })
+}
+
+/// Contrasts that were asked for and that no number of rounds makes comparable.
+pub fn barred(contrasts: &[Contrast], ask: Ask) -> usize {
+    let asked = contrasts
         .iter()
-        .filter(move |contrast| ask.asks(contrast.metric) && !contrast.logs.is_empty())
+        .filter(|contrast| ask.asks(contrast.metric));
+    asked.filter(|contrast| contrast.is_barred()).count()
 }
 
 /// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which
@@ -143,7 +198,9 @@ pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], figure: &Figu
     let Some((first, twin)) = experiment.repeated().zip(experiment.twin.as_ref()) else {
         return Vec::new();
     };
-    Figures::of(figure.clone(), samples).each_round(|log| Some(log(twin)? - log(first)?))
+    Figures::of(figure.clone(), samples)
+        .paired(first, twin)
+        .logs
 }
 
 /// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.
@@ -253,17 +310,32 @@ impl<'a> Partners<'a> {
 pub(crate) struct Figures {
     figure: Figure,
     rounds: BTreeMap<u32, BTreeMap<u32, f64>>,
+    /// Of processors' time what the figures are made of, also where no step was counted.
+    parts: BTreeMap<u32, BTreeMap<u32, CpuParts>>,
     /// Cells with a valid sample that has too few transactions for this percentile.
     sparse: BTreeSet<u32>,
+}
+
+/// A figure of two cells, round by round.
+pub(crate) struct Paired {
+    pub(crate) logs: Vec<f64>,
+    pub(crate) rounds: u32,
+    /// Whether the rounds hold too few steps of the processors' counter for an interval.
+    pub(crate) is_coarse: bool,
 }
 
 impl Figures {
     pub(crate) fn of(figure: Figure, samples: &[Sample]) -> Self {
         let mut rounds: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
+        let mut parts: BTreeMap<u32, BTreeMap<u32, CpuParts>> = BTreeMap::new();
         let mut sparse = BTreeSet::new();
         for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
             if figure.metric == Metric::LatencyP999 && figure.value(sample).is_none() {
                 sparse.insert(sample.cell);
+            }
+            if let Some(of_sample) = figure.metric.cpu_parts(sample, &figure.load) {
+                let round = parts.entry(sample.round).or_default();
+                round.insert(sample.cell, of_sample);
             }
             if let Some(value) = figure.value(sample).filter(|&value| has_log(value)) {
                 let round = rounds.entry(sample.round).or_default();
@@ -273,8 +345,43 @@ impl Figures {
         Self {
             figure,
             rounds,
+            parts,
             sparse,
         }
+    }
+
+    /// The logarithms of `to / from`. Of processors' time they are of sums over blocks of rounds.
+    pub(crate) fn paired(&self, from: &Cell, to: &Cell) -> Paired {
+        if !self.figure.metric.is_cpu() {
+            let logs = self.each_round(|log| Some(log(to)? - log(from)?));
+            return Paired {
+                rounds: logs.len() as u32,
+                logs,
+                is_coarse: false,
+            };
+        }
+        let of = |round: &BTreeMap<u32, CpuParts>| {
+            Some([*round.get(&from.index)?, *round.get(&to.index)?])
+        };
+        let rounds: Vec<[CpuParts; 2]> = self.parts.values().filter_map(of).collect();
+        let blocks = blocks(&rounds);
+        Paired {
+            rounds: rounds.len() as u32,
+            is_coarse: rounds.len() > 1 && blocks.len() < 2,
+            logs: blocks
+                .iter()
+                .map(|[from, to]| to.figure().ln() - from.figure().ln())
+                .collect(),
+        }
+    }
+
+    /// Whether every sample of a cell holds steps enough of the processors' counter to stand for itself.
+    pub(crate) fn is_fine(&self, cell: &Cell) -> bool {
+        let mut parts = self
+            .parts
+            .values()
+            .filter_map(|round| round.get(&cell.index));
+        parts.all(|parts| parts.steps() >= ENOUGH_STEPS)
     }
 
     /// Whether every sample of both cells has the figure. A tail that only the rounds with most transactions have

@@ -7,9 +7,12 @@ use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Levels;
+use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::Sample;
 
+use crate::comparable::Guard;
 use crate::effects::{Figures, pairs};
+use crate::interval::Interval;
 use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
@@ -113,17 +116,22 @@ pub enum Says {
     },
 }
 
-/// Works out main effects and interactions of one metric from valid samples.
+/// Works out main effects and interactions of one metric from valid samples. Where two of the cells are
+/// [not comparable](crate::comparable), neither is what is made of them: nothing is said about it. `cost` is what a
+/// wake-up costs on the machine that the samples were taken on.
 pub fn factorial(
     experiment: &Experiment,
     samples: &[Sample],
     figure: &Figure,
     stopping: Stopping,
+    cost: Option<WakeupCost>,
 ) -> Factorial {
     let experiment = &running(experiment, figure);
     let metric = figure.metric;
     let judge = Judge {
         figures: Figures::of(figure.clone(), samples),
+        guard: Guard::of(experiment, samples, cost),
+        load: &figure.load,
         by_levels: experiment
             .cells
             .iter()
@@ -179,7 +187,14 @@ fn main(experiment: &Experiment, judge: &Judge<'_>, factor: &Factor, to: &String
     let combinations: Vec<(&Cell, &Cell)> = pairs(experiment, factor)
         .filter(|(_, cell)| cell.levels.get(&factor.key) == Some(to))
         .collect();
-    let (ratio, verdict) = judge.mean(&combinations, |log, (from, to)| Some(log(to)? - log(from)?));
+    let (ratio, mut verdict) =
+        judge.mean(&combinations, |log, (from, to)| Some(log(to)? - log(from)?));
+    if combinations
+        .iter()
+        .any(|(from, to)| judge.bars(factor, [from, to]))
+    {
+        verdict = Verdict::NotComparable;
+    }
     (!combinations.is_empty()).then(|| Main {
         factor: factor.key.clone(),
         from: factor.levels[0].clone(),
@@ -233,9 +248,21 @@ fn interaction(
         })
     };
     let (ratio, _) = of([1.0, -1.0, -1.0, 1.0]);
-    let matters = ratio
-        .interval()
-        .is_some_and(|interval| !interval.holds(1.0));
+    let barred = squares.iter().any(|[neither, only_a, only_b, both]| {
+        judge.bars(a, [neither, only_a])
+            || judge.bars(a, [only_b, both])
+            || judge.bars(b, [neither, only_b])
+            || judge.bars(b, [only_a, both])
+    });
+    let excludes_1 = |interval: Interval| !interval.holds(1.0);
+    let matters = !barred && ratio.interval().is_some_and(excludes_1);
+    let verdict = |verdict| {
+        if barred {
+            Verdict::NotComparable
+        } else {
+            verdict
+        }
+    };
     let view = |(factor, to): (&Factor, &String),
                 (other, other_to): (&Factor, &String),
                 at_from,
@@ -249,9 +276,9 @@ fn interaction(
             other_from: other.levels[0].clone(),
             other_to: other_to.clone(),
             at_from: first.0,
-            verdict_at_from: first.1,
+            verdict_at_from: verdict(first.1),
             at_to: second.0,
-            verdict_at_to: second.1,
+            verdict_at_to: verdict(second.1),
             says: None,
         };
         view.says = if matters { says(&view) } else { None };
@@ -303,6 +330,8 @@ fn says(view: &View) -> Option<Says> {
 /// A metric's figures, and how what comes of them is judged.
 struct Judge<'a> {
     figures: Figures,
+    guard: Guard<'a>,
+    load: &'a str,
     by_levels: BTreeMap<&'a Levels, &'a Cell>,
     metric: Metric,
     worth: f64,
@@ -310,6 +339,13 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// Whether two cells that differ in a factor are not comparable.
+    fn bars(&self, factor: &Factor, cells: [&Cell; 2]) -> bool {
+        let coarse = self.metric.is_cpu() && !cells.iter().all(|cell| self.figures.is_fine(cell));
+        let found = self.guard.look(&factor.key, cells, self.load, self.metric);
+        coarse || found.barred.is_some()
+    }
+
     /// The mean of `term` over `items` within each round; a round that lacks one is left out.
     fn mean<T>(
         &self,

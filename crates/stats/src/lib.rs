@@ -9,6 +9,7 @@
 //! | question | answer |
 //! |---|---|
 //! | what pays | [`contrasts`], [`Contrast::effect`], [`factorial`] |
+//! | may a verdict be given at all | [`comparable`], [`blocks`] |
 //! | may the run stop, how long will it take | [`sequential`] |
 //! | do other methods agree, does it stand among many | [`second_opinions`], [`correct`] |
 //! | can the run be trusted | [`validity`] |
@@ -20,7 +21,9 @@
 //!
 //! Not here: I/O, clocks, wording, and which sample is valid (its record says so). Seeds are passed in.
 
+mod blocks;
 mod bootstrap;
+pub mod comparable;
 mod compare;
 mod effects;
 mod exact;
@@ -40,9 +43,10 @@ mod summary;
 pub mod validity;
 mod verdict;
 
+pub use blocks::{CpuFigures, ENOUGH_STEPS, blocks, cpu_figures};
 pub use bootstrap::bootstrap_mean;
 pub use compare::{Unpaired, compare};
-pub use effects::{Contrast, asked, contrasts, effects, self_test_logs};
+pub use effects::{Contrast, asked, barred, contrasts, effects, self_test_logs};
 pub use factorial::{Factorial, Interaction, Main, Says, View, factorial};
 pub use family::{Corrected, correct, holm};
 pub use hodges_lehmann::{Centre, hodges_lehmann, mann_whitney, shift};

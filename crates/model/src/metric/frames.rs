@@ -3,6 +3,9 @@
 use crate::end_window::End;
 use crate::sample::{LoadResult, Sample, Socket};
 
+/// Prefix of the guests' devices among a host's links.
+const GUEST_LINK: &str = "guest:";
+
 impl Sample {
     /// The TCP sockets at the host of that name.
     fn sockets(&self, host: &str) -> impl Iterator<Item = &Socket> {
@@ -100,6 +103,23 @@ pub fn segments_per_packet(sample: &Sample) -> Option<f64> {
     let segments: u64 = sample.sockets(host).map(|socket| socket.segs_in).sum();
     let known = sample.knows_its_sockets() && receiver.guest.tcp_in > 0;
     known.then(|| segments as f64 / receiver.guest.tcp_in as f64)
+}
+
+/// Segments that the sending guest's TCP sent per packet that left its device; 1 where every segment leaves alone. `None`
+/// where the guests' devices were not read, or carried anything but TCP.
+pub fn segments_per_packet_sent(sample: &Sample) -> Option<f64> {
+    let first = sample.loads.first()?;
+    let tcp = sample.loads.iter().all(|load| !load.workload.is_udp());
+    let host = first.direction.host_of(End::Client);
+    let usage = sample.host(host)?;
+    let guests = usage.links.iter();
+    let packets: u64 = guests
+        .filter(|(name, _)| name.starts_with(GUEST_LINK))
+        .map(|(_, link)| link.tx_packets)
+        .sum();
+    let segments = sample.sockets_per_second(host) * usage.window_s;
+    let known = tcp && sample.knows_its_sockets() && packets > 0;
+    known.then(|| segments / packets as f64)
 }
 
 /// Segments retransmitted within the window by either end; `None` where not every TCP socket was read.

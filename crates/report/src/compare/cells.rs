@@ -4,25 +4,29 @@ use std::collections::BTreeMap;
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::cell::Factor;
-use wirecost_model::effect::Verdict;
+use wirecost_model::effect::{Remark, Verdict};
 use wirecost_model::metric::{Figure as Measured, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
-use wirecost_stats::{Sides, judge, summary};
+use wirecost_stats::{Corrected, CpuFigures, Judged, Sides, judge, summary};
 
+use crate::cpu;
+
+use super::guard;
 use super::matching::{Matching, Pair};
 use super::{ComparedCell, FailOn, Figure, NotComparable, Shift, Strictness, Why};
 
 /// Compares the cells that can be, and says why the others cannot.
 pub(super) fn cells(
-    before: &Run,
-    after: &Run,
+    [before, after]: [&Run; 2],
     matching: &Matching<'_>,
     factors: &[Factor],
     strictness: Strictness,
+    disturbed: Option<&Remark>,
 ) -> (Vec<ComparedCell>, Vec<NotComparable>) {
     let shared = shared(&before.head.experiment, &after.head.experiment);
-    let (mut cells, mut not_comparable, mut sides) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cells, mut not_comparable) = (Vec::new(), Vec::new());
+    let (mut sides, mut founds) = (Vec::new(), Vec::new());
     for pair in &matching.pairs {
         let why = pair
             .not_comparable()
@@ -38,15 +42,32 @@ pub(super) fn cells(
             continue;
         }
         let figures = of(pair, &shared);
-        sides.extend(figures.iter().map(|figure| Sides {
-            from: values(before, pair.before.index, figure),
-            to: values(after, pair.after.index, figure),
-            better: figure.metric.better(),
-        }));
-        cells.push((pair, figures));
+        for figure in figures {
+            let (from, to) = (
+                values(before, pair.before.index, figure),
+                values(after, pair.after.index, figure),
+            );
+            let found = guard::look([before, after], pair, figure, disturbed);
+            let is_coarse = [&from, &to].into_iter().any(Option::is_none);
+            let found = guard::or_coarse(found, is_coarse);
+            // What is not said cannot be wrong: it is not in the family either.
+            let spoken = found.barred.is_none();
+            let side = |values: Option<Vec<f64>>| values.unwrap_or_default();
+            let these = Sides {
+                from: side(from),
+                to: side(to),
+                better: figure.metric.better(),
+            };
+            sides.push((these, spoken));
+            founds.push(found);
+        }
+        cells.push((pair, of(pair, &shared)));
     }
     let worth = after.head.experiment.plan.repeat.worth;
-    let mut judged = judge(&sides, worth).into_iter().zip(sides);
+    let mut judged = judge_spoken(&sides, worth)
+        .into_iter()
+        .zip(sides)
+        .zip(founds);
     let cells = cells
         .into_iter()
         .map(|(pair, figures)| ComparedCell {
@@ -57,27 +78,60 @@ pub(super) fn cells(
             figures: figures
                 .into_iter()
                 .zip(judged.by_ref())
-                .map(|(Measured { load, metric }, (judged, sides))| {
-                    let verdict = if strictness.corrected {
-                        judged.corrected.verdict
-                    } else {
-                        judged.verdict
-                    };
-                    Figure {
-                        load: load.clone(),
-                        metric: *metric,
-                        unit: metric.unit().0,
-                        better: metric.better(),
-                        before: summary(sides.from),
-                        after: summary(sides.to),
-                        judged,
-                        fails: fails(verdict, strictness.fail_on),
-                    }
-                })
+                .map(
+                    |(Measured { load, metric }, ((judged, (sides, _)), found))| {
+                        let verdict = if strictness.corrected {
+                            judged.corrected.verdict
+                        } else {
+                            judged.verdict
+                        };
+                        Figure {
+                            load: load.clone(),
+                            metric: *metric,
+                            unit: metric.unit().0,
+                            better: metric.better(),
+                            before: summary(sides.from),
+                            after: summary(sides.to),
+                            judged,
+                            not_comparable: found.barred,
+                            remarks: found.remarks,
+                            fails: fails(verdict, strictness.fail_on),
+                        }
+                    },
+                )
                 .collect(),
         })
         .collect();
     (cells, not_comparable)
+}
+
+/// Judges the figures that are comparable as one family, and of the others only how many times the one the other is.
+fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<Judged> {
+    let of = |spoken: bool| -> Vec<Sides> {
+        let these = sides.iter().filter(|(_, speaks)| *speaks == spoken);
+        these.map(|(sides, _)| sides.clone()).collect()
+    };
+    let mut spoken = judge(&of(true), worth).into_iter();
+    let mut barred = judge(&of(false), worth).into_iter().map(|judged| Judged {
+        verdict: Verdict::NotComparable,
+        rank_verdict: None,
+        corrected: Corrected {
+            verdict: Verdict::NotComparable,
+            p: None,
+            adjusted_p: None,
+            claim_p: None,
+            adjusted_claim_p: None,
+        },
+        ..judged
+    });
+    let next = |(_, speaks): &(Sides, bool)| {
+        if *speaks {
+            spoken.next()
+        } else {
+            barred.next()
+        }
+    };
+    sides.iter().filter_map(next).collect()
 }
 
 /// What both runs have: where one shares its cores, CPU is the machine's in one and a host's in the
@@ -103,10 +157,8 @@ fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
     let needs = match verdict {
         Verdict::Costs => FailOn::Costs,
         Verdict::Loses => FailOn::Loses,
-        Verdict::CannotTellYet => FailOn::CannotTell,
-        Verdict::Pays | Verdict::Gains | Verdict::MakesNoDifference | Verdict::NotComparable => {
-            return false;
-        }
+        Verdict::CannotTellYet | Verdict::NotComparable => FailOn::CannotTell,
+        Verdict::Pays | Verdict::Gains | Verdict::MakesNoDifference => return false,
     };
     fail_on >= needs
 }
@@ -122,7 +174,7 @@ fn not_measured(
     let figures = of(pair, shared);
     let measured = |run: &Run, cell| {
         let mut figures = figures.iter().filter(|figure| figure.metric.is_speed());
-        figures.any(|figure| !values(run, cell, figure).is_empty())
+        figures.any(|figure| values(run, cell, figure).is_some_and(|values| !values.is_empty()))
     };
     let why = match (measured(before, was), measured(after, is)) {
         (true, true) => return None,
@@ -143,15 +195,23 @@ fn not_measured(
     Some((Why::NotMeasured, why.into()))
 }
 
-fn values(run: &Run, cell: u32, figure: &Measured) -> Vec<f64> {
+/// The figures of a cell's valid samples; of processors' time those of blocks of rounds, and `None` where that was too
+/// little to be told.
+fn values(run: &Run, cell: u32, figure: &Measured) -> Option<Vec<f64>> {
     let valid =
         |sample: &&wirecost_model::sample::Sample| sample.cell == cell && sample.invalid.is_none();
     let figures = run.samples.iter().filter(valid);
     // As people read it: bits per second are too long a number.
     let (_, scale) = figure.metric.unit();
-    figures
-        .filter_map(|sample| Some(figure.value(sample)? * scale))
-        .collect()
+    if figure.metric.is_cpu() {
+        return match cpu::figures(figure.metric, &figure.load, figures) {
+            Some(CpuFigures::Below(_)) => None,
+            Some(CpuFigures::Told(figures)) => Some(figures),
+            None => Some(Vec::new()),
+        };
+    }
+    let values = figures.filter_map(|sample| Some(figure.value(sample)? * scale));
+    Some(values.collect())
 }
 
 fn shown(levels: &Levels, factors: &[Factor]) -> Levels {

@@ -32,6 +32,7 @@ pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
         let values = format!("{} -> {}", said::value(before), said::value(after));
         (format!("differs: {}", said::difference(difference)), values)
     }));
+    properties.extend(said::doubt(comparison).map(|doubt| ("trust".to_owned(), doubt)));
     for (name, value) in properties {
         suite.add_property(Property::new(plain(&name), plain(&value)));
     }
@@ -77,7 +78,8 @@ pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
         status.set_message(format!("{label} {why}"));
         suite.add_test_case(case("comparable".into(), status));
     }
-    let mut log: Vec<String> = comparison.notes.clone();
+    let mut log: Vec<String> = said::doubt(comparison).into_iter().collect();
+    log.extend(comparison.notes.iter().cloned());
     log.extend(said::counts(comparison));
     log.extend(said::shifts(comparison));
     log.push(said::DRIFT.into());
@@ -99,8 +101,11 @@ fn status(figure: &Figure, comparison: &Comparison, text: &str) -> TestCaseStatu
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
         status.set_type(kind(verdict)).set_message(text);
         status
-    } else if verdict == Verdict::CannotTellYet {
+    } else if matches!(verdict, Verdict::CannotTellYet | Verdict::NotComparable) {
         let mut status = TestCaseStatus::skipped();
+        if verdict == Verdict::NotComparable {
+            status.set_type(kind(verdict));
+        }
         status.set_message(text);
         status
     } else {

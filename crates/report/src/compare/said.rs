@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use wirecost_model::effect::Verdict;
+use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Levels;
 use wirecost_model::units::format_fraction;
@@ -11,6 +11,7 @@ use wirecost_stats::Margin;
 
 use super::differences::TRANSIT;
 use super::{Area, ComparedCell, Comparison, Conclusion, Difference, FailOn, Figure, Side};
+use crate::beside::words_of;
 use crate::words;
 
 /// What a comparison of two runs cannot know.
@@ -22,14 +23,31 @@ pub(crate) const SHARED: &str =
     "What all cells share may be the machine and not the change; to tell, measure both in one run.";
 
 /// Verdicts, the worst first.
-const VERDICTS: [Verdict; 6] = [
+const VERDICTS: [Verdict; 7] = [
     Verdict::Costs,
     Verdict::Loses,
     Verdict::CannotTellYet,
     Verdict::MakesNoDifference,
     Verdict::Gains,
     Verdict::Pays,
+    Verdict::NotComparable,
 ];
+
+/// The first line, where something disturbed one of the runs or ended it early: which, and why.
+pub(crate) fn doubt(comparison: &Comparison) -> Option<String> {
+    let sides = [("before", &comparison.before), ("after", &comparison.after)];
+    let reasons: Vec<String> = sides
+        .into_iter()
+        .filter(|(_, side)| !side.trust.reasons.is_empty())
+        .map(|(which, side)| format!("{which}, {}", side.trust.reasons.join("; ")))
+        .collect();
+    let label = if comparison.conclusion == Conclusion::CannotTell {
+        "Cannot tell"
+    } else {
+        "Doubtful"
+    };
+    (!reasons.is_empty()).then(|| format!("{label}: {}.", reasons.join("; ")))
+}
 
 pub(crate) fn title(comparison: &Comparison) -> String {
     let (before, after) = (&comparison.before.name, &comparison.after.name);
@@ -127,6 +145,13 @@ pub(crate) fn ratio(figure: &Figure) -> Option<String> {
 pub(crate) fn beside(figure: &Figure) -> Vec<String> {
     let judged = &figure.judged;
     let mut all = Vec::new();
+    if let Some(barred) = &figure.not_comparable {
+        // What holds for all figures is said once.
+        if barred.kind != RemarkKind::Disturbed {
+            all.push(words_of(barred));
+        }
+        return all;
+    }
     if judged.corrected.verdict != judged.verdict {
         all.push(format!("corrected: {}", judged.corrected.verdict));
     }
@@ -141,6 +166,9 @@ pub(crate) fn beside(figure: &Figure) -> Vec<String> {
     } else if from == 1 || to == 1 {
         all.push("an interval needs two samples of each run".into());
     }
+    let differences = figure.remarks.iter();
+    let own = differences.filter(|remark| remark.kind != RemarkKind::TransitCpu);
+    all.extend(own.map(|remark| format!("beside it, {}", words_of(remark))));
     all
 }
 
@@ -278,6 +306,10 @@ pub(crate) fn conclusion(comparison: &Comparison) -> (String, String) {
             "no cell is in both runs and measured in both.".into(),
         ),
         Conclusion::NoRegression => ("No regression".into(), format!("by {rule}.")),
+        Conclusion::CannotTell => (
+            "Cannot tell:".into(),
+            "too many samples were disturbed, so no figure of the two runs is comparable. Measure again on a quiet machine.".into(),
+        ),
         Conclusion::Regression => {
             let figures = figures(comparison).filter(|figure| figure.fails).count();
             let cells = comparison.failures as usize - figures;
@@ -322,7 +354,8 @@ pub(crate) fn how_to_read(comparison: &Comparison) -> String {
     format!(
         "How to read: medians before and after, x the ratio after / before of the geometric means, [ ] its 95% interval \
          (Welch). pays, costs: all of it outside {:.2} to {:.2} (worth {}, of the plan after); makes no difference: all of \
-         it within; gains, loses: beyond 1, perhaps less than worth; cannot tell yet: more rounds are needed. For throughput \
+         it within; gains, loses: beyond 1, perhaps less than worth; cannot tell yet: more rounds are needed; not \
+         comparable: something else differs and decides the figure. For throughput \
          more is better, for CPU less. corrected: what is left of a verdict among so many (Holm); by ranks: what the \
          Hodges-Lehmann interval says.",
         margin.low,

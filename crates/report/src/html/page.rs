@@ -12,7 +12,7 @@ use super::{cpu, drift, flows, forest, latency, strip, summary, verdicts, window
 use crate::document::{Document, Ending};
 use crate::read::Reading;
 use crate::until::Intervals;
-use crate::{beside, notes, rules, short, until, validity, words};
+use crate::{beside, notes, rules, short, trust, until, validity, words};
 
 /// Kinds of invalid samples listed at the top; all are in the table of samples.
 const INVALID: usize = 12;
@@ -27,8 +27,10 @@ pub(super) struct Page {
     lab: &'static str,
     place: String,
     answers: Vec<Sentence>,
-    /// Why the run is not what the plan asked for.
-    stopped: Option<Sentence>,
+    /// Why the run cannot be relied on.
+    doubt: Option<Sentence>,
+    /// Paced loads that did not keep their schedule.
+    behind: Option<String>,
     /// How a run until it is known stopped.
     until: Option<String>,
     invalid: Option<Oddity>,
@@ -38,6 +40,8 @@ pub(super) struct Page {
     findings: Vec<String>,
     /// Where one factor's effect depends on another's level.
     depends: Vec<String>,
+    /// What is true of many effects.
+    general: Vec<String>,
     warnings: Vec<String>,
     worth: String,
     verdicts: Option<Verdicts>,
@@ -101,7 +105,10 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
     let cells = cells::of(doc, run);
     let margin = Margin::of(doc.repeat.worth);
     Page {
-        title: notes::title(doc),
+        title: match trust::line(doc) {
+            Some((label, _)) => format!("{label} {}", notes::title(doc)),
+            None => notes::title(doc),
+        },
         name: doc.name.clone(),
         description: doc.description.clone(),
         facts: facts(doc),
@@ -111,13 +118,18 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
             .iter()
             .map(|text| sentence(text))
             .collect(),
-        stopped: notes::stopped(doc).map(|(lead, rest)| Sentence { lead, rest }),
+        doubt: trust::line(doc).map(|(lead, rest)| Sentence {
+            lead: lead.into(),
+            rest,
+        }),
+        behind: notes::behind(doc),
         until: until::sentence(doc),
         invalid: invalid(doc),
         marked: notes::marked(doc),
         missing: validity::missing(doc),
         findings: validity::sentences(doc),
         depends: beside::dependences(doc, true),
+        general: beside::for_all(doc),
         warnings: doc.warnings.clone(),
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),
         verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc)),

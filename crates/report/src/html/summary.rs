@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wirecost_model::metric::Metric;
 use wirecost_stats::Summary;
 
 use super::chart::{Table, figure};
@@ -34,13 +35,9 @@ const FIGURES: [Figure; 11] = [
         Some(format!("{:.0}", share * 100.0))
     }),
     ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
-    ("sender CPU#", |cell| {
-        median(cell.sender_cpu_percent_per_gbps, 1)
-    }),
-    ("receiver CPU#", |cell| {
-        median(cell.receiver_cpu_percent_per_gbps, 1)
-    }),
-    ("CPU#", |cell| median(cell.cpu_percent_per_gbps, 1)),
+    ("sender CPU#", |cell| cell.cpu(Metric::SenderCpu)),
+    ("receiver CPU#", |cell| cell.cpu(Metric::ReceiverCpu)),
+    ("CPU#", |cell| cell.cpu(Metric::Cpu)),
     ("kframes/s#", |cell| {
         Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3))
     }),

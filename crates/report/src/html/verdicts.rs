@@ -9,13 +9,14 @@ use crate::document::Document;
 use crate::words;
 
 /// Every verdict, in the order in which they are explained.
-pub(super) const ALL: [Verdict; 6] = [
+pub(super) const ALL: [Verdict; 7] = [
     Verdict::Pays,
     Verdict::Costs,
     Verdict::Gains,
     Verdict::Loses,
     Verdict::MakesNoDifference,
     Verdict::CannotTellYet,
+    Verdict::NotComparable,
 ];
 
 /// Its class in the style sheet.
@@ -47,7 +48,7 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
 /// `×1.52 [1.45, 1.60]`.
 pub(super) fn ratio(effect: &EffectResult) -> String {
     words::ratio_and_interval(effect.ratio, effect.low, effect.high).map_or_else(
-        || words::no_pair(effect.metric).into(),
+        || effect.no_pair().into(),
         |ratio| ratio.replacen('x', "×", 1),
     )
 }
@@ -86,8 +87,12 @@ struct Field {
     interval: Option<String>,
     /// Where there are fewer rounds than in the run.
     rounds: Option<String>,
+    /// Why the two cells are not comparable.
+    reason: Option<String>,
     /// Where another method, or the whole family, says otherwise.
     remarks: Vec<String>,
+    /// What else differs between the two cells.
+    differences: Vec<String>,
 }
 
 /// One word, the rest of which the page explains.
@@ -105,6 +110,7 @@ pub(super) const fn word(verdict: Verdict) -> &'static str {
 
 pub(super) fn table(doc: &Document) -> Verdicts {
     let mut groups: Vec<Group> = Vec::new();
+    let family = beside::family(doc);
     // The effects of one pair of cells follow each other, a metric each.
     let same = |a: &EffectResult, b: &EffectResult| {
         (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
@@ -122,7 +128,7 @@ pub(super) fn table(doc: &Document) -> Verdicts {
                         effect.metric == figure.metric && effect.load == figure.load
                     };
                     let effect = pair.iter().find(is_it)?;
-                    Some(field(doc, effect))
+                    Some(field(doc, effect, family))
                 })
                 .collect(),
         };
@@ -150,7 +156,7 @@ pub(super) fn table(doc: &Document) -> Verdicts {
     }
 }
 
-fn field(doc: &Document, effect: &EffectResult) -> Field {
+fn field(doc: &Document, effect: &EffectResult, family: usize) -> Field {
     let rounds_done = doc.rounds_done;
     let text = ratio(effect);
     let (ratio, interval) = match text.split_once(' ') {
@@ -166,12 +172,14 @@ fn field(doc: &Document, effect: &EffectResult) -> Field {
         ratio,
         interval,
         rounds: match effect.rounds {
-            0 => Some(words::no_pair(effect.metric).into()),
+            0 => Some(effect.no_pair().into()),
             1 => Some("an interval needs two rounds".into()),
             n if n < rounds_done => Some(format!("{n} of {rounds_done} rounds")),
             _ => None,
         },
-        remarks: beside::remarks(effect, doc.effects.len()),
+        reason: beside::reason(effect),
+        remarks: beside::remarks(effect, family),
+        differences: beside::differences(effect),
     }
 }
 

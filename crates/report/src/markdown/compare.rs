@@ -1,18 +1,23 @@
 //! A comparison as Markdown, for a pull request.
 
 use super::{Page, text};
+use crate::beside::words_of;
 use crate::compare::{Comparison, Conclusion, Figure, said};
 
 /// Prints a comparison: the conclusion, what differs between the runs, then a row for each figure.
 /// Every text of the records is escaped.
 pub fn comparison_markdown(comparison: &Comparison) -> String {
     let mut page = Page::default();
+    if let Some(doubt) = said::doubt(comparison) {
+        page.paragraph(&format!("**{}**", text(&doubt)));
+        page.gap();
+    }
     page.line(&format!("## {}", text(&said::title(comparison))));
     let (label, why) = said::conclusion(comparison);
     let sign = match comparison.conclusion {
         Conclusion::NoRegression => "✅",
         Conclusion::Regression => "❌",
-        Conclusion::NothingComparable => "⚠️",
+        Conclusion::NothingComparable | Conclusion::CannotTell => "⚠️",
     };
     page.paragraph(&format!("{sign} **{}** {}", text(&label), text(&why)));
     page.gap();
@@ -97,7 +102,10 @@ fn row(levels: String, figure: &Figure) -> Vec<String> {
         figure.metric.words().to_owned(),
         said::medians(figure, "→").unwrap_or_else(none),
         said::ratio(figure).map_or_else(none, |ratio| times(&ratio)),
-        format!("{sign}**{}**", judged.verdict),
+        match figure.not_comparable.as_ref() {
+            Some(why) => format!("{sign}**{}**<br>{}", judged.verdict, text(&words_of(why))),
+            None => format!("{sign}**{}**", judged.verdict),
+        },
         judged.corrected.verdict.to_string(),
         ranks.map_or_else(none, |ranks| ranks.to_string()),
     ]

@@ -14,6 +14,9 @@ use crate::words;
 /// Every line fits the width, save for what has no space to break at (a path).
 pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String {
     let mut page = Page::new(options);
+    if let Some(doubt) = said::doubt(comparison) {
+        page.paragraph(&page.paint_words(Style::Bad, &plain(&doubt)));
+    }
     let title = page.paint(Style::Bold, &plain(&said::title(comparison)));
     page.paragraph(&title);
     for (label, side) in [
@@ -66,7 +69,9 @@ pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String
     let (label, why) = said::conclusion(comparison);
     let style = match comparison.conclusion {
         Conclusion::NoRegression => Style::Good,
-        Conclusion::Regression | Conclusion::NothingComparable => Style::Bad,
+        Conclusion::Regression | Conclusion::NothingComparable | Conclusion::CannotTell => {
+            Style::Bad
+        }
     };
     let label = page.paint(style, &label);
     page.paragraph(&format!("{label} {why}"));

@@ -3,7 +3,7 @@
 
 use super::page::{Page, Style, glue};
 use crate::document::Document;
-use crate::{notes, validity, words};
+use crate::{beside, notes, validity, words};
 
 /// Lines of invalid samples before the rest is only counted.
 const INVALID_LINES: usize = 8;
@@ -49,16 +49,12 @@ pub(super) fn oddities(doc: &Document, page: &mut Page) {
     for sentence in validity::sentences(doc) {
         page.paragraph(&sentence);
     }
+    for sentence in beside::for_all(doc) {
+        page.paragraph(&sentence);
+    }
     for warning in &doc.warnings {
         let label = page.paint(Style::Worse, "Warning:");
         page.paragraph(&format!("{label} {warning}."));
-    }
-}
-
-pub(super) fn outcome(doc: &Document, page: &mut Page) {
-    if let Some((label, why)) = notes::stopped(doc) {
-        let label = page.paint(Style::Bad, &label);
-        page.paragraph(&format!("{label} {why}"));
     }
 }
 

@@ -74,6 +74,15 @@ impl Page {
         }
     }
 
+    /// Each word in colour, so that lines may break between them.
+    pub(super) fn paint_words(&self, style: Style, text: &str) -> String {
+        let words: Vec<String> = text
+            .split(' ')
+            .map(|word| self.paint(style, word))
+            .collect();
+        words.join(" ")
+    }
+
     /// An empty line, unless there is one.
     pub(super) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {

@@ -1,6 +1,7 @@
 //! The table of cells: as many columns as the width has room for, the more important ones first.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use wirecost_model::metric::Metric;
 use wirecost_stats::Summary;
 
 use super::page::{Page, visible_width};
@@ -156,16 +157,16 @@ fn columns(doc: &Document) -> Vec<Column> {
         "sender\nCPU",
         1,
         "CPU: percent of one core per Gbit/s, everything that was not idle",
-        &|cell| median(&cell.sender_cpu_percent_per_gbps, 1),
+        &|cell| cell.cpu(Metric::SenderCpu),
     ));
     columns.push(number("recei-\nver CPU", 1, "", &|cell| {
-        median(&cell.receiver_cpu_percent_per_gbps, 1)
+        cell.cpu(Metric::ReceiverCpu)
     }));
     columns.push(number(
         "CPU",
         1,
         "CPU: percent of one core of the machine per Gbit/s, everything that was not idle",
-        &|cell| median(&cell.cpu_percent_per_gbps, 1),
+        &|cell| cell.cpu(Metric::Cpu),
     ));
     columns.push(number(
         "kframes\n/s",

@@ -16,6 +16,7 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
         "What each change does, other things equal (a change of {} is worth it)",
         format_fraction(doc.repeat.worth)
     ));
+    let family = beside::family(doc);
     for factor in &doc.factors {
         let effects: Vec<&EffectResult> = doc
             .effects
@@ -26,13 +27,17 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
             .into_iter()
             .partition(|effect| effect.metric.is_speed());
         for effect in speeds.iter().chain(&others) {
-            let line = sentence(doc, effect, page);
-            let remarks = beside::remarks(effect, doc.effects.len());
-            if remarks.is_empty() {
-                page.paragraph(&line);
-            } else {
-                page.paragraph(&format!("{line}; but {}", remarks.join(", ")));
+            let mut line = sentence(doc, effect, page);
+            let remarks = beside::remarks(effect, family);
+            if !remarks.is_empty() {
+                line.push_str("; but ");
+                line.push_str(&remarks.join(", "));
             }
+            for difference in beside::differences(effect) {
+                line.push_str("; beside it, ");
+                line.push_str(&difference);
+            }
+            page.paragraph(&line);
         }
         page.gap();
     }
@@ -51,9 +56,14 @@ fn sentence(doc: &Document, effect: &EffectResult, page: &Page) -> String {
         figure.push(' ');
         figure.push_str(&ratio);
     }
-    let verdict = page.paint(style(effect.verdict), &effect.verdict.to_string());
+    let mut verdict = page.paint(style(effect.verdict), &effect.verdict.to_string());
+    if let Some(reason) = beside::reason(effect) {
+        verdict.push_str(": ");
+        verdict.push_str(&reason);
+        return format!("{what}: {} {}{verdict}", glue(&figure), glue("- "));
+    }
     let rounds = match effect.rounds {
-        0 => format!(" ({})", words::no_pair(effect.metric)),
+        0 => format!(" ({})", effect.no_pair()),
         1 => " (an interval needs two rounds)".into(),
         n if n < rounds_done => format!(" ({n} of {rounds_done} rounds)"),
         _ => String::new(),

@@ -34,6 +34,7 @@ fn throughput(samples: &[Sample]) -> Factorial {
         samples,
         &speed(),
         Stopping::Fixed,
+        None,
     )
 }
 
@@ -133,7 +134,7 @@ fn a_round_that_lacks_a_cell_counts_in_no_average() {
 fn an_excluded_cell_leaves_no_interaction_and_the_combinations_that_are_whole() {
     let mut experiment = experiment(Cores::Split);
     experiment.cells.remove(1);
-    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed);
+    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed, None);
     assert!(result.interactions.is_empty());
     assert!(result.main.iter().all(|main| main.combinations == 1));
 }
@@ -142,6 +143,6 @@ fn an_excluded_cell_leaves_no_interaction_and_the_combinations_that_are_whole() 
 fn with_one_factor_there_is_nothing_to_average() {
     let mut experiment = experiment(Cores::Split);
     experiment.factors.remove(1);
-    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed);
+    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed, None);
     assert!(result.main.is_empty() && result.interactions.is_empty());
 }

@@ -1,0 +1,210 @@
+//! Whether two cells differ in nothing but what is compared: the guard before every verdict.
+//!
+//! A verdict is about the network only where the figure is. Each check looks at one thing that decides figures beside the
+//! factor, and where it differs between the two cells no verdict is given: the [`Remark`] stands in its place. Where the
+//! factor is about that very thing, or the difference is small, the remark stands beside the verdict. What a record does
+//! not know is not checked.
+
+mod about;
+mod aggregation;
+mod backlog;
+mod distance;
+mod evidence;
+mod factor_is_figure;
+mod generator;
+mod in_effect;
+mod pacing;
+mod schedule;
+mod transit;
+mod wakeups;
+
+use std::collections::BTreeMap;
+
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::effect::{Remark, RemarkKind};
+use wirecost_model::metric::Metric;
+use wirecost_model::record::WakeupCost;
+use wirecost_model::sample::Sample;
+
+pub use about::Subject;
+pub use aggregation::{APART, REMARKABLE};
+pub use backlog::{DROPPED, MUCH_LESS};
+pub use distance::FARTHER;
+pub use evidence::Evidence;
+pub use factor_is_figure::REACHED;
+pub use generator::MOST;
+pub use in_effect::{COPIED, UNCHANGED};
+pub use pacing::MICROSECONDS;
+pub use schedule::LATE;
+pub use wakeups::{AGREE, EXPLAINED, SMALL};
+
+/// What a look at two cells found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// Why they cannot be compared.
+    pub barred: Option<Remark>,
+    /// Why "makes no difference" cannot be said of them; any other verdict can.
+    pub unchanged: Option<Remark>,
+    /// What else differs.
+    pub remarks: Vec<Remark>,
+}
+
+/// What one check says.
+enum Says {
+    /// No verdict.
+    Bars(Remark),
+    /// Told beside the verdict.
+    Remarks(Remark),
+}
+
+impl Says {
+    /// Bars, but where the factor is about it.
+    const fn unless(about: bool, remark: Remark) -> Self {
+        if about {
+            Self::Remarks(remark)
+        } else {
+            Self::Bars(remark)
+        }
+    }
+}
+
+/// Two cells and what of them is compared.
+struct Pair<'a> {
+    subject: &'a Subject<'a>,
+    from: &'a Evidence<'a>,
+    to: &'a Evidence<'a>,
+    metric: Metric,
+}
+
+impl Pair<'_> {
+    /// The same of both cells, where both have it.
+    fn both<T>(&self, of: impl Fn(&Evidence<'_>) -> Option<T>) -> Option<(T, T)> {
+        Some((of(self.from)?, of(self.to)?))
+    }
+
+    /// `1.0 with none and 29 with vxlan`.
+    fn figures(&self, (from, to): (f64, f64)) -> String {
+        self.texts((&number(from), &number(to)))
+    }
+
+    fn texts(&self, (from, to): (&str, &str)) -> String {
+        let subject = self.subject;
+        format!(
+            "{from} {} and {to} {}",
+            subject.with_from(),
+            subject.with_to()
+        )
+    }
+}
+
+/// Three digits or so.
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v < 1e-9 => "0".into(),
+        v if v < 0.1 => format!("{value:.3}"),
+        v if v < 1.0 => format!("{value:.2}"),
+        v if v < 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+fn remark(kind: RemarkKind, text: String, advice: &str) -> Remark {
+    Remark {
+        kind,
+        text,
+        advice: advice.into(),
+    }
+}
+
+/// The checks, in the order in which the first that bars is told.
+const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 12] = [
+    factor_is_figure::check,
+    in_effect::zero_copy,
+    pacing::check,
+    generator::check,
+    schedule::kept,
+    aggregation::at_receiver,
+    aggregation::at_sender,
+    backlog::check,
+    distance::check,
+    wakeups::check,
+    schedule::late,
+    transit::check,
+];
+
+/// Looks at two cells, or at one cell in two runs.
+pub fn look(
+    subject: &Subject<'_>,
+    from: &Evidence<'_>,
+    to: &Evidence<'_>,
+    metric: Metric,
+) -> Found {
+    let pair = Pair {
+        subject,
+        from,
+        to,
+        metric,
+    };
+    let mut found = Found {
+        unchanged: in_effect::offload(&pair),
+        ..Found::default()
+    };
+    for says in CHECKS.iter().filter_map(|check| check(&pair)) {
+        match says {
+            Says::Bars(remark) if found.barred.is_none() => found.barred = Some(remark),
+            Says::Bars(remark) | Says::Remarks(remark) => found.remarks.push(remark),
+        }
+    }
+    found
+}
+
+/// The guard of one experiment: what its samples say of each cell's loads, worked out once.
+pub(crate) struct Guard<'a> {
+    experiment: &'a Experiment,
+    cells: BTreeMap<(u32, &'a str), Evidence<'a>>,
+}
+
+impl<'a> Guard<'a> {
+    pub(crate) fn of(
+        experiment: &'a Experiment,
+        samples: &'a [Sample],
+        cost: Option<WakeupCost>,
+    ) -> Self {
+        let mut by_cell: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
+        for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
+            by_cell.entry(sample.cell).or_default().push(sample);
+        }
+        let evidence = |cell: &'a Cell| {
+            let samples = by_cell.get(&cell.index).map_or(&[][..], Vec::as_slice);
+            cell.loads.iter().map(move |named| {
+                let key = (cell.index, named.name.as_str());
+                (key, Evidence::of(cell, named, samples, cost))
+            })
+        };
+        Self {
+            experiment,
+            cells: experiment.cells.iter().flat_map(evidence).collect(),
+        }
+    }
+
+    pub(crate) fn look(
+        &self,
+        key: &str,
+        [from, to]: [&Cell; 2],
+        load: &str,
+        metric: Metric,
+    ) -> Found {
+        let of = |cell: &Cell| self.cells.get(&(cell.index, load));
+        let Some((one, other)) = of(from).zip(of(to)) else {
+            return Found::default();
+        };
+        let level = |cell: &Cell| cell.levels.get(key).cloned().unwrap_or_default();
+        let subject = Subject::Factor {
+            plan: &self.experiment.plan,
+            key,
+            from: level(from),
+            to: level(to),
+        };
+        look(&subject, one, other, metric)
+    }
+}

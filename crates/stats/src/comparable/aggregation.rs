@@ -1,0 +1,106 @@
+//! How many segments travel as one packet, at either end: the largest cost of a stream is per packet.
+
+use wirecost_model::effect::RemarkKind;
+
+use super::{Pair, Says, remark};
+
+/// Segments per packet that differ by more than this decide the figure, and not what is compared.
+pub const APART: f64 = 1.5;
+/// A difference beyond this is told.
+pub const REMARKABLE: f64 = 1.1;
+
+pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Says> {
+    check(
+        pair,
+        pair.both(|cell| cell.received)?,
+        "the receiver got",
+        "put a switch between the hosts (underlay.hops), or turn off aggregation in both (offload: none)",
+    )
+}
+
+pub(super) fn at_sender(pair: &Pair<'_>) -> Option<Says> {
+    check(
+        pair,
+        pair.both(|cell| cell.sent)?,
+        "the sender handed over",
+        "write larger messages, or turn off segmentation in both (offload: none)",
+    )
+}
+
+fn check(pair: &Pair<'_>, segments: (f64, f64), verb: &str, advice: &str) -> Option<Says> {
+    // There it is the figure's own column, and what was asked for.
+    if pair.subject.is_offload() {
+        return None;
+    }
+    let excess = excess(segments, (pair.from.cell.guest_mtu, pair.to.cell.guest_mtu));
+    if excess <= REMARKABLE {
+        return None;
+    }
+    let resized = if pair.from.cell.guest_mtu == pair.to.cell.guest_mtu {
+        ""
+    } else {
+        ", which the frames' sizes do not explain"
+    };
+    let text = format!(
+        "{verb} {} in segments per packet{resized}",
+        pair.figures(segments)
+    );
+    if excess > APART {
+        let about = pair.subject.is_about_aggregation();
+        let advice = if about { "" } else { advice };
+        Some(Says::unless(
+            about,
+            remark(RemarkKind::Aggregation, text, advice),
+        ))
+    } else {
+        Some(Says::Remarks(remark(RemarkKind::Aggregation, text, "")))
+    }
+}
+
+/// How many times one end's packets are larger or smaller than the MTU's change explains, at least 1. With frames k times
+/// as large a packet holds between as many segments (where nothing is aggregated) and as many bytes (where everything is
+/// up to the largest packet): what lies between the two is the MTU's.
+fn excess((from, to): (f64, f64), (mtu_from, mtu_to): (u32, u32)) -> f64 {
+    let segments = (to / from).ln();
+    let bytes = segments + (f64::from(mtu_to) / f64::from(mtu_from)).ln();
+    if segments * bytes <= 0.0 {
+        1.0
+    } else {
+        segments.abs().min(bytes.abs()).exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn equal_frames_are_compared_by_segments() {
+        assert!((excess((1.0, 29.0), (1450, 1450)) - 29.0).abs() < 1e-9);
+        assert!((excess((29.0, 1.0), (1450, 1450)) - 29.0).abs() < 1e-9);
+        assert!((excess((45.0, 40.0), (1450, 1450)) - 1.125).abs() < 1e-9);
+    }
+
+    #[test]
+    fn larger_frames_explain_fewer_segments_and_no_more() {
+        let mtus = (1500, 8900);
+        for explained in [(1.0, 1.0), (45.0, 7.5), (45.0, 45.0), (10.0, 5.0)] {
+            assert!(excess(explained, mtus) < REMARKABLE, "{explained:?}");
+        }
+        // One side is aggregated and the other is not.
+        assert!(excess((45.0, 1.0), mtus) > APART);
+        assert!(excess((1.0, 7.0), mtus) > APART);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_same_either_way_round(
+            from in 1.0f64..60.0, to in 1.0f64..60.0, mtu_from in 576u32..65_000, mtu_to in 576u32..65_000,
+        ) {
+            let there = excess((from, to), (mtu_from, mtu_to));
+            let back = excess((to, from), (mtu_to, mtu_from));
+            prop_assert!((there / back - 1.0).abs() < 1e-9 && there >= 1.0);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Packets that a core's backlog dropped: TCP slows down because of them, whatever sent them.
+
+use wirecost_model::effect::RemarkKind;
+
+use super::{Pair, Says, number, remark};
+
+/// Share of a cell's packets whose loss decides a stream's speed.
+pub const DROPPED: f64 = 1e-4;
+/// The other cell's share is so much of it at most, or both have the same trouble.
+pub const MUCH_LESS: f64 = 0.1;
+
+pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+    let (from, to) = pair.both(|cell| cell.dropped)?;
+    let (less, more) = (from.min(to), from.max(to));
+    if more < DROPPED || less > more * MUCH_LESS {
+        return None;
+    }
+    let percent = |share: f64| format!("{}%", number(share * 100.0));
+    let text = format!(
+        "a core's backlog dropped {} of the packets",
+        pair.texts((&percent(from), &percent(to)))
+    );
+    let advice = "raise net.core.netdev_max_backlog, or use fewer streams";
+    Some(Says::unless(
+        pair.subject.is_about_backlog(),
+        remark(RemarkKind::BacklogDrops, text, advice),
+    ))
+}

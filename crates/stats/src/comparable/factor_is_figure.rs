@@ -1,0 +1,113 @@
+//! A factor that is the figure: whoever offers twice as much gets twice as much.
+
+use wirecost_model::effect::RemarkKind;
+use wirecost_model::load::{Load, Rate};
+use wirecost_model::metric::Metric;
+
+use super::{Evidence, Pair, Says, remark};
+
+/// A figure this near to what was offered, or to what the line carries, is that.
+pub const REACHED: f64 = 0.95;
+/// Offers that differ by less are the same.
+const SAME: f64 = 1.01;
+
+pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+    offered_rate(pair).or_else(|| line_rate(pair))
+}
+
+fn offered_rate(pair: &Pair<'_>) -> Option<Says> {
+    pair.subject.key()?;
+    let metric = pair.metric;
+    let of = |cell: &Evidence<'_>| offered(&cell.load.load, metric);
+    let offers = (of(pair.from), of(pair.to));
+    let same = match offers {
+        (Some(from), Some(to)) => (to / from).ln().abs() <= SAME.ln(),
+        (None, None) => true,
+        _ => false,
+    };
+    let got = |cell: &Evidence<'_>| Some(cell.mean(metric)? >= of(cell)? * REACHED);
+    let reached = [pair.from, pair.to]
+        .into_iter()
+        .any(|cell| got(cell) == Some(true));
+    if same || !reached {
+        return None;
+    }
+    let (unit, scale) = metric.unit();
+    let text = |offer: Option<f64>| {
+        offer.map_or_else(
+            || "no limit".into(),
+            |offer| format!("{} {unit}", number(offer * scale)),
+        )
+    };
+    let text = format!(
+        "it is what was offered: {}",
+        pair.texts((&text(offers.0), &text(offers.1)))
+    );
+    Some(Says::Bars(remark(RemarkKind::FactorIsFigure, text, ADVICE)))
+}
+
+const ADVICE: &str = "look at latency, loss and CPU";
+
+/// What all flows together were asked for, in the metric's own unit; `None` where there is no such limit.
+fn offered(load: &Load, metric: Metric) -> Option<f64> {
+    let streams = f64::from(load.streams);
+    match (load.rate?, metric) {
+        (Rate::BitsPerSecond(bits), Metric::Throughput) => Some(bits as f64 * streams),
+        (Rate::BitsPerSecond(bits), Metric::Datagrams) => {
+            Some(bits as f64 * streams / (f64::from(load.request) * 8.0))
+        }
+        (Rate::RequestsPerSecond(requests), Metric::Transactions) => Some(requests * streams),
+        _ => None,
+    }
+}
+
+fn line_rate(pair: &Pair<'_>) -> Option<Says> {
+    let speed = matches!(pair.metric, Metric::Throughput | Metric::Datagrams);
+    if pair.subject.key() != Some("underlay.rate") || !speed {
+        return None;
+    }
+    let full = |cell: &Evidence<'_>| share_of_line(cell).is_some_and(|share| share >= REACHED);
+    if !full(pair.from) && !full(pair.to) {
+        return None;
+    }
+    let of = |cell: &Evidence<'_>| {
+        share_of_line(cell).map_or_else(
+            || "no line".into(),
+            |share| format!("{:.0}% of it", share * 100.0),
+        )
+    };
+    let text = format!(
+        "it is the line's rate: the load filled {}",
+        pair.texts((&of(pair.from), &of(pair.to)))
+    );
+    Some(Says::Bars(remark(RemarkKind::FactorIsFigure, text, ADVICE)))
+}
+
+/// How full the line is of full-size frames with this payload (preamble, header, FCS and gap: 38 bytes a frame).
+fn share_of_line(cell: &Evidence<'_>) -> Option<f64> {
+    const FRAMING: u32 = 38;
+    let network = &cell.cell.network;
+    let load = &cell.load.load;
+    let ip = network.guest_ip.header_bytes();
+    let (packet, payload) = if load.workload.is_udp() {
+        (load.request + ip + 8, load.request)
+    } else {
+        // With timestamps, as Linux has them.
+        (
+            cell.cell.guest_mtu,
+            cell.cell.guest_mtu.saturating_sub(ip + 32),
+        )
+    };
+    let frame = packet + network.line_overhead_bytes() + FRAMING;
+    let bits = cell.mean(Metric::Throughput)? * f64::from(frame) / f64::from(payload.max(1));
+    Some(bits / network.rate? as f64)
+}
+
+/// As few digits as tell it.
+fn number(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{}", (value * 1000.0).round() / 1000.0)
+    }
+}

@@ -1,0 +1,33 @@
+//! The load's own threads as the limit: then a figure is about them.
+
+use wirecost_model::effect::RemarkKind;
+use wirecost_model::sample::GENERATOR_BOUND_ADVICE;
+
+use super::{Evidence, Pair, Says, remark};
+
+/// Share of a cell's samples from which on its threads count as the limit.
+pub const MOST: f64 = 0.5;
+
+pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+    if pair.metric.is_latency() {
+        return None;
+    }
+    let bound = |cell: &Evidence<'_>| {
+        cell.count() > 0 && cell.generator_bound as f64 >= cell.count() as f64 * MOST
+    };
+    if !bound(pair.from) && !bound(pair.to) {
+        return None;
+    }
+    let of = |cell: &Evidence<'_>| format!("{} of {} samples", cell.generator_bound, cell.count());
+    let text = format!(
+        "the load's own threads were the limit in {}",
+        pair.texts((&of(pair.from), &of(pair.to)))
+    );
+    // What a thread of a paced load does while it waits is nobody's work.
+    let paced = pair.from.load.load.rate.is_some() || pair.to.load.load.rate.is_some();
+    let about = pair.subject.is_about_generator() && !paced;
+    Some(Says::unless(
+        about,
+        remark(RemarkKind::Generator, text, GENERATOR_BOUND_ADVICE),
+    ))
+}

@@ -1,0 +1,85 @@
+//! Settings that changed nothing.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::effect::{Remark, RemarkKind};
+use wirecost_model::load::Sending;
+use wirecost_model::offload::{Feature, Offload, Role};
+use wirecost_model::sample::ZeroCopyCounts;
+
+use super::{Evidence, Pair, Says, number, remark};
+
+/// Share of the sends from the load's own pages that were copied, from which on it is zero copy by name only.
+pub const COPIED: f64 = 0.9;
+/// Segments per packet that differ by less are the same.
+pub const UNCHANGED: f64 = 1.05;
+
+pub(super) fn zero_copy(pair: &Pair<'_>) -> Option<Says> {
+    if pair.subject.option() != Some("zero_copy") {
+        return None;
+    }
+    let asked = |cell: &Evidence<'_>| cell.load.load.sending == Sending::ZeroCopy;
+    let cell = [pair.from, pair.to].into_iter().find(|cell| asked(cell))?;
+    let share = copied(&cell.zero_copy?)?;
+    (share >= COPIED).then(|| {
+        let text = format!(
+            "{:.0}% of the sends were copied: between namespaces pages are copied at delivery, on the receiver",
+            share * 100.0
+        );
+        let advice = "measure it between two machines";
+        Says::Bars(remark(RemarkKind::NotInEffect, text, advice))
+    })
+}
+
+fn copied(counts: &ZeroCopyCounts) -> Option<f64> {
+    let over = counts.completed + counts.fallbacks;
+    (over > 0).then(|| (counts.copied + counts.fallbacks) as f64 / over as f64)
+}
+
+/// Levels of `offload` that differ in who segments and aggregates, where both ends see the same packets all the same. Only
+/// of streams: there is nothing to aggregate of single requests.
+pub(super) fn offload(pair: &Pair<'_>) -> Option<Remark> {
+    let workload = pair.from.load.load.workload;
+    let offloads = (&pair.from.cell.offload, &pair.to.cell.offload);
+    if !pair.subject.is_offload()
+        || !workload.is_tcp_stream()
+        || !differ_in_segments_only(offloads, pair)
+    {
+        return None;
+    }
+    let received = pair.both(|cell| cell.received)?;
+    let sent = pair.both(|cell| cell.sent)?;
+    let same = |(from, to): (f64, f64)| (to / from).ln().abs() <= UNCHANGED.ln();
+    (same(received) && same(sent)).then(|| {
+        let text = format!(
+            "the setting changed nothing here: {} segments per packet sent and {} received in both",
+            number(sent.0),
+            number(received.0)
+        );
+        remark(
+            RemarkKind::NotInEffect,
+            text,
+            "put a switch between the hosts (underlay.hops): behind it packets are aggregated anew",
+        )
+    })
+}
+
+/// Whether no switch but those of segmentation and aggregation differs on a device of the path.
+fn differ_in_segments_only((from, to): (&Offload, &Offload), pair: &Pair<'_>) -> bool {
+    let tunnelled = |cell: &Evidence<'_>| {
+        cell.cell
+            .network
+            .encapsulation
+            .overhead_bytes(cell.cell.network.underlay_ip)
+            > 0
+    };
+    let roles = [Role::Underlay, Role::Tunnel, Role::Guest, Role::GuestPort];
+    let wanted = |offload: &Offload, cell: &Evidence<'_>, role| -> BTreeMap<Feature, bool> {
+        offload.wanted(role, tunnelled(cell)).unwrap_or_default()
+    };
+    let checksum =
+        |offload, cell, role| wanted(offload, cell, role).get(&Feature::Checksum).copied();
+    roles
+        .into_iter()
+        .all(|role| checksum(from, pair.from, role) == checksum(to, pair.to, role))
+}

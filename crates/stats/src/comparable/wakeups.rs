@@ -1,0 +1,157 @@
+//! Below saturation CPU is wake-ups: timers of the line and of pacing, interrupts to the other core.
+
+use wirecost_model::effect::RemarkKind;
+use wirecost_model::record::WakeupCost;
+use wirecost_model::usage::Wakeups;
+
+use super::{Evidence, Pair, Says, number, remark};
+
+/// Wake-ups per unit that differ by less are the same.
+pub const AGREE: f64 = 1.25;
+/// A share of the busy time that hardly matters.
+pub const SMALL: f64 = 0.2;
+/// Where wake-ups explain less than this share of what was measured, the rest speaks.
+pub const EXPLAINED: f64 = 0.5;
+
+/// A cell's wake-ups over all its samples.
+#[derive(Debug, Clone, Copy)]
+struct Woken {
+    /// Interrupts per Gbit or transaction.
+    per_unit: f64,
+    /// Seconds of core time that they cost, per Gbit or transaction.
+    cost: f64,
+    /// Seconds of core time that were busy, per Gbit or transaction.
+    busy: f64,
+}
+
+impl Woken {
+    fn share(&self) -> f64 {
+        if self.busy > 0.0 {
+            (self.cost / self.busy).min(1.0)
+        } else {
+            1.0
+        }
+    }
+}
+
+pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+    let (from, to) = pair.both(|cell| woken(pair, cell))?;
+    if speaks(&from, &to) {
+        return None;
+    }
+    let streams = pair.from.load.load.workload.is_request_response();
+    let unit = if streams { "transaction" } else { "Gbit" };
+    let percent = |woken: &Woken| format!("{:.0}%", woken.share() * 100.0);
+    let at_line = |cell: &Evidence<'_>| {
+        cell.cell.network.rate.is_some() && cell.samples().any(|sample| sample.saturated.is_none())
+    };
+    let (kind, what, advice) = if at_line(pair.from) || at_line(pair.to) {
+        let advice = "compare without a line (underlay.rate: unlimited)";
+        (
+            RemarkKind::LineCost,
+            "below the line's rate CPU is wake-ups: ",
+            advice,
+        )
+    } else {
+        let advice = "compare where the load is not paced and no core waits";
+        (RemarkKind::Wakeups, "CPU is wake-ups here: ", advice)
+    };
+    let text = format!(
+        "{what}{} per {unit}, some {} of the time",
+        pair.texts((&number(from.per_unit), &number(to.per_unit))),
+        pair.texts((&percent(&from), &percent(&to)))
+    );
+    Some(Says::unless(
+        pair.subject.is_about_wakeups(),
+        remark(kind, text, advice),
+    ))
+}
+
+/// Whether the figure is about more than wake-ups.
+fn speaks(from: &Woken, to: &Woken) -> bool {
+    let agree =
+        from.per_unit == to.per_unit || (to.per_unit / from.per_unit).ln().abs() <= AGREE.ln();
+    let small = from.share() <= SMALL && to.share() <= SMALL;
+    let measured = to.busy - from.busy;
+    let rest = measured - (to.cost - from.cost);
+    let explained = measured == 0.0 || rest / measured <= 1.0 - EXPLAINED;
+    agree || small || !explained
+}
+
+fn woken(pair: &Pair<'_>, cell: &Evidence<'_>) -> Option<Woken> {
+    let cost = cell.cost?;
+    let mut sums: Option<[f64; 4]> = None;
+    for sample in cell.samples() {
+        let parts = pair.metric.cpu_parts(sample, &cell.load.name);
+        let usage = pair.metric.cpu_host(sample, &cell.load.name);
+        let Some((parts, wakeups)) = parts.zip(usage.and_then(|usage| usage.wakeups)) else {
+            continue;
+        };
+        let sum = sums.get_or_insert([0.0; 4]);
+        sum[0] += wakeups.interrupts() as f64;
+        sum[1] += cost_s(wakeups, cost);
+        sum[2] += parts.busy_s;
+        sum[3] += parts.units;
+    }
+    let [interrupts, cost, busy, units] = sums?;
+    Some(Woken {
+        per_unit: interrupts / units,
+        cost: cost / units,
+        busy: busy / units,
+    })
+}
+
+fn cost_s(wakeups: Wakeups, cost: WakeupCost) -> f64 {
+    let others = wakeups.function_call + wakeups.reschedule + wakeups.device;
+    (wakeups.timer as f64 * cost.timer_ns as f64 + others as f64 * cost.other_core_ns as f64) * 1e-9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn woken(per_unit: f64, cost: f64, busy: f64) -> Woken {
+        Woken {
+            per_unit,
+            cost,
+            busy,
+        }
+    }
+
+    #[test]
+    fn wake_ups_that_agree_are_in_both_figures() {
+        assert!(speaks(&woken(100.0, 0.5, 1.0), &woken(125.0, 0.625, 1.1)));
+        assert!(!speaks(&woken(100.0, 0.5, 1.0), &woken(126.0, 0.63, 1.13)));
+    }
+
+    #[test]
+    fn a_small_share_decides_nothing() {
+        assert!(speaks(&woken(100.0, 0.2, 1.0), &woken(200.0, 0.22, 1.1)));
+        assert!(!speaks(&woken(100.0, 0.2, 1.0), &woken(200.0, 0.25, 1.05)));
+    }
+
+    #[test]
+    fn what_wake_ups_do_not_explain_speaks() {
+        // Of 0.4 s more 0.19 are wake-ups, and of 0.4 s more 0.21.
+        assert!(speaks(&woken(100.0, 0.3, 1.0), &woken(200.0, 0.49, 1.4)));
+        assert!(!speaks(&woken(100.0, 0.3, 1.0), &woken(200.0, 0.51, 1.4)));
+        // Dearer with fewer of them.
+        assert!(speaks(&woken(200.0, 0.6, 1.0), &woken(100.0, 0.3, 1.2)));
+    }
+
+    #[test]
+    fn no_difference_beside_unequal_wake_ups_is_no_answer() {
+        assert!(!speaks(&woken(100.0, 0.3, 1.0), &woken(200.0, 0.6, 1.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_the_cells_does_not_matter(
+            a in (1.0f64..1e5, 0.0f64..1.0, 0.1f64..2.0), b in (1.0f64..1e5, 0.0f64..1.0, 0.1f64..2.0),
+        ) {
+            let (a, b) = (woken(a.0, a.1, a.2), woken(b.0, b.1, b.2));
+            prop_assert_eq!(speaks(&a, &b), speaks(&b, &a));
+        }
+    }
+}

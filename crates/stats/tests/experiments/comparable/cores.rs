@@ -1,0 +1,215 @@
+//! Wake-ups, the distance of the cores, what hops cost, and how finely core time is counted.
+
+use wirecost_model::effect::{RemarkKind, Verdict};
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::Ask;
+use wirecost_model::record::WakeupCost;
+use wirecost_model::sample::{CoresApart, Sample, Saturated};
+use wirecost_model::transit::{Hop, HopKind};
+use wirecost_model::usage::{HostUsage, Wakeups};
+use wirecost_stats::comparable::FARTHER;
+use wirecost_stats::{ENOUGH_STEPS, Stopping, asked, contrasts};
+
+use super::Planted;
+
+const COST: WakeupCost = WakeupCost {
+    timer_ns: 10_000,
+    other_core_ns: 20_000,
+};
+
+const fn timers(timer: u64) -> Wakeups {
+    Wakeups {
+        timer,
+        function_call: 0,
+        reschedule: 0,
+        device: 0,
+        context_switches: 0,
+    }
+}
+
+fn woken(usage: &mut Option<HostUsage>, timer: u64) {
+    usage.as_mut().expect("a host").wakeups = Some(timers(timer));
+}
+
+/// 0.5 s of core time for 5 and for 10 Gbit, with so many timers at the sender.
+fn planted(key: &str, timer: [u64; 2]) -> Planted {
+    let mut planted = Planted::of(key, ["one", "two"])
+        .sampled(0, |sample| woken(&mut sample.sender, timer[0]))
+        .sampled(1, |sample| woken(&mut sample.sender, timer[1]));
+    planted.cost = Some(COST);
+    planted
+}
+
+#[test]
+fn wake_ups_that_explain_the_difference_bar_cpu_and_nothing_else() {
+    // 0.3 of 0.5 s are timers, and 0.1: of 0.05 s for each Gbit less they explain all.
+    let explained = planted("guest_mtu", [30_000, 10_000]);
+    assert_eq!(
+        explained.barred(Metric::SenderCpu),
+        Some(RemarkKind::Wakeups)
+    );
+    assert_eq!(explained.barred(Metric::ReceiverCpu), None);
+    assert_eq!(explained.barred(Metric::Throughput), None);
+    let line = planted("guest_mtu", [30_000, 10_000])
+        .cells(|cell| cell.network.rate = Some(40_000_000_000));
+    assert_eq!(line.barred(Metric::SenderCpu), Some(RemarkKind::LineCost));
+}
+
+#[test]
+fn wake_ups_that_agree_or_hardly_count_bar_nothing() {
+    // As many for each Gbit.
+    assert_eq!(
+        planted("guest_mtu", [20_000, 40_000]).barred(Metric::SenderCpu),
+        None
+    );
+    // A fifth of the time, at most.
+    assert_eq!(
+        planted("guest_mtu", [10_000, 1_000]).barred(Metric::SenderCpu),
+        None
+    );
+    assert_eq!(
+        planted("guest_mtu", [10_100, 1_000])
+            .effect(Metric::SenderCpu)
+            .verdict,
+        Verdict::Pays
+    );
+}
+
+#[test]
+fn a_factor_that_saves_wake_ups_is_told_of_them() {
+    for key in ["streams", "depth", "message", "rate", "steering.rps"] {
+        let about = planted(key, [30_000, 10_000]);
+        assert_eq!(about.barred(Metric::SenderCpu), None, "{key}");
+        assert_eq!(
+            about.beside(Metric::SenderCpu),
+            [RemarkKind::Wakeups],
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn without_a_cost_or_a_count_nothing_is_said() {
+    let mut costless = planted("guest_mtu", [30_000, 10_000]);
+    costless.cost = None;
+    assert_eq!(costless.barred(Metric::SenderCpu), None);
+    let unknown = planted("guest_mtu", [30_000, 10_000]).sampled(1, |sample| {
+        sample.sender.as_mut().expect("a").wakeups = None
+    });
+    assert_eq!(unknown.barred(Metric::SenderCpu), None);
+}
+
+/// A window without the line, in which nobody waited: its wake-ups are what counts.
+#[test]
+fn a_saturated_window_speaks_where_the_line_does_not() {
+    let saturate = |sample: &mut Sample| {
+        let mut host = sample.sender.clone().expect("a host");
+        host.wakeups = Some(timers(100));
+        sample.saturated = Some(Saturated {
+            loads: sample.loads.clone(),
+            sender: host.clone(),
+            receiver: host,
+        });
+    };
+    let both = planted("guest_mtu", [30_000, 10_000])
+        .cells(|cell| cell.network.rate = Some(40_000_000_000))
+        .sampled(0, saturate)
+        .sampled(1, saturate);
+    assert_eq!(both.barred(Metric::SenderCpu), None);
+}
+
+#[test]
+fn cores_that_were_farther_apart_in_one_cell() {
+    let apart = |ns: f64| {
+        let look = |sample: &mut Sample, ns: f64| {
+            sample.cores_apart = vec![CoresApart {
+                cpus: [0, 1],
+                before_ns: Some(ns),
+                after_ns: Some(ns),
+            }];
+        };
+        Planted::of("encapsulation", ["none", "vxlan"])
+            .sampled(0, move |sample| look(sample, 60.0))
+            .sampled(1, move |sample| look(sample, ns))
+    };
+    for ns in [60.0 * FARTHER * 1.01, 60.0 / FARTHER / 1.01] {
+        for metric in [Metric::Throughput, Metric::SenderCpu] {
+            assert_eq!(apart(ns).barred(metric), Some(RemarkKind::CoreDistance));
+        }
+    }
+    assert_eq!(
+        apart(60.0 * FARTHER * 0.99).barred(Metric::Throughput),
+        None
+    );
+    // Where only one cell knows there is nothing to compare.
+    let unknown = apart(600.0).sampled(0, |sample| sample.cores_apart.clear());
+    assert_eq!(unknown.barred(Metric::Throughput), None);
+}
+
+#[test]
+fn what_hops_cost_is_told_unless_it_was_measured() {
+    let hops = || {
+        Planted::of("encapsulation", ["none", "vxlan"])
+            .cells(|cell| cell.network.transit.hops = vec![Hop::new(HopKind::Switch, 9000)])
+    };
+    assert_eq!(hops().effect(Metric::SenderCpu).verdict, Verdict::Pays);
+    assert_eq!(hops().beside(Metric::SenderCpu), [RemarkKind::TransitCpu]);
+    assert_eq!(hops().beside(Metric::Throughput), []);
+    let known = |sample: &mut Sample| {
+        sample.sender.as_mut().expect("a").transit_cores = Some(0.1);
+    };
+    let measured = hops().sampled(0, known).sampled(1, known);
+    assert_eq!(measured.beside(Metric::SenderCpu), []);
+}
+
+/// Host a's core was busy for so long in every sample.
+fn busy(planted: Planted, seconds: f64) -> Planted {
+    let set =
+        move |sample: &mut Sample| sample.sender.as_mut().expect("a").cores[0].busy_s = seconds;
+    planted.sampled(0, set).sampled(1, set)
+}
+
+#[test]
+fn core_time_of_too_few_steps_has_no_verdict() {
+    let network = || Planted::of("encapsulation", ["none", "vxlan"]);
+    let step = 0.01;
+    // Four rounds: each is enough for itself, two blocks of two, one block, none.
+    for (steps, blocks, bars) in [
+        (ENOUGH_STEPS, 4, None),
+        (ENOUGH_STEPS / 2.0, 2, None),
+        (ENOUGH_STEPS / 3.0, 1, Some(RemarkKind::Resolution)),
+        (0.0, 0, Some(RemarkKind::Resolution)),
+    ] {
+        let planted = busy(network(), steps * step * 1.0001);
+        assert_eq!(planted.barred(Metric::SenderCpu), bars, "{steps} steps");
+        assert_eq!(planted.effect(Metric::SenderCpu).rounds, 4);
+        assert_eq!(planted.barred(Metric::Throughput), None);
+        let contrasts = contrasts(&planted.experiment, &planted.samples, None);
+        let sender = contrasts.iter().find(|one| one.metric == Metric::SenderCpu);
+        assert_eq!(
+            sender.expect("sender CPU").logs.len(),
+            blocks,
+            "{steps} steps"
+        );
+    }
+}
+
+#[test]
+fn microseconds_tell_what_steps_do_not() {
+    let fine = |sample: &mut Sample| sample.sender.as_mut().expect("a").idle_step_s = 1e-6;
+    let planted = busy(Planted::of("encapsulation", ["none", "vxlan"]), 0.01);
+    let planted = planted.sampled(0, fine).sampled(1, fine);
+    assert_eq!(planted.effect(Metric::SenderCpu).verdict, Verdict::Pays);
+}
+
+#[test]
+fn a_run_until_it_is_known_does_not_wait_for_what_cannot_be_compared() {
+    let planted = planted("guest_mtu", [30_000, 10_000]);
+    let contrasts = contrasts(&planted.experiment, &planted.samples, planted.cost);
+    let waited: Vec<Metric> = asked(&contrasts, Ask::All).map(|one| one.metric).collect();
+    assert_eq!(waited, [Metric::Throughput, Metric::ReceiverCpu]);
+    for one in &contrasts {
+        let spoken = one.effect(0.05, Stopping::Fixed).verdict != Verdict::NotComparable;
+        assert_eq!(spoken, waited.contains(&one.metric));
+    }
+}
