@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Experiment;
+use crate::usage::Wakeups;
 
 /// Version of the record that this program writes. Readers read every older one and refuse a newer one.
 ///
@@ -91,6 +92,17 @@ pub struct WakeupCost {
     pub timer_ns: u64,
     /// By a thread on another core: both cores together; 0 where there is one core only.
     pub other_core_ns: u64,
+}
+
+impl WakeupCost {
+    /// Seconds of core time that interrupts of one host's cores take at most: as if each woke its core. Of what another core
+    /// causes it is the half that is woken.
+    pub fn seconds(&self, wakeups: &Wakeups) -> f64 {
+        let by_others = wakeups.interrupts() - wakeups.timer;
+        (wakeups.timer as f64 * self.timer_ns as f64
+            + by_others as f64 * self.other_core_ns as f64 / 2.0)
+            / 1e9
+    }
 }
 
 /// One host.

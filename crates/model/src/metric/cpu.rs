@@ -3,9 +3,8 @@
 use std::ops::Add;
 
 use super::{Metric, bits_per_second, transactions_per_second};
-use crate::end_window::End;
-use crate::sample::Sample;
-use crate::usage::{HostUsage, LEAST_FOR_CPU_S};
+use crate::sample::{LoadResult, Sample};
+use crate::usage::HostUsage;
 
 /// Core time of one window, and what it was spent on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,48 +50,52 @@ impl Add for CpuParts {
 }
 
 impl Metric {
-    /// The host whose processors the figure is about, over the window that it is taken from: the saturated one where the
-    /// sample has it. `None` of a metric that is not of processors, and where several loads shared them.
-    pub fn cpu_host<'a>(self, sample: &'a Sample, load: &str) -> Option<&'a HostUsage> {
+    /// The load and the host whose processors the figure is about, over the window that it is taken from: CPU per Gbit/s
+    /// is of the one without the line where the sample has it. `None` of a metric that is not of processors, and where
+    /// several loads shared them: what they used together belongs to none of them.
+    fn cpu_window<'a>(
+        self,
+        sample: &'a Sample,
+        load: &str,
+    ) -> Option<(&'a LoadResult, &'a HostUsage)> {
         if !self.is_cpu() || sample.loads.len() != 1 {
             return None;
         }
-        let end = match self {
-            Self::SenderCpu | Self::ClientCpu => End::Client,
-            // With shared cores both hosts read the same counters: one of them is the machine.
-            _ => End::Server,
-        };
-        let host = sample.load(load)?.direction.host_of(end);
-        match (&sample.saturated, host) {
-            (Some(saturated), "a") => Some(&saturated.sender),
-            (Some(saturated), _) => Some(&saturated.receiver),
-            (None, host) => sample.host(host),
+        match &sample.saturated {
+            Some(saturated) if self.is_per_gbps() => {
+                let load = saturated.load(load)?;
+                Some((load, saturated.host(load.direction.host_of(self.end()))?))
+            }
+            _ => {
+                let load = sample.load(load)?;
+                Some((load, sample.host(load.direction.host_of(self.end()))?))
+            }
         }
+    }
+
+    /// The host whose processors the figure is about, over the window that it is taken from.
+    pub fn cpu_host<'a>(self, sample: &'a Sample, load: &str) -> Option<&'a HostUsage> {
+        Some(self.cpu_window(sample, load)?.1)
     }
 
     /// Core time and what came of it; also where no step of it was counted. `None` where the figure cannot be had at all
     /// ([`Metric::value`]).
     pub fn cpu_parts(self, sample: &Sample, load: &str) -> Option<CpuParts> {
-        let usage = self.cpu_host(sample, load)?;
-        let result = match &sample.saturated {
-            Some(saturated) => saturated.loads.iter().find(|one| one.name == load)?,
-            None => sample.load(load)?,
-        };
-        if result.client_seconds < LEAST_FOR_CPU_S {
+        let (load, host) = self.cpu_window(sample, load)?;
+        if load.client_seconds < host.least_for_cpu_s() {
             return None;
         }
-        let (per_second, scale) = match self {
-            Self::SenderCpu | Self::ReceiverCpu | Self::Cpu => {
-                (bits_per_second(result)? / 1e9, 100.0)
-            }
-            _ => (transactions_per_second(result)?, 1e6),
+        let (per_second, scale) = if self.is_per_gbps() {
+            (bits_per_second(load)? / 1e9, 100.0)
+        } else {
+            (transactions_per_second(load)?, 1e6)
         };
-        let busy_s: f64 = usage.cores.iter().map(|core| core.busy_s).sum();
-        let transit_s = usage.transit_cores.unwrap_or(0.0) * usage.window_s;
+        let busy_s: f64 = host.cores.iter().map(|core| core.busy_s).sum();
+        let transit_s = host.transit_cores.unwrap_or(0.0) * host.window_s;
         Some(CpuParts {
             busy_s: (busy_s - transit_s).max(0.0),
-            units: per_second * usage.window_s,
-            step_s: usage.idle_step_s,
+            units: per_second * host.window_s,
+            step_s: host.idle_step_s,
             scale,
         })
     }

@@ -109,11 +109,7 @@ fn of_window(result: &LoadResult, host: &HostUsage, cost: Option<WakeupCost>) ->
             .wakeups
             .map(|wakeups| wakeups.interrupts() as f64 / gigabits),
         wakeup_share: host.wakeups.zip(cost).and_then(|(wakeups, cost)| {
-            let by_others = wakeups.interrupts() - wakeups.timer;
-            // What another core's wake-up costs is of both cores: here is the half that is woken.
-            let other_ns = cost.other_core_ns as f64 / 2.0;
-            let all_ns = wakeups.timer as f64 * cost.timer_ns as f64 + by_others as f64 * other_ns;
-            positive(busy_s).map(|busy_s| (all_ns / 1e9 / busy_s).min(1.0))
+            positive(busy_s).map(|busy_s| (cost.seconds(&wakeups) / busy_s).min(1.0))
         }),
     })
 }

@@ -1,8 +1,6 @@
 //! Below saturation CPU is wake-ups: timers of the line and of pacing, interrupts to the other core.
 
 use wirecost_model::effect::RemarkKind;
-use wirecost_model::record::WakeupCost;
-use wirecost_model::usage::Wakeups;
 
 use super::{Evidence, Pair, Says, number, remark};
 
@@ -89,7 +87,7 @@ fn woken(pair: &Pair<'_>, cell: &Evidence<'_>) -> Option<Woken> {
         };
         let sum = sums.get_or_insert([0.0; 4]);
         sum[0] += wakeups.interrupts() as f64;
-        sum[1] += cost_s(wakeups, cost);
+        sum[1] += cost.seconds(&wakeups);
         sum[2] += parts.busy_s;
         sum[3] += parts.units;
     }
@@ -99,11 +97,6 @@ fn woken(pair: &Pair<'_>, cell: &Evidence<'_>) -> Option<Woken> {
         cost: cost / units,
         busy: busy / units,
     })
-}
-
-fn cost_s(wakeups: Wakeups, cost: WakeupCost) -> f64 {
-    let others = wakeups.function_call + wakeups.reschedule + wakeups.device;
-    (wakeups.timer as f64 * cost.timer_ns as f64 + others as f64 * cost.other_core_ns as f64) * 1e-9
 }
 
 #[cfg(test)]
