@@ -1,10 +1,8 @@
 //! Settings that changed nothing.
 
-use std::collections::BTreeMap;
-
 use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::load::Sending;
-use wirecost_model::offload::{Feature, Offload, Role};
+use wirecost_model::offload::{Feature, Offload};
 use wirecost_model::sample::ZeroCopyCounts;
 
 use super::{Evidence, Pair, Says, number, remark};
@@ -64,22 +62,11 @@ pub(super) fn offload(pair: &Pair<'_>) -> Option<Remark> {
     })
 }
 
-/// Whether no switch but those of segmentation and aggregation differs on a device of the path.
+/// Whether no switch but those of segmentation and aggregation differs.
 fn differ_in_segments_only((from, to): (&Offload, &Offload), pair: &Pair<'_>) -> bool {
-    let tunnelled = |cell: &Evidence<'_>| {
-        cell.cell
-            .network
-            .encapsulation
-            .overhead_bytes(cell.cell.network.underlay_ip)
-            > 0
+    let checksum = |offload: &Offload, cell: &Evidence<'_>| {
+        let tunnelled = cell.cell.network.encapsulation.is_tunnel();
+        offload.switches(tunnelled)[&Feature::Checksum]
     };
-    let roles = [Role::Underlay, Role::Tunnel, Role::Guest, Role::GuestPort];
-    let wanted = |offload: &Offload, cell: &Evidence<'_>, role| -> BTreeMap<Feature, bool> {
-        offload.wanted(role, tunnelled(cell)).unwrap_or_default()
-    };
-    let checksum =
-        |offload, cell, role| wanted(offload, cell, role).get(&Feature::Checksum).copied();
-    roles
-        .into_iter()
-        .all(|role| checksum(from, pair.from, role) == checksum(to, pair.to, role))
+    checksum(from, pair.from) == checksum(to, pair.to)
 }

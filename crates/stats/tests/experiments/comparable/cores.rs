@@ -109,6 +109,7 @@ fn a_saturated_window_speaks_where_the_line_does_not() {
             loads: sample.loads.clone(),
             sender: host.clone(),
             receiver: host,
+            marks: Vec::new(),
         });
     };
     let both = planted("guest_mtu", [30_000, 10_000])
