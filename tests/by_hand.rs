@@ -566,6 +566,43 @@ fn threads_for_each_of_five_hundred_connections_are_counted() {
     assert!(number(&load["requests"]["per_s"]) > 0.0);
 }
 
+#[test]
+fn a_rate_that_no_connection_keeps_is_told_with_what_was_sent_and_how_late() {
+    let arguments = ["tcp-rr", "--rate", "1000000/s", "--time", "0.3s"];
+    let command = || {
+        let mut command = load("local", "local=127.0.0.1", &arguments);
+        command.args(["--warmup", "0.1s"]);
+        command
+    };
+    let _alone = alone();
+    let ended = run(command().arg("--json"));
+    ended.expect_code(0);
+    let document = ended.document();
+    let load = &document["loads"][0];
+    let behind = &load["behind"];
+    assert!((number(&behind["due_per_s"]) - 1e6).abs() < 1e4, "{behind}");
+    assert!(number(&behind["over_per_s"]) < 0.9e6, "{behind}");
+    let schedule = &load["result"]["schedule"];
+    let backlog = ["backlog_before", "backlog_after"].map(|when| number(&schedule[when]));
+    assert!(backlog[1] > backlog[0], "{schedule}");
+    for times in ["lateness", "latency"] {
+        assert!(number(&load["requests"][times]["max"]) > 0.0, "{times}");
+    }
+    let io = load["result"]["io"].as_array().expect("both ends");
+    assert_eq!(io.len(), 2);
+    assert_eq!(io[0]["waits"], "socket");
+    let ended = run(&mut command());
+    ended.expect_code(0);
+    let text = ended.stdout;
+    for words in [
+        "  lateness ",
+        "it did not keep to its rate, and sent ",
+        " of 1000000 requests/s",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+}
+
 /// The kinds of a document's values, by key; of lists the first one's.
 fn shape(value: &Value) -> Value {
     match value {
@@ -612,6 +649,7 @@ fn the_document_has_a_stable_shape() {
         }
         document["notes"] = json!([]);
         document["loads"][0]["generator_bound"] = Value::Null;
+        document["loads"][0]["behind"] = Value::Null;
         // A busy machine may spread nothing of so little over an interval.
         for interval in document["intervals"].as_array_mut().expect("intervals") {
             for percentile in ["p50_s", "p99_s"] {

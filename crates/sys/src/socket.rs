@@ -39,7 +39,7 @@ pub use probing::{
 pub use tcp::{
     CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion, tcp_info,
 };
-pub use transfer::{receive, receive_discarding, receive_queued, send};
+pub use transfer::{receive, receive_discarding, send};
 pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 
 /// Waits until at least one of `fds` can be read, has an error to tell (its error queue included) or was hung up.
@@ -70,23 +70,6 @@ pub fn poll_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Ve
         .filter(|(_, fd)| ready(fd))
         .map(|(position, _)| position)
         .collect())
-}
-
-/// Whether `fd` can be read, has an error to tell or was hung up; never waits.
-pub fn is_readable(fd: &impl AsFd) -> io::Result<bool> {
-    becomes_readable(fd, Duration::ZERO)
-}
-
-/// [`is_readable`] now or before `timeout` (in whole milliseconds, rounded up) has passed. Allocates nothing.
-///
-/// # Errors
-/// `EINTR` where a signal came in between.
-pub fn becomes_readable(fd: &impl AsFd, timeout: Duration) -> io::Result<bool> {
-    let ready = poll(
-        &mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)],
-        whole_milliseconds(timeout),
-    )?;
-    Ok(ready > 0)
 }
 
 /// Rounded up, so that a wait is never shorter than asked for and never spins through its last millisecond.

@@ -249,8 +249,8 @@ const REQUEST_RATE: Key = Key {
     range: from_to(1e-3, 1e8),
     presence: Default("none"),
     example: "1000",
-    doc: "Requests per second of each flow, by a schedule: a latency counts from when its request was due. `none` asks \
-          again when it was answered.",
+    doc: "Requests per second of each flow, by a schedule that does not wait for answers: from due to sent is lateness, \
+          from sent to answered latency. `none` asks again when it was answered.",
     ..BASE
 };
 

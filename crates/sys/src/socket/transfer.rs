@@ -36,11 +36,6 @@ pub fn receive(fd: &impl AsFd, bytes: &mut [u8]) -> io::Result<usize> {
     receive_with(fd, bytes, 0)
 }
 
-/// [`receive`] of what is there already; `EAGAIN` where that is nothing, on a socket that blocks too.
-pub fn receive_queued(fd: &impl AsFd, bytes: &mut [u8]) -> io::Result<usize> {
-    receive_with(fd, bytes, libc::MSG_DONTWAIT)
-}
-
 /// [`receive`] with flags of the caller's; with `MSG_TRUNC` a datagram's length may be more than there is room for.
 pub(super) fn receive_with(
     fd: &impl AsFd,

@@ -24,7 +24,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// So many messages a second. A stream forgives its stalls: a burst that makes up for them would be another
-    /// load. A schedule of requests does not: each one's latency counts from when it was due.
+    /// load. A schedule of requests does not: each one's lateness counts from when it was due.
     ///
     /// Of `all` flows the one with this index begins its part of an interval later: all at once would be bursts, which
     /// overflow a receiver's buffer and wait for each other.

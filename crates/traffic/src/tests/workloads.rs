@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_model::end_window::Counts;
+use wirecost_model::end_window::{Counts, Waits};
 
 use crate::{
     Client, Limit, Options, Rate, Receiving, Segmentation, Sending, Server, Snapshot, TrafficError,
@@ -450,6 +450,143 @@ fn requests_by_a_schedule_or_with_time_to_think_are_answered() {
             assert!(client.sum(|counts| counts.received) as f64 <= most + f64::from(depth * 2));
         }
     }
+}
+
+#[test]
+fn a_request_by_a_schedule_has_its_lateness_and_its_latency_apart() {
+    for (workload, streams) in [
+        (Workload::TcpRr, 3),
+        (Workload::TcpCrr, 1),
+        (Workload::UdpRr, 2),
+    ] {
+        let limit = 300;
+        let options = Options {
+            rate: Some(Rate::RequestsPerSecond(2_000.0)),
+            limit: Some(Limit::Transactions(limit)),
+            ..options(workload, streams)
+        };
+        let (server, client) = pair(&options);
+        let before = client.snapshot().unwrap();
+        client.start().unwrap();
+        client.wait_over(LONG).unwrap();
+        let after = client.snapshot().unwrap();
+        let window = Window::until_end(&before, &after).unwrap();
+        assert_eq!(window.latency.count(), limit, "{workload}");
+        assert_eq!(window.lateness.count(), limit, "{workload}");
+        let schedule = window.schedule.unwrap();
+        assert!((schedule.sent - limit as f64).abs() < 1e-9, "{schedule:?}");
+        // All of it is sent once it was due, and there is no more of it.
+        assert!((schedule.due - limit as f64).abs() < 1e-9, "{schedule:?}");
+        assert!(schedule.backlog_after.abs() < 1e-9, "{schedule:?}");
+        client.stop(LONG).unwrap();
+        server.finish(LONG).unwrap();
+    }
+}
+
+#[test]
+fn a_schedule_that_nobody_keeps_leaves_a_backlog_and_no_latency_of_it() {
+    let options = Options {
+        rate: Some(Rate::RequestsPerSecond(1e8)),
+        ..options(Workload::TcpRr, 1)
+    };
+    let (server, client) = pair(&options);
+    client.start().unwrap();
+    let sent = |snapshot: &Snapshot| total(snapshot, |counts| counts.sent);
+    eventually("requests are sent", || {
+        sent(&client.snapshot().unwrap()) > 50
+    });
+    let before = client.snapshot().unwrap();
+    eventually("more are sent", || {
+        sent(&client.snapshot().unwrap()) > sent(&before) + 200
+    });
+    let after = client.snapshot().unwrap();
+    let window = Window::between(&before, &after).unwrap();
+    let schedule = window.schedule.unwrap();
+    assert!(schedule.due > 2.0 * schedule.sent, "{schedule:?}");
+    assert!(
+        schedule.backlog_after > schedule.backlog_before,
+        "{schedule:?}"
+    );
+    // What waited is late, and its latency is that of the path.
+    let median = |latency: &wirecost_model::latency::Latency| latency.percentile(50.0).unwrap();
+    assert!(median(&window.latency) < median(&window.lateness));
+    client.stop(LONG).unwrap();
+    server.finish(LONG).unwrap();
+}
+
+#[test]
+fn what_a_stream_with_a_rate_was_due_is_told_in_messages() {
+    for workload in [Workload::TcpStream, Workload::UdpStream] {
+        let options = Options {
+            request: 1_000,
+            rate: Some(Rate::BitsPerSecond(80_000_000)),
+            ..options(workload, 2)
+        };
+        let [client, server] = run(&options);
+        let schedule = client.schedule.unwrap();
+        // 10,000 messages a second and flow.
+        let due = 20_000.0 * client.seconds;
+        assert!(
+            (schedule.due - due).abs() < 2.0 + due * 1e-3,
+            "{schedule:?}"
+        );
+        let sent = client.sum(|counts| counts.sent_bytes) as f64 / 1_000.0;
+        assert!((schedule.sent - sent).abs() < 1e-6, "{schedule:?}");
+        assert_eq!(client.lateness.count(), 0);
+        assert_eq!(server.schedule, None);
+    }
+    let [client, _] = run(&options(Workload::TcpStream, 1));
+    assert_eq!(client.schedule, None);
+}
+
+#[test]
+fn how_a_load_reads_and_writes_follows_from_its_options() {
+    let io = |change: fn(&mut Options)| {
+        let mut options = options(Workload::TcpStream, 1);
+        change(&mut options);
+        run(&options).map(|window| {
+            let io = window.io;
+            (io.write_bytes, io.read_bytes, io.waits)
+        })
+    };
+    let (large, socket) = (128 << 10, Waits::Socket);
+    assert_eq!(io(|_| {}), [(large, 0, socket), (0, large, socket)]);
+    let odd = io(|options| options.request = 128_520);
+    assert_eq!(odd[0], (large, 0, socket));
+    let small = io(|options| {
+        options.request = 100;
+        options.nodelay = true;
+    });
+    assert_eq!(small, [(100, 0, socket), (0, 100, socket)]);
+    let both = io(|options| options.workload = Workload::TcpBidirectional);
+    assert_eq!(both, [(large, large, socket); 2]);
+    let discarded = io(|options| options.receiving = Receiving::Discard);
+    assert_eq!(discarded[1], (0, 1 << 20, socket));
+    let shared = io(|options| {
+        options.streams = 2;
+        options.threads = Some(1);
+    });
+    assert_eq!(shared.map(|end| end.2), [Waits::Epoll; 2]);
+    let spinning = io(|options| options.waiting = Waiting::Spin);
+    assert_eq!(spinning.map(|end| end.2), [Waits::Spin; 2]);
+    let requests = io(|options| {
+        options.workload = Workload::TcpRr;
+        options.request = 10;
+        options.response = 200;
+        options.depth = 3;
+        options.threads = Some(1);
+    });
+    assert_eq!(requests, [(30, 600, socket), (600, large, socket)]);
+    let datagrams = io(|options| {
+        options.workload = Workload::UdpStream;
+        options.request = 1_000;
+        options.segmentation.send = true;
+    });
+    assert_eq!(
+        datagrams[0],
+        (8 * 64_000, 0, socket),
+        "as many as 512 KiB hold"
+    );
 }
 
 #[test]
