@@ -260,6 +260,14 @@ pub(super) const CASES: &[Case] = &[
         &[of("encapsulation", ALL, Must::Alike(Turn::Worse))],
     ),
     case(
+        "gro-by-command",
+        plan!("gro-by-command"),
+        Way::Run,
+        "the same as a factor whose levels are a command: nobody knows what it is about, and what it did is that the \
+         receiver aggregates no more",
+        &[of("tuning", ALL, Must::Silent)],
+    ),
+    case(
         "starved",
         plan!("starved"),
         Way::Run,

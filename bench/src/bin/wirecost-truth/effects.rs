@@ -93,6 +93,17 @@ pub(super) const CASES: &[Case] = &[
         &[found("offload", &[Throughput, ReceiverCpu], Turn::Worse)],
     ),
     case(
+        "gro-by-setting",
+        plan!("gro-by-setting"),
+        Way::Run,
+        "the same by the device's feature, which the plan names: then it is what is asked about",
+        &[found(
+            "underlay_gro",
+            &[Throughput, ReceiverCpu],
+            Turn::Worse,
+        )],
+    ),
+    case(
         "segmentation",
         plan!("segmentation"),
         Way::Run,

@@ -38,7 +38,7 @@ fn each_case_has_a_name_of_its_own_a_plan_and_claims_of_its_kind() {
     let names: BTreeSet<_> = cases.iter().map(|case| case.name).collect();
     assert_eq!(names.len(), cases.len());
     for case in cases {
-        wirecost_plan::parse(case.plan, case.name)
+        wirecost_plan::load(case.name, case.plan)
             .unwrap_or_else(|error| panic!("{}: {error:?}", case.name));
         assert!(!case.claims.is_empty(), "{}", case.name);
         for claim in case.claims {
