@@ -77,6 +77,8 @@ pub(crate) enum Must {
     Alike(Turn),
     /// Pays and costs only with a ratio within these.
     Within(f64, f64),
+    /// Never in this direction, not even perhaps.
+    Never(Turn),
     /// Never in this direction, and no "makes no difference".
     Neither(Turn),
     /// Pays or gains, costs or loses.
@@ -126,6 +128,7 @@ impl Must {
                 format!("{word} only where both aggregate alike, and never the other way")
             }
             Self::Within(low, high) => format!("pays and costs only within x{low} to x{high}"),
+            Self::Never(turn) => format!("never {}", list(turn)),
             Self::Neither(turn) => {
                 format!("neither {} nor makes no difference", turn.verdicts()[0])
             }

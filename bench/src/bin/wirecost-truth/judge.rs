@@ -120,6 +120,7 @@ fn holds(must: Must, effect: &Value, result: &Value) -> bool {
             !spoken || verdict == turn.verdicts()[0] && alike(effect, result) == Some(true)
         }
         Must::Within(low, high) | Must::RefusedOrWithin(low, high) => !spoken || within(low, high),
+        Must::Never(turn) => !turn.verdicts().contains(&verdict),
         Must::Neither(turn) => !same && verdict != turn.verdicts()[0],
         Must::Found(turn) => turn.verdicts().contains(&verdict),
         Must::Refused(_) => false,
