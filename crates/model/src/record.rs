@@ -77,7 +77,8 @@ pub struct Environment {
     pub sysctls: BTreeMap<String, String>,
     /// The hosts by name.
     pub hosts: BTreeMap<String, HostEnvironment>,
-    /// What it costs a core to be woken, measured before the run; absent in records of versions before 6.
+    /// What it costs a core to be woken, measured before the run; `None` in records of versions before 6, and where other
+    /// programs left no quiet moment. It travels from the agent, so it is never left out.
     #[serde(default)]
     pub wakeup_cost: Option<WakeupCost>,
 }
