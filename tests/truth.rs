@@ -8,7 +8,7 @@ mod common;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use common::{Ended, Place, Record, alone, is_root, lab_can_be_built, run, wirecost};
+use common::{Place, Record, alone, is_root, lab_can_be_built, run, wirecost};
 use serde_json::Value;
 use wirecost_model::sample::Sample;
 
@@ -19,9 +19,11 @@ macro_rules! plan {
     };
 }
 
-/// Segments per packet of cells that aggregate alike differ by less; of cells that do not by 1.4 (a tail of one segment)
-/// to 30 (no aggregation at all).
+/// Segments per packet of cells that write alike differ by less; a tail of one segment makes 1.45 of it.
 const ALIKE: f64 = 1.25;
+/// The same of cells that aggregate in one place, however full a receiver's queue is; where one aggregates and one does
+/// not it is 20 and more.
+const ONE_PLACE: f64 = 2.0;
 
 /// A plan in short windows.
 fn short(plan: &str, rounds: u32) -> String {
@@ -91,13 +93,13 @@ impl Measured {
         list(&self.result["cells"]).filter_map(of).collect()
     }
 
-    /// Fails where some cells aggregate otherwise than others.
+    /// Fails where some cells aggregate otherwise than others, by more than `bound`.
     #[track_caller]
-    fn aggregates_alike(&self) {
+    fn aggregates_alike(&self, bound: f64) {
         let segments = self.segments();
         let most = segments.iter().copied().fold(0.0, f64::max);
         let least = segments.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!(segments.len() > 1 && most / least < ALIKE, "{segments:?}");
+        assert!(segments.len() > 1 && most / least < bound, "{segments:?}");
     }
 
     fn levels(&self, sample: &Sample) -> &std::collections::BTreeMap<String, String> {
@@ -147,7 +149,7 @@ fn behind_a_hop_and_of_small_messages_the_receiver_aggregates_alike_in_every_cel
     let _alone = alone();
     for plan in [plan!("hop"), plan!("small")] {
         let measured = Measured::of(plan, 2);
-        measured.aggregates_alike();
+        measured.aggregates_alike(ONE_PLACE);
         for effect in measured.effects("encapsulation", &["throughput"]) {
             assert_ne!(effect["verdict"], "pays", "{effect:#}");
         }
@@ -156,11 +158,17 @@ fn behind_a_hop_and_of_small_messages_the_receiver_aggregates_alike_in_every_cel
 
 #[test]
 fn where_there_is_nothing_to_aggregate_gro_is_no_factor() {
-    let place = Place::new();
-    let plan = place.plan(plan!("gro-direct"));
-    let ended: Ended = run(wirecost(["run", "--dry-run"]).arg(plan));
-    ended.expect_code(2);
-    assert!(ended.stderr.contains("hop"), "{ended:#?}");
+    if !lab_can_be_built() {
+        return;
+    }
+    let _alone = alone();
+    let measured = Measured::of(plan!("gro-direct"), 1);
+    let skipped: Vec<_> = list(&measured.result["cells"])
+        .filter_map(|cell| cell["skipped"].as_str())
+        .collect();
+    assert_eq!(skipped.len(), 1, "{:#}", measured.result["cells"]);
+    assert!(skipped[0].contains("hop"), "{skipped:?}");
+    assert_eq!(measured.result["effects"], serde_json::json!([]));
 }
 
 #[test]
@@ -194,7 +202,6 @@ fn cpu_of_a_cell_with_a_line_comes_from_windows_without_it() {
             assert!(wakeups.interrupts() > 0, "{wakeups:?}");
         }
     }
-    assert!(measured.record.head.environment.wakeup_cost.is_some());
 }
 
 #[test]
@@ -274,9 +281,9 @@ fn no_tail_of_a_write_depends_on_mtu_ip_or_encapsulation() {
     let _alone = alone();
     for plan in [plan!("defaults"), plan!("write-ip"), plan!("write-mtu")] {
         // Larger writes fill more super-packets, so each size by itself: the plans' first is the default.
-        let keys = plan.split_once("load:").expect("a load").0;
-        let default = format!("{keys}load: tcp-stream\nrepeat:");
-        Measured::of(&default, 2).aggregates_alike();
+        let keys = plan.split_once("\nload:").expect("a load").0;
+        let default = format!("{keys}\nload: tcp-stream\nrepeat:");
+        Measured::of(&default, 2).aggregates_alike(ALIKE);
     }
 }
 
