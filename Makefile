@@ -17,7 +17,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test build bench bench-check bench-datapaths bench-start bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
+.PHONY: run test build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -43,6 +43,12 @@ bench: build install-missing-bench
 ## Verdicts where the truth is known: a cell twice, a path a tenth slower; half an hour, and as above.
 bench-verdicts: build
 	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-verdicts
+
+## Whether verdicts speak of the network: planted artefacts of which none is spoken, true effects which are found; as
+## root, ten minutes, and as above. BENCH takes options: make bench-truth BENCH='--row hop'.
+bench-truth: build
+	@scripts/install-missing taskset:util-linux nsenter:util-linux ip:iproute2 tc:iproute2 nft:nftables ethtool:ethtool
+	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-truth -- $(BENCH)
 
 ## `wirecost check` beside tracepath and scamper on silent black holes: half an hour, most of it theirs.
 ## BENCH takes options: make bench-check BENCH='--alone', BENCH='--catalogue'.

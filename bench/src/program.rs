@@ -99,6 +99,17 @@ struct Said {
     errors: String,
 }
 
+/// What came of a command, whether or not it did what was asked.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its exit code; `None` where a signal ended it.
+    pub code: Option<i32>,
+    /// Its standard output, where that is one JSON document.
+    pub document: Option<Value>,
+    /// Its standard error, trimmed.
+    pub said: String,
+}
+
 /// The program, with a place for its records.
 #[derive(Debug)]
 pub struct Wirecost {
@@ -170,6 +181,47 @@ impl Wirecost {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Runs a plan with its record in the place for records, under `name`, where it stays. With `cpu`, the program may
+    /// run on that core alone.
+    ///
+    /// # Errors
+    /// It could not be started, or a signal asked for the end.
+    pub fn keep(&self, plan: &str, name: &str, cpu: Option<u32>) -> Result<Answer, ProgramError> {
+        let mut command = match cpu {
+            Some(cpu) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &cpu.to_string()]).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        command
+            .args(["run", "-", "--json", "-q", "--out"])
+            .arg(self.kept(name));
+        Ok(self.say(&mut command, plan)?.into())
+    }
+
+    /// Where the record that was kept under `name` is.
+    pub fn kept(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// Throws away the record that was kept under `name`.
+    pub fn forget(&self, name: &str) {
+        let _ = fs::remove_dir_all(self.kept(name));
+    }
+
+    /// A command about records, such as `compare BEFORE AFTER`, with `--json`.
+    ///
+    /// # Errors
+    /// It could not be started, or a signal asked for the end.
+    pub fn ask(&self, command: &str, records: &[&str]) -> Result<Answer, ProgramError> {
+        let records = records.iter().map(|name| self.kept(name));
+        let mut child = Command::new(&self.program);
+        child.arg(command).args(records).arg("--json");
+        Ok(self.say(&mut child, "")?.into())
     }
 
     fn started(&self, plan: &str, out: &Path, seed: Option<u32>) -> Result<Said, ProgramError> {
@@ -244,6 +296,16 @@ fn read_to_end(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u
         let _ = from.read_to_end(&mut bytes);
         bytes
     })
+}
+
+impl From<Said> for Answer {
+    fn from(said: Said) -> Self {
+        Self {
+            code: said.status.code(),
+            document: serde_json::from_slice(&said.output).ok(),
+            said: said.errors,
+        }
+    }
 }
 
 impl Said {

@@ -1,0 +1,132 @@
+//! What differs in the network by a tenth and more: it is found.
+
+use wirecost_model::metric::Metric::{self, LatencyMedian, ReceiverCpu, SenderCpu, Throughput};
+
+use crate::artefacts::plan;
+use crate::case::{Case, Claim, Kind, Must, Second, Turn, Way};
+
+const BOTH_CPU: &[Metric] = &[SenderCpu, ReceiverCpu];
+
+const fn case(
+    name: &'static str,
+    plan: &'static str,
+    way: Way,
+    why: &'static str,
+    claims: &'static [Claim],
+) -> Case {
+    Case {
+        name,
+        kind: Kind::Effect,
+        plan,
+        way,
+        why,
+        claims,
+    }
+}
+
+const fn found(factor: &'static str, metrics: &'static [Metric], turn: Turn) -> Claim {
+    Claim {
+        factor,
+        at: &[],
+        metrics,
+        must: Must::Found(turn),
+    }
+}
+
+pub(super) const CASES: &[Case] = &[
+    case(
+        "slower-line",
+        plan!("slower-line"),
+        Way::Run,
+        "a line of 900 Mbit/s by tc(8) instead of 1000: a tenth less gets through. The program does not know that it is a \
+         line",
+        &[found("line", &[Throughput], Turn::Worse)],
+    ),
+    case(
+        "firewall-rules",
+        plan!("rules"),
+        Way::Run,
+        "each bridged frame is matched against 100 rules",
+        &[found("rules", &[Throughput], Turn::Worse)],
+    ),
+    case(
+        "small-buffers",
+        plan!("buffers"),
+        Way::Run,
+        "16 KiB of socket buffer hold a few segments: sender and receiver take turns instead of working at once",
+        &[found("socket_buffer", &[Throughput], Turn::Worse)],
+    ),
+    case(
+        "mtu",
+        plan!("mtu-plain"),
+        Way::Run,
+        "nothing offloaded, a frame costs what it costs whatever is in it: 8900 takes a sixth of the frames. At a line of \
+         10 Gbit/s CPU says so too, from windows without the line",
+        &[
+            Claim {
+                factor: "guest_mtu",
+                at: &[("underlay.rate", "none")],
+                metrics: &[Throughput, SenderCpu, ReceiverCpu],
+                must: Must::Found(Turn::Better),
+            },
+            Claim {
+                factor: "guest_mtu",
+                at: &[("underlay.rate", "10gbit")],
+                metrics: BOTH_CPU,
+                must: Must::Found(Turn::Better),
+            },
+        ],
+    ),
+    case(
+        "vxlan",
+        plan!("vxlan-plain"),
+        Way::Run,
+        "nothing offloaded, each frame is encapsulated and looked up on its own: 0.61 to 0.84 in this lab, 0.62 in the \
+         published testbed",
+        &[found("encapsulation", &[Throughput], Turn::Worse)],
+    ),
+    case(
+        "gro-behind-a-hop",
+        plan!("gro-hop"),
+        Way::Run,
+        "a switch cuts super-packets into frames, and the receiver aggregates them or does not: x0.43 was measured",
+        &[found("offload", &[Throughput, ReceiverCpu], Turn::Worse)],
+    ),
+    case(
+        "gro-by-setting",
+        plan!("gro-by-setting"),
+        Way::Run,
+        "the same by the device's feature, which the plan names: then it is what is asked about",
+        &[found(
+            "underlay_gro",
+            &[Throughput, ReceiverCpu],
+            Turn::Worse,
+        )],
+    ),
+    case(
+        "segmentation",
+        plan!("segmentation"),
+        Way::Run,
+        "each segment through the stack on its own instead of 45 at once",
+        &[found(
+            "offload",
+            &[Throughput, SenderCpu, ReceiverCpu],
+            Turn::Worse,
+        )],
+    ),
+    case(
+        "latency-beside-bulk",
+        plan!("mix-kept"),
+        Way::Run,
+        "100 requests a second beside four streams that fill a line of 1 Gbit/s: each waits in the line's queue, \
+         milliseconds instead of tens of microseconds, and the schedule is kept",
+        &[found("bulk", &[LatencyMedian], Turn::Worse)],
+    ),
+    case(
+        "compare-fewer-bytes",
+        plan!("same"),
+        Way::Compare(Second::Fewer(0.8)),
+        "the second run's record has four fifths of the bytes: a regression, exit code 1",
+        &[found("", &[Throughput], Turn::Worse)],
+    ),
+];

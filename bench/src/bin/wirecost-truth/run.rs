@@ -1,0 +1,177 @@
+//! Measures a case.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::Value;
+use wirecost_bench::program::{Answer, Wirecost};
+use wirecost_model::record::file;
+use wirecost_model::sample::Sample;
+
+use crate::case::{Case, Kind, Must, Second, Way};
+use crate::judge::{Finding, Said, judge, of_comparison};
+
+/// How many times as far apart the cores of [`Way::CoresMoved`] are: those of one virtual machine of two cores were 27
+/// to 132 ns apart or 262 to 472 (docs/facts.md).
+const FARTHER: f64 = 4.0;
+/// Exit code of `wirecost run` for a plan that cannot be used as it is.
+const REFUSED: i32 = 2;
+
+/// What became of a case.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) holds: bool,
+    pub(crate) seconds: f64,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Measures a case and judges every claim of it.
+///
+/// # Errors
+/// The program could not be run, a run of it came to no result, or a signal asked for the end.
+pub(crate) fn case(wirecost: &Wirecost, case: &'static Case) -> Result<Outcome, String> {
+    let begun = Instant::now();
+    for name in ["first", "second"] {
+        wirecost.forget(name);
+    }
+    let findings = match case.way {
+        Way::Run => one(case, &wirecost.keep(case.plan, "first", None)?)?,
+        Way::OneCore => one(case, &wirecost.keep(case.plan, "first", Some(0))?)?,
+        Way::CoresMoved(factor, level) => {
+            measured(&wirecost.keep(case.plan, "first", None)?)?;
+            let moved = |sample: &mut Sample, levels: &Value| {
+                if levels[factor] == level {
+                    for apart in &mut sample.cores_apart {
+                        apart.before_ns = apart.before_ns.map(|ns| ns * FARTHER);
+                        apart.after_ns = apart.after_ns.map(|ns| ns * FARTHER);
+                    }
+                }
+            };
+            edit(&wirecost.kept("first"), moved)?;
+            one(case, &wirecost.ask("report", &["first"])?)?
+        }
+        Way::Compare(second) => compared(wirecost, case, second)?,
+    };
+    Ok(Outcome {
+        name: case.name,
+        kind: case.kind.word(),
+        holds: findings.iter().all(|finding| finding.holds),
+        seconds: begun.elapsed().as_secs_f64(),
+        findings,
+    })
+}
+
+fn one(case: &Case, answer: &Answer) -> Result<Vec<Finding>, String> {
+    let said = match &answer.document {
+        _ if answer.code == Some(REFUSED) => Said::Refused(&answer.said),
+        Some(document) => Said::Result(document),
+        None if may_be_refused(case) => Said::Refused(&answer.said),
+        None => return Err(format!("{}: {}", case.name, answer.said)),
+    };
+    let claims = case.claims.iter();
+    Ok(claims.flat_map(|claim| judge(claim, &said)).collect())
+}
+
+fn may_be_refused(case: &Case) -> bool {
+    let may = |must| matches!(must, Must::Refused(_) | Must::RefusedOrWithin(..));
+    case.claims.iter().any(|claim| may(claim.must))
+}
+
+fn compared(wirecost: &Wirecost, case: &Case, second: Second) -> Result<Vec<Finding>, String> {
+    measured(&wirecost.keep(case.plan, "first", None)?)?;
+    let after = match second {
+        Second::BesideALoop => {
+            let _loop = Loop::start().map_err(|error| format!("a loop beside it: {error}"))?;
+            wirecost.keep(case.plan, "second", None)?
+        }
+        Second::OneCore => wirecost.keep(case.plan, "second", Some(0))?,
+        Second::Plan(plan) => wirecost.keep(plan, "second", None)?,
+        Second::Fewer(_) => wirecost.keep(case.plan, "second", None)?,
+    };
+    measured(&after)?;
+    if let Second::Fewer(share) = second {
+        edit(&wirecost.kept("second"), |sample, _| {
+            for stream in sample
+                .loads
+                .iter_mut()
+                .filter_map(|load| load.stream.as_mut())
+            {
+                stream.bytes = (stream.bytes as f64 * share) as u64;
+            }
+        })?;
+    }
+    let answer = wirecost.ask("compare", &["first", "second"])?;
+    let comparison = answer.document.as_ref().ok_or(answer.said.as_str())?;
+    let result = of_comparison(comparison);
+    let claims = case.claims.iter();
+    let mut findings: Vec<Finding> = claims
+        .flat_map(|claim| judge(claim, &Said::Result(&result)))
+        .collect();
+    let wanted = match (second, case.kind) {
+        // Throughput may truly be less.
+        (Second::Plan(_), _) => return Ok(findings),
+        (_, Kind::Artefact) => 0,
+        (_, Kind::Effect) => 1,
+    };
+    findings.push(Finding {
+        what: "wirecost compare".into(),
+        expected: format!("exit code {wanted}"),
+        found: answer
+            .code
+            .map_or("killed".into(), |code| format!("exit code {code}")),
+        holds: answer.code == Some(wanted),
+    });
+    Ok(findings)
+}
+
+/// A run that came to its end.
+fn measured(answer: &Answer) -> Result<(), String> {
+    match answer.code {
+        Some(0) => Ok(()),
+        _ => Err(answer.said.clone()),
+    }
+}
+
+/// Changes samples of a record, each with the levels of its cell.
+fn edit(record: &Path, change: impl Fn(&mut Sample, &Value)) -> Result<(), String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", record.display());
+    let read = |name| fs::read_to_string(record.join(name)).map_err(|error| told(&error));
+    let head: Value = serde_json::from_str(&read(file::RUN)?).map_err(|error| told(&error))?;
+    let mut text = String::new();
+    for line in read(file::SAMPLES)?.lines() {
+        let mut sample: Sample = serde_json::from_str(line).map_err(|error| told(&error))?;
+        let levels = &head["experiment"]["cells"][sample.cell as usize]["levels"];
+        change(&mut sample, levels);
+        text.push_str(&serde_json::to_string(&sample).map_err(|error| told(&error))?);
+        text.push('\n');
+    }
+    fs::write(record.join(file::SAMPLES), text).map_err(|error| told(&error))
+}
+
+/// Another program that keeps the machine's last core busy, which is host b's. Dropping it ends it.
+struct Loop(Child);
+
+impl Loop {
+    fn start() -> io::Result<Self> {
+        let last = available_parallelism()?.get() - 1;
+        Command::new("taskset")
+            .args(["-c", &last.to_string(), "sh", "-c", "while :; do :; done"])
+            .stdin(Stdio::null())
+            .spawn()
+            .map(Self)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,152 @@
+use std::collections::BTreeSet;
+
+use clap::CommandFactory;
+use serde_json::{Value, json};
+use wirecost_model::metric::Metric::{ReceiverCpu, Throughput};
+
+use super::*;
+use crate::case::{Claim, Kind, Must, Turn};
+use crate::judge::{Said, judge, of_comparison};
+
+fn parsed(words: &[&str]) -> Arguments {
+    Arguments::try_parse_from(["bench"].iter().chain(words)).expect("fine")
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn cases_are_chosen_by_their_names_or_parts_of_them() {
+    let names = |words: &[&str]| -> Vec<&str> {
+        let cases = parsed(words).cases().expect("some");
+        cases.iter().map(|case| case.name).collect()
+    };
+    assert_eq!(names(&["--row", "hop"]), ["hop"]);
+    assert_eq!(
+        names(&["--row", "udp", "--row", "hop"]),
+        ["hop", "udp-segments", "udp-paced"]
+    );
+    let error = parsed(&["--row", "sctp"]).cases().expect_err("none");
+    insta::assert_snapshot!(error, @"no case has `sctp` in its name: --list shows them");
+}
+
+#[test]
+fn each_case_has_a_name_of_its_own_a_plan_and_claims_of_its_kind() {
+    let cases = parsed(&[]).cases().expect("all");
+    let names: BTreeSet<_> = cases.iter().map(|case| case.name).collect();
+    assert_eq!(names.len(), cases.len());
+    for case in cases {
+        wirecost_plan::load(case.name, case.plan)
+            .unwrap_or_else(|error| panic!("{}: {error:?}", case.name));
+        assert!(!case.claims.is_empty(), "{}", case.name);
+        for claim in case.claims {
+            let finds = matches!(claim.must, Must::Found(_));
+            assert_eq!(finds, case.kind == Kind::Effect, "{}", case.name);
+        }
+    }
+}
+
+/// A result with one effect of two cells, 29 and `packets` segments a packet.
+fn result(verdict: &str, ratio: f64, segments: f64) -> Value {
+    let cell = |level: &str, segments: f64| {
+        json!({ "levels": { "encapsulation": level, "offload": "tunnel" },
+                "segments_per_packet": { "median": segments }, "skipped": null })
+    };
+    json!({
+        "cells": [cell("none", 29.0), cell("vxlan", segments)],
+        "effects": [{
+            "factor": "encapsulation", "from": "none", "to": "vxlan", "where": { "offload": "tunnel" },
+            "load": "tcp-stream", "metric": "throughput", "verdict": verdict,
+            "ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1,
+        }],
+    })
+}
+
+fn holds(must: Must, result: &Value) -> bool {
+    let claim = Claim {
+        factor: "encapsulation",
+        at: &[("encapsulation", "vxlan"), ("offload", "tunnel")],
+        metrics: &[Throughput],
+        must,
+    };
+    let findings = judge(&claim, &Said::Result(result));
+    assert_eq!(findings.len(), 1);
+    findings[0].holds
+}
+
+#[test]
+fn what_is_spoken_is_held_against_what_may_be() {
+    let costs = result("costs", 0.8, 29.0);
+    let pays = result("pays", 1.9, 1.0);
+    let same = result("makes_no_difference", 1.0, 29.0);
+    let barred = result("not_comparable", 1.9, 1.0);
+    let loses = result("loses", 0.93, 29.0);
+    for (must, holding) in [
+        (Must::Silent, [false, false, true, true, true]),
+        (Must::Mute, [false, false, false, true, true]),
+        (Must::Alike(Turn::Worse), [true, false, true, true, true]),
+        (Must::Alike(Turn::Better), [false, false, true, true, true]),
+        (Must::Within(0.7, 1.0), [true, false, true, true, true]),
+        (
+            Must::Neither(Turn::Better),
+            [true, false, false, true, true],
+        ),
+        (Must::Found(Turn::Worse), [true, false, false, false, true]),
+        (
+            Must::Found(Turn::Better),
+            [false, true, false, false, false],
+        ),
+    ] {
+        let said = [&costs, &pays, &same, &barred, &loses].map(|result| holds(must, result));
+        assert_eq!(said, holding, "{must:?}");
+    }
+    let unlike = result("costs", 0.8, 12.0);
+    assert!(!holds(Must::Alike(Turn::Worse), &unlike));
+}
+
+#[test]
+fn what_is_not_there_is_not_found_and_a_refusal_is_no_verdict() {
+    let claim = |must| Claim {
+        factor: "encapsulation",
+        at: &[],
+        metrics: &[ReceiverCpu],
+        must,
+    };
+    let result = result("costs", 0.8, 29.0);
+    let judged = |must, said: &Said<'_>| judge(&claim(must), said)[0].holds;
+    let there = Said::Result(&result);
+    let refused = Said::Refused("\n  put a hop in between\n");
+    for (must, absent, when_refused) in [
+        (Must::Silent, false, false),
+        (Must::SilentIfThere, true, false),
+        (Must::Found(Turn::Worse), false, false),
+        (Must::Refused("hop"), false, true),
+        (Must::Refused("line"), false, false),
+        (Must::RefusedOrWithin(0.9, 1.1), false, true),
+    ] {
+        assert_eq!(judged(must, &there), absent, "{must:?}");
+        assert_eq!(judged(must, &refused), when_refused, "{must:?}");
+    }
+}
+
+#[test]
+fn a_comparisons_figures_are_its_effects() {
+    let comparison = json!({ "cells": [{ "levels": { "guest_mtu": "1500" }, "figures": [
+        { "load": "tcp-stream", "metric": "throughput", "verdict": "costs", "ratio": 0.8 },
+    ] }] });
+    let result = of_comparison(&comparison);
+    let claim = Claim {
+        factor: "",
+        at: &[("guest_mtu", "1500")],
+        metrics: &[],
+        must: Must::Found(Turn::Worse),
+    };
+    let finding = &judge(&claim, &Said::Result(&result))[0];
+    assert!(finding.holds);
+    assert_eq!(
+        format!("{}: {}", finding.what, finding.found),
+        "after instead of before, guest_mtu 1500: tcp-stream throughput: x0.800 costs"
+    );
+}
