@@ -224,7 +224,7 @@ fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<Latenc
     }
     let count = all.count();
     let us = |percent: f64| Some(all.percentile(percent)?.as_secs_f64() * 1e6);
-    let late = |percent: f64| Some(lateness.percentile(percent)?.as_secs_f64() * 1e6);
+    let late_us = |percent: f64| Some(lateness.percentile(percent)?.as_secs_f64() * 1e6);
     let enough = |percent: f64| (1.0 - percent / 100.0) * count as f64 >= ENOUGH_BEYOND;
     Some(LatencyResult {
         count,
@@ -234,8 +234,8 @@ fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<Latenc
         p999_us: us(99.9).filter(|_| enough(99.9)),
         p9999_us: us(99.99).filter(|_| enough(99.99)),
         max_us: us(100.0)?,
-        late_p50_us: late(50.0),
-        late_p99_us: late(99.0),
+        late_p50_us: late_us(50.0),
+        late_p99_us: late_us(99.0),
         share_within_500us: all.share_within(BOUND)?,
         timeouts,
         late,
