@@ -13,6 +13,7 @@ use common::{Ended, Place, Record, alone, lab_can_be_built, run, wirecost};
 use tempfile::TempDir;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, VERSION, file};
+use wirecost_model::sample::Mark;
 
 const V1: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -62,6 +63,25 @@ fn no_regression_is_0_and_a_regression_is_1_in_every_form() {
             assert_eq!(ended.stderr, "");
             assert!(!ended.stdout.is_empty());
         }
+    }
+}
+
+#[test]
+fn a_disturbed_run_cannot_tell_which_is_a_failure_only_where_that_is_asked_for() {
+    let mut disturbed = measured(0.8);
+    for sample in &mut disturbed.samples {
+        sample.marks.push(Mark::ForeignLoad {
+            cores: 0.9,
+            threshold: 0.05,
+        });
+    }
+    let [before, after] = directories(&disturbed);
+    for form in [&[][..], &["--json"], &["--markdown"], &["--junit"]] {
+        let ended = compare(before.path(), after.path(), form);
+        ended.expect_code(0);
+        assert!(ended.stdout.contains("32 of 32 samples"), "{ended:#?}");
+        let strict = [form, &["--strict"]].concat();
+        compare(before.path(), after.path(), &strict).expect_code(1);
     }
 }
 

@@ -88,6 +88,10 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
         return exit::incomplete();
     };
     if finished.end.outcome != Outcome::Complete {
+        if finished.end.outcome == Outcome::Failed {
+            let why = finished.end.reason.as_deref().unwrap_or("failed");
+            screen::say(&format!("wirecost: the run stopped early: {why}"));
+        }
         return exit::incomplete();
     }
     if !measured {

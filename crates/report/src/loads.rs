@@ -90,6 +90,12 @@ pub struct LatencyResult {
     pub max_us: f64,
     /// Share, 0 to 1, of those that took at most 500 us.
     pub share_within_500us: f64,
+    /// From when requests were due until they were sent, the median; absent where nothing had a rate, or the record is older.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_p50_us: Option<f64>,
+    /// 99 % of them left at most so late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_p99_us: Option<f64>,
     /// Requests given up.
     pub timeouts: u64,
     /// Responses to requests that had been given up.
@@ -207,16 +213,18 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
 }
 
 fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<LatencyResult> {
-    let mut all = Latency::default();
+    let (mut all, mut lateness) = (Latency::default(), Latency::default());
     let (mut timeouts, mut late, mut duplicated) = (0, 0, 0);
     for round in rounds {
         all.merge(&round.latency);
+        lateness.merge(&round.lateness);
         timeouts += round.timeouts;
         late += round.late;
         duplicated += round.duplicated;
     }
     let count = all.count();
     let us = |percent: f64| Some(all.percentile(percent)?.as_secs_f64() * 1e6);
+    let late_us = |percent: f64| Some(lateness.percentile(percent)?.as_secs_f64() * 1e6);
     let enough = |percent: f64| (1.0 - percent / 100.0) * count as f64 >= ENOUGH_BEYOND;
     Some(LatencyResult {
         count,
@@ -226,6 +234,8 @@ fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<Latenc
         p999_us: us(99.9).filter(|_| enough(99.9)),
         p9999_us: us(99.99).filter(|_| enough(99.99)),
         max_us: us(100.0)?,
+        late_p50_us: late_us(50.0),
+        late_p99_us: late_us(99.0),
         share_within_500us: all.share_within(BOUND)?,
         timeouts,
         late,
@@ -358,7 +368,7 @@ const DATAGRAMS: [Column; 8] = [
     CPU,
 ];
 
-const REQUESTS: [Column; 10] = [
+const REQUESTS: [Column; 11] = [
     column(
         "transactions/s",
         0,
@@ -381,6 +391,12 @@ const REQUESTS: [Column; 10] = [
         Some(micros(load.latency?.p999_us?))
     }),
     column("max us", 3, "", |load| Some(micros(load.latency?.max_us))),
+    column(
+        "late p99 us",
+        4,
+        "late: from when a request was due until it was sent, which is in no latency",
+        |load| Some(micros(load.latency?.late_p99_us?)),
+    ),
     column(
         "timed out",
         2,

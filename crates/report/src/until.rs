@@ -1,6 +1,7 @@
 //! Runs that go on until it is known: how they stopped, and which intervals are right then.
 
 use serde::Serialize;
+use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Ask;
 use wirecost_model::record::{Run, Why};
 use wirecost_model::units::format_fraction;
@@ -110,6 +111,14 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
         until.known,
         words::count(until.asked as usize, "effect")
     );
+    let barred = doc
+        .effects
+        .iter()
+        .filter(|effect| until.ask.asks(effect.metric) && effect.verdict == Verdict::NotComparable);
+    let known = match barred.count() {
+        0 => known,
+        barred => format!("{known}, {barred} not comparable"),
+    };
     let rounds = words::count(doc.rounds_done as usize, "round");
     let rule = format!(
         "known is a verdict against {} that stood three rounds in a row, or an interval of ±{}",
