@@ -78,7 +78,7 @@ pub struct Environment {
     /// The hosts by name.
     pub hosts: BTreeMap<String, HostEnvironment>,
     /// What it costs a core to be woken, measured before the run; absent in records of versions before 6.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub wakeup_cost: Option<WakeupCost>,
 }
 

@@ -38,8 +38,8 @@ INLINE __u64 words(const __u32 *word, int count)
 }
 
 /* Sum of `len` bytes from an even offset; -1 where the frame has not so many. For what no shortcut covers.
- * Not static: verified once for all its callers. */
-__attribute__((noinline)) int sum_bytes(struct __sk_buff *skb, __u32 offset, __u32 len)
+ * Static, as all functions here: a kernel without BTF does not know what a global function's context is. */
+static __attribute__((noinline)) int sum_bytes(struct __sk_buff *skb, __u32 offset, __u32 len)
 {
 	__u32 zero = 0, chunks = len / CHUNK, rest = len % CHUNK;
 	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
@@ -55,6 +55,11 @@ __attribute__((noinline)) int sum_bytes(struct __sk_buff *skb, __u32 offset, __u
 		sum += (__u32)bpf_csum_diff(NULL, 0, scratch->bytes, CHUNK, 0);
 	}
 	if (rest) {
+		__u32 last = (rest - 1) & (CHUNK - 1);
+
+		/* That it is at least 1 the verifier of Linux 6.1 sees in the sum, not in the comparison. */
+		asm volatile("" : "+r"(last));
+		rest = last + 1;
 		if (bpf_skb_load_bytes(skb, offset + chunks * CHUNK, scratch->bytes, rest))
 			return -1;
 		/* What is behind the end counts as zero. */

@@ -86,7 +86,7 @@ INLINE int is_known_option(__u32 option)
 }
 
 /* RFC 8926, 3.5: options are walked whether or not the header's C bit tells of critical ones. */
-__attribute__((noinline)) int check_options(struct __sk_buff *skb, __u32 offset, __u32 bytes)
+static __attribute__((noinline)) int check_options(struct __sk_buff *skb, __u32 offset, __u32 bytes)
 {
 	for (int i = 0; i < 63; i++) {
 		__u8 option[4] WORDS;
