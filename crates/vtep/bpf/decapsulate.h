@@ -85,27 +85,45 @@ INLINE int is_known_option(__u32 option)
 	return 0;
 }
 
+/* Options on the way through them. */
+struct walk {
+	struct __sk_buff *skb;
+	__u32 offset;
+	__u32 bytes;
+	__u32 why;
+};
+
+static long check_option(__u32 round, struct walk *walk)
+{
+	__u8 option[4] WORDS;
+
+	(void)round;
+	if (walk->bytes == 0)
+		return 1;
+	walk->why = OPTION_BEYOND;
+	if (walk->bytes < 4 || bpf_skb_load_bytes(walk->skb, walk->offset, option, 4))
+		return 1;
+	__u32 length = 4 + (option[3] & 0x1f) * 4;
+
+	if (length > walk->bytes)
+		return 1;
+	if (option[2] & 0x80 && !is_known_option((__u32)option[0] << 16 | (__u32)option[1] << 8 | option[2])) {
+		walk->why = CRITICAL_OPTION;
+		return 1;
+	}
+	walk->why = 0;
+	walk->offset += length;
+	walk->bytes -= length;
+	return 0;
+}
+
 /* RFC 8926, 3.5: options are walked whether or not the header's C bit tells of critical ones. */
 static __attribute__((noinline)) int check_options(struct __sk_buff *skb, __u32 offset, __u32 bytes)
 {
-	for (int i = 0; i < 63; i++) {
-		__u8 option[4] WORDS;
+	struct walk walk = { .skb = skb, .offset = offset, .bytes = bytes };
 
-		if (bytes == 0)
-			return 0;
-		if (bytes < 4 || bpf_skb_load_bytes(skb, offset, option, 4))
-			return OPTION_BEYOND;
-		__u32 length = 4 + (option[3] & 0x1f) * 4;
-
-		if (length > bytes)
-			return OPTION_BEYOND;
-		if (option[2] & 0x80 &&
-		    !is_known_option((__u32)option[0] << 16 | (__u32)option[1] << 8 | option[2]))
-			return CRITICAL_OPTION;
-		offset += length;
-		bytes -= length;
-	}
-	return bytes ? OPTION_BEYOND : 0;
+	bpf_loop(63, check_option, &walk, 0);
+	return walk.why;
 }
 
 /* 0, or why the frame is dropped. */

@@ -69,5 +69,7 @@ static long (*bpf_check_mtu)(void *ctx, __u32 ifindex, __u32 *mtu, __s32 diff, _
 	(void *)BPF_FUNC_check_mtu;
 static long (*bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int len, __u32 flags) =
 	(void *)BPF_FUNC_fib_lookup;
+/* Linux 5.17. Its function is verified once, whatever the number of rounds; a loop is, round by round, for each call. */
+static long (*bpf_loop)(__u32 rounds, void *function, void *state, __u64 flags) = (void *)BPF_FUNC_loop;
 
 #endif
