@@ -9,7 +9,7 @@ for name in $(/bin/busybox --list); do
     # A command of its own goes before busybox's.
     [ -e /usr/bin/$name ] || [ -e /usr/sbin/$name ] || [ -e /sbin/$name ] || [ -e /bin/$name ] || /bin/busybox ln -s /bin/busybox /bin/$name
 done
-[ -e /sbin/modprobe ] || ln -s /bin/busybox /sbin/modprobe
+ln -s /usr/sbin/modprobe /sbin/modprobe 2>/dev/null
 mkdir -p /dev/pts /dev/shm /run/netns /var/tmp
 mount -t devpts devpts /dev/pts
 for at in /run /tmp /dev/shm /var/tmp; do mount -t tmpfs tmpfs $at; done

@@ -135,6 +135,8 @@ impl Contents {
         archive.link("/bin/sh", "busybox");
         archive.file("/init", 0o755, include_bytes!("init.sh"));
         archive.copy(&kernel.directory.join("root/lib/modules"), "/lib/modules");
+        // busybox's ends before a module that another process loads has come up.
+        archive.command("modprobe");
         // Written as Debian has them; a user beside root for what needs no privilege.
         let users = b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/tmp:/bin/sh\n";
         archive.file("/etc/passwd", 0o644, users);
