@@ -3,6 +3,7 @@
 //!
 //! `make test-kernels` runs it; elsewhere it is skipped.
 
+#[allow(dead_code, reason = "each test program uses its part")]
 #[path = "../machine/mod.rs"]
 mod machine;
 

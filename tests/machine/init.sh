@@ -17,6 +17,7 @@ mkdir -p /run/netns /sys/fs/bpf
 mount -t bpf bpf /sys/fs/bpf 2>/dev/null
 mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
 chmod 1777 /tmp /var/tmp /dev/shm
+modprobe tun
 ip link set lo up
 [ ! -e /start ] || . /start
 cd /tmp

@@ -2,6 +2,8 @@
 //! Whatever ends the test ends them; nothing of them is on the disk but the kernels, which are kept.
 
 pub(crate) mod archive;
+#[allow(dead_code, reason = "each test program uses its part")]
+pub(crate) mod pair;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
