@@ -11,7 +11,7 @@ use crate::machine::Machine;
 fn measured(machine: &mut Machine, plan: &str, seconds: u32) -> (Vec<Value>, Vec<Value>) {
     let run = format!(
         "rm -rf /tmp/run; cat >/tmp/plan.yaml <<'END'\n{plan}END\n\
-         wirecost run /tmp/plan.yaml --out /tmp/run --seed 1 >/tmp/shown || {{ cat /tmp/shown /tmp/run/samples.jsonl; exit 1; }}"
+         wirecost run /tmp/plan.yaml --out /tmp/run --seed 1 >/tmp/shown || {{ tail -n 40 /tmp/shown; exit 1; }}"
     );
     machine.sh(seconds, &run).fine();
     let head = machine.sh(10, "cat /tmp/run/run.json").fine();
@@ -110,7 +110,7 @@ pub(crate) fn beside_the_kernel(machine: &mut Machine) {
     let told = machine
         .sh(
             200,
-            "WIRECOST_REQUIRE_ROOT=1 tunnels --test-threads 1 interoperates clsact 2>&1",
+            "WIRECOST_REQUIRE_ROOT=1 tunnels --test-threads 1 --nocapture interoperates clsact 2>&1 | tail -n 40",
         )
         .fine();
     assert!(

@@ -17,16 +17,16 @@ mkdir -p /run/netns /sys/fs/bpf
 mount -t bpf bpf /sys/fs/bpf 2>/dev/null
 mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
 chmod 1777 /tmp /var/tmp /dev/shm
-modprobe tun
-ip link set lo up
-[ ! -e /start ] || . /start
+/usr/sbin/modprobe tun; /usr/sbin/modprobe virtio_pci
+busybox ip link set lo up
+[ ! -e /start ] || /bin/sh /start
 cd /tmp
 stty -F /dev/ttyS1 raw -echo 2>/dev/null || busybox stty raw -echo </dev/ttyS1
 exec 3<>/dev/ttyS1
 echo "@@ ready" >&3
 while read -r seconds line <&3; do
     echo "$line" | base64 -d >/run/command
-    timeout -k 5 "$seconds" sh /run/command </dev/null >/run/stdout 2>/run/stderr
+    timeout -k 5 "$seconds" /bin/sh /run/command </dev/null >/run/stdout 2>/run/stderr
     code=$?
     echo "@@ $code $(stat -c %s /run/stdout) $(stat -c %s /run/stderr)" >&3
     cat /run/stdout /run/stderr >&3

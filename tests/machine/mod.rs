@@ -134,7 +134,9 @@ impl Contents {
     pub(crate) fn new(kernel: &Kernel) -> Self {
         let mut archive = Archive::new();
         archive.copy(&find("busybox"), "/bin/busybox");
-        archive.link("/bin/sh", "busybox");
+        // busybox's own shell takes its own commands before those of the PATH.
+        archive.command("dash");
+        archive.link("/bin/sh", find("dash").to_str().expect("a plain path"));
         archive.file("/init", 0o755, include_bytes!("init.sh"));
         archive.copy(&kernel.directory.join("root/lib/modules"), "/lib/modules");
         // busybox's ends before a module that another process loads has come up.

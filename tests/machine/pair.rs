@@ -140,7 +140,7 @@ fn client() -> PathBuf {
     }
     let ssh = find("ssh");
     let script = format!(
-        "#!/bin/sh\nexec {} -F none -i {} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR \"$@\"\n",
+        "#!/bin/sh\nexec {} -F none -i {} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ConnectTimeout=5 \"$@\"\n",
         ssh.display(),
         key.display()
     );

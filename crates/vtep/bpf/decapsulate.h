@@ -173,6 +173,24 @@ INLINE int checksum_is_wrong(struct __sk_buff *skb, const struct incoming *in, _
 	return sum < 0 || folded(pseudo + sum) != 0xffff;
 }
 
+/* Takes `bytes` out behind the Ethernet header. */
+INLINE long strip(struct __sk_buff *skb, __u32 bytes, __u64 flags)
+{
+	const __u64 other = ADJ_ROOM_DECAP_L3_IPV4 | ADJ_ROOM_DECAP_L3_IPV6;
+	const __u32 differ = IPV6_BYTES - IPV4_BYTES;
+
+	if (LIKELY(!bpf_skb_adjust_room(skb, -(__s32)bytes, BPF_ADJ_ROOM_MAC, flags)))
+		return 0;
+	if (!(flags & other))
+		return -1;
+	/* Before Linux 6.5 the family is changed by a translation, which puts in or takes out what the headers differ by. */
+	if (family == FAMILY_IPV4)
+		return bpf_skb_change_proto(skb, NET16(ETHERTYPE_IPV6), 0) ||
+		       bpf_skb_adjust_room(skb, -(__s32)(bytes + differ), BPF_ADJ_ROOM_MAC, flags & ~other);
+	return bpf_skb_adjust_room(skb, -(__s32)(bytes - differ), BPF_ADJ_ROOM_MAC, flags & ~other) ||
+	       bpf_skb_change_proto(skb, NET16(ETHERTYPE_IPV4), 0);
+}
+
 INLINE int receive_tunnel(struct __sk_buff *skb)
 {
 	struct incoming in = {};
@@ -221,8 +239,7 @@ INLINE int receive_tunnel(struct __sk_buff *skb)
 		flags |= ADJ_ROOM_DECAP_L3_IPV6;
 	if (family == FAMILY_IPV6 && type != NET16(ETHERTYPE_IPV6))
 		flags |= ADJ_ROOM_DECAP_L3_IPV4;
-	if (bpf_skb_adjust_room(skb, -(__s32)(l3 - ETH_BYTES), BPF_ADJ_ROOM_MAC, flags) ||
-	    store_front(skb, l2, ETH_BYTES))
+	if (strip(skb, l3 - ETH_BYTES, flags) || store_front(skb, l2, ETH_BYTES))
 		return drop(KERNEL_REFUSED);
 	bpf_csum_level(skb, BPF_CSUM_LEVEL_DEC); /* the outermost checksum is gone */
 	if (tag_type && !inner_tag && bpf_skb_vlan_push(skb, tag_type, tci))

@@ -21,10 +21,11 @@ check() { # CODE WHAT [OPTIONS]
     code=$?
     if [ $code != $expected ]; then
         echo "$what: exit code $code instead of $expected"
-        cat /run/check.json /run/check.err
+        sed -n '/"findings"/,$p' /run/check.json | head -n 60
+        cat /run/check.err
         failed=1
     else
-        echo "$what: $code, $(grep -c '"finding"' /run/check.json) findings"
+        echo "$what: $code"
     fi
 }
 failed=0
