@@ -17,7 +17,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
+.PHONY: run test test-kernels build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -33,6 +33,15 @@ test: install-missing-test build
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	WIRECOST_BINARY=$(abspath $(BINARY)) $(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+## The program in emulated machines with Debian's own kernels (docs/kernels.md); downloads each kernel once.
+test-kernels: build
+	@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
+		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin
+	tunnels=$$($(CARGO) test --locked --package wirecost-vtep --test tunnels --no-run --message-format=json | \
+		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
+	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_BINARY=$(abspath $(BINARY)) \
+		$(CARGO) test --locked --package wirecost --test kernels --test two_machines -- --nocapture --test-threads 1
 
 ## Our loads beside other generators' on the same lab; takes two hours or more and wants the machine for
 ## itself. BENCH takes options: make bench BENCH='--row tcp-rr --pairs 10'.

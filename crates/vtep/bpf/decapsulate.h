@@ -85,27 +85,45 @@ INLINE int is_known_option(__u32 option)
 	return 0;
 }
 
-/* RFC 8926, 3.5: options are walked whether or not the header's C bit tells of critical ones. */
-__attribute__((noinline)) int check_options(struct __sk_buff *skb, __u32 offset, __u32 bytes)
+/* Options on the way through them. */
+struct walk {
+	struct __sk_buff *skb;
+	__u32 offset;
+	__u32 bytes;
+	__u32 why;
+};
+
+static long check_option(__u32 round, struct walk *walk)
 {
-	for (int i = 0; i < 63; i++) {
-		__u8 option[4] WORDS;
+	__u8 option[4] WORDS;
 
-		if (bytes == 0)
-			return 0;
-		if (bytes < 4 || bpf_skb_load_bytes(skb, offset, option, 4))
-			return OPTION_BEYOND;
-		__u32 length = 4 + (option[3] & 0x1f) * 4;
+	(void)round;
+	if (walk->bytes == 0)
+		return 1;
+	walk->why = OPTION_BEYOND;
+	if (walk->bytes < 4 || bpf_skb_load_bytes(walk->skb, walk->offset, option, 4))
+		return 1;
+	__u32 length = 4 + (option[3] & 0x1f) * 4;
 
-		if (length > bytes)
-			return OPTION_BEYOND;
-		if (option[2] & 0x80 &&
-		    !is_known_option((__u32)option[0] << 16 | (__u32)option[1] << 8 | option[2]))
-			return CRITICAL_OPTION;
-		offset += length;
-		bytes -= length;
+	if (length > walk->bytes)
+		return 1;
+	if (option[2] & 0x80 && !is_known_option((__u32)option[0] << 16 | (__u32)option[1] << 8 | option[2])) {
+		walk->why = CRITICAL_OPTION;
+		return 1;
 	}
-	return bytes ? OPTION_BEYOND : 0;
+	walk->why = 0;
+	walk->offset += length;
+	walk->bytes -= length;
+	return 0;
+}
+
+/* RFC 8926, 3.5: options are walked whether or not the header's C bit tells of critical ones. */
+static __attribute__((noinline)) int check_options(struct __sk_buff *skb, __u32 offset, __u32 bytes)
+{
+	struct walk walk = { .skb = skb, .offset = offset, .bytes = bytes };
+
+	bpf_loop(63, check_option, &walk, 0);
+	return walk.why;
 }
 
 /* 0, or why the frame is dropped. */
@@ -153,6 +171,24 @@ INLINE int checksum_is_wrong(struct __sk_buff *skb, const struct incoming *in, _
 	}
 	sum = sum_bytes(skb, in->udp, bytes);
 	return sum < 0 || folded(pseudo + sum) != 0xffff;
+}
+
+/* Takes `bytes` out behind the Ethernet header. */
+INLINE long strip(struct __sk_buff *skb, __u32 bytes, __u64 flags)
+{
+	const __u64 other = ADJ_ROOM_DECAP_L3_IPV4 | ADJ_ROOM_DECAP_L3_IPV6;
+	const __u32 differ = IPV6_BYTES - IPV4_BYTES;
+
+	if (LIKELY(!bpf_skb_adjust_room(skb, -(__s32)bytes, BPF_ADJ_ROOM_MAC, flags)))
+		return 0;
+	if (!(flags & other))
+		return -1;
+	/* Before Linux 6.5 the family is changed by a translation, which puts in or takes out what the headers differ by. */
+	if (family == FAMILY_IPV4)
+		return bpf_skb_change_proto(skb, NET16(ETHERTYPE_IPV6), 0) ||
+		       bpf_skb_adjust_room(skb, -(__s32)(bytes + differ), BPF_ADJ_ROOM_MAC, flags & ~other);
+	return bpf_skb_adjust_room(skb, -(__s32)(bytes - differ), BPF_ADJ_ROOM_MAC, flags & ~other) ||
+	       bpf_skb_change_proto(skb, NET16(ETHERTYPE_IPV4), 0);
 }
 
 INLINE int receive_tunnel(struct __sk_buff *skb)
@@ -203,8 +239,7 @@ INLINE int receive_tunnel(struct __sk_buff *skb)
 		flags |= ADJ_ROOM_DECAP_L3_IPV6;
 	if (family == FAMILY_IPV6 && type != NET16(ETHERTYPE_IPV6))
 		flags |= ADJ_ROOM_DECAP_L3_IPV4;
-	if (bpf_skb_adjust_room(skb, -(__s32)(l3 - ETH_BYTES), BPF_ADJ_ROOM_MAC, flags) ||
-	    store_front(skb, l2, ETH_BYTES))
+	if (strip(skb, l3 - ETH_BYTES, flags) || store_front(skb, l2, ETH_BYTES))
 		return drop(KERNEL_REFUSED);
 	bpf_csum_level(skb, BPF_CSUM_LEVEL_DEC); /* the outermost checksum is gone */
 	if (tag_type && !inner_tag && bpf_skb_vlan_push(skb, tag_type, tci))

@@ -27,7 +27,7 @@
 
 enum { DROP = 2, NEXT = -1 }; /* TCX_DROP and TCX_NEXT; TC_ACT_SHOT and TC_ACT_UNSPEC on clsact */
 
-/* Linux 6.5; the kernel refuses it before, which only a guest of the other family notices. */
+/* Linux 6.5; refused before. */
 #define ADJ_ROOM_DECAP_L3_IPV4 (1ULL << 7)
 #define ADJ_ROOM_DECAP_L3_IPV6 (1ULL << 8)
 
@@ -47,6 +47,8 @@ static long (*bpf_skb_store_bytes)(struct __sk_buff *skb, __u32 offset, const vo
 				   __u64 flags) = (void *)BPF_FUNC_skb_store_bytes;
 static long (*bpf_skb_adjust_room)(struct __sk_buff *skb, __s32 diff, __u32 mode, __u64 flags) =
 	(void *)BPF_FUNC_skb_adjust_room;
+static long (*bpf_skb_change_proto)(struct __sk_buff *skb, __u16 proto, __u64 flags) =
+	(void *)BPF_FUNC_skb_change_proto;
 static long (*bpf_skb_change_head)(struct __sk_buff *skb, __u32 len, __u64 flags) =
 	(void *)BPF_FUNC_skb_change_head;
 static long (*bpf_skb_change_tail)(struct __sk_buff *skb, __u32 len, __u64 flags) =
@@ -69,5 +71,7 @@ static long (*bpf_check_mtu)(void *ctx, __u32 ifindex, __u32 *mtu, __s32 diff, _
 	(void *)BPF_FUNC_check_mtu;
 static long (*bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int len, __u32 flags) =
 	(void *)BPF_FUNC_fib_lookup;
+/* Linux 5.17. Its function is verified once, whatever the number of rounds; a loop is, round by round, for each call. */
+static long (*bpf_loop)(__u32 rounds, void *function, void *state, __u64 flags) = (void *)BPF_FUNC_loop;
 
 #endif

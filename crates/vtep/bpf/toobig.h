@@ -74,7 +74,7 @@ INLINE int reshape(struct __sk_buff *skb, __u32 bytes, __u32 kept)
 }
 
 /* `guest`: the device that the answer goes out by. */
-__attribute__((noinline)) int answer_too_big(struct __sk_buff *skb, __u32 mtu, __u32 later, __u32 guest)
+static __attribute__((noinline)) int answer_too_big(struct __sk_buff *skb, __u32 mtu, __u32 later, __u32 guest)
 {
 	struct too_big answer = {};
 	__u8 mac[12], swapped[12];

@@ -1,7 +1,8 @@
-//! Whole tunnels between namespaces: our endpoint with itself, and with the kernel's vxlan.
+//! Whole tunnels between namespaces: our endpoint with itself, and with the kernel's vxlan and geneve.
 
 mod lab;
 
+use std::process::Command;
 use std::time::Duration;
 
 use lab::{Lab, MACS, NO_OFFLOADS, VNI, allowed, bulk, echo, mac_text};
@@ -170,25 +171,42 @@ fn clsact_does_where_there_is_no_tcx() {
     assert_eq!(left.trim(), "", "a program is left");
 }
 
-/// The kernel's own tunnel at host 2, as a bridge's port would be used: guest 2 behind it.
-fn kernel_vxlan(lab: &Lab, six: bool, udp_checksum: bool, guest_mtu: u32) {
-    let host = &lab.hosts[1];
-    let (local, remote) = (Lab::host(2, six), Lab::host(1, six));
-    let checksums = match (udp_checksum, six) {
-        (true, _) => "udpcsum",
+/// What iproute2 calls the checksum of a tunnel's outer datagrams.
+fn checksums(six: bool, udp_checksum: bool) -> &'static str {
+    match (udp_checksum, six) {
+        (true, false) => "udpcsum",
+        (true, true) => "udp6zerocsumrx",
         (false, false) => "noudpcsum",
         (false, true) => "udp6zerocsumtx udp6zerocsumrx",
-    };
-    host.ip(&format!(
-        "link add vx0 mtu {guest_mtu} type vxlan id {VNI} local {local} remote {remote} dstport 4789 dev under0 nolearning {checksums}"
-    ));
+    }
+}
+
+fn kernel_vxlan(lab: &Lab, six: bool, udp_checksum: bool, guest_mtu: u32) {
+    let (local, remote) = (Lab::host(2, six), Lab::host(1, six));
+    let checksums = checksums(six, udp_checksum);
+    let kind = format!(
+        "vxlan id {VNI} local {local} remote {remote} dstport 4789 dev under0 nolearning {checksums}"
+    );
+    kernel_tunnel(lab, &kind, guest_mtu);
+}
+
+fn kernel_geneve(lab: &Lab, six: bool, udp_checksum: bool, guest_mtu: u32) {
+    let (remote, checksums) = (Lab::host(1, six), checksums(six, udp_checksum));
+    let kind = format!("geneve id {VNI} remote {remote} dstport 6081 {checksums}");
+    kernel_tunnel(lab, &kind, guest_mtu);
+}
+
+/// The kernel's own tunnel at host 2, as a bridge's port would be used: guest 2 behind it.
+fn kernel_tunnel(lab: &Lab, kind: &str, guest_mtu: u32) {
+    let host = &lab.hosts[1];
+    host.ip(&format!("link add tun0 mtu {guest_mtu} type {kind}"));
     host.ip(&format!(
         "link add br0 mtu {guest_mtu} type bridge stp_state 0 forward_delay 0"
     ));
-    for device in ["vx0", "guest0"] {
+    for device in ["tun0", "guest0"] {
         host.ip(&format!("link set {device} master br0"));
     }
-    for device in ["vx0", "br0"] {
+    for device in ["tun0", "br0"] {
         host.ip(&format!("link set {device} up"));
     }
     // The bridge forwards at its slowest port's MTU.
@@ -206,27 +224,64 @@ fn vxlan_interoperates_with_the_kernels() {
         return;
     }
     for (udp_checksum, six, guest_mtu, offloads) in CASES {
-        let lab = Lab::new(guest_mtu + 70, guest_mtu);
-        if !offloads {
-            for host in &lab.hosts {
-                host.features("under0", &NO_OFFLOADS);
-            }
+        interoperates(guest_mtu, offloads, |lab| {
+            let ours = lab.endpoint(0, vxlan(0, six, udp_checksum));
+            kernel_vxlan(lab, six, udp_checksum, guest_mtu);
+            ours
+        });
+    }
+}
+
+#[test]
+fn geneve_interoperates_with_the_kernels() {
+    if !allowed() || !kernel_has_geneve() {
+        return;
+    }
+    for (udp_checksum, six, guest_mtu, offloads) in CASES {
+        interoperates(guest_mtu, offloads, |lab| {
+            // The kernel's device takes no critical option, and sends none.
+            let ours = lab.endpoint(0, geneve(0, six, udp_checksum, Options::none()));
+            kernel_geneve(lab, six, udp_checksum, guest_mtu);
+            ours
+        });
+    }
+}
+
+/// Whether this kernel has the driver; says so where not. `make test-kernels` tries kernels that have.
+fn kernel_has_geneve() -> bool {
+    let lab = Lab::new(1500, 1400);
+    let add = "link add try0 type geneve id 1 remote 192.0.2.1";
+    let has = lab.hosts[0].run(|| {
+        let status = Command::new("ip").args(add.split(' ')).status();
+        status.is_ok_and(|status| status.success())
+    });
+    if !has {
+        println!("skipped: this kernel has no geneve device");
+    }
+    has
+}
+
+/// Traffic both ways with our endpoint at host 1 and the kernel's at host 2, and nothing that either finds wrong.
+fn interoperates(guest_mtu: u32, offloads: bool, build: impl Fn(&Lab) -> Vtep) {
+    let lab = Lab::new(guest_mtu + 70, guest_mtu);
+    if !offloads {
+        for host in &lab.hosts {
+            host.features("under0", &NO_OFFLOADS);
         }
-        let ours = lab.endpoint(0, vxlan(0, six, udp_checksum));
-        kernel_vxlan(&lab, six, udp_checksum, guest_mtu);
-        let before = ours.counters().expect("counters");
-        exercise(&lab, guest_mtu as usize);
-        let counters = ours.counters().expect("counters").since(&before);
-        assert_eq!(counters.dropped(), 0, "{counters:?}");
-        ours.detach().expect("detached");
-        // A wrong checksum of ours would have been counted by the kernel.
-        for (file, name) in [
-            ("/proc/thread-self/net/snmp", "Udp: "),
-            ("/proc/thread-self/net/snmp6", "Udp6InCsumErrors"),
-        ] {
-            let text = lab.hosts[1].run(|| std::fs::read_to_string(file).expect("counters"));
-            assert_eq!(checksum_errors(&text, name), 0, "{text}");
-        }
+    }
+    let ours = build(&lab);
+    let before = ours.counters().expect("counters");
+    exercise(&lab, guest_mtu as usize);
+    let counters = ours.counters().expect("counters").since(&before);
+    assert_eq!(counters.dropped(), 0, "{counters:?}");
+    ours.detach().expect("detached");
+    // A wrong checksum of ours would have been counted by the kernel.
+    for (file, name) in [
+        ("/proc/thread-self/net/snmp", "Udp: "),
+        ("/proc/thread-self/net/snmp6", "Udp6InCsumErrors"),
+    ] {
+        let text = lab.hosts[1].run(|| std::fs::read_to_string(file).expect("counters"));
+        assert_eq!(checksum_errors(&text, name), 0, "{text}");
     }
 }
 

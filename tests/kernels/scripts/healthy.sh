@@ -1,0 +1,55 @@
+# Paths that are all right, whatever a real network does to packets: no finding.
+. /scripts/pair.sh
+netem() { # WORDS
+    pair 9000
+    for host in a b; do ip netns exec $host tc qdisc add dev eth0 root netem "$@" || { echo "netem $*: not here"; failed=1; }; done
+    check 0 "netem $*"
+    gone
+}
+netem delay 0.5ms
+netem delay 10ms 2ms 25%
+netem delay 150ms
+netem delay 5ms reorder 25% 50%
+netem duplicate 5%
+netem loss 1%
+
+# A bond of two, each member to a port of one switch.
+pair 1500
+for host in a b; do
+    ip -n $host link del eth0 2>/dev/null
+    ip -n $host link add bond0 type bond mode active-backup miimon 100 || failed=1
+done
+for n in 1 2; do
+    ip -n a link add m$n type veth peer name m$n netns b
+    for host in a b; do ip -n $host link set m$n master bond0 || failed=1; done
+done
+for host in a b; do ip -n $host link set bond0 mtu 9000; done
+up a bond0 10.9.0.1; up b bond0 10.9.0.2
+sleep 1
+check 0 "a bond"
+gone
+
+# A tag on either end, through a bridge that filters by it.
+ip netns add a; ip netns add b; ip netns add sw
+ip -n sw link add br type bridge vlan_filtering 1
+for host in a b; do
+    ip -n $host link add eth0 mtu 9000 type veth peer name $host mtu 9000 netns sw
+    ip -n sw link set $host master br up
+    bridge -n sw vlan add dev $host vid 7 || failed=1
+    ip -n $host link set eth0 up
+    ip -n $host link add link eth0 name tag7 type vlan id 7 || failed=1
+done
+ip -n sw link set br mtu 9000 up
+up a tag7 10.9.0.1; up b tag7 10.9.0.2
+check 0 "a VLAN through a filtering bridge"
+ip netns del sw
+gone
+
+# A VRF on one end.
+pair 9000
+ip -n b link add red type vrf table 10 || failed=1
+ip -n b link set red up
+ip -n b link set eth0 master red
+check 0 "a VRF"
+gone
+exit $failed

@@ -1,0 +1,201 @@
+//! `check` and `load` over ssh between two machines that share nothing but a bridge. `make test-kernels` runs it.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+#[path = "machine/mod.rs"]
+mod machine;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use machine::pair::Pair;
+use machine::{Contents, KERNELS, Kernel};
+use serde_json::Value;
+
+const A: &str = "ssh:root@127.0.0.1:2201=10.50.0.1";
+const B: &str = "ssh:root@127.0.0.1:2202=10.50.0.2";
+/// Far beyond what anything here takes.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn program() -> PathBuf {
+    PathBuf::from(std::env::var_os("WIRECOST_BINARY").expect("`make test-kernels` sets it"))
+}
+
+fn started(pair: &Pair, arguments: &[&str]) -> Child {
+    let mut command: Command = pair.here(program().to_str().expect("a plain path"));
+    command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+/// Its end; one that does not come fails the test.
+#[track_caller]
+fn ended(mut child: Child) -> (i32, Output) {
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().expect("our own child").is_none() {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("still running after {PATIENCE:?}");
+        }
+        sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().expect("its output");
+    (output.status.code().unwrap_or(-1), output)
+}
+
+#[track_caller]
+fn check(pair: &Pair, code: i32) -> Value {
+    let (ended_with, output) = ended(started(pair, &["check", A, B, "--json"]));
+    let told = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(ended_with, code, "{told}{errors}");
+    serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}{errors}"))
+}
+
+/// Path MTUs from one side to the other.
+fn carried(document: &Value, from: &str) -> Vec<u64> {
+    let paths = document["paths"].as_array().expect("paths");
+    paths
+        .iter()
+        .filter(|path| {
+            path["from"]
+                .as_str()
+                .is_some_and(|name| name.contains(from))
+        })
+        .map(|path| path["mtu"].as_u64().unwrap_or(0))
+        .collect()
+}
+
+/// Nothing of the program is left in either machine: no process, no file.
+#[track_caller]
+fn nothing_is_left(pair: &mut Pair) {
+    for machine in &mut pair.machines {
+        let left = machine.sh(
+            40,
+            "for try in $(seq 100); do\n\
+             left=$(for at in /proc/[0-9]*; do tr '\\0' ' ' <$at/cmdline 2>/dev/null | grep 'wirecost agent'; done;\n\
+             ls -d /tmp/* /var/tmp/* /dev/shm/* /root/* 2>/dev/null)\n\
+             [ -n \"$left\" ] || exit 0; sleep 0.2; done; echo \"$left\"; exit 1",
+        );
+        assert_eq!(left.code, 0, "left: {}{}", left.stdout, left.stderr);
+    }
+}
+
+/// A load of 20 s that has begun: both agents are there.
+fn load_begun(pair: &mut Pair) -> Child {
+    let child = started(pair, &["load", A, B, "--time", "20s", "--json"]);
+    for machine in &mut pair.machines {
+        machine
+            .sh(
+                40,
+                "for try in $(seq 100); do ss=$(cat /proc/net/tcp /proc/net/tcp6 | grep -c ' 01 '); \
+                 [ \"$(cat /sys/class/net/eth1/statistics/tx_packets)\" -gt 2000 ] && exit 0; \
+                 [ \"$(cat /sys/class/net/eth1/statistics/rx_packets)\" -gt 2000 ] && exit 0; sleep 0.2; done; exit 1",
+            )
+            .fine();
+    }
+    child
+}
+
+#[test]
+fn two_machines_are_checked_and_loaded_over_ssh() {
+    if std::env::var_os("WIRECOST_KERNELS").is_none() {
+        println!("skipped: this boots two machines; `make test-kernels` has it do so");
+        return;
+    }
+    let kernel = Kernel::get(KERNELS[0]);
+    let mut pair = Pair::boot(&kernel, || Contents::new(&kernel));
+    println!("{}: two machines are up", kernel.release);
+
+    // All right.
+    let document = check(&pair, 0);
+    assert!(
+        carried(&document, "2201").iter().all(|mtu| *mtu == 9000),
+        "{document}"
+    );
+    assert!(
+        carried(&document, "2202").iter().all(|mtu| *mtu == 9000),
+        "{document}"
+    );
+    nothing_is_left(&mut pair);
+    println!("{}: a path of 9000", kernel.release);
+
+    let (code, output) = ended(started(&pair, &["load", A, B, "--time", "2s", "--json"]));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(code, 0, "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_str(&told).expect("one document");
+    assert_eq!(document["outcome"], "complete");
+    assert_eq!(document["one_machine"], false);
+    nothing_is_left(&mut pair);
+    println!("{}: a load", kernel.release);
+
+    // A narrow port: what a switch drops silently.
+    pair.port(2, "mtu 1500");
+    let document = check(&pair, 1);
+    assert!(
+        carried(&document, "2201").iter().all(|mtu| *mtu == 1500),
+        "{document}"
+    );
+    pair.port(2, "mtu 9000");
+    nothing_is_left(&mut pair);
+    println!("{}: a port of 1500", kernel.release);
+
+    // A dead port.
+    pair.port(2, "down");
+    let document = check(&pair, 1);
+    assert!(
+        carried(&document, "2201").iter().all(|mtu| *mtu == 0),
+        "{document}"
+    );
+    pair.port(2, "up");
+    nothing_is_left(&mut pair);
+    println!("{}: a dead port", kernel.release);
+
+    // A link that goes down while a load runs.
+    let child = load_begun(&mut pair);
+    pair.port(1, "down");
+    let (code, output) = ended(child);
+    pair.port(1, "up");
+    named_error(code, &output);
+    nothing_is_left(&mut pair);
+    println!("{}: a link that went down", kernel.release);
+
+    // An agent that is killed.
+    let child = load_begun(&mut pair);
+    pair.machines[1]
+        .sh(
+            10,
+            "for at in /proc/[0-9]*; do tr '\\0' ' ' <$at/cmdline 2>/dev/null | grep -q 'wirecost agent' && kill -9 ${at#/proc/}; done; true",
+        )
+        .fine();
+    let (code, output) = ended(child);
+    named_error(code, &output);
+    nothing_is_left(&mut pair);
+    println!("{}: an agent that was killed", kernel.release);
+
+    // The controller itself.
+    let mut child = load_begun(&mut pair);
+    child.kill().expect("our own child");
+    let _ = child.wait();
+    nothing_is_left(&mut pair);
+    println!("{}: the controller that was killed", kernel.release);
+}
+
+/// Exit code 3 and a reason that names what failed.
+#[track_caller]
+fn named_error(code: i32, output: &Output) {
+    let told = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(code, 3, "{told}{errors}");
+    let document: Result<Value, _> = serde_json::from_str(&told);
+    let reason = document
+        .ok()
+        .and_then(|d| d["reason"].as_str().map(str::to_owned));
+    let reason = reason.unwrap_or_else(|| errors.into_owned());
+    assert!(!reason.trim().is_empty());
+    println!("it said: {}", reason.trim());
+}
