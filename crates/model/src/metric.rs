@@ -1,5 +1,6 @@
 //! What is derived from a sample: the figures that tables and verdicts are about.
 
+mod cpu;
 mod figure;
 mod frames;
 mod saturated;
@@ -8,12 +9,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::end_window::End;
 use crate::load::Workload;
 use crate::plan::Cores;
 use crate::sample::{LoadResult, RequestResult, Sample};
 use crate::usage::HostUsage;
 
+pub use cpu::CpuParts;
 pub use figure::Figure;
 pub use frames::{
     retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
@@ -188,7 +189,7 @@ impl Metric {
     pub fn value(self, sample: &Sample, load: &str) -> Option<f64> {
         let result = sample.load(load)?;
         if self.is_cpu() {
-            return self.cpu(sample, result);
+            return positive(self.cpu_parts(sample, load)?.figure());
         }
         let per_second = |count: u64| positive(count as f64 / result.seconds);
         match self {
@@ -202,66 +203,6 @@ impl Metric {
             _ => None,
         }
     }
-
-    fn cpu(self, sample: &Sample, load: &LoadResult) -> Option<f64> {
-        let time = self.cpu_time(sample, load)?;
-        let scale = if self.is_per_gbps() { 100.0 } else { 1e6 };
-        positive(time.busy_s * scale / time.amount)
-    }
-
-    /// What the figure is made of, for sums over rounds; `None` where it is none of processors, and where
-    /// [`Self::value`] has none but for too little time that was counted.
-    pub fn cpu_time(self, sample: &Sample, load: &LoadResult) -> Option<CpuTime> {
-        // What several loads used together belongs to none of them.
-        if !self.is_cpu() || sample.loads.len() != 1 {
-            return None;
-        }
-        // Where there is a window without the line, no core waits for the line in it.
-        let (load, host) = match &sample.saturated {
-            Some(saturated) if self.is_per_gbps() => {
-                let load = saturated.load(&load.name)?;
-                (load, saturated.host(load.direction.host_of(self.end()))?)
-            }
-            _ => (load, sample.host(load.direction.host_of(self.end()))?),
-        };
-        if load.client_seconds < host.least_for_cpu_s() {
-            return None;
-        }
-        let per_second = if self.is_per_gbps() {
-            bits_per_second(load)? / 1e9
-        } else {
-            transactions_per_second(load)?
-        };
-        Some(CpuTime {
-            busy_s: host.busy_cores() * host.window_s,
-            amount: per_second * host.window_s,
-            step_s: host.idle_step_s,
-        })
-    }
-
-    /// Whose cores it is about.
-    const fn end(self) -> End {
-        match self {
-            Self::SenderCpu | Self::ClientCpu => End::Client,
-            // With shared cores both hosts read the same counters: one of them is the machine.
-            _ => End::Server,
-        }
-    }
-
-    const fn is_per_gbps(self) -> bool {
-        matches!(self, Self::SenderCpu | Self::ReceiverCpu | Self::Cpu)
-    }
-}
-
-/// Core time of one window and what was done in it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CpuTime {
-    /// Busy core time of the host, seconds; 0 where it was below the resolution.
-    pub busy_s: f64,
-    /// Gigabits, or transactions.
-    pub amount: f64,
-    /// Resolution of `busy_s` ([`HostUsage::idle_step_s`]).
-    pub step_s: f64,
 }
 
 fn positive(value: f64) -> Option<f64> {

@@ -26,6 +26,7 @@ mod terminal;
 mod until;
 mod validity;
 mod visible;
+mod wakeups;
 mod warnings;
 mod words;
 
@@ -43,3 +44,4 @@ pub use rules::{CellRules, OtherRules};
 pub use self_test::{MetricSelfTest, SelfTestResult};
 pub use terminal::{Terminal, comparison_terminal, rules, terminal};
 pub use until::{Intervals, UntilResult};
+pub use wakeups::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};

@@ -128,13 +128,14 @@ fn where_nothing_arrived_without_the_line_there_is_no_figure_of_the_other_window
 #[test]
 fn core_time_and_what_it_was_for_can_be_added_up() {
     let sample = sample();
-    let time = Metric::SenderCpu
-        .cpu_time(&sample, &sample.loads[0])
+    let parts = Metric::SenderCpu
+        .cpu_parts(&sample, "tcp-stream")
         .expect("a time");
-    close(Some(time.busy_s), 0.4);
-    close(Some(time.amount), 16.0);
-    assert!(time.step_s < 1e-5);
-    assert_eq!(Metric::Throughput.cpu_time(&sample, &sample.loads[0]), None);
+    close(Some(parts.busy_s), 0.4);
+    close(Some(parts.units), 16.0);
+    close(Some((parts + parts).figure()), 2.5);
+    assert!(parts.step_s < 1e-5);
+    assert_eq!(Metric::Throughput.cpu_parts(&sample, "tcp-stream"), None);
 }
 
 #[test]
