@@ -29,6 +29,7 @@ use crate::self_test::{self, SelfTestResult};
 use crate::skipped;
 use crate::trust::Trust;
 use crate::until::{self, UntilResult};
+use crate::wakeups::{self, WakeupsResult};
 use crate::warnings;
 
 /// Everything that a run has to say.
@@ -97,6 +98,9 @@ pub struct Document {
     /// How far apart the lab's cores were; absent where no sample knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores_apart: Option<CoresApartResult>,
+    /// CPU at the line and without it, and wake-ups; absent where no cell has a window without its line and wake-ups take little.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wakeups: Option<WakeupsResult>,
     /// Whether the hosts had cores of their own.
     pub cores: Cores,
     /// Seed of the random order.
@@ -297,6 +301,7 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .map(|end| end.measured_s / end.seconds),
         seconds: end.map(|end| end.seconds),
         cores_apart: apart::of(&run.samples),
+        wakeups: wakeups::of(run, &by_cell),
         cores: plan.cores,
         seed: head.seed,
         environment: head.environment.clone(),

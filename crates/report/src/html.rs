@@ -17,6 +17,7 @@ mod strip;
 mod summary;
 mod svg;
 mod verdicts;
+mod wakeups;
 mod window;
 
 use base64::Engine as _;

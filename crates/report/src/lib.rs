@@ -28,6 +28,7 @@ mod trust;
 mod until;
 mod validity;
 mod visible;
+mod wakeups;
 mod warnings;
 mod words;
 
@@ -46,3 +47,4 @@ pub use self_test::{MetricSelfTest, SelfTestResult};
 pub use terminal::{Terminal, comparison_terminal, rules, terminal};
 pub use trust::{DISTURBED, Trust, TrustLevel};
 pub use until::{Intervals, UntilResult};
+pub use wakeups::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};

@@ -7,6 +7,7 @@ mod page;
 mod rules;
 mod table;
 mod verdicts;
+mod wakeups;
 
 use crate::document::Document;
 use crate::{beside, notes as text, self_test, short, trust, until};
@@ -33,6 +34,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     head(doc, &mut page);
     page.gap();
     table::print(doc, &mut page);
+    wakeups::print(doc, &mut page);
     notes::published(doc, &mut page);
     verdicts::print(doc, &mut page);
     page.heading("In short");

@@ -7,7 +7,7 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::record::{Run, RunHead};
 use wirecost_model::sample::Behind;
 use wirecost_model::switch::OvsDatapath;
-use wirecost_model::usage::{ENOUGH_FOR_CPU_S, LEAST_FOR_CPU_S};
+use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage, LEAST_FOR_CPU_S};
 
 use crate::document::{CellResult, open_vswitch};
 use crate::steered;
@@ -19,7 +19,7 @@ pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String
         netfilter(head),
         frame_by_frame(run),
         routed(head),
-        short_window(head),
+        short_window(run),
         soon_over(run),
         steered::off_own_cores(head),
         beyond_the_line(cells),
@@ -90,11 +90,22 @@ fn routed(head: &RunHead) -> Option<String> {
     })
 }
 
-/// The kernel tells idle time in steps of 10 ms: few of them fit into a short window, and an
+/// Where the kernel tells idle time in steps of 10 ms, few of them fit into a short window, and an
 /// interval from few rounds does not know of it.
-fn short_window(head: &RunHead) -> Option<String> {
-    let seconds = head.experiment.plan.repeat.seconds;
-    let by_time = head.experiment.cells.iter().any(|cell| !is_limited(cell));
+fn short_window(run: &Run) -> Option<String> {
+    let experiment = &run.head.experiment;
+    let halved = run.samples.iter().any(|sample| sample.saturated.is_some());
+    let seconds = experiment.plan.repeat.seconds / if halved { 2.0 } else { 1.0 };
+    let by_time = experiment.cells.iter().any(|cell| !is_limited(cell));
+    let enough_s = enough_s(run);
+    if enough_s < ENOUGH_FOR_CPU_S {
+        return (by_time && seconds < enough_s).then(|| {
+            format!(
+                "windows of {seconds} s are short for CPU time: do not rely on CPU verdicts, measure {enough_s} s or longer \
+                 for these"
+            )
+        });
+    }
     (by_time && seconds < ENOUGH_FOR_CPU_S).then(|| {
         format!(
             "windows of {seconds} s hold {:.0} of the 10 ms steps that CPU time is read in: do not \
@@ -102,6 +113,16 @@ fn short_window(head: &RunHead) -> Option<String> {
             seconds / 0.01
         )
     })
+}
+
+/// Seconds that a window should have for CPU verdicts, by how fine the hosts' idle time is known.
+fn enough_s(run: &Run) -> f64 {
+    let samples = run.samples.iter();
+    samples
+        .flat_map(|sample| sample.sender.iter().chain(&sample.receiver))
+        .map(HostUsage::enough_for_cpu_s)
+        .reduce(f64::max)
+        .unwrap_or(ENOUGH_FOR_CPU_S)
 }
 
 /// Whether a limit and not the plan's time says how long its windows are.
@@ -122,6 +143,15 @@ fn soon_over(run: &Run) -> Option<String> {
         .flat_map(|sample| &sample.loads)
         .map(|load| load.client_seconds)
         .reduce(f64::min)?;
+    let enough_s = enough_s(run);
+    if enough_s < ENOUGH_FOR_CPU_S {
+        return (shortest < enough_s).then(|| {
+            format!(
+                "a load with a `limit` was over within {shortest:.3} s: do not rely on CPU verdicts from windows below \
+                 {enough_s} s: raise the limit for these"
+            )
+        });
+    }
     (shortest < ENOUGH_FOR_CPU_S).then(|| {
         format!(
             "a load with a `limit` was over within {shortest:.3} s, and CPU time is read in steps of 10 ms: windows below \

@@ -8,10 +8,11 @@ use super::cells::{self, CellView};
 use super::chart::{Chart, Table};
 use super::shown::ShownLoad;
 use super::verdicts::{Meaning, Verdicts};
-use super::{cpu, drift, flows, forest, latency, strip, summary, verdicts, window};
+use super::{cpu, drift, flows, forest, latency, strip, summary, verdicts, wakeups, window};
 use crate::document::{Document, Ending};
 use crate::read::Reading;
 use crate::until::Intervals;
+use crate::wakeups::WakeupsResult;
 use crate::{beside, notes, rules, short, trust, until, validity, words};
 
 /// Kinds of invalid samples listed at the top; all are in the table of samples.
@@ -50,6 +51,8 @@ pub(super) struct Page {
     summary: Table,
     summary_means: String,
     flows: Option<Table>,
+    wakeups: Option<Table>,
+    wakeups_mean: Option<String>,
     rules: Table,
     rules_mean: Vec<String>,
     charts: Vec<Chart>,
@@ -138,6 +141,8 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         summary: summary::table(doc),
         summary_means: summary::meanings(doc),
         flows: flows::table(doc),
+        wakeups: wakeups::table(doc),
+        wakeups_mean: doc.wakeups.as_ref().map(WakeupsResult::meaning),
         rules: rules_table(doc),
         rules_mean: rules::meanings(doc),
         charts: charts(doc, &cells),

@@ -14,17 +14,17 @@ const GAP: u16 = PADDING + 1;
 const PADDING: u16 = 1;
 
 /// What to show where there is no figure.
-const NONE: &str = "-";
+pub(super) const NONE: &str = "-";
 
-struct Column {
+pub(super) struct Column {
     /// One or two lines.
-    head: String,
+    pub(super) head: String,
     /// The column with the highest number is the first to be left out; 0 never is.
-    rank: u8,
+    pub(super) rank: u8,
     /// What it shows, for the text below.
-    meaning: &'static str,
-    cells: Vec<String>,
-    align: CellAlignment,
+    pub(super) meaning: &'static str,
+    pub(super) cells: Vec<String>,
+    pub(super) align: CellAlignment,
 }
 
 impl Column {
@@ -44,7 +44,11 @@ impl Column {
 }
 
 pub(super) fn print(doc: &Document, page: &mut Page) {
-    let mut columns = columns(doc);
+    print_columns(columns(doc), loads::shared(doc), page);
+}
+
+/// Prints as many of the columns as there is room for, what they mean, and what else is to be said about them.
+pub(super) fn print_columns(mut columns: Vec<Column>, says: Option<&str>, page: &mut Page) {
     let mut left_out = Vec::new();
     while total_width(&columns) > page.width() {
         let Some(least) = (0..columns.len())
@@ -66,12 +70,15 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
         .map(|column| column.meaning)
         .filter(|meaning| !meaning.is_empty())
         .collect();
-    page.paragraph(&format!("{}.", legend.join("; ")));
-    if let Some(shared) = loads::shared(doc) {
-        page.paragraph(shared);
+    if !legend.is_empty() {
+        page.paragraph(&format!("{}.", legend.join("; ")));
+    }
+    if let Some(says) = says {
+        page.paragraph(says);
     }
     if !left_out.is_empty() {
         left_out.reverse();
+        left_out.dedup();
         page.paragraph(&format!("For a wider terminal: {}.", left_out.join(", ")));
     }
 }
@@ -227,7 +234,7 @@ fn of_loads(doc: &Document) -> Vec<Column> {
     columns
 }
 
-fn levels(doc: &Document) -> Vec<Column> {
+pub(super) fn levels(doc: &Document) -> Vec<Column> {
     let keys: Vec<&String> = if doc.factors.is_empty() {
         let first = doc.cells.first();
         first.map_or_else(Vec::new, |cell| cell.all_levels.keys().collect())

@@ -8,7 +8,7 @@ use wirecost_agent::protocol::Measured;
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
 use wirecost_model::sample::{Behind, Flow, GENERATOR_BOUND_ADVICE, LoadResult};
-use wirecost_model::usage::{HostUsage, LEAST_FOR_CPU_S};
+use wirecost_model::usage::HostUsage;
 
 use super::notes::notes;
 use super::{ByHand, Interval};
@@ -370,7 +370,7 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadSaid]) ->
     };
     let (a_cores, b_cores) = (a.busy_cores(), b.busy_cores());
     let window_s = a.window_s.min(b.window_s);
-    if !(a_cores.is_finite() && b_cores.is_finite()) || window_s < LEAST_FOR_CPU_S {
+    if !(a_cores.is_finite() && b_cores.is_finite()) || window_s < a.least_for_cpu_s() {
         return None;
     }
     let b_cores = (!one_machine).then_some(b_cores);

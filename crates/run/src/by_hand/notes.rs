@@ -47,19 +47,23 @@ pub(super) fn notes(
         );
     }
     if let [Some(a), Some(b)] = usage {
-        notes.extend(short(a.window_s.min(b.window_s)));
+        let enough_s = a.enough_for_cpu_s().max(b.enough_for_cpu_s());
+        notes.extend(short(a.window_s.min(b.window_s), enough_s));
         notes.extend(stolen(a.steal_fraction().max(b.steal_fraction())));
     }
     notes
 }
 
 /// That a window holds few of the steps that processors' time is counted in, or so few that it is not told.
-fn short(seconds: f64) -> Option<String> {
-    (seconds < ENOUGH_FOR_CPU_S).then(|| {
-        format!(
-            "processors' time is counted in steps of 10 ms, of which {:.0} ms hold few: count for {ENOUGH_FOR_CPU_S} s or longer",
-            seconds * 1e3
-        )
+fn short(seconds: f64, enough_s: f64) -> Option<String> {
+    (seconds < enough_s).then(|| {
+        let ms = seconds * 1e3;
+        let why = if enough_s < ENOUGH_FOR_CPU_S {
+            format!("{ms:.0} ms are little for processors' time")
+        } else {
+            format!("processors' time is counted in steps of 10 ms, of which {ms:.0} ms hold few")
+        };
+        format!("{why}: count for {enough_s} s or longer")
     })
 }
 

@@ -34,6 +34,21 @@ fn more_connections_take_longer_to_make() {
 }
 
 #[test]
+fn two_windows_share_the_plans_seconds_and_connect_twice() {
+    let over = |rate: &str| {
+        let text = format!("name: x\nunderlay: {{ rate: {rate} }}\n");
+        forecast(&experiment(&text), 1)
+    };
+    let (one, two) = (over("unlimited"), over("10gbit"));
+    assert!(close(one.windows_s, two.windows_s) && close(one.warmups_s, two.warmups_s));
+    let samples = f64::from(two.samples);
+    assert!(
+        close(two.around_s - one.around_s, samples * 0.006),
+        "{two:?}"
+    );
+}
+
+#[test]
 fn the_time_left_before_the_first_sample_is_the_forecast_without_the_labs() {
     let plan = experiment("name: x\nload: { tcp-stream: { streams: [1, 8] } }\n");
     let forecast = forecast(&plan, 1);

@@ -1,0 +1,63 @@
+//! CPU at the line and wake-ups, beneath the table of cells.
+
+use comfy_table::CellAlignment;
+
+use super::page::Page;
+use super::table::{Column, NONE, levels, print_columns};
+use crate::document::Document;
+use crate::wakeups::{HostWakeups, WindowCpu};
+use crate::words;
+
+pub(super) fn print(doc: &Document, page: &mut Page) {
+    let Some(result) = &doc.wakeups else { return };
+    page.heading(result.title());
+    let column = |head: &str, rank, figure: &dyn Fn(&[HostWakeups]) -> Option<String>| Column {
+        head: head.to_owned(),
+        rank,
+        meaning: "",
+        cells: doc
+            .cells
+            .iter()
+            .map(|cell| {
+                let found = result.cells.iter().find(|one| one.cell == cell.cell);
+                found
+                    .and_then(|one| figure(&one.hosts))
+                    .unwrap_or_else(|| NONE.into())
+            })
+            .collect(),
+        align: CellAlignment::Right,
+    };
+    let mut columns = levels(doc);
+    columns.push(column("Gbit/s", 0, &|hosts| {
+        Some(words::gbps(hosts.first()?.usual.gbps))
+    }));
+    for (host, short) in [
+        ("sender", "sender"),
+        ("receiver", "recv."),
+        ("machine", "machine"),
+    ] {
+        let usual = |hosts: &[HostWakeups]| {
+            hosts
+                .iter()
+                .find(|one| one.host == host)
+                .map(|one| one.usual)
+        };
+        let without =
+            |hosts: &[HostWakeups]| hosts.iter().find(|one| one.host == host)?.without_line;
+        let share = |window: WindowCpu| Some(format!("{:.0}%", window.wakeup_share? * 100.0));
+        let woken = |window: WindowCpu| Some(format!("{:.0}", window.wakeups_per_gbit?));
+        let cpu = |window: WindowCpu| format!("{:.1}", window.percent_per_gbps);
+        columns.extend([
+            column(&format!("{short}\n% core"), 0, &|hosts| {
+                Some(format!("{:.0}", usual(hosts)?.percent_of_a_core))
+            }),
+            column("wake-\nups", 0, &|hosts| share(usual(hosts)?)),
+            column("wake-ups\n/Gbit", 2, &|hosts| woken(usual(hosts)?)),
+            column("CPU per\nGbit/s", 1, &|hosts| Some(cpu(usual(hosts)?))),
+            column("without\nline", 0, &|hosts| Some(cpu(without(hosts)?))),
+            column("wake-ups\n/Gbit", 3, &|hosts| woken(without(hosts)?)),
+        ]);
+    }
+    columns.retain(|column| column.cells.iter().any(|figure| figure != NONE));
+    print_columns(columns, Some(&result.meaning()), page);
+}
