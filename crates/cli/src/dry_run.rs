@@ -46,6 +46,9 @@ struct Document<'a> {
     /// Cores of each host.
     cpus: BTreeMap<&'static str, &'a [u32]>,
     expected: Forecast,
+    /// What the result would warn of, as far as it is known before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,6 +97,7 @@ pub(crate) fn print(
         cores: preview.placement.cores,
         cpus: [("a", &preview.placement.a[..]), ("b", &preview.placement.b)].into(),
         expected: preview.forecast,
+        warnings: preview.chosen.iter().map(ToString::to_string).collect(),
     };
     if json {
         screen::print_json(&document)
@@ -166,6 +170,9 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
     }
     if let Some(text) = skipped(&document.cells) {
         parts.insert(parts.len() - 2, wrapped(&text));
+    }
+    for warning in &document.warnings {
+        parts.insert(parts.len() - 2, wrapped(&format!("Warning: {warning}.")));
     }
     if let Some(text) = settings::text(&document.settings, width) {
         let at = parts.len() - 1;

@@ -16,6 +16,12 @@ pub(crate) fn parse(text: &str) -> Result<ProtocolDelta, ParseError> {
             "RetransSegs",
             "the counter `Tcp: RetransSegs`",
         )?,
+        udp_in: column(
+            text,
+            "Udp:",
+            "InDatagrams",
+            "the counter `Udp: InDatagrams`",
+        )?,
         udp_out: column(
             text,
             "Udp:",
@@ -53,6 +59,7 @@ pub(crate) fn add_v6(text: &str, mut counters: ProtocolDelta) -> Result<Protocol
         let mut fields = line.split_ascii_whitespace();
         let (sum, expected) = match fields.next() {
             Some("Icmp6OutMsgs") => (&mut counters.icmp_out, "a count of ICMPv6 messages"),
+            Some("Udp6InDatagrams") => (&mut counters.udp_in, "a count of UDP datagrams"),
             Some("Udp6OutDatagrams") => (&mut counters.udp_out, "a count of UDP datagrams"),
             _ => continue,
         };
@@ -69,6 +76,7 @@ pub(crate) fn sum(one: &ProtocolDelta, other: &ProtocolDelta) -> ProtocolDelta {
         tcp_retransmitted: one
             .tcp_retransmitted
             .saturating_add(other.tcp_retransmitted),
+        udp_in: one.udp_in.saturating_add(other.udp_in),
         udp_out: one.udp_out.saturating_add(other.udp_out),
         icmp_out: one.icmp_out.saturating_add(other.icmp_out),
     }
@@ -82,6 +90,7 @@ pub(crate) fn gained(before: &ProtocolDelta, after: &ProtocolDelta) -> ProtocolD
         tcp_retransmitted: after
             .tcp_retransmitted
             .saturating_sub(before.tcp_retransmitted),
+        udp_in: after.udp_in.saturating_sub(before.udp_in),
         udp_out: after.udp_out.saturating_sub(before.udp_out),
         icmp_out: after.icmp_out.saturating_sub(before.icmp_out),
     }
@@ -105,6 +114,7 @@ mod tests {
             tcp_in: 6809,
             tcp_out: 4834,
             tcp_retransmitted: 0,
+            udp_in: 109,
             udp_out: 110,
             icmp_out: 9,
         }
@@ -115,7 +125,8 @@ mod tests {
     fn columns_are_found_by_name_wherever_a_kernel_puts_them() {
         let counters = parse(OLD).expect("old");
         assert_eq!((counters.tcp_in, counters.tcp_out), (10, 20));
-        assert_eq!((counters.udp_out, counters.icmp_out), (7, 5));
+        assert_eq!((counters.udp_in, counters.udp_out), (6, 7));
+        assert_eq!(counters.icmp_out, 5);
     }
 
     #[test]

@@ -26,6 +26,47 @@ pub struct Experiment {
     /// is measured in every round, and no effect compares anything with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twin: Option<Cell>,
+    /// Why the run has its datapath, where the plan left the choice to it and it was not the first choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
+}
+
+/// A datapath that a run chose because the first choice could not build every cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// Who carries every cell, those without a tunnel too.
+    pub datapath: Datapath,
+    /// What the first choice could not build, and why, each once.
+    pub instead: Vec<Unbuilt>,
+}
+
+/// What a datapath could not build here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unbuilt {
+    /// Its label.
+    pub encapsulation: String,
+    /// In words; what to do where there is something.
+    pub reason: String,
+}
+
+/// The warning that a result and a dry run give: named with encapsulation, reason and what to do.
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self.datapath {
+            Datapath::Kernel => "the kernel's devices carry",
+            Datapath::Ebpf => "eBPF carries",
+            Datapath::Ovs => "Open vSwitch carries",
+        };
+        let each = self.instead.iter();
+        let each = each.map(|one| format!("{} ({})", one.encapsulation, one.reason));
+        write!(
+            f,
+            "{by} every cell, those without a tunnel too, because the kernel cannot build {}: CPU and throughput are those \
+             of these programs and not of the kernel's devices. Give the kernel what it lacks, leave that encapsulation \
+             out, or write `datapath` into the plan",
+            each.collect::<Vec<_>>().join(", ")
+        )
+    }
 }
 
 impl Experiment {

@@ -126,6 +126,9 @@ pub struct ProtocolDelta {
     pub tcp_out: u64,
     /// `Tcp: RetransSegs`.
     pub tcp_retransmitted: u64,
+    /// `Udp: InDatagrams`: what sockets were given, joined datagrams as one; 0 in records from before it was counted.
+    #[serde(default)]
+    pub udp_in: u64,
     /// `Udp: OutDatagrams`.
     pub udp_out: u64,
     /// `Icmp: OutMsgs` and `Icmp6OutMsgs` of /proc/net/snmp6.

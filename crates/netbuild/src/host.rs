@@ -117,7 +117,10 @@ impl LabHost {
         }
         match self.spec.network.datapath {
             Datapath::Kernel => self.build_encapsulation(underlay.index, bridge),
-            Datapath::Ebpf => self.join_underlay(),
+            Datapath::Ebpf => {
+                self.reserve_headroom(underlay.index)?;
+                self.join_underlay()
+            }
             Datapath::Ovs => up(&mut self.netlink, UNDERLAY_DEVICE),
         }
     }

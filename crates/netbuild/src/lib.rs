@@ -12,6 +12,7 @@ mod encapsulate;
 mod error;
 mod features;
 mod guest;
+mod headroom;
 mod host;
 mod ipv6;
 mod line;

@@ -113,6 +113,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let mut experiment = Experiment {
         plan,
         twin: None,
+        chosen: None,
         factors: factors.collect(),
         cells,
     };

@@ -372,7 +372,7 @@ fn cell(
         // The encapsulation's label tells of `on` alone.
         levels.insert(keys::UDP_CHECKSUM.path.to_owned(), "off".to_owned());
     }
-    Some(Cell {
+    let cell = Cell {
         index: 0,
         levels,
         network,
@@ -385,7 +385,9 @@ fn cell(
             .filter_map(|(factor, level)| Some(factor.levels.get(*level)?.value.clone()))
             .filter(|setting| !setting.is_empty())
             .collect(),
-    })
+    };
+    fit.note_offload(offload, cell.idle_switch());
+    Some(cell)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
@@ -62,6 +62,10 @@ pub(crate) struct Fit {
     unrouted: BTreeMap<usize, Room>,
     /// By level of `encapsulation` and datapath: why it cannot be built.
     beyond_datapaths: BTreeMap<(usize, Datapath), &'static str>,
+    /// By level of `offload`: why a switch of it changes nothing in some cell.
+    idle_offloads: BTreeMap<usize, &'static str>,
+    /// Levels of `offload` that some cell has of which they change something.
+    working_offloads: BTreeSet<usize>,
     /// Some cell can be built by the datapath that the plan names for it.
     can_be_built: bool,
     /// What is between the hosts is too small to carry IPv6.
@@ -116,6 +120,19 @@ impl Fit {
                 self.beyond_datapaths.insert(place, reason);
             }
             None => self.can_be_built = true,
+        }
+    }
+
+    /// Notes whether a cell's level of `offload` changes something there, and why not. A run skips such a cell; a level
+    /// of which nothing is left is a fault.
+    pub(crate) fn note_offload(&mut self, level: usize, idle: Option<&'static str>) {
+        match idle {
+            Some(reason) => {
+                self.idle_offloads.entry(level).or_insert(reason);
+            }
+            None => {
+                self.working_offloads.insert(level);
+            }
         }
     }
 

@@ -18,15 +18,18 @@ what to write instead, and all the others; then nothing is built and the exit co
 Sizes are bytes, or have a unit (`128KiB`, `1MiB`); rates have one (`10gbit`, `800mbit`); durations
 are seconds, or have a unit (`200ms`, `2min`); shares are `5%` or `0.05`.
 
-Offload profiles are the same on every device of the path - underlay, tunnel, both ends of the
-guest's veth - and are read back:
+Offload profiles mean the same for every encapsulation. They are set on every device of the path - underlay,
+tunnel, both ends of the guest's veth - and are read back; [offloads.md](offloads.md) has where packets are cut and
+where frames are joined by that, and where a switch would change nothing and its cells are refused:
 
 | profile | tso, gso | tunnel segmentation | gro | stands for |
 |---|---|---|---|---|
-| `none` | off | off | off, on the vxlan device too | every frame handled alone |
-| `plain`, tunnelled path | on | off | off | a NIC that offloads untunnelled traffic only |
+| `none` | off | off | off | every frame handled alone |
+| `plain`, tunnelled path | on | off | on | a NIC that segments untunnelled traffic only |
 | `plain`, untunnelled path | on | on | on | the same NIC without a tunnel |
 | `tunnel` | on | on | on | everything |
+
+`gro` is in force on the receiving guest's device, where frames arrive one by one; no other device joins any.
 
 Each switch is a group of `ethtool -k` features: `tso` is `tx-tcp-*segmentation`, `gso` is
 `tx-generic-segmentation` and `tx-udp-segmentation`, `gro` is `rx-gro`, `tunnel_segmentation` is

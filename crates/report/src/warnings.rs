@@ -16,6 +16,7 @@ use crate::steered;
 pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String> + use<> {
     let head = &run.head;
     [
+        chosen(head),
         netfilter(head),
         frame_by_frame(run),
         routed(head),
@@ -28,6 +29,11 @@ pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String
     ]
     .into_iter()
     .flatten()
+}
+
+/// A datapath that nobody asked for.
+fn chosen(head: &RunHead) -> Option<String> {
+    head.experiment.chosen.as_ref().map(ToString::to_string)
 }
 
 /// Where br_netfilter is loaded, as container engines do, its hooks cost every bridged frame

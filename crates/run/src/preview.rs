@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde::Serialize;
-use wirecost_model::cell::Experiment;
+use wirecost_model::cell::{Chosen, Experiment};
 
+use crate::datapath;
 use crate::directory::refuse_existing;
 use crate::forecast::{Forecast, forecast};
 use crate::placement::{Placement, place};
@@ -33,6 +34,8 @@ pub struct Preview {
     pub placement: Placement,
     /// How long it would take.
     pub forecast: Forecast,
+    /// The datapath that it would most likely choose, where that is not the first choice, and why.
+    pub chosen: Option<Chosen>,
     cells: usize,
     rounds: u32,
 }
@@ -61,6 +64,7 @@ pub fn preview(
         seed_source,
         placement: place(experiment.plan.cores, &allowed_cpus()?),
         forecast: forecast(experiment, seed),
+        chosen: datapath::forecast(experiment),
         cells: experiment.samples_a_round() as usize,
         rounds: experiment.plan.repeat.rounds,
     })

@@ -16,6 +16,27 @@ impl Fit {
         for (place, reason) in self.beyond_datapaths.into_iter().filter(|_| nothing_left) {
             report_beyond_datapath(reader, factors, place, reason);
         }
+        for (level, reason) in self.idle_offloads {
+            let Some(level) = factors
+                .offload
+                .get(level)
+                .filter(|_| !self.working_offloads.contains(&level))
+            else {
+                continue;
+            };
+            let message = format!(
+                "the level `{}` of `offload` changes nothing: {reason}",
+                level.label
+            );
+            let help = "leave the level out, or change what is around it: docs/offloads.md has what each switch does and where";
+            reader.fault(
+                level.span.clone(),
+                &level.path,
+                message,
+                "changes nothing in any cell",
+                help,
+            );
+        }
         for (_, room) in self.unrouted {
             report_unrouted(reader, factors, room, between);
         }

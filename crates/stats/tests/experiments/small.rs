@@ -60,6 +60,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
     };
     Experiment {
         twin: None,
+        chosen: None,
         plan: Plan {
             name: "small".into(),
             description: None,

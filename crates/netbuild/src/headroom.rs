@@ -1,0 +1,98 @@
+//! Room in front of what guests send, for headers that eBPF puts there.
+//!
+//! A program that puts more in front of a packet than it has room for has the kernel move the packet's head, and the
+//! kernel does not count the larger head to a packet that a socket owns (net/core/skbuff.c, `pskb_expand_head`). The
+//! receiver then finds packets that are larger than they say, each of which is worth a warning to it
+//! (`skb_try_coalesce`): with 128 bytes of Geneve's options that was 75 % of its core. Where the guest's own device asks
+//! for the room, IP makes it, and counts it (`skb_expand_head`).
+//!
+//! No message sets how much a veth asks for. A bridge does, after the most that a port of it needs (net/bridge/br_if.c,
+//! `update_headroom`), and a VXLAN device needs its own header's and its lower device's. So a bridge that is never
+//! switched on has the guests' ports, and VXLAN devices over VXLAN devices that are never switched on either. Frames do not
+//! meet it: the programs take them before.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use wirecost_model::plan::Vxlan;
+
+use crate::device;
+use crate::error::{BuildError, Step};
+use crate::host::{LabHost, enslave};
+use crate::spec::BRIDGE;
+
+/// What TCP leaves in front of its packet on any kernel, at most 60 bytes of TCP, 40 of IPv6 and 14 of Ethernet aside:
+/// `MAX_TCP_HEADER` is 192 where no driver of wireless cards or amateur radio raises it (include/net/tcp.h).
+const SPARE: u32 = 192 - 60 - 40 - 14;
+/// What one more VXLAN device adds: Ethernet, IPv4, UDP, VXLAN, and the lower device's Ethernet (drivers/net/vxlan).
+const BY_ONE: u32 = 14 + 20 + 8 + 8 + 14;
+const OVERHEAD: u32 = BY_ONE - 14;
+/// Of no host (RFC 5737): nothing is ever sent.
+const ENDS: (IpAddr, IpAddr) = (
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+);
+
+/// VXLAN devices that it takes for a header of so many bytes.
+const fn devices(header_bytes: u32) -> u32 {
+    if header_bytes > SPARE {
+        header_bytes.div_ceil(BY_ONE)
+    } else {
+        0
+    }
+}
+
+impl LabHost {
+    /// Has the guests' devices ask for room for the programs' headers, where there would be too little.
+    pub(crate) fn reserve_headroom(&mut self, underlay: u32) -> Result<(), BuildError> {
+        let network = &self.spec.network;
+        let mtu = network.underlay_mtu;
+        let devices = devices(network.overhead_bytes());
+        let (mut below, mut port) = (underlay, None);
+        for number in 1..=devices {
+            let name = format!("room{number}");
+            let vxlan = Vxlan {
+                vni: number,
+                ..Vxlan::default()
+            };
+            let mtu = mtu - number * OVERHEAD;
+            device::create_vxlan(&mut self.netlink, &name, &vxlan, ENDS, below, mtu)
+                .step(|| format!("making the device `{name}`, which reserves headroom"))?;
+            let made =
+                device::read(&mut self.netlink, &name).step(|| format!("reading `{name}` back"))?;
+            below = made.index;
+            port = Some(name);
+        }
+        let Some(port) = port else { return Ok(()) };
+        device::create_bridge(&mut self.netlink, BRIDGE)
+            .step(|| format!("making the bridge `{BRIDGE}`, which reserves headroom"))?;
+        let bridge = device::read(&mut self.netlink, BRIDGE)
+            .step(|| format!("reading `{BRIDGE}` back"))?
+            .index;
+        device::Change {
+            controller: Some(bridge),
+            ..device::Change::default()
+        }
+        .apply(&mut self.netlink, &port)
+        .step(|| format!("making `{port}` a port of `{BRIDGE}`"))?;
+        for guest in self.spec.guest_ports() {
+            enslave(&mut self.netlink, &guest, bridge)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_header_needs_no_devices_and_a_large_one_enough() {
+        // VXLAN over IPv6, and Geneve with OVN's option.
+        assert_eq!([70, 78].map(devices), [0, 0]);
+        // Geneve over IPv6 with 252 bytes of options and a tag inside.
+        for header in [79, 178, 302, 326] {
+            assert!(devices(header) * BY_ONE >= header, "{header}");
+            assert!((devices(header) - 1) * BY_ONE < header, "{header}");
+        }
+    }
+}

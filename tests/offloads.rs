@@ -1,0 +1,286 @@
+//! The same level of `offload` is the same treatment, judged by what happened: where super-packets are cut, by the packets
+//! on the underlay, and where frames are joined, by the segments in a packet of the receiving guest, for every
+//! encapsulation that this kernel can build, datapath, topology, IP version and load.
+
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Record, alone, cell_of, lab_can_be_built, measured, run, skip};
+use wirecost_model::cell::Cell;
+use wirecost_model::datapath::Datapath;
+use wirecost_model::offload::{Cut, Treatment};
+use wirecost_model::sample::{Invalid, Sample};
+use wirecost_model::{metric::segments_per_packet, usage::HostUsage};
+use wirecost_sys::bpf::PassingClassifier;
+
+/// Segments in a packet from which on somebody has joined frames, or nobody has cut.
+const JOINED: f64 = 4.0;
+/// And up to which neither happened: counters are read one after the other.
+const ALONE: f64 = 1.3;
+/// Between the mean sizes of packets of one treatment.
+const SIZES_ALIKE: f64 = 0.15;
+
+const WIRE: &str = "";
+const SWITCH: &str = ", hops: [ { switch: { mtu: 1700 } } ]";
+const ROUTER: &str = ", hops: [ { router: { mtu: 1700 } } ]";
+/// What can be built by somebody, wherever; what the kernel has no driver for is skipped there.
+const EVERY: &str = "[none, vlan, vxlan, geneve, gre, gretap, ipip]";
+const TUNNELS: &str = "[vxlan, geneve, gre, gretap, ipip]";
+
+/// What is varied in a plan of short windows.
+struct Varied<'a> {
+    between: &'a str,
+    encapsulations: &'a str,
+    datapaths: &'a str,
+    offloads: &'a str,
+    loads: &'a str,
+    more: &'a str,
+}
+
+/// Measures a plan, and returns the record with its valid samples; those that could not be built are told.
+fn measure(varied: &Varied<'_>) -> Option<Record> {
+    if !lab_can_be_built() {
+        return None;
+    }
+    if let Err(error) = PassingClassifier::load() {
+        skip(&format!("eBPF programs cannot be loaded here: {error}"));
+        return None;
+    }
+    let Varied {
+        between,
+        encapsulations,
+        datapaths,
+        offloads,
+        loads,
+        more,
+    } = varied;
+    let _alone = alone();
+    let (ended, record, _place) = measured(&format!(
+        "name: treatment\nunderlay: {{ mtu: 1700{between} }}\nguest_mtu: 1400\nencapsulation: {encapsulations}\n\
+         datapath: {datapaths}\noffload: {offloads}\nload: {loads}\n{more}\
+         repeat: {{ rounds: 1, seconds: 0.15, warmup: 0.05 }}\n"
+    ));
+    let mut unbuilt = BTreeMap::new();
+    for sample in &record.samples {
+        match &sample.invalid {
+            None => {}
+            Some(Invalid::Build(reason)) => {
+                let cell = cell_of(&record, sample);
+                unbuilt.insert(cell.network.to_string(), reason.clone());
+            }
+            other => panic!(
+                "{other:?}: {:?}: {ended:#?}",
+                cell_of(&record, sample).levels
+            ),
+        }
+    }
+    for (network, reason) in &unbuilt {
+        println!("skipped: {network}: {reason}");
+    }
+    let built = |named: &str, datapath| {
+        record.samples.iter().any(|sample| {
+            let network = &cell_of(&record, sample).network;
+            let is_named = network.encapsulation.to_string() == named;
+            sample.invalid.is_none() && is_named && network.datapath == datapath
+        })
+    };
+    // What every kernel of this program has: a test that compares nothing proves nothing.
+    for datapath in [Datapath::Kernel, Datapath::Ebpf] {
+        assert!(built("vxlan", datapath), "{datapath}: {unbuilt:#?}");
+    }
+    Some(record)
+}
+
+/// The mean packet that a host's device on the underlay sent, less what the encapsulation put before each.
+fn sent_bytes(cell: &Cell, usage: &HostUsage) -> f64 {
+    let link = &usage.links["underlay"];
+    let mean = link.tx_bytes as f64 / link.tx_packets as f64;
+    mean - f64::from(cell.network.line_overhead_bytes())
+}
+
+/// Holds every sample of TCP against what the model says of its cell, and samples of one treatment against each other.
+fn treated_as_the_model_has_it(record: &Record) {
+    let mut sizes: BTreeMap<String, Vec<(f64, String)>> = BTreeMap::new();
+    let valid = |sample: &&Sample| sample.invalid.is_none();
+    for sample in record.samples.iter().filter(valid) {
+        let cell = cell_of(record, sample);
+        let Some(segments) = segments_per_packet(sample) else {
+            continue;
+        };
+        let treatment = Treatment::of(&cell.offload, &cell.network);
+        let what = format!(
+            "{:?} {treatment:?}: {segments} segments a packet",
+            cell.levels
+        );
+        if treatment.tcp.is_none() || treatment.joins {
+            assert!(segments > JOINED, "{what}");
+        } else {
+            assert!(segments < ALONE, "{what}");
+        }
+        let sender = sample.sender.as_ref().expect("usage");
+        let bytes = sent_bytes(cell, sender);
+        let cut_before = matches!(treatment.tcp, Some(Cut::Guest | Cut::Underlay));
+        assert_eq!(
+            bytes < 1500.0,
+            cut_before,
+            "{what}: {bytes} bytes on the underlay"
+        );
+        let ip = cell.levels.get("guest_ip").cloned().unwrap_or_default();
+        let group = format!("{:?} {ip}", treatment.tcp);
+        sizes.entry(group).or_default().push((bytes, what));
+    }
+    for (group, mut sizes) in sizes {
+        sizes.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let middle = sizes[sizes.len() / 2].0;
+        for (bytes, what) in &sizes {
+            let off = (bytes / middle - 1.0).abs();
+            assert!(
+                off < SIZES_ALIKE,
+                "{group}: {bytes} bytes where {middle} is usual: {what}"
+            );
+        }
+    }
+}
+
+#[test]
+fn on_a_wire_every_encapsulation_is_cut_and_joined_in_the_same_place() {
+    let record = measure(&Varied {
+        between: WIRE,
+        encapsulations: EVERY,
+        datapaths: "[kernel, ebpf]",
+        offloads: "[none, plain, tunnel, { profile: none, gro: on }, { profile: tunnel, tso: off }]",
+        loads: "tcp-stream",
+        more: "",
+    });
+    record.iter().for_each(treated_as_the_model_has_it);
+}
+
+#[test]
+fn behind_a_switch_every_encapsulation_is_joined_at_the_guest() {
+    let record = measure(&Varied {
+        between: SWITCH,
+        encapsulations: EVERY,
+        datapaths: "[kernel, ebpf]",
+        offloads: "[none, tunnel, { profile: tunnel, gro: off }, { profile: tunnel, checksum: software }]",
+        loads: "tcp-stream",
+        more: "",
+    });
+    record.iter().for_each(treated_as_the_model_has_it);
+}
+
+#[test]
+fn behind_a_router_and_over_either_ip_it_is_the_same() {
+    let record = measure(&Varied {
+        between: &format!(", ip: [ipv4, ipv6]{ROUTER}"),
+        encapsulations: TUNNELS,
+        datapaths: "[kernel, ebpf]",
+        offloads: "[tunnel, { profile: tunnel, gro: off }]",
+        loads: "tcp-stream",
+        more: "guest_ip: [ipv4, ipv6]\n",
+    });
+    record.iter().for_each(treated_as_the_model_has_it);
+}
+
+#[test]
+fn small_messages_are_joined_by_nobody_on_a_wire() {
+    let record = measure(&Varied {
+        between: WIRE,
+        encapsulations: EVERY,
+        datapaths: "[kernel, ebpf]",
+        offloads: "[none, tunnel]",
+        loads: "{ tcp-stream: { streams: [1, 8], message: 128, nodelay: on } }",
+        more: "",
+    });
+    let Some(record) = record else { return };
+    for sample in record.samples.iter().filter(|one| one.invalid.is_none()) {
+        let receiver = sample.receiver.as_ref().expect("usage");
+        // How many of them are a packet is the sender's; on the way none is joined with the next.
+        let arrived = receiver.links["underlay"].rx_packets as f64;
+        let joined = arrived / receiver.guest.tcp_in as f64;
+        assert!(
+            joined < ALONE,
+            "{:?}: {joined}",
+            cell_of(&record, sample).levels
+        );
+    }
+}
+
+#[test]
+fn datagrams_are_joined_where_the_same_level_joins_others() {
+    for (between, cuts) in [(WIRE, false), (SWITCH, true)] {
+        let record = measure(&Varied {
+            between,
+            encapsulations: EVERY,
+            datapaths: "[kernel, ebpf]",
+            offloads: "tunnel",
+            loads: "{ udp-stream: { segmentation_offload: [none, send, both], message: 1200, rate: 200mbit } }",
+            more: "",
+        });
+        let Some(record) = record else { return };
+        for sample in record.samples.iter().filter(|one| one.invalid.is_none()) {
+            let cell = cell_of(&record, sample);
+            let (sender, receiver) = (sample.sender.as_ref(), sample.receiver.as_ref());
+            let segmentation = cell.loads[0].load.segmentation;
+            let what = format!("{:?} {between}", cell.levels);
+            let bytes = sent_bytes(cell, sender.expect("usage"));
+            assert_eq!(bytes > 1500.0, segmentation.send, "{what}: {bytes}");
+            let received = sample.loads[0].datagrams.expect("datagrams").received as f64;
+            let packets = receiver.expect("usage").guest.udp_in as f64;
+            // Without `receive` the kernel gives a socket each datagram by itself.
+            if segmentation.receive || cuts {
+                assert_eq!(received / packets > ALONE, segmentation.receive, "{what}");
+            }
+        }
+    }
+}
+
+fn dry_run(offloads: &str) -> common::Ended {
+    let place = common::Place::new();
+    let plan = format!(
+        "name: idle\nunderlay: {{ mtu: 1700 }}\nencapsulation: [none, vxlan]\noffload: {offloads}\n"
+    );
+    let file = place.plan(&plan);
+    run(place
+        .run_command(&file, "out")
+        .args(["--dry-run", "--json"]))
+}
+
+#[test]
+fn a_cell_whose_switch_changes_nothing_is_skipped_with_what_to_do() {
+    let ended = dry_run("[plain, { profile: plain, gro: off }]");
+    ended.expect_code(0);
+    let document = ended.document();
+    for cell in document["cells"].as_array().expect("cells") {
+        let skipped = cell["skipped"].as_str();
+        // Without a tunnel `plain` has nothing cut, and so nothing to join.
+        if cell["levels"]["offload"] == "plain gro=off" && cell["levels"]["encapsulation"] == "none"
+        {
+            assert!(
+                skipped.expect("why").contains("put a hop in between"),
+                "{cell}"
+            );
+        } else {
+            assert_eq!(skipped, None, "{cell}");
+        }
+    }
+}
+
+#[test]
+fn a_level_that_changes_nothing_anywhere_is_a_fault_of_the_plan() {
+    for (level, words) in [
+        ("{ profile: tunnel, gro: off }", "put a hop in between"),
+        ("{ profile: tunnel, gso: off }", "set `tso`"),
+    ] {
+        let ended = dry_run(&format!("[tunnel, {level}]"));
+        ended.expect_code(2);
+        let told = ended
+            .stderr
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(told.contains("changes nothing"), "{told}");
+        assert!(words.split(' ').all(|word| told.contains(word)), "{told}");
+    }
+}
