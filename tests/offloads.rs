@@ -81,9 +81,9 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
     }
     let built = |named: &str, datapath| {
         record.samples.iter().any(|sample| {
-            let network = &cell_of(&record, sample).network;
-            let is_named = network.encapsulation.to_string() == named;
-            sample.invalid.is_none() && is_named && network.datapath == datapath
+            let cell = cell_of(&record, sample);
+            let is_named = cell.levels["encapsulation"] == named;
+            sample.invalid.is_none() && is_named && cell.network.datapath == datapath
         })
     };
     // What every kernel of this program has: a test that compares nothing proves nothing.
