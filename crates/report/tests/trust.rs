@@ -133,11 +133,9 @@ fn the_reason_stands_in_the_verdicts_place_in_every_form() {
         "{text}"
     );
     // What is not said is not in the family.
-    let spoken = doc.effects.len() - barred.len();
-    assert!(
-        text.contains(&format!("among all {spoken} effects")),
-        "{text}"
-    );
+    let family = doc.effects.iter().filter(|one| one.corrected.is_some());
+    assert_eq!(family.count(), doc.effects.len() - barred.len());
+    assert!(!text.contains("among all 36 effects"), "{text}");
     assert!(markdown(&doc).contains(&format!("<br>{why}")));
     let reading = read(write(&run).path()).expect("a run");
     let page = html(&reading, &doc).expect("a page");
@@ -210,10 +208,7 @@ fn a_comparison_with_a_disturbed_run_cannot_tell_and_says_why_first() {
             !junit.contains("<failure") && junit.contains(why),
             "{junit}"
         );
-        assert!(
-            junit.contains("<skipped type=\"not_comparable\""),
-            "{junit}"
-        );
+        assert!(junit.contains(" type=\"not_comparable\"/>"), "{junit}");
     }
     let strict = compared(&before, &after, FailOn::CannotTell);
     assert_eq!(strict.conclusion, Conclusion::Regression);

@@ -67,8 +67,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
 
 /// Whether the figure is about more than wake-ups.
 fn speaks(from: &Woken, to: &Woken) -> bool {
-    let agree =
-        from.per_unit == to.per_unit || (to.per_unit / from.per_unit).ln().abs() <= AGREE.ln();
+    // Of none in either it is no number.
+    let apart = (to.per_unit / from.per_unit).ln().abs();
+    let agree = apart.is_nan() || apart <= AGREE.ln();
     let small = from.share() <= SMALL && to.share() <= SMALL;
     let measured = to.busy - from.busy;
     let rest = measured - (to.cost - from.cost);
