@@ -23,33 +23,35 @@ gone
 
 # A tag that the bridge in between does not let through.
 ip netns add a; ip netns add b; ip netns add sw
-ip -n sw link add br type bridge vlan_filtering 1
+ip -n sw link add bridge0 type bridge vlan_filtering 1
 for host in a b; do
-    ip -n $host link add eth0 mtu 9000 type veth peer name $host mtu 9000 netns sw
-    ip -n sw link set $host master br up
+    ip -n $host link add eth0 mtu 9000 type veth peer name to-$host mtu 9000 netns sw
+    ip -n sw link set to-$host master bridge0 up
     ip -n $host link set eth0 up
     ip -n $host link add link eth0 name tag7 type vlan id 7
 done
-bridge -n sw vlan add dev a vid 7
-ip -n sw link set br mtu 9000 up
+bridge -n sw vlan add dev to-a vid 7
+ip -n sw link set bridge0 mtu 9000 up
 up a tag7 10.9.0.1; up b tag7 10.9.0.2
 check 1 "a port without the tag"
+named path-dead
 ip netns del sw
 gone
 
 # A switch's port of 1500 behind netem's delay.
 ip netns add a; ip netns add b; ip netns add sw
-ip -n sw link add br type bridge
+ip -n sw link add bridge0 type bridge
 for host in a b; do
-    ip -n $host link add eth0 mtu 9000 type veth peer name $host mtu 9000 netns sw
-    ip -n sw link set $host master br up
+    ip -n $host link add eth0 mtu 9000 type veth peer name to-$host mtu 9000 netns sw
+    ip -n sw link set to-$host master bridge0 up
     ip -n $host link set eth0 up
     up $host eth0 10.9.0.$([ $host = a ] && echo 1 || echo 2)
     ip netns exec $host tc qdisc add dev eth0 root netem delay 5ms 1ms
 done
-ip -n sw link set b mtu 1500
-ip -n sw link set br up
+ip -n sw link set to-b mtu 1500
+ip -n sw link set bridge0 up
 check 1 "a port of 1500 at 10 ms"
+grep -q '"mtu": 1500,' /run/check.json || { echo "1500 not found"; failed=1; }
 ip netns del sw
 gone
 exit $failed

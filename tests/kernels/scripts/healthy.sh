@@ -1,9 +1,17 @@
 # Paths that are all right, whatever a real network does to packets: no finding.
 . /scripts/pair.sh
-netem() { # WORDS
-    pair 9000
-    for host in a b; do ip netns exec $host tc qdisc add dev eth0 root netem "$@" || { echo "netem $*: not here"; failed=1; }; done
+netem() { # WORDS: of either way through a switch, since a host's own would be named, rightly
+    ip netns add a; ip netns add b; ip netns add sw
+    ip -n sw link add bridge0 type bridge
+    for host in a b; do
+        ip -n $host link add eth0 mtu 9000 type veth peer name to-$host mtu 9000 netns sw
+        ip -n sw link set to-$host master bridge0 up
+        ip netns exec sw tc qdisc add dev to-$host root netem limit 20000 "$@" || { echo "netem $*: not here"; failed=1; }
+    done
+    ip -n sw link set bridge0 mtu 9000 up
+    up a eth0 10.9.0.1; up b eth0 10.9.0.2
     check 0 "netem $*"
+    ip netns del sw
     gone
 }
 netem delay 0.5ms
@@ -31,25 +39,36 @@ gone
 
 # A tag on either end, through a bridge that filters by it.
 ip netns add a; ip netns add b; ip netns add sw
-ip -n sw link add br type bridge vlan_filtering 1
+ip -n sw link add bridge0 type bridge vlan_filtering 1
 for host in a b; do
-    ip -n $host link add eth0 mtu 9000 type veth peer name $host mtu 9000 netns sw
-    ip -n sw link set $host master br up
-    bridge -n sw vlan add dev $host vid 7 || failed=1
+    ip -n $host link add eth0 mtu 9000 type veth peer name to-$host mtu 9000 netns sw
+    ip -n sw link set to-$host master bridge0 up
+    bridge -n sw vlan add dev to-$host vid 7 || failed=1
     ip -n $host link set eth0 up
     ip -n $host link add link eth0 name tag7 type vlan id 7 || failed=1
 done
-ip -n sw link set br mtu 9000 up
+ip -n sw link set bridge0 mtu 9000 up
 up a tag7 10.9.0.1; up b tag7 10.9.0.2
 check 0 "a VLAN through a filtering bridge"
 ip netns del sw
 gone
 
-# A VRF on one end.
-pair 9000
-ip -n b link add red type vrf table 10 || failed=1
-ip -n b link set red up
-ip -n b link set eth0 master red
+# A router whose ports are in a VRF.
+ip netns add a; ip netns add b; ip netns add sw
+ip -n sw link add red type vrf table 10 || failed=1
+ip -n sw link set red up
+ip netns exec sw sysctl -q -w net.ipv4.ip_forward=1
+n=0
+for host in a b; do
+    ip -n $host link add eth0 mtu 9000 type veth peer name to-$host mtu 9000 netns sw
+    ip -n sw link set to-$host master red up || failed=1
+    ip -n sw addr add 10.9.$n.254/24 dev to-$host
+    n=$((n + 1))
+done
+up a eth0 10.9.0.1; up b eth0 10.9.1.2
+ip -n a route add default via 10.9.0.254; ip -n b route add default via 10.9.1.254
+to=10.9.1.2
 check 0 "a VRF"
+ip netns del sw
 gone
 exit $failed

@@ -17,7 +17,7 @@ gone() {
 # The check's exit code, and the findings that are faults.
 check() { # CODE WHAT [OPTIONS]
     expected=$1; what=$2; shift 2
-    wirecost check netns:a=10.9.0.1 netns:b=10.9.0.2 --json "$@" >/run/check.json 2>/run/check.err
+    wirecost check netns:a=10.9.0.1 netns:b=$to --json "$@" >/run/check.json 2>/run/check.err
     code=$?
     if [ $code != $expected ]; then
         echo "$what: exit code $code instead of $expected"
@@ -29,3 +29,4 @@ check() { # CODE WHAT [OPTIONS]
     fi
 }
 failed=0
+to=10.9.0.2
