@@ -340,7 +340,10 @@ fn cpu_of_a_core_that_hardly_works_has_no_verdict_and_a_rate_is_not_its_result()
     }
     let _alone = alone();
     let measured = Measured::of(plan!("idle-steps"), 3);
-    measured.silent("rate", &["client_cpu", "server_cpu", "transaction_cpu"]);
+    // On a machine that others use, their work is in the figure.
+    if measured.result["trust"]["level"] == "sound" {
+        measured.silent("rate", &["client_cpu", "server_cpu", "transaction_cpu"]);
+    }
     measured.barred("rate", &["transactions"], "factor-is-figure");
     let measured = Measured::of(plan!("offered"), 2);
     measured.barred("rate", &["throughput"], "factor-is-figure");

@@ -14,7 +14,7 @@ use wirecost_model::record::file;
 use wirecost_model::sample::Sample;
 
 use crate::case::{Case, Kind, Must, Second, Way};
-use crate::judge::{Finding, Said, judge, of_comparison};
+use crate::judge::{Finding, Said, judge, of_comparison, unmeasured};
 
 /// How many times as far apart the cores of [`Way::CoresMoved`] are: those of one virtual machine of two cores were 27
 /// to 132 ns apart or 262 to 472 (docs/facts.md).
@@ -75,8 +75,12 @@ fn one(case: &Case, answer: &Answer) -> Result<Vec<Finding>, String> {
         None if may_be_refused(case) => Said::Refused(&answer.said),
         None => return Err(format!("{}: {}", case.name, answer.said)),
     };
-    let claims = case.claims.iter();
-    Ok(claims.flat_map(|claim| judge(claim, &said)).collect())
+    let mut findings = match said {
+        Said::Result(result) => unmeasured(result),
+        Said::Refused(_) => Vec::new(),
+    };
+    findings.extend(case.claims.iter().flat_map(|claim| judge(claim, &said)));
+    Ok(findings)
 }
 
 fn may_be_refused(case: &Case) -> bool {

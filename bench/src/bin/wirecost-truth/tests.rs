@@ -6,7 +6,7 @@ use wirecost_model::metric::Metric::{ReceiverCpu, Throughput};
 
 use super::*;
 use crate::case::{Claim, Kind, Must, Turn};
-use crate::judge::{Said, judge, of_comparison};
+use crate::judge::{Said, judge, of_comparison, unmeasured};
 
 fn parsed(words: &[&str]) -> Arguments {
     Arguments::try_parse_from(["bench"].iter().chain(words)).expect("fine")
@@ -129,6 +129,21 @@ fn what_is_not_there_is_not_found_and_a_refusal_is_no_verdict() {
         assert_eq!(judged(must, &there), absent, "{must:?}");
         assert_eq!(judged(must, &refused), when_refused, "{must:?}");
     }
+}
+
+#[test]
+fn a_cell_without_a_valid_sample_is_no_silence() {
+    let result = json!({
+        "cells": [{ "cell": 0, "valid": 4, "skipped": null }, { "cell": 1, "valid": 0, "skipped": null },
+                  { "cell": 2, "valid": 0, "skipped": "no driver" }],
+        "invalid": [{ "cell": 1, "round": 0, "reason": "the command failed" }],
+    });
+    let findings = unmeasured(&result);
+    assert_eq!(findings.len(), 1);
+    assert_eq!(
+        (findings[0].found.as_str(), findings[0].holds),
+        ("the command failed", false)
+    );
 }
 
 #[test]
