@@ -156,8 +156,7 @@ fn text(comparison: &Comparison, form: &Compare, terminal: Terminal) -> Result<S
 fn conclusion(comparison: &Comparison, strict: bool) -> ExitCode {
     match comparison.conclusion {
         Conclusion::CannotTell if strict => exit::regression(),
-        Conclusion::CannotTell => exit::FINE,
-        Conclusion::NoRegression => exit::FINE,
+        Conclusion::CannotTell | Conclusion::NoRegression => exit::FINE,
         Conclusion::Regression => exit::regression(),
         Conclusion::NothingComparable => exit::incomplete(),
     }

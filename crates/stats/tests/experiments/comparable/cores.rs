@@ -94,7 +94,7 @@ fn without_a_cost_or_a_count_nothing_is_said() {
     costless.cost = None;
     assert_eq!(costless.barred(Metric::SenderCpu), None);
     let unknown = planted("guest_mtu", [30_000, 10_000]).sampled(1, |sample| {
-        sample.sender.as_mut().expect("a").wakeups = None
+        sample.sender.as_mut().expect("a").wakeups = None;
     });
     assert_eq!(unknown.barred(Metric::SenderCpu), None);
 }

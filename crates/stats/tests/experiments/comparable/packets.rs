@@ -32,8 +32,8 @@ fn segments(sample: &mut Sample, sent: f64, received: f64) {
     };
     let sender = sample.sender.as_mut().expect("host a");
     sender.links = [("guest:eth0".to_owned(), link)].into();
-    let receiver = sample.receiver.as_mut().expect("host b");
-    receiver.guest.tcp_in = (SEGMENTS / received) as u64;
+    let host_b = sample.receiver.as_mut().expect("host b");
+    host_b.guest.tcp_in = (SEGMENTS / received) as u64;
 }
 
 /// Both ends of both cells.
@@ -236,7 +236,7 @@ fn checksums_are_another_matter_than_aggregation() {
         [(1.0, 1.0); 2],
     )
     .cell(1, |cell| {
-        cell.offload.set = [(Feature::Checksum, false)].into()
+        cell.offload.set = [(Feature::Checksum, false)].into();
     })
     .sampled(1, |sample| {
         sample.loads[0].stream.as_mut().expect("a stream").bytes /= 2;
