@@ -19,8 +19,13 @@ use wirecost_sys::bpf::PassingClassifier;
 const JOINED: f64 = 4.0;
 /// And up to which neither happened: counters are read one after the other.
 const ALONE: f64 = 1.3;
-/// Between the mean sizes of packets of one treatment.
-const SIZES_ALIKE: f64 = 0.15;
+/// Datagrams in one that a socket is given, from which on they are joined: a paced sender may have two at hand.
+const MANY: f64 = 1.15;
+/// Between the mean sizes of frames of one treatment,
+const FRAMES_ALIKE: f64 = 0.15;
+/// and of super-packets, which are as large as the congestion window lets a sender make them: short windows on a busy machine
+/// have losses.
+const SUPER_PACKETS_ALIKE: f64 = 0.6;
 
 const WIRE: &str = "";
 const SWITCH: &str = ", hops: [ { switch: { mtu: 1700 } } ]";
@@ -62,6 +67,7 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
          datapath: {datapaths}\noffload: {offloads}\nload: {loads}\n{more}\
          repeat: {{ rounds: 1, seconds: 0.15, warmup: 0.05 }}\n"
     ));
+    let mut lost = 0;
     let mut unbuilt = BTreeMap::new();
     for sample in &record.samples {
         match &sample.invalid {
@@ -69,6 +75,11 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
             Some(Invalid::Build(reason)) => {
                 let cell = cell_of(&record, sample);
                 unbuilt.insert(cell.network.to_string(), reason.clone());
+            }
+            // A burst that overran a queue, and a retransmission that comes after the window.
+            Some(Invalid::Load(reason)) if lost < 6 => {
+                println!("skipped: {reason}: {:?}", cell_of(&record, sample).levels);
+                lost += 1;
             }
             other => panic!(
                 "{other:?}: {:?}: {ended:#?}",
@@ -136,8 +147,13 @@ fn treated_as_the_model_has_it(record: &Record) {
         let middle = sizes[sizes.len() / 2].0;
         for (bytes, what) in &sizes {
             let off = (bytes / middle - 1.0).abs();
+            let alike = if middle < 1500.0 {
+                FRAMES_ALIKE
+            } else {
+                SUPER_PACKETS_ALIKE
+            };
             assert!(
-                off < SIZES_ALIKE,
+                off < alike,
                 "{group}: {bytes} bytes where {middle} is usual: {what}"
             );
         }
@@ -209,13 +225,13 @@ fn small_messages_are_joined_by_nobody_on_a_wire() {
 
 #[test]
 fn datagrams_are_joined_where_the_same_level_joins_others() {
-    for (between, cuts) in [(WIRE, false), (SWITCH, true)] {
+    for between in [WIRE, SWITCH] {
         let record = measure(&Varied {
             between,
             encapsulations: EVERY,
             datapaths: "[kernel, ebpf]",
             offloads: "tunnel",
-            loads: "{ udp-stream: { segmentation_offload: [none, send, both], message: 1200, rate: 200mbit } }",
+            loads: "{ udp-stream: { segmentation_offload: [none, send, both], message: 600, rate: 500mbit } }",
             more: "",
         });
         let Some(record) = record else { return };
@@ -225,13 +241,15 @@ fn datagrams_are_joined_where_the_same_level_joins_others() {
             let segmentation = cell.loads[0].load.segmentation;
             let what = format!("{:?} {between}", cell.levels);
             let bytes = sent_bytes(cell, sender.expect("usage"));
-            assert_eq!(bytes > 1500.0, segmentation.send, "{what}: {bytes}");
+            // 600 bytes and their headers, or more of them at once.
+            assert_eq!(bytes > 750.0, segmentation.send, "{what}: {bytes}");
             let received = sample.loads[0].datagrams.expect("datagrams").received as f64;
             let packets = receiver.expect("usage").guest.udp_in as f64;
-            // Without `receive` the kernel gives a socket each datagram by itself.
-            if segmentation.receive || cuts {
-                assert_eq!(received / packets > ALONE, segmentation.receive, "{what}");
-            }
+            let many = received / packets > MANY;
+            assert_eq!(
+                many, segmentation.receive,
+                "{what}: {received} of {packets}"
+            );
         }
     }
 }

@@ -42,8 +42,8 @@ const NO_TCP: &str = "`tso` is about TCP, which this load is not: set `gso`";
 const CUT_BEFORE: &str =
     "super-packets are cut before they are in the tunnel: set `tso: on` with it";
 /// net/ipv4/udp_offload.c, `udp_gro_receive`: "If the packet was locally encapsulated ... do not GRO".
-const MARK_STAYS: &str = "eBPF cannot take the mark of a tunnel's packet off a datagram, and the kernel joins none that has it, as it does without \
-     a tunnel: use `segmentation_offload: send`, `gro: off`, or `datapath: kernel`";
+const MARK_STAYS: &str = "eBPF cannot take the mark of a tunnel's packet off a datagram, and the kernel then hands each over by itself, where \
+     without a tunnel it hands over many at once: use `segmentation_offload: send` or `datapath: kernel`";
 
 impl Treatment {
     /// What a level comes to on a network.
@@ -148,10 +148,15 @@ pub(crate) fn unlike(
     network: &Network,
     loads: &[NamedLoad],
 ) -> Option<&'static str> {
-    let receives = |load: &NamedLoad| load.load.workload.is_udp() && load.load.segmentation.receive;
+    let receives =
+        |load: &&NamedLoad| load.load.workload.is_udp() && load.load.segmentation.receive;
+    let mut loads = loads.iter().filter(receives);
+    let treatment = Treatment::of(offload, network);
+    let others_join = |load: &NamedLoad| {
+        treatment.joins || (treatment.udp.is_none() && load.load.segmentation.send)
+    };
     let tunnelled = network.datapath == Datapath::Ebpf && network.encapsulation.is_tunnel();
-    let joins = Treatment::of(offload, network).joins;
-    (tunnelled && joins && loads.iter().any(receives)).then_some(MARK_STAYS)
+    (tunnelled && loads.any(others_join)).then_some(MARK_STAYS)
 }
 
 #[cfg(test)]

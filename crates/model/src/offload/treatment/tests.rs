@@ -253,7 +253,18 @@ fn datagrams_that_ebpf_cannot_join_behind_its_tunnel_are_not_held_against_those_
         unlike(&tunnel, &network(vxlan(), 1), &both),
         Some(MARK_STAYS)
     );
-    assert_eq!(unlike(&tunnel, &network(vxlan(), 0), &both), None);
+    assert_eq!(
+        unlike(&tunnel, &network(vxlan(), 0), &both),
+        Some(MARK_STAYS)
+    );
+    assert_eq!(
+        unlike(&level(Profile::None, &[]), &network(vxlan(), 0), &both),
+        None
+    );
+    assert_eq!(
+        unlike(&tunnel, &network(vxlan(), 1), &datagrams(true, false)),
+        None
+    );
     assert_eq!(
         unlike(&tunnel, &network(Encapsulation::None, 1), &both),
         None
