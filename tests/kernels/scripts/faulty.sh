@@ -51,7 +51,8 @@ done
 ip -n sw link set to-b mtu 1500
 ip -n sw link set bridge0 up
 check 1 "a port of 1500 at 10 ms"
-grep -q '"mtu": 1500,' /run/check.json || { echo "1500 not found"; failed=1; }
+# A veth passes a tag's four bytes more than its MTU.
+grep -q '"mtu": 150[04],' /run/check.json || { echo "1500 not found"; grep -E '"(mtu|kind|id|evidence)"' /run/check.json | sort | uniq -c; failed=1; }
 ip netns del sw
 gone
 exit $failed
