@@ -422,7 +422,7 @@ fn a_datapath_that_the_kernel_lacks_a_driver_for_is_warned_of() {
     let measured = Measured::of(plan!("auto"), 2);
     let by_ebpf = measured.record.head.experiment.cells.iter().any(|cell| {
         cell.levels["encapsulation"] == "geneve"
-            && serde_json::to_value(&cell.network.datapath).is_ok_and(|name| name == "ebpf")
+            && serde_json::to_value(cell.network.datapath).is_ok_and(|name| name == "ebpf")
     });
     let warned = list(&measured.result["warnings"])
         .filter_map(Value::as_str)

@@ -98,7 +98,7 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "the same by the device's feature, which the plan names: then it is what is asked about",
         &[found(
-            "underlay_gro",
+            "receive_gro",
             &[Throughput, ReceiverCpu],
             Turn::Worse,
         )],

@@ -183,7 +183,7 @@ fn name(effect: &Value) -> String {
         word("from")
     );
     for (key, level) in effect["where"].as_object().into_iter().flatten() {
-        text.push_str(&format!(", {key} {}", level.as_str().unwrap_or_default()));
+        text = format!("{text}, {key} {}", level.as_str().unwrap_or_default());
     }
     format!("{}: {} {}", text.trim(), word("load"), word("metric"))
 }
@@ -198,10 +198,8 @@ fn figures(effect: &Value) -> String {
     text.push_str(effect["verdict"].as_str().unwrap_or("no verdict"));
     let remark = &effect["not_comparable"];
     if let Some(kind) = remark["kind"].as_str() {
-        text.push_str(&format!(
-            " ({kind}: {})",
-            remark["text"].as_str().unwrap_or_default()
-        ));
+        let why = remark["text"].as_str().unwrap_or_default();
+        text = format!("{text} ({kind}: {why})");
     }
     text
 }

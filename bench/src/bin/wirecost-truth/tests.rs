@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wirecost_model::metric::Metric::{ReceiverCpu, Throughput};
 
 use super::*;
-use crate::case::{Claim, Kind, Must, Turn};
+use crate::case::{Claim, Kind, Must, Turn, Way};
 use crate::judge::{Said, judge, of_comparison, unmeasured};
 
 fn parsed(words: &[&str]) -> Arguments {
@@ -38,10 +38,15 @@ fn each_case_has_a_name_of_its_own_a_plan_and_claims_of_its_kind() {
     let names: BTreeSet<_> = cases.iter().map(|case| case.name).collect();
     assert_eq!(names.len(), cases.len());
     for case in cases {
-        wirecost_plan::load(case.name, case.plan)
+        let experiment = wirecost_plan::load(case.name, case.plan)
             .unwrap_or_else(|error| panic!("{}: {error:?}", case.name));
         assert!(!case.claims.is_empty(), "{}", case.name);
         for claim in case.claims {
+            let varied = experiment
+                .compared()
+                .any(|factor| factor.key == claim.factor);
+            let whole_run = matches!(case.way, Way::Compare(_)) && claim.factor.is_empty();
+            assert!(varied || whole_run, "{}: {}", case.name, claim.factor);
             let finds = matches!(claim.must, Must::Found(_));
             assert_eq!(finds, case.kind == Kind::Effect, "{}", case.name);
         }
