@@ -253,7 +253,14 @@ fn a_run_is_measured_and_compared_in_one_go() {
     let document = ended.document();
     assert_eq!(document["outcome"], "complete");
     let comparison = &document["comparison"];
-    assert_eq!(comparison["conclusion"], "no_regression");
+    // On a machine that others use it says so instead.
+    let doubtful = ["before", "after"].map(|run| comparison[run]["trust"]["level"] == "doubtful");
+    let conclusion = if doubtful.contains(&true) {
+        "cannot_tell"
+    } else {
+        "no_regression"
+    };
+    assert_eq!(comparison["conclusion"], conclusion);
     assert_eq!(comparison["cells"].as_array().map(Vec::len), Some(2));
     let apart = compare(
         &first,

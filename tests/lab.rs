@@ -136,7 +136,12 @@ fn the_directory_is_whole(out: &Path, record: &Record) {
     let windows: f64 = record
         .samples
         .iter()
-        .filter_map(|s| Some(s.loads.first()?.seconds))
+        .flat_map(|s| {
+            s.loads
+                .iter()
+                .chain(s.saturated.iter().flat_map(|window| &window.loads))
+        })
+        .map(|load| load.seconds)
         .sum();
     assert!(
         (end.measured_s - windows).abs() < 1e-6 && windows < end.seconds,

@@ -162,13 +162,11 @@ fn where_there_is_nothing_to_aggregate_gro_is_no_factor() {
         return;
     }
     let _alone = alone();
-    let measured = Measured::of(plan!("gro-direct"), 1);
-    let skipped: Vec<_> = list(&measured.result["cells"])
-        .filter_map(|cell| cell["skipped"].as_str())
-        .collect();
-    assert_eq!(skipped.len(), 1, "{:#}", measured.result["cells"]);
-    assert!(skipped[0].contains("hop"), "{skipped:?}");
-    assert_eq!(measured.result["effects"], serde_json::json!([]));
+    let place = Place::new();
+    let plan = place.plan(&short(plan!("gro-direct"), 1));
+    let ended = run(&mut place.run_command(&plan, "out"));
+    ended.expect_code(2);
+    assert!(ended.stderr.contains("put a hop in between"), "{ended:#?}");
 }
 
 #[test]
