@@ -270,7 +270,7 @@ keys! {
 
     OFFLOAD "offload" Map {
         words: &["none", "plain", "tunnel"], presence: Default("tunnel"), factor: true,
-        example: "{ profile: tunnel, gro: off }",
+        example: "{ profile: tunnel, tso: off }",
     }
         "Offloads, the same on every device of the path: a profile, or one with single switches changed.";
     OFFLOAD_PROFILE "offload.profile" Word {
@@ -279,10 +279,10 @@ keys! {
         "The profile to start from.";
     OFFLOAD_TSO "offload.tso" Word { words: ON_OFF, example: "off" }
         "TCP segmentation offload.";
-    OFFLOAD_GSO "offload.gso" Word { words: ON_OFF, example: "off" }
-        "Generic segmentation offload.";
-    OFFLOAD_GRO "offload.gro" Word { words: ON_OFF, example: "off" }
-        "Generic receive offload.";
+    OFFLOAD_GSO "offload.gso" Word { words: ON_OFF, example: "on" }
+        "Generic segmentation offload: of senders of datagrams with `segmentation_offload`, for TCP does not heed it.";
+    OFFLOAD_GRO "offload.gro" Word { words: ON_OFF, example: "on" }
+        "Generic receive offload, by the receiving guest's device, where frames arrive one by one.";
     OFFLOAD_TUNNEL "offload.tunnel_segmentation" Word { words: ON_OFF, example: "off" }
         "Segmentation of super-packets inside a tunnel.";
     OFFLOAD_CHECKSUM "offload.checksum" Word { words: &["software", "hardware"], example: "software" }

@@ -136,7 +136,7 @@ exclude:
      7 │ load:
        ╰────
       help: did you mean `tunnel`? write `none`, `plain`, `tunnel` or a mapping,
-            such as `{ profile: tunnel, gro: off }`
+            such as `{ profile: tunnel, tso: off }`
 
     Error:
       × `load.tcp-stream.streams` is an empty list
@@ -355,7 +355,7 @@ fn an_empty_list_is_no_factor() {
        ·           ╰── empty
        ╰────
       help: write `none`, `plain`, `tunnel` or a mapping, such as `{ profile:
-            tunnel, gro: off }`, or leave the key out
+            tunnel, tso: off }`, or leave the key out
     ");
 }
 

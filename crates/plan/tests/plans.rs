@@ -285,7 +285,7 @@ fn every_way_of_writing_a_level_is_read() {
 name: x
 cores: shared
 seed: 18446744073709551615
-underlay: { mtu: [\"1500\", 9000], rate: [none, 2.5gbit] }
+underlay: { mtu: [\"1500\", 9000], rate: [none, 2.5gbit], hops: [{ switch: { mtu: 1500 } }] }
 guest_mtu: [576]
 encapsulation: [{ vxlan: { vni: 7, port: 8472, df: inherit, udp_checksum: true } }]
 offload: [{ gro: off }, { profile: none, checksum: software, tso: false }]

@@ -264,10 +264,10 @@ fn selections_may_name_levels_as_the_plan_does_or_by_their_labels() {
     let text = "\
 name: x
 encapsulation: [none, { vxlan: { vni: 7, udp_checksum: on } }]
-offload: [tunnel, { profile: tunnel, gro: off }]
+offload: [tunnel, { profile: tunnel, tso: off }]
 underlay: { rate: [none, 10gbit] }
 exclude:
-  - { encapsulation: vxlan vni=7 udp_checksum=on, offload: [tunnel, tunnel gro=off] }
+  - { encapsulation: vxlan vni=7 udp_checksum=on, offload: [tunnel, tunnel tso=off] }
   - { encapsulation: { vxlan: { vni: 7, udp_checksum: on } }, underlay.rate: 10000mbit }
 ";
     assert_eq!(agree(text), Taken::ByBoth);
