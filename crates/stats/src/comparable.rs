@@ -9,6 +9,7 @@ mod about;
 mod aggregation;
 mod backlog;
 mod distance;
+mod disturbed;
 mod evidence;
 mod factor_is_figure;
 mod generator;
@@ -29,7 +30,8 @@ use wirecost_model::sample::Sample;
 pub use about::Subject;
 pub use aggregation::{APART, REMARKABLE};
 pub use backlog::{DROPPED, MUCH_LESS};
-pub use distance::FARTHER;
+pub use distance::{FARTHER, ROUNDS};
+pub use disturbed::MORE_CORES;
 pub use evidence::Evidence;
 pub use factor_is_figure::REACHED;
 pub use generator::MOST;
@@ -117,10 +119,11 @@ fn remark(kind: RemarkKind, text: String, advice: &str) -> Remark {
 }
 
 /// The checks, in the order in which the first that bars is told.
-const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 12] = [
+const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 13] = [
     factor_is_figure::check,
     in_effect::zero_copy,
     pacing::check,
+    disturbed::check,
     generator::check,
     schedule::kept,
     aggregation::at_receiver,

@@ -105,16 +105,13 @@ impl Subject<'_> {
 
     /// Whether fewer wake-ups are what it is there for.
     pub(super) fn is_about_wakeups(&self) -> bool {
-        const OPTIONS: [&str; 14] = [
+        const OPTIONS: [&str; 11] = [
             "streams",
             "streams_per_guest",
             "depth",
             "message",
             "request",
             "response",
-            "rate",
-            "total_rate",
-            "think_time",
             "threads",
             "spin",
             "nodelay",

@@ -5,22 +5,30 @@ use wirecost_model::effect::RemarkKind;
 use super::evidence::geometric;
 use super::{Pair, Says, remark};
 
-/// A cache line took so many times as long in one cell as in the other, on average over the rounds.
+/// In one round a cache line took more than so many times as long in one cell as in the other: the cores were elsewhere.
 pub const FARTHER: f64 = 1.5;
+/// Share of the rounds, those the other way taken off, in which the cores of the same cell were farther apart, from which
+/// on it decides the figure. Cores that move now and then make rounds differ, and the interval wider.
+pub const ROUNDS: f64 = 0.5;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
     let (from, to) = (pair.from.apart(), pair.to.apart());
-    let rounds: Vec<u32> = from
-        .keys()
-        .copied()
-        .filter(|round| to.contains_key(round))
+    let rounds: Vec<(f64, f64)> = from
+        .iter()
+        .filter_map(|(round, from)| Some((*from, *to.get(round)?)))
         .collect();
-    let mean =
-        |of: &std::collections::BTreeMap<u32, f64>| geometric(rounds.iter().map(|round| of[round]));
-    let apart = (mean(&from)?, mean(&to)?);
-    if (apart.1 / apart.0).ln().abs() <= FARTHER.ln() {
+    let signs = rounds.iter().map(|(from, to)| {
+        let apart = (to / from).ln();
+        f64::from(u8::from(apart.abs() > FARTHER.ln())).copysign(apart)
+    });
+    let one_way = signs.sum::<f64>().abs() / rounds.len() as f64;
+    if rounds.is_empty() || one_way <= ROUNDS {
         return None;
     }
+    let apart = (
+        geometric(rounds.iter().map(|round| round.0))?,
+        geometric(rounds.iter().map(|round| round.1))?,
+    );
     let text = format!(
         "a cache line to the other core and back took {} ns",
         pair.figures(apart)

@@ -12,7 +12,20 @@ pub const REACHED: f64 = 0.95;
 const SAME: f64 = 1.01;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
-    offered_rate(pair).or_else(|| line_rate(pair))
+    offered_rate(pair)
+        .or_else(|| pauses(pair))
+        .or_else(|| line_rate(pair))
+}
+
+/// CPU of two offers: what a load that pauses takes is how often its cores sleep and wake, and that is the factor.
+fn pauses(pair: &Pair<'_>) -> Option<Says> {
+    const OFFERS: [&str; 3] = ["rate", "total_rate", "think_time"];
+    let offers = pair.subject.option().filter(|key| OFFERS.contains(key));
+    (pair.metric.is_cpu() && offers.is_some()).then(|| {
+        let text = "what is offered decides how often the cores sleep and wake, and that is most of this figure";
+        let advice = "compare other factors at one rate";
+        Says::Bars(remark(RemarkKind::FactorIsFigure, text.into(), advice))
+    })
 }
 
 fn offered_rate(pair: &Pair<'_>) -> Option<Says> {
@@ -46,7 +59,7 @@ fn offered_rate(pair: &Pair<'_>) -> Option<Says> {
     Some(Says::Bars(remark(RemarkKind::FactorIsFigure, text, ADVICE)))
 }
 
-const ADVICE: &str = "look at latency, loss and CPU";
+const ADVICE: &str = "look at latency and loss";
 
 /// What all flows together were asked for, in the metric's own unit; `None` where there is no such limit.
 fn offered(load: &Load, metric: Metric) -> Option<f64> {

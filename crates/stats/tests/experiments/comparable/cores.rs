@@ -7,7 +7,7 @@ use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::{CoresApart, Sample, Saturated};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::{HostUsage, Wakeups};
-use wirecost_stats::comparable::FARTHER;
+use wirecost_stats::comparable::{FARTHER, MORE_CORES};
 use wirecost_stats::{ENOUGH_STEPS, Stopping, asked, contrasts};
 
 use super::Planted;
@@ -77,7 +77,7 @@ fn wake_ups_that_agree_or_hardly_count_bar_nothing() {
 
 #[test]
 fn a_factor_that_saves_wake_ups_is_told_of_them() {
-    for key in ["streams", "depth", "message", "rate", "steering.rps"] {
+    for key in ["streams", "depth", "message", "steering.rps"] {
         let about = planted(key, [30_000, 10_000]);
         assert_eq!(about.barred(Metric::SenderCpu), None, "{key}");
         assert_eq!(
@@ -142,9 +142,49 @@ fn cores_that_were_farther_apart_in_one_cell() {
         apart(60.0 * FARTHER * 0.99).barred(Metric::Throughput),
         None
     );
+    // Cores that are elsewhere in one of three rounds make the interval wider, and no more.
+    for (far, barred) in [(1, None), (2, Some(RemarkKind::CoreDistance))] {
+        let moved = apart(600.0).sampled(1, move |sample| {
+            if sample.round >= far {
+                for look in &mut sample.cores_apart {
+                    (look.before_ns, look.after_ns) = (Some(60.0), Some(60.0));
+                }
+            }
+        });
+        assert_eq!(moved.barred(Metric::Throughput), barred);
+    }
     // Where only one cell knows there is nothing to compare.
     let unknown = apart(600.0).sampled(0, |sample| sample.cores_apart.clear());
     assert_eq!(unknown.barred(Metric::Throughput), None);
+}
+
+#[test]
+fn other_programs_beside_one_cell_only() {
+    let beside = |one: f64, other: f64| {
+        let foreign = |sample: &mut Sample, cores| {
+            sample.sender.as_mut().expect("a").foreign_cores = Some(cores);
+        };
+        Planted::of("encapsulation", ["none", "vxlan"])
+            .sampled(0, move |sample| foreign(sample, one))
+            .sampled(1, move |sample| foreign(sample, other))
+    };
+    for metric in [Metric::Throughput, Metric::ReceiverCpu] {
+        let barred = beside(0.0, MORE_CORES * 1.01).barred(metric);
+        assert_eq!(barred, Some(RemarkKind::Disturbed));
+        let barred = beside(0.9, 0.9 - MORE_CORES * 1.01).barred(metric);
+        assert_eq!(barred, Some(RemarkKind::Disturbed));
+        assert_eq!(beside(0.0, MORE_CORES * 0.99).barred(metric), None);
+        assert_eq!(beside(0.9, 0.9).barred(metric), None);
+    }
+}
+
+#[test]
+fn what_is_offered_decides_how_often_cores_sleep() {
+    for key in ["rate", "ping.rate", "think_time"] {
+        let offers = planted(key, [20_000, 20_000]);
+        let barred = offers.barred(Metric::SenderCpu);
+        assert_eq!(barred, Some(RemarkKind::FactorIsFigure), "{key}");
+    }
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! Other programs on the hosts' cores, in one of the two cells more than in the other: their time is taken for the cell's.
+
+use wirecost_model::effect::RemarkKind;
+use wirecost_model::sample::Sample;
+
+use super::{Evidence, Pair, Says, remark};
+
+/// Cores of other programs, the mean over a cell's samples, that may differ between two cells. Twice of what marks a sample.
+pub const MORE_CORES: f64 = 0.1;
+
+pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+    let (from, to) = pair.both(foreign_cores)?;
+    if (from - to).abs() <= MORE_CORES {
+        return None;
+    }
+    let text = format!(
+        "other programs used {} cores of this machine",
+        pair.figures((from, to))
+    );
+    let advice = "measure on a quieter machine, or with more rounds";
+    Some(Says::Bars(remark(RemarkKind::Disturbed, text, advice)))
+}
+
+fn foreign_cores(cell: &Evidence<'_>) -> Option<f64> {
+    // One host looks, for the machine that both are on.
+    let looked = |sample: &Sample| {
+        let mut hosts = [&sample.sender, &sample.receiver].into_iter().flatten();
+        hosts.find_map(|usage| usage.foreign_cores)
+    };
+    let cores: Vec<f64> = cell.samples().filter_map(looked).collect();
+    (!cores.is_empty()).then(|| cores.iter().sum::<f64>() / cores.len() as f64)
+}
