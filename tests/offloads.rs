@@ -243,12 +243,12 @@ fn datagrams_are_joined_where_the_same_level_joins_others() {
             let bytes = sent_bytes(cell, sender.expect("usage"));
             // 600 bytes and their headers, or more of them at once.
             assert_eq!(bytes > 750.0, segmentation.send, "{what}: {bytes}");
-            let received = sample.loads[0].datagrams.expect("datagrams").received as f64;
+            let datagrams = sample.loads[0].datagrams.expect("datagrams").received as f64;
             let packets = receiver.expect("usage").guest.udp_in as f64;
-            let many = received / packets > MANY;
+            let many = datagrams / packets > MANY;
             assert_eq!(
                 many, segmentation.receive,
-                "{what}: {received} of {packets}"
+                "{what}: {datagrams} of {packets}"
             );
         }
     }

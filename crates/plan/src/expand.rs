@@ -27,6 +27,7 @@ const ENCAPSULATION: usize = 3;
 const UDP_CHECKSUM: usize = 4;
 const DATAPATH: usize = 5;
 const GUEST_MTU: usize = 6;
+const OFFLOAD: usize = 9;
 
 /// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
 const NONE: usize = usize::MAX;
@@ -165,7 +166,9 @@ pub(crate) fn cells(
         .iter()
         .filter_map(|choice| {
             let judging = (&mut fit, &mut faults);
-            cell(varying, choice, (cores, between), judging)
+            let cell = cell(varying, choice, (cores, between), judging)?;
+            fit.note_offload(choice[OFFLOAD], cell.idle_switch());
+            Some(cell)
         })
         .zip(0..)
         .map(|(cell, index)| Cell { index, ..cell })
@@ -372,7 +375,7 @@ fn cell(
         // The encapsulation's label tells of `on` alone.
         levels.insert(keys::UDP_CHECKSUM.path.to_owned(), "off".to_owned());
     }
-    let cell = Cell {
+    Some(Cell {
         index: 0,
         levels,
         network,
@@ -385,9 +388,7 @@ fn cell(
             .filter_map(|(factor, level)| Some(factor.levels.get(*level)?.value.clone()))
             .filter(|setting| !setting.is_empty())
             .collect(),
-    };
-    fit.note_offload(offload, cell.idle_switch());
-    Some(cell)
+    })
 }
 
 #[cfg(test)]
@@ -405,5 +406,6 @@ mod tests {
         assert_eq!(axes[UDP_CHECKSUM].key.path, keys::UDP_CHECKSUM.path);
         assert_eq!(axes[DATAPATH].key.path, keys::DATAPATH.path);
         assert_eq!(axes[GUEST_MTU].key.path, keys::GUEST_MTU.path);
+        assert_eq!(axes[OFFLOAD].key.path, keys::OFFLOAD.path);
     }
 }
