@@ -16,7 +16,7 @@ pub struct Trust {
     pub level: TrustLevel,
     /// Why it is not [`TrustLevel::Sound`], in words.
     pub reasons: Vec<String>,
-    /// Samples that others, the hypervisor or a full backlog disturbed.
+    /// Samples that others or the hypervisor disturbed.
     pub disturbed: u32,
 }
 
@@ -57,21 +57,19 @@ impl Trust {
     }
 }
 
-/// Whether a mark says that something beside the plan decided the figures; the load's own threads are part of it.
+/// Whether a mark says that something beside the plan decided the figures. The load's own threads and a backlog that a full
+/// core overflows are part of what was measured, and looked at before each verdict.
 const fn disturbs(mark: &Mark) -> bool {
     match mark {
-        Mark::ForeignLoad { .. }
-        | Mark::Steal { .. }
-        | Mark::BacklogDrops { .. }
-        | Mark::CoresMoved { .. } => true,
-        Mark::GeneratorBound { .. } => false,
+        Mark::ForeignLoad { .. } | Mark::Steal { .. } | Mark::CoresMoved { .. } => true,
+        Mark::GeneratorBound { .. } | Mark::BacklogDrops { .. } => false,
     }
 }
 
 fn too_many(doc: &Document, disturbed: u32) -> Option<String> {
     (f64::from(disturbed) > f64::from(doc.samples) * DISTURBED).then(|| {
-        let bound = Mark::KINDS[3];
-        let marks = doc.marks.iter().filter(|mark| mark.kind != bound);
+        let own = [Mark::KINDS[2], Mark::KINDS[3]];
+        let marks = doc.marks.iter().filter(|mark| !own.contains(&mark.kind.as_str()));
         let kinds: Vec<String> = marks
             .map(|mark| format!("{} {}", mark.kind.replace('-', " "), mark.samples))
             .collect();

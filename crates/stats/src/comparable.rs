@@ -29,7 +29,7 @@ use wirecost_model::sample::Sample;
 
 pub use about::Subject;
 pub use aggregation::{APART, REMARKABLE};
-pub use backlog::{DROPPED, MUCH_LESS};
+pub use backlog::{DROPPED, MUCH_LESS, TOLD};
 pub use distance::{FARTHER, ROUNDS};
 pub use disturbed::MORE_CORES;
 pub use evidence::Evidence;

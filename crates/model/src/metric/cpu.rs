@@ -22,7 +22,7 @@ pub struct CpuParts {
 impl CpuParts {
     /// The figure in the metric's unit.
     pub fn figure(&self) -> f64 {
-        self.busy_s / self.units * self.scale
+        self.busy_s * self.scale / self.units
     }
 
     /// Steps of the counter's resolution that the busy time holds.

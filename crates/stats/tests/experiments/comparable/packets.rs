@@ -7,7 +7,7 @@ use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::sample::{Flow, Sample, Socket, ZeroCopyCounts};
 use wirecost_model::usage::LinkDelta;
 use wirecost_model::vary::{Place, Setting, Vary};
-use wirecost_stats::comparable::{APART, COPIED, DROPPED, MUCH_LESS, REMARKABLE, UNCHANGED};
+use wirecost_stats::comparable::{APART, COPIED, DROPPED, MUCH_LESS, REMARKABLE, TOLD, UNCHANGED};
 
 use super::Planted;
 
@@ -286,19 +286,24 @@ fn dropping(sample: &mut Sample, drops: u64) {
 
 #[test]
 fn a_backlog_that_overflows_in_one_cell_only() {
-    let planted = |key, drops: [u64; 2]| {
+    let of = |key, drops: [u64; 2]| {
         Planted::of(key, ["none", "vxlan"])
             .sampled(0, |sample| dropping(sample, drops[0]))
             .sampled(1, |sample| dropping(sample, drops[1]))
-            .barred(Metric::Throughput)
     };
+    let planted = |key, drops| of(key, drops).barred(Metric::Throughput);
+    let beside = |drops| of("encapsulation", drops).beside(Metric::Throughput);
     let few = (DROPPED * 1e6) as u64;
     let bars = Some(RemarkKind::BacklogDrops);
     assert_eq!(planted("encapsulation", [0, few]), bars);
     assert_eq!(planted("encapsulation", [few, 0]), bars);
     assert_eq!(planted("encapsulation", [0, few - 1]), None);
-    let tenth = (1000.0 * MUCH_LESS) as u64;
-    assert_eq!(planted("encapsulation", [tenth, 1000]), bars);
-    assert_eq!(planted("encapsulation", [tenth + 1, 1000]), None);
-    assert_eq!(planted("streams", [0, 1000]), None);
+    assert_eq!(beside([0, few - 1]), [RemarkKind::BacklogDrops]);
+    let told = (TOLD * 1e6) as u64;
+    assert_eq!(beside([0, told]), [RemarkKind::BacklogDrops]);
+    assert_eq!(beside([0, told - 1]), []);
+    let tenth = (10_000.0 * MUCH_LESS) as u64;
+    assert_eq!(planted("encapsulation", [tenth, 10_000]), bars);
+    assert_eq!(planted("encapsulation", [tenth + 1, 10_000]), None);
+    assert_eq!(planted("streams", [0, 10_000]), None);
 }
