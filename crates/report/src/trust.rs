@@ -69,7 +69,10 @@ const fn disturbs(mark: &Mark) -> bool {
 fn too_many(doc: &Document, disturbed: u32) -> Option<String> {
     (f64::from(disturbed) > f64::from(doc.samples) * DISTURBED).then(|| {
         let own = [Mark::KINDS[2], Mark::KINDS[3]];
-        let marks = doc.marks.iter().filter(|mark| !own.contains(&mark.kind.as_str()));
+        let marks = doc
+            .marks
+            .iter()
+            .filter(|mark| !own.contains(&mark.kind.as_str()));
         let kinds: Vec<String> = marks
             .map(|mark| format!("{} {}", mark.kind.replace('-', " "), mark.samples))
             .collect();

@@ -39,7 +39,7 @@ fn two_windows_share_the_plans_seconds_and_connect_twice() {
         let text = format!("name: x\nunderlay: {{ rate: {rate} }}\n");
         forecast(&experiment(&text), 1)
     };
-    let (one, two) = (over("unlimited"), over("10gbit"));
+    let (one, two) = (over("none"), over("10gbit"));
     assert!(close(one.windows_s, two.windows_s) && close(one.warmups_s, two.warmups_s));
     let samples = f64::from(two.samples);
     assert!(

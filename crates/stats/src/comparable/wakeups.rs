@@ -44,7 +44,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         cell.cell.network.rate.is_some() && cell.samples().any(|sample| sample.saturated.is_none())
     };
     let (kind, what, advice) = if at_line(pair.from) || at_line(pair.to) {
-        let advice = "compare without a line (underlay.rate: unlimited)";
+        let advice = "compare without a line (underlay.rate: none)";
         (
             RemarkKind::LineCost,
             "below the line's rate CPU is wake-ups: ",
