@@ -24,6 +24,9 @@ pub(crate) struct IdleTime {
     pub(crate) iowait_ns: u64,
 }
 
+/// By core.
+pub(crate) type Cores = BTreeMap<u32, IdleTime>;
+
 /// Reads some cores' idle time.
 #[derive(Debug)]
 pub(crate) struct IdleTimes {
@@ -43,9 +46,7 @@ impl IdleTimes {
     }
 
     /// The cores' times at the moment that is told; `None` where the file does not have them all.
-    pub(crate) fn read(
-        &mut self,
-    ) -> Result<Option<(Instant, BTreeMap<u32, IdleTime>)>, MeterError> {
+    pub(crate) fn read(&mut self) -> Result<Option<(Instant, Cores)>, MeterError> {
         let begin = Instant::now();
         for nudge in self.nudges.values_mut() {
             nudge.now().map_err(|cause| MeterError::Read {

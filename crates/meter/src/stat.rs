@@ -133,7 +133,7 @@ pub(crate) fn usage(cpu: u32, before: CoreTicks, after: CoreTicks, window_s: f64
 
 /// The same core with its idle time from where it is kept finer. Steal stays as it is, in steps of 10 ms.
 pub(crate) fn finer(
-    coarse: CoreUsage,
+    coarse: &CoreUsage,
     before: IdleTime,
     after: IdleTime,
     window_s: f64,
@@ -145,7 +145,9 @@ pub(crate) fn finer(
         busy_s: (window_s - idle_s - iowait_s - coarse.steal_s).max(0.0),
         idle_s,
         iowait_s,
-        ..coarse
+        cpu: coarse.cpu,
+        steal_s: coarse.steal_s,
+        shares: coarse.shares,
     }
 }
 
@@ -213,7 +215,7 @@ mod tests {
             idle_ns: 1_512_345_678,
             iowait_ns: 50_000,
         };
-        let core = finer(coarse.clone(), before, after, 1.0);
+        let core = finer(&coarse, before, after, 1.0);
         assert!((core.busy_s - 0.487_604_322).abs() < 1e-9, "{core:?}");
         assert_eq!(core.shares, coarse.shares);
     }

@@ -100,12 +100,8 @@ fn of_cell(
         .filter_map(|(host, end)| {
             let window =
                 |figure: fn(&Sample, &str, End, Option<WakeupCost>) -> Option<StreamCpu>| {
-                    medians(
-                        valid
-                            .iter()
-                            .filter_map(|sample| figure(sample, &named.name, end, cost))
-                            .collect(),
-                    )
+                    let of = |sample: &&Sample| figure(sample, &named.name, end, cost);
+                    medians(&valid.iter().filter_map(of).collect::<Vec<_>>())
                 };
             Some(HostWakeups {
                 host,
@@ -120,7 +116,7 @@ fn of_cell(
     })
 }
 
-fn medians(windows: Vec<StreamCpu>) -> Option<WindowCpu> {
+fn medians(windows: &[StreamCpu]) -> Option<WindowCpu> {
     let over = |figure: &dyn Fn(&StreamCpu) -> Option<f64>| {
         Some(summary(windows.iter().filter_map(figure))?.median)
     };
@@ -182,18 +178,17 @@ mod tests {
 
     #[test]
     fn figures_are_medians_and_what_was_not_counted_has_none() {
-        let found =
-            medians(vec![window(Some(0.5)), window(None), window(Some(0.4))]).expect("three");
+        let found = medians(&[window(Some(0.5)), window(None), window(Some(0.4))]).expect("three");
         assert!((found.percent_of_a_core - 70.0).abs() < 1e-9);
         assert!((found.percent_per_gbps - 70.0 / 9.8).abs() < 1e-9);
         assert_eq!(found.wakeup_share, Some(0.45));
-        assert_eq!(medians(Vec::new()), None);
-        assert_eq!(medians(vec![window(None)]).expect("one").wakeup_share, None);
+        assert_eq!(medians(&[]), None);
+        assert_eq!(medians(&[window(None)]).expect("one").wakeup_share, None);
     }
 
     #[test]
     fn the_cost_is_told_where_it_is_known_and_the_line_where_there_is_one() {
-        let usual = medians(vec![window(Some(0.5))]).expect("a window");
+        let usual = medians(&[window(Some(0.5))]).expect("a window");
         let result = |without_line, cost| WakeupsResult {
             cost,
             cells: vec![CellWakeups {

@@ -97,9 +97,10 @@ pub(crate) fn take(
     };
     let loaded = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
     let measured = loaded.measured;
-    let saturated = match cell.has_saturated_window() {
-        true => Some(saturated(lab, cell, taking, counting)?),
-        false => None,
+    let saturated = if cell.has_saturated_window() {
+        Some(saturated(lab, cell, taking, counting)?)
+    } else {
+        None
     };
     let after = lab.prove(ProofTime::After, cell.guest_mtu, interrupt)?;
     sample.proofs.extend(after);
