@@ -2,6 +2,7 @@
 //! (Documentation/driver-api/early-userspace/buffer-format.rst), in a file that has no name.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -115,7 +116,7 @@ impl Archive {
         ];
         let mut header = String::from("070701");
         for field in fields {
-            header.push_str(&format!("{field:08x}"));
+            let _ = write!(header, "{field:08x}");
         }
         let mut write = |bytes: &[u8]| {
             let padding = bytes.len().next_multiple_of(4) - bytes.len();

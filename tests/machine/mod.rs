@@ -19,7 +19,7 @@ use archive::{Archive, find};
 pub(crate) const KERNELS: [&str; 2] = ["linux-image-cloud-amd64", "linux-image-6.12-cloud-amd64"];
 
 /// From its start to its first command. Three seconds where nothing else runs.
-const BOOT: Duration = Duration::from_secs(60);
+const BOOT: Duration = Duration::from_mins(1);
 /// What KVM gets for it before emulation is taken. Not every hypervisor's KVM boots every kernel.
 const BOOT_KVM: Duration = Duration::from_secs(15);
 /// The longest life of a machine, seconds: `timeout` ends it even where this process is stopped.
