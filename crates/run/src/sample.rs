@@ -223,9 +223,9 @@ fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> 
     Some(words)
 }
 
-/// A mark for each end whose own threads were the limit. Not where its host has
-/// no room left for more of them because of what the kernel does for the packets: that is what is measured. But threads
-/// that keep a rate are to sleep between their messages.
+/// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because of
+/// what the kernel does for the packets: that is what is measured. But threads that keep a rate are to sleep between their
+/// messages.
 fn generator_bound(loads: &[LoadResult], [a, b]: [&HostUsage; 2]) -> impl Iterator<Item = Mark> {
     let is_full = move |host: &str| if host == "a" { a } else { b }.is_full_of_kernel();
     loads.iter().flat_map(move |load| {

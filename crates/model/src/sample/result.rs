@@ -126,14 +126,6 @@ pub struct ZeroCopyCounts {
     pub fallbacks: u64,
 }
 
-impl ZeroCopyCounts {
-    /// The share of the completed sends that were copied after all, 0 to 1: 1 where zero copy did not happen. `None` where
-    /// none completed.
-    pub fn copied_share(&self) -> Option<f64> {
-        (self.completed > 0).then(|| (self.copied as f64 / self.completed as f64).clamp(0.0, 1.0))
-    }
-}
-
 /// How busy the threads of one end of a load were.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
@@ -208,25 +200,4 @@ pub struct Socket {
     pub sndbuf: u32,
     /// `SO_RCVBUF` at the end, bytes.
     pub rcvbuf: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_share_of_copied_sends_is_of_those_that_completed() {
-        let share = |sends, completed, copied| {
-            let counts = ZeroCopyCounts {
-                sends,
-                completed,
-                copied,
-                fallbacks: 3,
-            };
-            counts.copied_share()
-        };
-        assert_eq!(share(10, 0, 0), None);
-        assert_eq!(share(10, 8, 8), Some(1.0));
-        assert_eq!(share(10, 8, 2), Some(0.25));
-    }
 }

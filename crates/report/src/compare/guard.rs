@@ -23,25 +23,22 @@ pub(super) fn look(
             ..Found::default()
         };
     }
-    let evidence = |run: &Run, cell: &Cell, then: &mut dyn FnMut(&Evidence<'_>)| {
-        let Some(load) = cell.load(&figure.load) else {
-            return;
-        };
-        let samples = run
-            .samples
-            .iter()
-            .filter(|sample| sample.cell == cell.index);
-        let samples: Vec<&Sample> = samples.collect();
-        let cost = run.head.environment.wakeup_cost;
-        then(&Evidence::of(cell, load, &samples, cost));
-    };
-    let mut found = Found::default();
-    evidence(before, pair.before, &mut |from| {
-        evidence(after, pair.after, &mut |to| {
-            found = between(&Subject::Runs, from, to, figure.metric);
-        });
-    });
-    found
+    let both = evidence(before, pair.before, figure).zip(evidence(after, pair.after, figure));
+    both.map_or_else(Found::default, |(from, to)| {
+        between(&Subject::Runs, &from, &to, figure.metric)
+    })
+}
+
+/// What a run's samples say of one cell's load; `None` where the cell does not run it.
+fn evidence<'a>(run: &'a Run, cell: &'a Cell, figure: &Figure) -> Option<Evidence<'a>> {
+    let load = cell.load(&figure.load)?;
+    let of_cell = run
+        .samples
+        .iter()
+        .filter(|sample| sample.cell == cell.index);
+    let samples: Vec<&Sample> = of_cell.collect();
+    let cost = run.head.environment.wakeup_cost;
+    Some(Evidence::of(cell, load, &samples, cost))
 }
 
 /// Bars what the counter of a run's cores cannot tell.
