@@ -1,22 +1,41 @@
-//! Nothing but sendmmsg(2) and recvmmsg(2), as a program of its own (a hidden subcommand): what of a kernel's datagrams is
-//! to be had without a generator. No headers, no numbers, no clock for each, nothing is counted at the receiver.
+//! The system calls of a load and nothing else, as a program of its own (a hidden subcommand): what of a kernel's stream,
+//! requests and datagrams is to be had without a generator. No headers, no numbers, no clock for each, nothing is counted
+//! at the receiver. Linux: sendmmsg(2) and recvmmsg(2), or write(2), read(2) and, for several connections, epoll_wait(2).
+
+mod tcp;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use wirecost_sys::socket::{ReceiveBatch, SendBatch};
 
 /// Datagrams for each system call, as many as ours hands over.
 const BATCH: usize = 64;
 
+/// What is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// UDP, [`BATCH`] datagrams for each system call.
+    Datagrams,
+    /// TCP, from client to server.
+    Stream,
+    /// TCP, one request outstanding on each connection.
+    Exchange,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     side: Side,
-    /// Bytes of a datagram.
+    #[arg(long)]
+    kind: Kind,
+    /// Bytes of a datagram, a write, a request and a response.
     #[arg(long)]
     message: u32,
+    /// TCP connections.
+    #[arg(long, default_value_t = 1)]
+    connections: u32,
     /// Of the server.
     #[arg(long)]
     address: SocketAddr,
@@ -32,31 +51,49 @@ enum Side {
     },
 }
 
-/// Runs one end: the client for its time, the server until it is ended.
+/// Runs one end: the client for its time, the server until it is ended. A client prints `rate=` in thousands of datagrams or
+/// transactions a second, or in Gbit/s.
 ///
 /// # Errors
 /// In words.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
-    let words = |error: std::io::Error| format!("{}: {error}", arguments.address);
-    let message = arguments.message as usize;
-    match arguments.side {
-        Side::Server => {
-            let socket = UdpSocket::bind(arguments.address).map_err(words)?;
-            let mut batch = ReceiveBatch::new(BATCH, message, false);
-            loop {
-                batch.receive(&socket, true, false).map_err(words)?;
-            }
-        }
-        Side::Client { seconds } => {
-            let any = SocketAddr::new(unspecified(arguments.address), 0);
-            let socket = UdpSocket::bind(any).map_err(words)?;
-            socket.connect(arguments.address).map_err(words)?;
+    let &Arguments { kind, address, .. } = arguments;
+    let (message, connections) = (
+        arguments.message as usize,
+        arguments.connections.max(1) as usize,
+    );
+    let done = match (arguments.side, kind) {
+        (Side::Server, Kind::Datagrams) => receive(address, message),
+        (Side::Server, Kind::Stream) => tcp::drain(address, message, connections),
+        (Side::Server, Kind::Exchange) => tcp::answer(address, message, connections),
+        (Side::Client { seconds }, _) => {
             let time = Duration::from_secs(seconds.into());
-            let (sent, took) = send(&socket, message, time).map_err(words)?;
-            println!("sent_k={:.3}", sent as f64 / took.as_secs_f64() / 1e3);
-            Ok(())
+            let rate = match kind {
+                Kind::Datagrams => send_to(address, message, time),
+                Kind::Stream => tcp::fill(address, message, connections, time),
+                Kind::Exchange => tcp::ask(address, message, connections, time),
+            };
+            rate.map(|rate| println!("rate={rate:.3}"))
         }
+    };
+    done.map_err(|error| format!("{address}: {error}"))
+}
+
+/// Reads datagrams until it is ended.
+fn receive(address: SocketAddr, message: usize) -> std::io::Result<()> {
+    let socket = UdpSocket::bind(address)?;
+    let mut batch = ReceiveBatch::new(BATCH, message, false);
+    loop {
+        batch.receive(&socket, true, false)?;
     }
+}
+
+/// Sends to this address for so long; thousands a second.
+fn send_to(address: SocketAddr, message: usize, time: Duration) -> std::io::Result<f64> {
+    let socket = UdpSocket::bind(SocketAddr::new(unspecified(address), 0))?;
+    socket.connect(address)?;
+    let (sent, took) = send(&socket, message, time)?;
+    Ok(sent as f64 / took.as_secs_f64() / 1e3)
 }
 
 /// Sends for so long; how many left, and how long it was.

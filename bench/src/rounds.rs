@@ -163,7 +163,7 @@ impl Rounds<'_> {
         self.peers
             .iter()
             .filter(move |(peer, _)| match who {
-                Opponents::Peers => peer.name() != BARE,
+                Opponents::Peers => true,
                 Opponents::Iperf3 => peer.name().starts_with("iperf3"),
                 Opponents::Iperf3AndBare => {
                     peer.name().starts_with("iperf3") || peer.name() == BARE

@@ -1,4 +1,4 @@
-//! Nothing but the two system calls (`crate::bare`): no generator, but what the best one could have here. It is in this
+//! Nothing but the system calls (`crate::bare`): no generator, but what the best one could have here. It is in this
 //! program, so it is never absent.
 
 use super::{Peer, Plan, Setting, value, words};
@@ -8,7 +8,7 @@ use crate::row::Load;
 
 /// As the table and `--peer` name it.
 pub(crate) const NAME: &str = "bare";
-/// Of its datagrams.
+/// Of its server.
 const PORT: u16 = 7_001;
 
 #[derive(Debug)]
@@ -24,22 +24,31 @@ impl Peer for Bare {
     }
 
     fn plan(&self, load: Load, setting: &Setting<'_>) -> Result<Plan, String> {
-        let Load::UdpStream {
-            segmentation: false,
-            ..
-        } = load
-        else {
-            return Err("it has datagrams one by one only".to_owned());
+        let (kind, connections) = match load {
+            Load::UdpStream {
+                segmentation: false,
+                ..
+            } => ("datagrams", 1),
+            Load::Stream { streams, .. } => ("stream", streams),
+            Load::TcpRr { connections } => ("exchange", connections),
+            Load::UdpStream { .. } | Load::UdpRr { .. } => {
+                return Err("it has datagrams one by one, and no requests in them".to_owned());
+            }
         };
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut line = words![program.display(), "bare"];
-        line.extend(words!["--message", load.message()]);
+        line.extend(words!["--kind", kind, "--message", load.message()]);
+        line.extend(words!["--connections", connections]);
         line.extend(words!["--address", format!("{}:{PORT}", setting.server)]);
         let server = [line.clone(), words!["server"]].concat();
         line.extend(words!["client", "--seconds", setting.seconds]);
         Ok(Plan {
             server,
-            door: Door::Udp(PORT),
+            door: if load.is_udp() {
+                Door::Udp(PORT)
+            } else {
+                Door::Tcp(PORT)
+            },
             server_ends: false,
             clients: vec![line],
             takes_window: false,
@@ -47,7 +56,7 @@ impl Peer for Bare {
     }
 
     fn own(&self, _: Load, said: &Said) -> Result<f64, String> {
-        value(&said.output, "sent_k").map_err(|reason| format!("{reason}: {}", said.words()))
+        value(&said.output, "rate").map_err(|reason| format!("{reason}: {}", said.words()))
     }
 }
 
@@ -57,33 +66,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_has_datagrams_one_by_one() {
+    fn it_has_what_it_has_system_calls_for() {
         let datagrams = |segmentation| Load::UdpStream {
             message: 64,
             segmentation,
         };
         let plan = Bare.plan(datagrams(false), &setting()).expect("it can");
+        let line = "bare --kind datagrams --message 64 --connections 1 --address 198.19.0.2:7001";
         // Behind the program's own path.
-        assert_eq!(
-            plan.server[1..].join(" "),
-            "bare --message 64 --address 198.19.0.2:7001 server"
-        );
+        assert_eq!(plan.server[1..].join(" "), format!("{line} server"));
         assert_eq!(
             plan.clients[0][1..].join(" "),
-            "bare --message 64 --address 198.19.0.2:7001 client --seconds 2"
+            format!("{line} client --seconds 2")
         );
-        for load in [datagrams(true), BULK] {
+        let exchange = Bare.plan(Load::TcpRr { connections: 64 }, &setting());
+        assert!(
+            exchange.expect("it can").server[1..]
+                .join(" ")
+                .starts_with("bare --kind exchange --message 16 --connections 64")
+        );
+        assert!(Bare.plan(BULK, &setting()).is_ok());
+        for load in [datagrams(true), Load::UdpRr { connections: 1 }] {
             assert!(Bare.plan(load, &setting()).is_err(), "{load:?}");
         }
     }
 
     #[test]
-    fn what_it_sent_is_read() {
-        let load = Load::UdpStream {
-            message: 64,
-            segmentation: false,
-        };
-        assert_eq!(Bare.own(load, &said("sent_k=201.250\n")), Ok(201.25));
-        assert!(Bare.own(load, &said("")).is_err());
+    fn its_rate_is_read() {
+        assert_eq!(Bare.own(BULK, &said("rate=201.250\n")), Ok(201.25));
+        assert!(Bare.own(BULK, &said("")).is_err());
     }
 }
