@@ -4,21 +4,19 @@ use std::io;
 use std::process::ExitCode;
 
 use serde_json::json;
-use wirecost_agent::stray::{self, Cleaned, Stray};
-use wirecost_agent::tunnel;
+use wirecost_control::clean::{self, Agents, Stray, Tunnels};
 
 use crate::arguments::Clean;
 use crate::{complain, exit, screen};
 
 pub(crate) fn clean(arguments: &Clean) -> ExitCode {
-    let Cleaned { ended, refused } = match stray::end_all() {
+    let (Agents { ended, refused }, tunnels) = match clean::clean() {
         Ok(cleaned) => cleaned,
         Err(error) => {
             complain(&error);
             return exit::incomplete();
         }
     };
-    let tunnels = tunnel::clean();
     let printed = if arguments.json {
         let refused: Vec<_> = refused
             .iter()
@@ -50,7 +48,7 @@ pub(crate) fn clean(arguments: &Clean) -> ExitCode {
     }
 }
 
-fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &tunnel::Cleaned) -> String {
+fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &Tunnels) -> String {
     let up = tunnels.up.iter().map(|name| {
         format!("tunnel {name} is up and stays: `wirecost tunnel down {name}` removes it")
     });
@@ -92,7 +90,7 @@ const fn kind(stray: &Stray) -> &'static str {
     }
 }
 
-fn tunnel_lines(tunnels: &tunnel::Cleaned) -> impl Iterator<Item = String> {
+fn tunnel_lines(tunnels: &Tunnels) -> impl Iterator<Item = String> {
     let removed = tunnels
         .removed
         .iter()

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wirecost_agent::link::LinkError;
+use wirecost_control::experiment::{DirectoryError, Options, RunError};
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
-use wirecost_run::{DirectoryError, Options, RunError};
 
 use crate::arguments::{Run, Talk};
 use crate::compare::Baseline;
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let seed = arguments.seed.map(u64::from);
     if arguments.preview {
         let out = arguments.out.as_deref();
-        return match wirecost_run::preview(&loaded.experiment, out, seed) {
+        return match wirecost_control::experiment::preview(&loaded.experiment, out, seed) {
             Ok(preview) => dry_run::print(&loaded, &preview, out, arguments.json),
             Err(error) => refused(&error),
         };
@@ -61,9 +61,10 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
         screen::say(&format!("wirecost: {notice}"));
     }
     let mut display = Display::new(&experiment, talk);
-    let finished = wirecost_run::run(&experiment, &options, &interrupt, &mut |step| {
-        display.show(step);
-    });
+    let finished =
+        wirecost_control::experiment::run(&experiment, &options, &interrupt, &mut |step| {
+            display.show(step);
+        });
     display.end();
     let finished = match finished {
         Ok(finished) => finished,

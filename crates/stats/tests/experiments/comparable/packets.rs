@@ -193,7 +193,11 @@ fn behind_a_hop_a_tunnel_is_taken_off_before_frames_are_joined_and_a_verdict_say
             assert!(!other.beside(metric).contains(&RemarkKind::JoinedInside));
         }
     }
-    assert!(!joined.beside(Metric::SenderCpu).contains(&RemarkKind::JoinedInside));
+    assert!(
+        !joined
+            .beside(Metric::SenderCpu)
+            .contains(&RemarkKind::JoinedInside)
+    );
 }
 
 #[test]
