@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use tracing::debug;
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{Reply, Request};
+use wirecost_agent::protocol::{Reply, Request, Stage};
 use wirecost_model::cell::{Cell, Experiment, Network};
 use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::record::{Environment, HostEnvironment};
@@ -69,6 +69,7 @@ impl Labs {
                 Ok(Err(message)) => {
                     first.get_or_insert(LinkError::Refused {
                         host: "a".into(),
+                        stage: Stage::Build,
                         message,
                     });
                 }
@@ -223,8 +224,12 @@ impl Labs {
             result = take(lab, cell, &taking, sample).map_err(|error| lab.blame(error));
         }
         match result {
-            Err(LinkError::Refused { host, message }) => {
-                sample.invalid = Some(Invalid::Load(format!("host {host}: {message}")));
+            Err(LinkError::Refused {
+                host,
+                stage,
+                message,
+            }) => {
+                sample.invalid = Some(refused(stage, format!("host {host}: {message}")));
                 // Nobody knows in which state this lab is: the next sample gets a new one.
                 let undone = self.up.pop().map_or(Ok(()), |mut lab| lab.undo());
                 if let Err(error) = &undone {
@@ -239,5 +244,28 @@ impl Labs {
             }
             Ok(()) => Ok(()),
         }
+    }
+}
+
+/// Why a sample is not valid whose agent refused at this stage.
+const fn refused(stage: Stage, reason: String) -> Invalid {
+    match stage {
+        Stage::Build | Stage::Adapt | Stage::Describe => Invalid::Build(reason),
+        Stage::Setting => Invalid::Setting(reason),
+        Stage::Proof | Stage::Path => Invalid::Proof(reason),
+        Stage::Load => Invalid::Load(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_could_not_be_adapted_is_no_load_that_did_not_run() {
+        let of = |stage| refused(stage, "why".into());
+        assert_eq!(of(Stage::Adapt), Invalid::Build("why".into()));
+        assert_eq!(of(Stage::Setting), Invalid::Setting("why".into()));
+        assert_eq!(of(Stage::Load), Invalid::Load("why".into()));
     }
 }

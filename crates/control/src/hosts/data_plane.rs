@@ -229,6 +229,8 @@ fn same_network(one: &OwnAddress, other: &OwnAddress) -> bool {
 mod tests {
     use wirecost_agent::link::LinkError;
 
+    use wirecost_agent::protocol::Stage;
+
     use super::*;
 
     struct Host {
@@ -250,6 +252,7 @@ mod tests {
             let source = self.source.map(|source| source.parse().expect("address"));
             source.ok_or_else(|| LinkError::Refused {
                 host: self.name.to_owned(),
+                stage: Stage::Describe,
                 message: format!("no route to {target}"),
             })
         }
