@@ -6,7 +6,7 @@ use wirecost_model::sample::CoresApart;
 use wirecost_stats::{PairedRatio, RatioError, Stopping, paired_ratio_stopped, summary};
 
 use crate::bound::Bound;
-use crate::measure::Sample;
+use crate::sample::Sample;
 
 /// Ours and another, one right after the other.
 #[derive(Debug, Clone, Serialize)]

@@ -6,11 +6,12 @@ use wirecost_stats::{Stopping, order};
 
 use crate::comparison::{Comparison, Pair, is_settled, still};
 use crate::error::BenchError;
-use crate::measure::{Bench, Sample};
+use crate::measure::Bench;
 use crate::peer::{Ours, Peer};
+use crate::random::random;
 use crate::report::{Outcome, What};
-use crate::rounds::random;
 use crate::row::{Opponents, Row};
+use crate::sample::Sample;
 
 /// An opponent may break once in so many rounds.
 const BREAKS_IN: u32 = 5;

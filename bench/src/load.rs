@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use wirecost_model::end_window::EndWindow;
 use wirecost_traffic::{
-    Client, Options, Segmentation, Server, Snapshot, TrafficError, Waiting, Window, Workload,
+    Client, Load, Options, Segmentation, Server, Snapshot, TrafficError, Waiting, Workload,
+    window_until_end,
 };
 
 use crate::helper::over;
@@ -85,16 +87,16 @@ impl Told {
 
 impl Arguments {
     fn options(&self) -> Options {
-        let of = Options::new(self.workload, self.secret.0);
-        Options {
+        let usual = Load::new(self.workload);
+        let load = Load {
             streams: self.flows,
             request: self.message,
             response: if self.workload.is_request_response() {
                 self.message
             } else {
-                of.response
+                usual.response
             },
-            nodelay: of.nodelay || self.nodelay,
+            nodelay: usual.nodelay || self.nodelay,
             congestion: self.congestion.clone(),
             segmentation: Segmentation {
                 send: self.segmentation,
@@ -105,8 +107,9 @@ impl Arguments {
             } else {
                 Waiting::Sleep
             },
-            ..of
-        }
+            ..usual
+        };
+        Options::of(load, self.secret.0)
     }
 }
 
@@ -140,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// Waits for the line that says when, and counts then. No line, no window.
-fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<Window>, String> {
+fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<EndWindow>, String> {
     let mut line = String::new();
     io::stdin()
         .lock()
@@ -152,20 +155,20 @@ fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<Window>,
     let [before, after] = over(&line, look)?;
     // On a full core this end may be late with its second look, and the client have stopped by then: that is for the
     // witness to say, who sees connections that end within the window.
-    Window::until_end(&before, &after)
+    window_until_end(&before, &after)
         .map(Some)
         .map_err(|error| error.to_string())
 }
 
-fn tell(window: Option<&Window>) -> Result<(), String> {
+fn tell(window: Option<&EndWindow>) -> Result<(), String> {
     let Some(window) = window else {
         return Ok(());
     };
     let told = Told {
         seconds: window.seconds,
-        bytes: window.sum(|counts| counts.read_bytes),
-        messages: window.sum(|counts| counts.received),
-        generator_bound: window.generator_bound(),
+        bytes: window.counts().read_bytes,
+        messages: window.counts().received,
+        generator_bound: window.generator_bound,
         peak_bytes: peak_bytes(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()),
     };
     say(&serde_json::to_string(&told).map_err(|error| error.to_string())?)

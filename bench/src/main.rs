@@ -18,9 +18,11 @@ mod output;
 mod peer;
 mod place;
 mod process;
+mod random;
 mod report;
 mod rounds;
 mod row;
+mod sample;
 mod witness;
 
 use std::process::ExitCode;

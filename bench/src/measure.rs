@@ -5,10 +5,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use serde::Serialize;
 use wirecost_agent::protocol::Measured;
 use wirecost_control::{Counting, Lab};
-use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD};
 use wirecost_sys::cores::line_round_trip_ns;
 
 use crate::error::BenchError;
@@ -19,6 +17,7 @@ use crate::peer::{Peer, Plan, Setting};
 use crate::place::Place;
 use crate::process::{PATIENCE, Process, Said, with_descendants};
 use crate::row::Load;
+use crate::sample::Sample;
 use crate::witness::{BEGINNING, Seen, Witness};
 
 /// Seconds that a generator goes on at least after the window: its start-up counts for some of its time.
@@ -31,30 +30,6 @@ const LEAD_S: f64 = 0.06;
 const BEGUN_STREAM: u64 = 200_000;
 /// Likewise of small responses, for each connection.
 const BEGUN_EXCHANGE: u64 = 5_000;
-
-/// One window of one generator.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Sample {
-    /// The yardstick, in the load's unit: Gbit/s of payload, or thousand transactions or datagrams per second.
-    pub(crate) figure: f64,
-    /// What the generator itself says, in the same unit: ours over the window, others over their whole test.
-    pub(crate) own: f64,
-    /// Percent of one core of the sending host for each unit of the yardstick.
-    pub(crate) sender_cpu: f64,
-    /// Percent of one core of the receiving host for each unit of the yardstick.
-    pub(crate) receiver_cpu: f64,
-    /// Cores that tasks of neither used, over the whole machine.
-    pub(crate) foreign_cores: f64,
-    /// Nanoseconds that a cache line took from a core of the sending host to one of the receiving and back, before it and
-    /// after; `None` where they share the cores, or others had one.
-    pub(crate) apart_ns: [Option<f64>; 2],
-    /// Foreign load, steal or backlog drops above what marks a sample of a run.
-    pub(crate) disturbed: bool,
-    /// Peak memory of the larger of both ends' processes in bytes, where they tell it.
-    pub(crate) peak_bytes: Option<u64>,
-    /// Whether the load's own threads were the limit, where it tells.
-    pub(crate) generator_bound: Option<bool>,
-}
 
 /// Where samples are taken.
 #[derive(Debug)]
@@ -240,42 +215,6 @@ fn figure(load: Load, seen: &Seen) -> f64 {
         Load::UdpRr { .. } | Load::UdpStream { .. } => seen.udp_datagrams as f64 / 1e3,
     };
     counted / seen.seconds
-}
-
-impl Sample {
-    fn new(
-        peer: &'static str,
-        [figure, own]: [f64; 2],
-        hosts: &[Measured; 2],
-        [sender_cores, receiver_cores]: [f64; 2],
-        apart_ns: [Option<f64>; 2],
-        told: &[Told],
-    ) -> Result<Self, BenchError> {
-        // Not a load, whatever it was.
-        if figure < 1e-3 {
-            return Err(BenchError::NothingArrived(peer));
-        }
-        let [sender, receiver] = hosts.each_ref().map(|host| &host.usage);
-        Ok(Self {
-            figure,
-            own,
-            sender_cpu: sender_cores * 100.0 / figure,
-            receiver_cpu: receiver_cores * 100.0 / figure,
-            foreign_cores: sender.foreign_cores.unwrap_or_default(),
-            apart_ns,
-            disturbed: disturbed(sender) || disturbed(receiver),
-            peak_bytes: told.iter().map(|told| told.peak_bytes).max(),
-            generator_bound: (!told.is_empty())
-                .then(|| told.iter().any(|told| told.generator_bound)),
-        })
-    }
-}
-
-fn disturbed(host: &HostUsage) -> bool {
-    host.foreign_cores
-        .is_some_and(|cores| cores > FOREIGN_CORES_THRESHOLD)
-        || host.steal_fraction() > STEAL_THRESHOLD
-        || host.backlog_drops > 0
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use wirecost_model::plan::Cores;
 
 use crate::comparison::Comparison;
-use crate::measure::Sample;
+use crate::sample::Sample;
 
 /// Everything that is printed.
 #[derive(Debug, Clone, Serialize)]

@@ -1,7 +1,5 @@
 //! Every row in turn: a lab, and on it rounds of all who are compared.
 
-use std::fs::File;
-use std::io::Read;
 use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::lab::allowed_cpus;
@@ -18,11 +16,13 @@ use crate::contest::{Arm, Contest, take, unless_it_ends_all};
 use crate::error::BenchError;
 use crate::lab::{describe, one_congestion_control, prove, unhook};
 use crate::looper::Loopers;
-use crate::measure::{Bench, Sample};
+use crate::measure::Bench;
 use crate::peer::{BARE, Ours, Peer};
 use crate::place::Place;
+use crate::random::random;
 use crate::report::{CountedBy, Found, Outcome, Presence, Report, RowResult, What};
 use crate::row::{GUEST_MTU, Opponents, Row};
+use crate::sample::Sample;
 use crate::witness::Witness;
 
 /// What a measured rate is rounded down to before it is halved, bits per second.
@@ -245,12 +245,4 @@ fn places(lab: &Lab, placement: &Placement) -> [Place; 2] {
         Place::new(tid_a, &placement.a, address_a),
         Place::new(tid_b, &placement.b, address_b),
     ]
-}
-
-pub(crate) fn random() -> Result<[u8; 16], BenchError> {
-    let mut bytes = [0; 16];
-    File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(BenchError::machine("reading /dev/urandom"))?;
-    Ok(bytes)
 }

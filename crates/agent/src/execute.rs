@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::offload::Offload;
@@ -17,7 +16,7 @@ use crate::address;
 use crate::datapath::{self, Carrier};
 use crate::keepers::Keepers;
 use crate::level::InForce;
-use crate::load::{self, Counting, Loads};
+use crate::load::{Counting, Loads};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
@@ -150,21 +149,15 @@ impl Agent {
                 self.loads.start()?;
                 Ok(Reply::Done)
             }
-            Request::Measure(window) => {
-                let meter = self.meter.as_mut().ok_or("the host is not built yet")?;
-                let measured = load::measure(meter, &self.loads, &window)?;
-                Ok(Reply::Measured(Box::new(measured)))
-            }
-            Request::Begin => {
+            Request::Begin(order) => {
                 let meter = meter(&mut self.meter)?;
-                self.counting = Some(Counting::begin(meter, &self.loads)?);
+                self.counting = Some(Counting::begin(meter, &self.loads, order)?);
                 Ok(Reply::Done)
             }
-            Request::Part { within_s, last } => {
-                let within = Duration::try_from_secs_f64(within_s).map_err(words)?;
+            Request::Part(order) => {
                 let meter = meter(&mut self.meter)?;
                 let counting = self.counting.as_mut().ok_or("nothing is being counted")?;
-                let part = counting.part(meter, &self.loads, within, last)?;
+                let part = counting.part(meter, &self.loads, &order)?;
                 Ok(Reply::Part(Box::new(part)))
             }
             Request::Whole => {
@@ -327,7 +320,7 @@ mod tests {
     use wirecost_model::load::{Load, Workload};
 
     use super::*;
-    use crate::protocol::{LoadEnd, Place};
+    use crate::protocol::{LoadEnd, PartOrder, Place};
 
     #[test]
     fn loads_that_were_given_up_are_told_once_and_new_ones_open() {
@@ -358,10 +351,7 @@ mod tests {
             agent.execute(Request::Machine).is_ok(),
             "it is about no load"
         );
-        let part = Request::Part {
-            within_s: 0.0,
-            last: false,
-        };
+        let part = Request::Part(PartOrder::default());
         let told = agent.execute(part.clone()).unwrap_err();
         assert!(
             told.starts_with("its loads were ended, since nothing was asked for 60 s"),

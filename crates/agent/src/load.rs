@@ -1,28 +1,23 @@
-//! The ends of loads on this host, and the window over which they are counted.
+//! The ends of loads on this host: opened, started, counted ([`Counting`]) and ended.
 
-mod parts;
+mod counting;
 
 use std::net::SocketAddr;
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
-use wirecost_meter::{ForeignSnapshot, Meter};
 use wirecost_model::end_window::End;
-use wirecost_model::sample::Interval;
 use wirecost_netbuild::LabHost;
 use wirecost_traffic::{
-    Client, Finished, Options, Server, Snapshot, TrafficError, Window as Counted, preflight,
-    room_for,
+    Client, Finished, Options, Server, Snapshot, TrafficError, check_resources, preflight,
 };
 
-use crate::protocol::{EndOfLoad, LoadEnd, Measured, MeasuredEnd, Place, Window};
+use crate::protocol::{EndOfLoad, LoadEnd, Place};
 
-pub(crate) use parts::Counting;
+pub(crate) use counting::Counting;
 
 /// How long flows may take to open, or to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long before the window the processes are looked through.
-const SCAN_LEAD: Duration = Duration::from_millis(25);
 
 /// One end of a load, open.
 #[derive(Debug)]
@@ -99,7 +94,7 @@ impl Loads {
         let new: Vec<Options> = ends.iter().map(options).collect();
         let servers = self.servers.iter().map(|server| server.engine.options());
         let clients = self.clients.iter().map(|client| client.engine.options());
-        let findings = room_for(servers.chain(clients).chain(&new));
+        let findings = check_resources(servers.chain(clients).chain(&new));
         if findings.is_empty() {
             return Ok(());
         }
@@ -137,6 +132,14 @@ impl Loads {
         })
     }
 
+    /// Whether any load here ends by itself.
+    fn have_limits(&self) -> bool {
+        let servers = self.servers.iter().map(|server| server.engine.options());
+        let clients = self.clients.iter().map(|client| client.engine.options());
+        let mut all = servers.chain(clients);
+        all.any(|options| options.load.limit.is_some())
+    }
+
     /// Whether what clients send from now on is counted.
     fn set_counted(&self, counted: bool) {
         for client in &self.clients {
@@ -149,9 +152,9 @@ impl Loads {
     /// The clients have ended before: what they gave up then, unless it was to be counted to the last byte, is no error.
     pub(crate) fn stop_servers(&mut self) -> Result<Vec<EndOfLoad>, String> {
         end_all(&mut self.servers, End::Server, |server| {
-            let is_counted_whole = server.options().limit.is_some();
+            let is_counted_whole = server.options().load.limit.is_some();
             match server.finish(PATIENCE) {
-                Err(error) if error.is_given_up() && !is_counted_whole => Ok(None),
+                Err(error) if error.is_reset() && !is_counted_whole => Ok(None),
                 ended => ended.map(Some),
             }
         })
@@ -176,38 +179,6 @@ impl Loads {
         let clients = self.clients.iter().map(|client| client.engine.received());
         servers.chain(clients).collect()
     }
-
-    /// What each end counted, in the same order.
-    fn measured(
-        &self,
-        before: &[Snapshot],
-        after: &[Snapshot],
-        intervals: Vec<Vec<Interval>>,
-    ) -> Result<Vec<MeasuredEnd>, String> {
-        let servers = self
-            .servers
-            .iter()
-            .map(|end| (&end.name, end.place, End::Server));
-        let clients = self
-            .clients
-            .iter()
-            .map(|end| (&end.name, end.place, End::Client));
-        servers
-            .chain(clients)
-            .zip(before.iter().zip(after))
-            .zip(intervals)
-            .map(|(((name, place, end), (before, after)), intervals)| {
-                let window =
-                    Counted::between(before, after).map_err(|error| blame(name, &error))?;
-                Ok(MeasuredEnd {
-                    name: name.clone(),
-                    place,
-                    end,
-                    window: window.record(intervals),
-                })
-            })
-            .collect()
-    }
 }
 
 impl<T> Open<T> {
@@ -224,7 +195,7 @@ fn blame(name: &str, error: &impl std::fmt::Display) -> String {
 fn options(end: &LoadEnd) -> Options {
     Options {
         source: end.source,
-        ..Options::of(&end.load, end.secret)
+        ..Options::of(end.load.clone(), end.secret)
     }
 }
 
@@ -302,69 +273,4 @@ fn end_all<T: Send>(
         let ended: Vec<Result<Option<EndOfLoad>, String>> = ended.collect();
         ended.into_iter().filter_map(Result::transpose).collect()
     })
-}
-
-/// Counts over one window that begins `warmup_s` from now. Without a load the host alone is counted.
-pub(crate) fn measure(
-    meter: &mut Meter,
-    loads: &Loads,
-    window: &Window,
-) -> Result<Measured, String> {
-    let warmup = Duration::from_secs_f64(window.warmup_s);
-    let scan_at = Instant::now() + warmup.saturating_sub(SCAN_LEAD);
-    let begin_at = scan_at + warmup.min(SCAN_LEAD);
-    let words = |error: wirecost_meter::MeterError| error.to_string();
-    // Looking through all processes takes milliseconds: before and after the window, never within.
-    // A kernel that keeps no run times leaves the figure out.
-    let scan = || -> Option<ForeignSnapshot> {
-        wirecost_meter::foreign_snapshot(window.foreign_to.as_ref()?).ok()
-    };
-    sleep_until(scan_at);
-    let foreign_before = scan();
-    sleep_until(begin_at);
-    loads.set_counted(true);
-    let loads_before = loads.snapshots()?;
-    let before = meter.snapshot().map_err(words)?;
-    let intervals = intervals(loads, window);
-    loads.set_counted(false);
-    let loads_after = loads.snapshots()?;
-    let after = meter.snapshot().map_err(words)?;
-    let foreign_after = scan();
-
-    let mut usage = wirecost_meter::delta(&before, &after);
-    usage.foreign_cores = foreign_before
-        .zip(foreign_after)
-        .map(|(before, after)| wirecost_meter::foreign_cores(&before, &after));
-    Ok(Measured {
-        usage,
-        loads: loads.measured(&loads_before, &loads_after, intervals)?,
-    })
-}
-
-/// Waits for the window's end, and looks at what every end received in each part of it.
-fn intervals(loads: &Loads, window: &Window) -> Vec<Vec<Interval>> {
-    let began = Instant::now();
-    let length = Duration::from_secs_f64(window.seconds);
-    let mut last = loads.received();
-    let mut intervals = vec![Vec::new(); last.len()];
-    let parts = window.seconds / window.interval_s.max(1e-3);
-    let count = parts.round().max(1.0) as u32;
-    for index in 1..=count {
-        sleep_until(began + length * index / count);
-        let now = loads.received();
-        let end_s = began.elapsed().as_secs_f64();
-        for (end, (now, last)) in intervals.iter_mut().zip(now.iter().zip(&last)) {
-            end.push(Interval {
-                end_s,
-                bytes: now.0 - last.0,
-                messages: now.1 - last.1,
-            });
-        }
-        last = now;
-    }
-    intervals
-}
-
-fn sleep_until(moment: Instant) {
-    sleep(moment.saturating_duration_since(Instant::now()));
 }

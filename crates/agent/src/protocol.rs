@@ -87,18 +87,12 @@ pub enum Request {
     OpenClients(Vec<LoadEnd>),
     /// All clients on this host begin together; none is fine.
     Start,
-    /// Counts over one window, the host and every end on it; answered after it.
-    Measure(Window),
-    /// Counts from now on, the host and every end on it; what was counted so before is forgotten.
-    Begin,
-    /// Waits so many seconds, or until every client on this host is over by its own limit, if that is sooner. Answered
-    /// with what came since [`Request::Begin`], or since the part before.
-    Part {
-        /// Seconds, 0 for none.
-        within_s: f64,
-        /// Whether what is sent after it is not counted any more.
-        last: bool,
-    },
+    /// Counts from now, or after a warm-up, the host and every end on it; what was counted before is forgotten. Answered
+    /// when it has begun.
+    Begin(Beginning),
+    /// Waits so long, or until every client on this host is over by its own limit, if that is sooner. Answered with what
+    /// came since [`Request::Begin`], or since the part before.
+    Part(PartOrder),
     /// Answered with what came from [`Request::Begin`] to the end of the last part, which may be after the loads.
     Whole,
     /// Ends all clients on this host together. What is under way is read to its end. Answered with [`Reply::Ended`].
@@ -126,9 +120,8 @@ impl Request {
             self,
             Self::OpenClients(_)
                 | Self::Start
-                | Self::Begin
-                | Self::Part { .. }
-                | Self::Measure(_)
+                | Self::Begin(_)
+                | Self::Part(_)
                 | Self::Whole
                 | Self::StopClients
                 | Self::StopServers
@@ -153,9 +146,8 @@ impl Request {
             Self::OpenServers(_) => "opening the receiving side of the load",
             Self::OpenClients(_) => "connecting the sending side of the load",
             Self::Start => "starting the load",
-            Self::Measure(_) => "measuring",
-            Self::Begin => "beginning to count",
-            Self::Part { .. } => "counting",
+            Self::Begin(_) => "beginning to count",
+            Self::Part(_) => "counting",
             Self::Whole => "telling what it counted",
             Self::StopClients => "ending the load",
             Self::StopServers => "ending the receiving side of the load",
@@ -195,18 +187,25 @@ pub struct LoadEnd {
     pub secret: [u8; 16],
 }
 
-/// When to count.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Window {
-    /// Seconds from now to the window's start.
+/// When counting begins.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Beginning {
+    /// Seconds from now.
     pub warmup_s: f64,
-    /// Length of the window in seconds.
-    pub seconds: f64,
-    /// Length of the intervals within it, in seconds.
-    pub interval_s: f64,
-    /// Processes of this run, where this host is to look for foreign load; it costs some
-    /// milliseconds before and after the window, so one host of a machine does it.
+    /// Processes of this run, where this host is to look for foreign load; it costs some milliseconds before the
+    /// beginning and after the last part, so one host of a machine does it.
     pub foreign_to: Option<Vec<u32>>,
+}
+
+/// A part of what is counted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PartOrder {
+    /// Seconds, 0 for none; with intervals they count from [`Request::Begin`].
+    pub within_s: f64,
+    /// Length of the intervals within it, in seconds; `None`: none are kept.
+    pub interval_s: Option<f64>,
+    /// Whether what is sent after it is not counted any more.
+    pub last: bool,
 }
 
 /// From the agent. The first two are the same in every version: two ends that differ must be able to say so.
@@ -240,7 +239,7 @@ pub enum Reply {
     Proof(ProofResult),
     /// To [`Request::OpenServers`]: in the order of the request.
     Listening(Vec<SocketAddr>),
-    /// To [`Request::Measure`] and [`Request::Whole`].
+    /// To [`Request::Whole`].
     Measured(Box<Measured>),
     /// To [`Request::Describe`].
     Description(Box<Environment>),

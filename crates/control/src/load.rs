@@ -12,7 +12,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::protocol::{EndOfLoad, LoadEnd, Measured, Part, Place, Reply, Request};
+use wirecost_agent::protocol::{
+    Beginning, EndOfLoad, LoadEnd, Measured, Part, PartOrder, Place, Reply, Request,
+};
 use wirecost_model::end_window::End;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::NamedLoad;
@@ -261,7 +263,7 @@ impl Session<'_> {
     fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
         let prompt = prompt_beside(&self.asked.loads);
         let Some(seconds) = self.asked.seconds else {
-            self.all(&Request::Begin, prompt)?;
+            self.all(&Request::Begin(Beginning::default()), prompt)?;
             self.all(&Request::Start, prompt)?;
             told(Step::Began);
             while !self.part(SLICE, false, told)? {}
@@ -284,7 +286,7 @@ impl Session<'_> {
                 u64::try_from(left).unwrap_or(u64::MAX),
             )));
         }
-        self.all(&Request::Begin, prompt)?;
+        self.all(&Request::Begin(Beginning::default()), prompt)?;
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -378,10 +380,11 @@ impl Session<'_> {
         last: bool,
         prompt: Duration,
     ) -> Result<Vec<Part>, LinkError> {
-        let request = Request::Part {
+        let request = Request::Part(PartOrder {
             within_s: within.as_secs_f64(),
+            interval_s: None,
             last,
-        };
+        });
         let requests = hosts.map(|asked| asked.then(|| request.clone()));
         let replies = self.both(&requests, within + prompt)?;
         let mut parts = Vec::new();

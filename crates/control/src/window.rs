@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{
-    EndOfLoad, LoadEnd, Measured, MeasuredEnd, Part, Place, Reply, Request, Window,
+    Beginning, EndOfLoad, LoadEnd, Measured, MeasuredEnd, Part, PartOrder, Place, Reply, Request,
 };
 use wirecost_model::end_window::{End, EndWindow};
 use wirecost_model::load::{Limit, NamedLoad, Waiting};
@@ -130,7 +130,8 @@ impl Lab {
         [prompt, within]: [Duration; 2],
         interrupt: &AtomicBool,
     ) -> Result<Loaded, LinkError> {
-        self.both_done_within([Request::Begin, Request::Begin], within, interrupt)?;
+        let begin = || Request::Begin(Beginning::default());
+        self.both_done_within([begin(), begin()], within, interrupt)?;
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let deadline = Instant::now() + TO_THE_END;
         let asks = [0, 1].map(|host| {
@@ -140,7 +141,7 @@ impl Lab {
         let mut is_whole = false;
         while !is_whole && Instant::now() < deadline {
             let [a, b] = asks.map(|asks| if asks { SLICE } else { Duration::ZERO });
-            let parts = self.parts([a, b], prompt, interrupt)?;
+            let parts = self.parts([a, b].map(part), SLICE + prompt, interrupt)?;
             is_whole = asks
                 .iter()
                 .zip(parts)
@@ -148,31 +149,34 @@ impl Lab {
         }
         let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
         // What was still under way when the last part ended.
-        self.parts([Duration::ZERO; 2], prompt, interrupt)?;
+        self.parts([Duration::ZERO; 2].map(part), prompt, interrupt)?;
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
-        match self.both(&Request::Whole, &Request::Whole, within, interrupt)? {
-            [Reply::Measured(sent), Reply::Measured(received)] => {
-                let mut measured = [*sent, *received];
-                settle(measured.iter_mut(), &ended);
-                Ok(Loaded { measured, is_whole })
-            }
-            _ => Err(self.a.confused("Whole")),
-        }
+        let mut measured = self.whole(within, interrupt)?;
+        settle(measured.iter_mut(), &ended);
+        Ok(Loaded { measured, is_whole })
     }
 
     fn parts(
         &mut self,
-        within: [Duration; 2],
-        prompt: Duration,
+        orders: [PartOrder; 2],
+        within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<[Part; 2], LinkError> {
-        let [a, b] = within.map(|within| Request::Part {
-            within_s: within.as_secs_f64(),
-            last: false,
-        });
-        match self.both(&a, &b, SLICE + prompt, interrupt)? {
+        let [a, b] = orders.map(Request::Part);
+        match self.both(&a, &b, within, interrupt)? {
             [Reply::Part(a), Reply::Part(b)] => Ok([*a, *b]),
             _ => Err(self.a.confused("Part")),
+        }
+    }
+
+    fn whole(
+        &mut self,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<[Measured; 2], LinkError> {
+        match self.both(&Request::Whole, &Request::Whole, within, interrupt)? {
+            [Reply::Measured(a), Reply::Measured(b)] => Ok([*a, *b]),
+            _ => Err(self.a.confused("Whole")),
         }
     }
 
@@ -193,20 +197,32 @@ impl Lab {
         prompt: Duration,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
-        let window = |foreign_to| {
-            Request::Measure(Window {
+        let begin = |foreign_to| {
+            Request::Begin(Beginning {
                 warmup_s: counting.warmup_s,
-                seconds: counting.seconds,
-                interval_s: counting.interval_s,
                 foreign_to,
             })
         };
-        let within = Duration::from_secs_f64(counting.warmup_s + counting.seconds) + prompt;
-        let (a, b) = (window(Some(counting.ours.to_vec())), window(None));
-        match self.both(&a, &b, within, interrupt)? {
-            [Reply::Measured(sent), Reply::Measured(received)] => Ok([*sent, *received]),
-            _ => Err(self.a.confused("Measure")),
-        }
+        let begins = [begin(Some(counting.ours.to_vec())), begin(None)];
+        let warmup = Duration::from_secs_f64(counting.warmup_s);
+        self.both_done_within(begins, warmup + prompt, interrupt)?;
+        let order = PartOrder {
+            within_s: counting.seconds,
+            interval_s: Some(counting.interval_s),
+            last: true,
+        };
+        let within = Duration::from_secs_f64(counting.seconds) + prompt;
+        self.parts([order.clone(), order], within, interrupt)?;
+        self.whole(prompt, interrupt)
+    }
+}
+
+/// A part of a load that ends by itself.
+fn part(within: Duration) -> PartOrder {
+    PartOrder {
+        within_s: within.as_secs_f64(),
+        interval_s: None,
+        last: false,
     }
 }
 

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::counts::Counts;
 use crate::latency::Latency;
-use crate::sample::{Interval, Socket};
 
 /// Which end of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,43 +25,6 @@ impl End {
             Self::Server => "server",
         }
     }
-}
-
-/// What one flow counted. All of it is of messages; headers of packets are not in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
-    /// Bytes handed to the kernel.
-    pub sent_bytes: u64,
-    /// Bytes that the application read.
-    pub read_bytes: u64,
-    /// Datagrams, requests or responses handed to the kernel. A TCP stream has none.
-    pub sent: u64,
-    /// Datagrams, requests or responses read, each counted once; at a client those that came in time: its
-    /// transactions.
-    pub received: u64,
-    /// Datagrams that must have been sent, by the highest number read; at the end by what the sender says.
-    pub expected: u64,
-    /// Datagrams read that had been read before; responses likewise.
-    pub duplicated: u64,
-    /// Of those received, the ones that came after a higher number (RFC 4737).
-    pub reordered: u64,
-    /// So late that it is not known any more whether they are duplicates: neither received nor duplicated.
-    pub too_old: u64,
-    /// Interarrival jitter at this moment, nanoseconds (RFC 3550). Arrival is when the application read it: one
-    /// reading of the clock for each batch.
-    pub jitter_ns: u64,
-    /// Requests given up.
-    pub timeouts: u64,
-    /// Responses to requests that had been given up: never a latency.
-    pub late: u64,
-    /// Sends from the load's own pages.
-    pub zero_copy: u64,
-    /// Of these, the ones that the kernel is done with.
-    pub zero_copy_completed: u64,
-    /// Of these, the ones that it copied after all.
-    pub zero_copy_copied: u64,
-    /// Sends with a copy since the kernel took no more from our pages.
-    pub zero_copy_fallbacks: u64,
 }
 
 /// What one flow did.
@@ -123,6 +86,48 @@ pub struct EndWindow {
     pub io: Option<Io>,
 }
 
+/// A part of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Seconds since the window began, at its end.
+    pub end_s: f64,
+    /// Bytes received in it.
+    pub bytes: u64,
+    /// Messages received in it: datagrams, requests, or at a client responses in time. A TCP stream has none.
+    /// Never left out: agents send intervals in a format that cannot tell.
+    #[serde(default)]
+    pub messages: u64,
+}
+
+/// A TCP socket: what its TCP_INFO gained over the window, and its state at the end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Socket {
+    /// Segments sent, retransmits and pure ACKs included.
+    pub segs_out: u64,
+    /// Segments received, as they were on the wire.
+    pub segs_in: u64,
+    /// Segments with data sent.
+    pub data_segs_out: u64,
+    /// Segments retransmitted.
+    pub retransmits: u64,
+    /// Smoothed round-trip time at the end, microseconds.
+    pub rtt_us: u32,
+    /// Smallest round-trip time seen, microseconds.
+    pub min_rtt_us: u32,
+    /// Sending MSS at the end, bytes.
+    pub snd_mss: u32,
+    /// Path MTU that the socket uses, bytes.
+    pub pmtu: u32,
+    /// Congestion window at the end, segments.
+    pub snd_cwnd: u32,
+    /// Congestion control in use.
+    pub congestion: String,
+    /// `SO_SNDBUF` at the end, bytes.
+    pub sndbuf: u32,
+    /// `SO_RCVBUF` at the end, bytes.
+    pub rcvbuf: u32,
+}
+
 /// Messages that a rate asked for within one window, all flows of one end. Of a TCP stream they are its bytes, in parts of a
 /// message.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -163,8 +168,19 @@ pub enum Waits {
 }
 
 impl EndWindow {
-    /// The sum of one figure over all flows.
-    pub fn sum(&self, figure: impl Fn(&Counts) -> u64) -> u64 {
-        self.flows.iter().map(|flow| figure(&flow.counts)).sum()
+    /// What all flows counted together.
+    pub fn counts(&self) -> Counts {
+        self.flows.iter().map(|flow| flow.counts).sum()
+    }
+
+    /// Datagrams lost, all flows; see [`FlowWindow::lost`].
+    pub fn lost(&self) -> i64 {
+        self.flows.iter().map(|flow| flow.lost).sum()
+    }
+
+    /// TCP segments sent again, all flows.
+    pub fn retransmits(&self) -> u64 {
+        let sockets = self.flows.iter().filter_map(|flow| flow.tcp.as_ref());
+        sockets.map(|socket| socket.retransmits).sum()
     }
 }

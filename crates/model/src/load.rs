@@ -62,6 +62,29 @@ impl Workload {
         Self::UdpRr,
     ];
 
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut index = 0;
+        while index < names.len() {
+            names[index] = Self::ALL[index].name();
+            index += 1;
+        }
+        names
+    };
+
+    /// What it does, in a line.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::TcpStream => "One writes, the other reads, as fast as it goes",
+            Self::TcpBidirectional => "Both write and read at once on each connection",
+            Self::TcpRr => "Requests and responses on connections that stay",
+            Self::TcpCrr => "A connection for each request and response",
+            Self::UdpStream => "Datagrams, as fast as it goes or at a rate",
+            Self::UdpRr => "Requests and responses in datagrams",
+        }
+    }
+
     /// As plans, commands and records write it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,6 +112,11 @@ impl Workload {
     /// Whether it is made of requests and responses, and so has latencies.
     pub const fn is_request_response(self) -> bool {
         matches!(self, Self::TcpRr | Self::TcpCrr | Self::UdpRr)
+    }
+
+    /// Whether a connection may have several requests outstanding.
+    pub const fn has_depth(self) -> bool {
+        matches!(self, Self::TcpRr | Self::UdpRr)
     }
 
     /// Whether it is a stream over TCP, one way or both.

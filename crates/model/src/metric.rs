@@ -78,16 +78,8 @@ impl Metric {
             ClientCpu, Cpu, Datagrams, Delivered, LatencyMedian, LatencyP99, LatencyP999,
             ReceiverCpu, SenderCpu, ServerCpu, Throughput, TransactionCpu, Transactions,
         };
-        match (workload, cores) {
-            (Workload::TcpStream | Workload::TcpBidirectional, Cores::Split) => {
-                &[Throughput, SenderCpu, ReceiverCpu]
-            }
-            (Workload::TcpStream | Workload::TcpBidirectional, Cores::Shared) => &[Throughput, Cpu],
-            (Workload::UdpStream, Cores::Split) => {
-                &[Throughput, Datagrams, Delivered, SenderCpu, ReceiverCpu]
-            }
-            (Workload::UdpStream, Cores::Shared) => &[Throughput, Datagrams, Delivered, Cpu],
-            (Workload::TcpRr | Workload::TcpCrr | Workload::UdpRr, Cores::Split) => &[
+        match (workload.is_request_response(), workload.is_udp(), cores) {
+            (true, _, Cores::Split) => &[
                 Transactions,
                 LatencyMedian,
                 LatencyP99,
@@ -95,13 +87,19 @@ impl Metric {
                 ClientCpu,
                 ServerCpu,
             ],
-            (Workload::TcpRr | Workload::TcpCrr | Workload::UdpRr, Cores::Shared) => &[
+            (true, _, Cores::Shared) => &[
                 Transactions,
                 LatencyMedian,
                 LatencyP99,
                 LatencyP999,
                 TransactionCpu,
             ],
+            (false, true, Cores::Split) => {
+                &[Throughput, Datagrams, Delivered, SenderCpu, ReceiverCpu]
+            }
+            (false, true, Cores::Shared) => &[Throughput, Datagrams, Delivered, Cpu],
+            (false, false, Cores::Split) => &[Throughput, SenderCpu, ReceiverCpu],
+            (false, false, Cores::Shared) => &[Throughput, Cpu],
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::end_window::End;
+pub use crate::end_window::{Interval, Socket};
 use crate::offload::Role;
 use crate::switch::OpenVswitch;
 use crate::usage::HostUsage;
@@ -17,8 +18,7 @@ mod schedule;
 
 pub use apart::CoresApart;
 pub use result::{
-    DatagramResult, Flow, Generator, Interval, LoadResult, RequestResult, Socket, StreamResult,
-    ZeroCopyCounts,
+    DatagramResult, Flow, Generator, LoadResult, RequestResult, StreamResult, ZeroCopyCounts,
 };
 pub use schedule::Behind;
 

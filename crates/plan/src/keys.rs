@@ -14,6 +14,7 @@ mod key;
 mod options;
 
 pub use key::{Key, Kind, Presence};
+use options::workload_key;
 pub(crate) use options::{TELLING, options};
 
 /// Longest name of a plan, which becomes part of a directory's, in characters.
@@ -31,8 +32,12 @@ pub fn keys() -> &'static [&'static Key] {
         let mut all = Vec::new();
         for key in KEYS {
             all.push(*key);
-            let workload = key.path.strip_prefix("load.").and_then(Workload::by_name);
-            all.extend(workload.into_iter().flat_map(options));
+            if key.path == LOAD.path {
+                for workload in Workload::ALL {
+                    all.push(workload_key(workload));
+                    all.extend(options(workload));
+                }
+            }
         }
         all
     });
@@ -302,23 +307,11 @@ keys! {
          receiver CPU are no longer apart, and the result says so.";
 
     LOAD "load" Choice {
-        words: &["tcp-stream", "tcp-bidirectional", "tcp-rr", "tcp-crr", "udp-stream", "udp-rr"],
+        words: &Workload::NAMES,
         presence: Default("tcp-stream"), factor: true, example: "{ tcp-rr: { streams: [1, 64] } }",
     }
         "What is run: a workload by its name, one with options, or a mix of several at once. The loads of a list are \
          measured each by itself, and never compared with each other.";
-    TCP_STREAM "load.tcp-stream" Map { example: "{ streams: 4 }" }
-        "Bulk TCP from host a's guest to host b's.";
-    TCP_BIDIRECTIONAL "load.tcp-bidirectional" Map { example: "{ streams: 4 }" }
-        "Bulk TCP both ways at once on each connection.";
-    TCP_RR "load.tcp-rr" Map { example: "{ streams: [1, 64], request: 128 }" }
-        "Requests and responses over TCP connections that stay.";
-    TCP_CRR "load.tcp-crr" Map { example: "{ streams: 16 }" }
-        "A TCP connection for each request and response.";
-    UDP_STREAM "load.udp-stream" Map { example: "{ rate: 100mbit }" }
-        "Datagrams from host a's guest to host b's; what arrived is what counts.";
-    UDP_RR "load.udp-rr" Map { example: "{ streams: 16 }" }
-        "Requests and responses in datagrams, either of which may be lost.";
     MIX "load.mix" Mix { example: "{ bulk: [none, tcp-stream], ping: { tcp-rr: { request: 128 } } }" }
         "Several loads at once, each by a name of one's own; each has its own figures, and what they take of the \
          processors together is no one's. A list of `none` and a load, as `bulk: [none, tcp-stream]`, is a factor with the \

@@ -298,10 +298,10 @@ pub(crate) fn plain(doc: &crate::document::Document) -> bool {
 /// The columns of a workload.
 pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     match workload {
-        Workload::TcpStream => &STREAM,
+        _ if workload.is_request_response() => &REQUESTS,
+        _ if workload.is_udp() => &DATAGRAMS,
         Workload::TcpBidirectional => &BIDIRECTIONAL,
-        Workload::UdpStream => &DATAGRAMS,
-        Workload::TcpRr | Workload::TcpCrr | Workload::UdpRr => &REQUESTS,
+        _ => &STREAM,
     }
 }
 

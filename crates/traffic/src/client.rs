@@ -1,4 +1,4 @@
-//! The end that opens the flows, starts them, and ends them.
+//! The client: opens the flows, starts them, and ends them.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -6,105 +6,103 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use wirecost_model::end_window::End as Which;
+use wirecost_model::end_window::End;
 use wirecost_sys::socket::{set_max_pacing_rate, tcp_info};
 
-use crate::closing::await_stragglers;
+use crate::engine::Engine;
 use crate::error::TrafficError;
-use crate::flow::{End, Finished, Flow, FlowEnd};
-use crate::load::Load;
-use crate::machine::{LOOK, Machine};
+use crate::flow::{Finished, FinishedFlow, Flow, Outcome};
 use crate::opening::open_all;
-use crate::options::{Limit, Options, Workload};
-use crate::preflight::raise_descriptors;
+use crate::ops::{ClientFlow, FlowKind};
+use crate::options::{Limit, Options};
 use crate::snapshot::Snapshot;
-use crate::table::{ClientFlow, Opening, Table};
-use crate::worker::{Drive, spawn};
+use crate::task::Task;
+use crate::timeouts::POLL_INTERVAL;
+use crate::worker::ThreadMode;
 
-/// What the kernel's clock of acknowledgements may be behind.
+/// Resolution of `tcpi_last_ack_recv`.
 const JIFFIES: Duration = Duration::from_millis(20);
-/// No path takes so long for an acknowledgement.
+/// Longer than any round-trip time.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
 
-/// The end that asks or sends: connected, then started, then stopped.
+/// The end that sends, or sends requests: connected, then started, then stopped.
 ///
-/// Dropping it gives up every flow at once.
+/// Dropping it aborts every flow.
 #[derive(Debug)]
 pub struct Client {
-    load: Arc<Load>,
+    engine: Engine,
     flows: Vec<ClientFlow>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Client {
-    /// Opens every flow to the server at `target` and has each one taken there, within `timeout` in all.
+    /// Connects every flow to the server at `target`, within `timeout` in all.
     ///
-    /// Sockets are made on the calling thread, in its network namespace, save those of `tcp-crr`, whose threads are
-    /// started here and so are in it too. Nothing is sent but the handshakes.
+    /// Sockets belong to the calling thread's network namespace: they are made on this thread, or (`tcp-crr`) on
+    /// threads that it starts. Nothing is sent but the handshakes.
     pub fn connect(
         target: SocketAddr,
         options: &Options,
         timeout: Duration,
     ) -> Result<Self, TrafficError> {
-        options.validate()?;
-        raise_descriptors(options)?;
-        let table = Table::of(options.workload);
-        let flows = open_all(table.opening, target, options, Instant::now() + timeout)?;
-        let load = Load::new(options, options.threads(), Which::Client)?;
+        let deadline = Instant::now() + timeout;
+        let engine = Engine::new(options, End::Client)?;
+        let flows = open_all(engine.ops.flow_kind, target, options, deadline)?;
         let mut client = Self {
-            load,
+            engine,
             flows,
             threads: Vec::new(),
         };
-        client.employ().map(|()| client)
+        client.start_threads().map(|()| client)
     }
 
-    /// Gives every machine to a thread.
-    fn employ(&mut self) -> Result<(), TrafficError> {
-        let load = &self.load;
-        let mut shares: Vec<Vec<Box<dyn Machine>>> =
-            load.seats.iter().map(|_| Vec::new()).collect();
+    /// Distributes the tasks over the threads and starts them.
+    fn start_threads(&mut self) -> Result<(), TrafficError> {
+        let Engine {
+            shared, ops, mode, ..
+        } = &self.engine;
+        let mut shares: Vec<Vec<Box<dyn Task>>> =
+            shared.threads.iter().map(|_| Vec::new()).collect();
         let mut next = 0;
         for flow in &self.flows {
-            let book = &load.flows.all()[flow.index as usize];
-            let machines = (load.table.client)(load, flow.clone())
-                .and_then(|machines| {
-                    if load.table.opening != Opening::Connections {
-                        let blocks = load.drive == Drive::Blocking;
+            let state = &shared.flows.all()[flow.index as usize];
+            let tasks = (ops.client)(shared, flow.clone())
+                .and_then(|tasks| {
+                    if ops.flow_kind != FlowKind::ConnectionPerTransaction {
+                        let blocks = *mode == ThreadMode::Blocking;
                         flow.socket.set_nonblocking(!blocks)?;
-                        if blocks && load.options.workload == Workload::TcpRr {
-                            // A server that takes a request and never answers is to be noticed.
-                            flow.socket.set_read_timeout(Some(LOOK))?;
+                        if blocks && ops.flow_kind == (FlowKind::Connection { streams: false }) {
+                            // To notice a server that never answers a request.
+                            flow.socket.set_read_timeout(Some(POLL_INTERVAL))?;
                         }
-                        let _ = book.socket.set(Arc::clone(&flow.socket));
+                        let _ = state.socket.set(Arc::clone(&flow.socket));
                     }
-                    Ok(machines)
+                    Ok(tasks)
                 })
                 .map_err(|source| TrafficError::Socket {
                     what: "setting a flow up",
                     source,
                 })?;
-            load.flows.arrive(book);
-            for machine in machines {
-                let seats = shares.len();
-                shares[next % seats].push(machine);
+            shared.flows.set_connected(state);
+            for task in tasks {
+                let threads = shares.len();
+                shares[next % threads].push(task);
                 next += 1;
             }
         }
-        for (seat, share) in shares.into_iter().enumerate() {
-            self.threads
-                .push(spawn(load, seat, share, load.drive, true)?);
+        for (thread, share) in shares.into_iter().enumerate() {
+            self.threads.push(self.engine.spawn(thread, share)?);
         }
         Ok(())
     }
 
-    /// Has all flows begin together; returns when that was.
+    /// Starts all flows together. Returns when that was.
     ///
     /// # Errors
-    /// A flow that broke since it was opened.
+    /// A flow that failed since it was connected.
     pub fn start(&self) -> Result<Instant, TrafficError> {
-        let flows = &self.load.flows;
-        for (flow, _, socket) in flows.open() {
+        let flows = &self.engine.shared.flows;
+        for (flow, _, socket) in flows.with_sockets() {
             if let Some(source) = socket.take_error().unwrap_or_else(Some) {
                 return Err(TrafficError::PeerVanished {
                     flow,
@@ -118,62 +116,61 @@ impl Client {
         Ok(at)
     }
 
-    /// How often each thread waited in a ring.
+    /// Waits of each thread in its ring.
     #[cfg(test)]
     pub(crate) fn rings(&self) -> Vec<u64> {
-        let seats = self.load.seats.iter();
-        seats.map(|seat| seat.rings.get()).collect()
+        self.engine.rings()
     }
 
-    /// What it was opened with.
+    /// The options it was opened with.
     pub fn options(&self) -> &Options {
-        &self.load.options
+        &self.engine.shared.options
     }
 
     /// Counters, latencies, threads and socket states now.
     ///
     /// # Errors
-    /// A flow that broke, by name.
+    /// A flow that failed.
     pub fn snapshot(&self) -> Result<Snapshot, TrafficError> {
-        Snapshot::take(&self.load)
+        self.engine.snapshot()
     }
 
-    /// Whether datagrams of a stream that are sent from now on are counted: they say so themselves, so that how many of
-    /// them were sent and how many came ([`crate::FlowEnd::counted`]) are of the same ones, however long they are under
-    /// way.
+    /// Marks the datagrams of a stream that are sent from now on as counted, or not. The mark travels with them: so
+    /// those sent and those received ([`crate::FinishedFlow::counted`]) are the same ones, however long they are on
+    /// the way.
     pub fn set_counted(&self, counted: bool) {
-        self.load.set_counted(counted);
+        self.engine.shared.set_counted(counted);
     }
 
-    /// Bytes of messages read, and messages received, so far, all flows (`read_bytes` and `received` of
-    /// [`wirecost_model::end_window::Counts`]).
+    /// Bytes and messages received so far, all flows (`read_bytes` and `received` of
+    /// [`wirecost_model::counts::Counts`]).
     pub fn received(&self) -> (u64, u64) {
-        self.load.flows.received()
+        self.engine.shared.flows.received()
     }
 
-    /// Bytes of messages handed to the kernel or read so far, all flows.
+    /// Bytes of messages sent and read so far, all flows.
     pub fn bytes(&self) -> u64 {
-        self.load.flows.bytes()
+        self.engine.shared.flows.bytes()
     }
 
-    /// Waits until the load's own limit ends it, or for `timeout`; [`Self::stop`] comes after it all the same.
+    /// Waits, at most `timeout`, until the load's limit has ended it; [`Self::stop`] is still to be called.
     ///
     /// # Errors
-    /// A flow that broke; [`TrafficError::NotOver`] where the limit was not reached in time, or there is none.
-    pub fn wait_over(&self, timeout: Duration) -> Result<(), TrafficError> {
-        let flows = &self.load.flows;
+    /// A flow that failed; [`TrafficError::NotOver`] where the limit was not reached in time, or there is none.
+    pub fn wait_ended(&self, timeout: Duration) -> Result<(), TrafficError> {
+        let flows = &self.engine.shared.flows;
         let broken = || {
             flows
                 .all()
                 .iter()
-                .any(|flow| matches!(flow.end.get(), Some(End::Failed(_))))
+                .any(|flow| matches!(flow.outcome.get(), Some(Outcome::Failed(_))))
         };
-        let over = if let Some(Limit::Time(time)) = self.load.options.limit {
+        let over = if let Some(Limit::Time(time)) = self.engine.shared.options.load.limit {
             flows.wait_until(Some(Instant::now() + time.min(timeout)), broken);
             time <= timeout
         } else {
             flows.wait_until(Some(Instant::now() + timeout), || {
-                broken() || flows.all_over()
+                broken() || flows.all_ended()
             })
         };
         flows.check()?;
@@ -184,54 +181,62 @@ impl Client {
         }
     }
 
-    /// Ends all flows together: nothing more is sent or asked; what is under way is waited for, at most `timeout`,
-    /// until the server has said that it read all of it. What was not by then is given up.
+    /// Ends all flows together: nothing more is sent. What is in flight is waited for, at most `timeout`, until the
+    /// server has confirmed that it read all of it. Flows that are not drained by then are aborted.
     ///
     /// # Errors
-    /// A flow that broke, or, by the first one's name, a peer that has acknowledged nothing of any since this began: one
-    /// flow alone may be waiting to send again what a full path has lost. Every thread is joined all the same.
+    /// A flow that failed; a peer that has acknowledged nothing on any flow since this began, named by the first one
+    /// (a single flow may be waiting for a retransmission). Every thread is joined all the same.
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
         let began = Instant::now();
         let deadline = began + timeout;
-        let before: Vec<u64> = self.load.flows.all().iter().map(Flow::bytes).collect();
+        let before: Vec<u64> = self
+            .engine
+            .shared
+            .flows
+            .all()
+            .iter()
+            .map(Flow::bytes)
+            .collect();
         self.end_threads(Some(deadline));
-        let flows = &self.load.flows;
+        let flows = &self.engine.shared.flows;
         flows.check()?;
         let mut ends = Vec::with_capacity(self.flows.len());
         let (mut alive, mut silent) = (false, None);
         for flow in &self.flows {
             let index = flow.index;
-            let book = &flows.all()[index as usize];
-            let orderly = matches!(book.end.get(), Some(End::Orderly));
+            let state = &flows.all()[index as usize];
+            let orderly = matches!(state.outcome.get(), Some(Outcome::Orderly));
             let vanished = |source| TrafficError::PeerVanished {
                 flow: index,
-                bytes: book.bytes(),
+                bytes: state.bytes(),
                 source,
             };
             let drained = orderly
-                && (self.load.table.closing)(&self.load, flow, deadline).map_err(vanished)?;
-            let moved = book.bytes() != before[index as usize];
-            let sign = if drained {
-                Sign::Alive
+                && (self.engine.ops.closing)(&self.engine.shared, flow, deadline)
+                    .map_err(vanished)?;
+            let moved = state.bytes() != before[index as usize];
+            let liveness = if drained {
+                Liveness::Alive
             } else {
-                self.sign(flow, moved, began.elapsed())
+                self.liveness(flow, moved, began.elapsed())
             };
-            match sign {
-                Sign::Alive => alive = true,
-                Sign::Silent(error) => _ = silent.get_or_insert(vanished(error)),
-                Sign::Neither => {}
+            match liveness {
+                Liveness::Alive => alive = true,
+                Liveness::Silent(error) => _ = silent.get_or_insert(vanished(error)),
+                Liveness::Neither => {}
             }
-            ends.push(FlowEnd {
-                bytes: book.bytes(),
+            ends.push(FinishedFlow {
+                bytes: state.bytes(),
                 drained,
-                counted: book.out.counted.get(),
+                counted: state.tx.counted.get(),
             });
         }
         if let Some(vanished) = silent.filter(|_| !alive) {
             return Err(vanished);
         }
-        if self.load.options.workload == Workload::UdpStream {
-            await_stragglers(&self.load, &self.flows, deadline);
+        if let Some(after_close) = self.engine.ops.after_close {
+            after_close(&self.engine.shared, &self.flows, deadline);
         }
         Ok(Finished {
             bytes: flows.bytes(),
@@ -240,56 +245,66 @@ impl Client {
         })
     }
 
-    /// What a flow that did not end in order in all this time says of its peer. A slow path that has much queued takes its
-    /// time too, but acknowledges.
-    fn sign(&self, flow: &ClientFlow, moved: bool, time: Duration) -> Sign {
+    /// Whether a flow that did not end in order in `time` shows that its peer is alive. A slow path may still have
+    /// much queued, but it acknowledges.
+    fn liveness(&self, flow: &ClientFlow, moved: bool, time: Duration) -> Liveness {
         let silent = |silence: Duration| {
             let words = format!("nothing came from it for {:.1} s", silence.as_secs_f64());
-            Sign::Silent(io::Error::new(io::ErrorKind::TimedOut, words))
+            Liveness::Silent(io::Error::new(io::ErrorKind::TimedOut, words))
         };
         if time < LONGEST_ROUND_TRIP {
-            return Sign::Neither;
+            return Liveness::Neither;
         }
-        match self.load.options.workload {
-            Workload::UdpStream => Sign::Neither,
-            // Nobody knows the connection of the transaction under way, or there is none.
-            Workload::TcpCrr | Workload::UdpRr if moved => Sign::Alive,
-            Workload::TcpCrr | Workload::UdpRr => silent(time),
-            Workload::TcpStream | Workload::TcpBidirectional | Workload::TcpRr => {
+        match self.engine.ops.flow_kind {
+            FlowKind::Connection { .. } => {
                 let Ok(info) = tcp_info(&*flow.socket) else {
-                    return Sign::Neither;
+                    return Liveness::Neither;
                 };
                 let acknowledged = Duration::from_millis(info.last_ack_recv.into());
                 if acknowledged + JIFFIES < time {
-                    Sign::Alive
+                    Liveness::Alive
                 } else if info.unacked > 0 {
                     silent(acknowledged)
                 } else {
-                    Sign::Neither
+                    Liveness::Neither
                 }
             }
+            // A UDP stream's server sends nothing.
+            _ if !self
+                .engine
+                .shared
+                .options
+                .load
+                .workload
+                .is_request_response() =>
+            {
+                Liveness::Neither
+            }
+            // The connection of the current transaction is not known here, or there is none.
+            _ if moved => Liveness::Alive,
+            _ => silent(time),
         }
     }
 
-    /// Ends every thread and joins it: in order until `deadline`, by force then, or at once where there is none.
+    /// Ends and joins every thread: in order until `deadline`, then by aborting the flows; at once without a
+    /// deadline.
     fn end_threads(&mut self, deadline: Option<Instant>) {
-        let flows = &self.load.flows;
+        let flows = &self.engine.shared.flows;
         flows.set_stopping();
-        if self.load.table.shut_to_stop && deadline.is_some() {
-            // Wakes a blocked send(2), which returns what it had queued so far: the counters stay exact, and the end
-            // of the stream goes out behind the last byte.
-            // What still waits for its time need not any more, unless it is part of what is counted.
-            let options = &self.load.options;
-            let lifts = options.rate.is_some() && options.limit.is_none();
-            for (_, _, socket) in flows.open() {
+        if self.engine.ops.shut_to_stop && deadline.is_some() {
+            // Wakes a blocked send(2), which returns what it had queued: the counters stay exact, and the FIN follows
+            // the last byte. Pacing is lifted, unless all of the data is to be counted at its rate.
+            let options = &self.engine.shared.options;
+            let lifts = options.load.rate.is_some() && options.load.limit.is_none();
+            for (_, _, socket) in flows.with_sockets() {
                 if lifts {
                     let _ = set_max_pacing_rate(socket, u64::MAX);
                 }
                 let _: io::Result<()> = socket.shutdown(Shutdown::Write);
             }
         }
-        if deadline.is_none_or(|deadline| !flows.wait_until(Some(deadline), || flows.all_over())) {
-            flows.cut();
+        if deadline.is_none_or(|deadline| !flows.wait_until(Some(deadline), || flows.all_ended())) {
+            flows.abort();
         }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -297,8 +312,8 @@ impl Client {
     }
 }
 
-/// What a flow's end says of its peer.
-enum Sign {
+/// What a flow shows of its peer.
+enum Liveness {
     Alive,
     Silent(io::Error),
     Neither,

@@ -1,31 +1,31 @@
-//! What every datagram of a load begins with: whose it is, which one, and when it left.
+//! The header of every datagram of a load: run, flow, number and sending time.
 
-use crate::sequence::Stamp;
+use crate::sequence::Timestamp;
 
-/// Bytes of an encoded [`Datagram`], and so the smallest message over UDP.
+/// Length of an encoded [`Datagram`], bytes: the smallest message over UDP.
 pub(crate) const DATAGRAM_BYTES: usize = 16;
 
-/// The highest bit of the number's six bytes: see [`Datagram::counted`].
+/// The mark of [`Datagram::counted`]: the highest bit of the 48-bit number.
 const COUNTED: u64 = 1 << 47;
 
-/// The run's tag 4, flow 2, number 6 of which one bit is apart, time stamp 4; big-endian.
+/// Layout in bytes, big-endian: tag 4, flow 2, number 6 (the highest bit is the mark), time stamp 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Datagram {
     /// See [`tag`].
     pub(crate) tag: u32,
     /// The flow, from 0.
     pub(crate) flow: u16,
-    /// Whether it was sent while its sender was being counted. By it and not by the time of its arrival a receiver knows
-    /// of which window it is, so that what never comes is missing there, however much follows it.
+    /// Whether it was sent while its sender was counted. The receiver assigns it to a window by this mark and not by
+    /// its arrival, so that a datagram that never arrives is missing from its own window.
     pub(crate) counted: bool,
-    /// Its place in the flow, from 0; modulo 2^47, which lasts for years.
+    /// Number within the flow, from 0, modulo 2^47 (years at any rate).
     pub(crate) number: u64,
-    /// When it left, by the sender's clock.
-    pub(crate) sent: Stamp,
+    /// Sending time by the sender's clock.
+    pub(crate) sent: Timestamp,
 }
 
 impl Datagram {
-    /// Writes it over the first bytes of a message.
+    /// Writes the header over the first bytes of a message.
     pub(crate) fn put(&self, message: &mut [u8]) {
         message[..4].copy_from_slice(&self.tag.to_be_bytes());
         message[4..6].copy_from_slice(&self.flow.to_be_bytes());
@@ -35,7 +35,7 @@ impl Datagram {
         message[12..16].copy_from_slice(&self.sent.0.to_be_bytes());
     }
 
-    /// Reads it; `None` where the message is too short.
+    /// Reads the header; `None` where the message is too short.
     pub(crate) fn get(message: &[u8]) -> Option<Self> {
         let head: &[u8; DATAGRAM_BYTES] = message.first_chunk()?;
         let [t0, t1, t2, t3, f0, f1, number @ .., s0, s1, s2, s3] = *head;
@@ -46,12 +46,12 @@ impl Datagram {
             flow: u16::from_be_bytes([f0, f1]),
             counted: number & COUNTED != 0,
             number: number & (COUNTED - 1),
-            sent: Stamp(u32::from_be_bytes([s0, s1, s2, s3])),
+            sent: Timestamp(u32::from_be_bytes([s0, s1, s2, s3])),
         })
     }
 }
 
-/// Four bytes in which a run's secret differs from others': enough to keep strays out, too few to tell the secret.
+/// A 32-bit hash of a run's secret: enough to recognise strays, too little to reveal the secret.
 pub(crate) fn tag(secret: &[u8; 16]) -> u32 {
     // FNV-1a over 64 bits, folded.
     let hash = secret.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -71,7 +71,7 @@ mod tests {
         fn what_is_written_reads_back(
             tag: u32, flow: u16, counted: bool, number in 0u64..1 << 47, sent: u32, rest in 0usize..50,
         ) {
-            let datagram = Datagram { tag, flow, counted, number, sent: Stamp(sent) };
+            let datagram = Datagram { tag, flow, counted, number, sent: Timestamp(sent) };
             let mut message = vec![0; DATAGRAM_BYTES + rest];
             datagram.put(&mut message);
             prop_assert_eq!(Datagram::get(&message), Some(datagram));

@@ -1,4 +1,4 @@
-//! What can go wrong with a load, with the object and, where there is one, the way out.
+//! Errors of a load: each names its object and, where there is one, a remedy.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use wirecost_sys::socket::CongestionError;
 
-/// A load that could not be set up, or did not run to its end.
+/// A load that could not be set up, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
     /// Options that no load can have.
     #[error("the load's options: {0}")]
     Options(String),
-    /// What this host does not allow; see [`crate::Finding`].
+    /// A limit of this host; see [`crate::Finding`].
     #[error("{0}")]
     Host(String),
     /// A socket could not be made or set up.
     #[error("{what}: {source}")]
     Socket {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The wanted congestion control.
+    /// The requested congestion control.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
-    /// The kernel gave a smaller buffer than the one asked for.
+    /// The kernel capped the socket buffer.
     #[error(
         "{option} of {asked} bytes was capped at {limit}: raise sysctl {sysctl} to at least {asked}, \
          or ask for a smaller buffer"
@@ -41,96 +41,96 @@ pub enum TrafficError {
         /// Bytes given.
         limit: u32,
     },
-    /// The sink's address.
+    /// The server's address.
     #[error("listening on {address}: {source}{}", in_use(source))]
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The address that a client's packets are to leave with.
+    /// The client's source address could not be bound.
     #[error("sending from {}: {source}", address.ip())]
-    Source {
+    StreamSender {
         /// The address asked for.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A connection that was not made.
+    /// A connection failed.
     #[error("connecting flow {flow} to {target}: {source}")]
     Connect {
-        /// The sink's address.
+        /// The server's address.
         target: SocketAddr,
         /// The flow, from 0.
         flow: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Somebody listens there but did not answer as a sink does.
+    /// The peer accepted the connection but did not answer as a server of this program.
     #[error("flow {flow} reached {target}, which did not answer as a Wirecost sink: {source}")]
     NoAnswer {
-        /// The sink's address.
+        /// The server's address.
         target: SocketAddr,
         /// The flow, from 0.
         flow: u32,
-        /// What was read, or why nothing was.
+        /// What was wrong with the answer.
         source: io::Error,
     },
-    /// The sink does not take this connection.
+    /// The server refused the flow.
     #[error("the sink at {target} refused flow {flow}: {refusal}")]
     Refused {
-        /// The sink's address.
+        /// The server's address.
         target: SocketAddr,
         /// The flow, from 0.
         flow: u32,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// Flows that did not arrive at the sink in time.
+    /// Flows that were not connected in time.
     #[error(
         "{connected} of {wanted} flows arrived within {} s ({strays} connections of others were dropped)",
         after.as_secs_f64()
     )]
     NotConnected {
-        /// Flows that arrived.
+        /// Flows connected.
         connected: u32,
         /// Flows expected.
         wanted: u32,
-        /// Connections dropped because they were no flow of this load.
+        /// Connections dropped because they did not belong to this load.
         strays: u32,
-        /// How long was waited.
+        /// The time-out.
         after: Duration,
     },
-    /// The other end of a flow went away without ending it.
+    /// The peer of a flow, or the path to it, failed.
     #[error("the peer of flow {flow} vanished after {bytes} bytes: {source}")]
     PeerVanished {
         /// The flow, from 0.
         flow: u32,
-        /// Bytes written, at the source, or read, at the sink.
+        /// Bytes sent at the client, or read at the server.
         bytes: u64,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// This host cannot carry the flow on.
+    /// A flow failed for a reason on this host.
     #[error("flow {flow} broke after {bytes} bytes: {source}")]
     FlowBroke {
         /// The flow, from 0.
         flow: u32,
-        /// Bytes written, at the source, or read, at the sink.
+        /// Bytes sent at the client, or read at the server.
         bytes: u64,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A flow that was over before its window was.
+    /// A flow ended before its window.
     #[error("flow {flow} ended within the window, after {bytes} bytes")]
     EndedEarly {
         /// The flow, from 0.
         flow: u32,
-        /// Its bytes in all.
+        /// Its bytes since the start.
         bytes: u64,
     },
-    /// Two snapshots that are not of the same load.
+    /// Two snapshots of different loads.
     #[error("snapshots of {before} and of {after} flows cannot be compared")]
     Mismatch {
         /// Flows in the earlier one.
@@ -145,23 +145,23 @@ pub enum TrafficError {
         flow: u32,
         /// What was read.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// No answer to datagrams, of which it cannot be told whether they arrived.
+    /// No answer over UDP, where it is not known whether the datagrams arrived.
     #[error("flow {flow}: nobody answered at {target} within {:.1} s: is the other end up, and its port open?", after.as_secs_f64())]
     NoDatagram {
         /// The server's address.
         target: SocketAddr,
         /// The flow, from 0.
         flow: u32,
-        /// How long was asked.
+        /// The time-out.
         after: Duration,
     },
-    /// A limit of bytes or transactions was not reached in time.
+    /// The load's limit was not reached in time.
     #[error("the load was not over within {} s", after.as_secs_f64())]
     NotOver {
-        /// How long was waited.
+        /// The time-out.
         after: Duration,
     },
     /// A thread could not be started.
@@ -170,7 +170,7 @@ pub enum TrafficError {
 }
 
 impl TrafficError {
-    /// Of a flow that broke: by its peer or the path to it, or by this host's own doing.
+    /// The error of a failed flow: of its peer or the path, or of this host.
     pub(crate) fn of_flow(flow: u32, bytes: u64, source: io::Error) -> Self {
         use io::ErrorKind::{InvalidInput, OutOfMemory, PermissionDenied};
         if matches!(source.kind(), InvalidInput | OutOfMemory | PermissionDenied) {
@@ -188,15 +188,15 @@ impl TrafficError {
         }
     }
 
-    /// Whether the peer gave up the flow, as a client does with what is under way when its time to end is over.
-    pub fn is_given_up(&self) -> bool {
+    /// Whether the peer reset the connection, as a client does with flows that are not drained in time.
+    pub fn is_reset(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
         let reset = |source: &io::Error| matches!(source.kind(), BrokenPipe | ConnectionReset);
         matches!(self, Self::PeerVanished { source, .. } if reset(source))
     }
 }
 
-/// Why a sink does not take a connection.
+/// Why a server refuses a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The two ends are of different versions.
@@ -204,20 +204,20 @@ pub enum Refusal {
     Version {
         /// This end's.
         ours: u16,
-        /// The sink's.
+        /// The server's.
         theirs: u16,
     },
     /// It belongs to another run.
     #[error("it belongs to another run (the secrets differ)")]
     Secret,
-    /// Its options differ, or the flow is there already.
+    /// The number of flows differs, or the flow is connected already.
     #[error("it expects another number of flows, or has this one already")]
     Flow,
-    /// The two ends were given different loads.
+    /// The two ends have different loads.
     #[error("it was given another workload, or other message sizes")]
     Load,
 }
-/// What to do where somebody else has the port.
+/// Advice where the port is in use.
 fn in_use(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::AddrInUse {
         ": another program has the port, choose another or leave it out"

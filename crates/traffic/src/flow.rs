@@ -9,120 +9,146 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use socket2::Socket;
+use wirecost_model::counts::Counts;
 use wirecost_sys::epoll::Wake;
 
 use crate::error::TrafficError;
 
-/// A figure that one thread writes and anybody may read.
+/// A counter with one writer and any number of readers.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Publishes a new total. Only the counter's own thread may call it: it is a store, not an addition.
+    /// Stores a new total. Only the counter's own thread may call it.
     pub(crate) fn publish(&self, total: u64) {
         self.0.store(total, Relaxed);
     }
 
-    /// Adds to the total; only the counter's own thread may call it.
+    /// Adds to the total. Only the counter's own thread may call it: it is a load and a store.
     pub(crate) fn add(&self, more: u64) {
         self.publish(self.get() + more);
     }
 
-    /// Adds to the total where several threads do.
+    /// Adds to the total atomically, for counters with several writers.
     pub(crate) fn add_shared(&self, more: u64) {
         self.0.fetch_add(more, Relaxed);
     }
 
-    /// The total so far.
+    /// The current total.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// What a flow's sending half counts, on cache lines of its own: neighbours are fetched in pairs on x86.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Outgoing {
-    /// Of messages, handed to the kernel.
-    pub(crate) bytes: Counter,
-    /// Datagrams or requests handed to the kernel, responses at a server.
-    pub(crate) messages: Counter,
-    /// Of a stream's datagrams those that say that they are counted.
-    pub(crate) counted: Counter,
-    /// Sends from our own pages.
-    pub(crate) zero_copy: Counter,
-    /// Of these, the ones that the kernel is done with.
-    pub(crate) completed: Counter,
-    /// Of these, the ones that it copied after all.
-    pub(crate) copied: Counter,
-    /// Sends with a copy since the kernel took no more from our pages.
-    pub(crate) fallbacks: Counter,
+/// Declares the counters of one direction of a flow, each with the field of [`Counts`] that it is read into. Each
+/// direction has cache lines of its own; x86 prefetches neighbours in pairs.
+macro_rules! counters {
+    ($(#[$about:meta])* $half:ident { $($(#[$meaning:meta])* $counter:ident => $figure:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub(crate) struct $half {
+            $($(#[$meaning])* pub(crate) $counter: Counter,)*
+            /// Datagrams of a stream that are marked as counted ([`crate::FinishedFlow::counted`]), each once.
+            pub(crate) counted: Counter,
+        }
+
+        impl $half {
+            fn read(&self, counts: &mut Counts) {
+                $(counts.$figure = self.$counter.get();)*
+            }
+        }
+    };
 }
 
-/// What a flow's receiving half counts.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Incoming {
-    /// Of messages, that the application read.
-    pub(crate) bytes: Counter,
-    /// Messages, each counted once: datagrams, requests at a server, responses in time at a client.
-    pub(crate) messages: Counter,
-    /// Of a stream's datagrams those that say that they are counted, each once.
-    pub(crate) counted: Counter,
-    /// Datagrams that must have been sent: one above the highest number; at the end what the sender says.
-    pub(crate) expected: Counter,
-    /// See [`crate::sequence::Ledger::duplicated`].
-    pub(crate) duplicated: Counter,
-    /// See [`crate::sequence::Ledger::reordered`].
-    pub(crate) reordered: Counter,
-    /// See [`crate::sequence::Ledger::too_old`].
-    pub(crate) too_old: Counter,
-    /// RFC 3550, nanoseconds.
-    pub(crate) jitter_ns: Counter,
-    /// Requests that were given up.
-    pub(crate) timeouts: Counter,
-    /// Responses to requests that had been given up.
-    pub(crate) late: Counter,
+counters! {
+    /// Counters of the sending direction.
+    SendCounters {
+        /// Bytes of messages handed to the kernel.
+        bytes => sent_bytes,
+        /// Datagrams or requests handed to the kernel; responses at a server.
+        messages => sent,
+        /// Sends with `MSG_ZEROCOPY`.
+        zero_copy => zero_copy,
+        /// Of these, completed.
+        completed => zero_copy_completed,
+        /// Of these, copied by the kernel after all.
+        copied => zero_copy_copied,
+        /// Sends with a copy, because the kernel could pin no more pages.
+        fallbacks => zero_copy_fallbacks,
+    }
 }
 
-/// How a flow's thread came to its end.
+counters! {
+    /// Counters of the receiving direction.
+    ReceiveCounters {
+        /// Bytes of messages that the application read.
+        bytes => read_bytes,
+        /// Messages, each counted once: datagrams, requests at a server, responses in time at a client.
+        messages => received,
+        /// Datagrams sent, as far as the receiver knows: one above the highest number; at the end the sender's count.
+        expected => expected,
+        /// See [`crate::sequence::SequenceTracker::duplicated`].
+        duplicated => duplicated,
+        /// See [`crate::sequence::SequenceTracker::reordered`].
+        reordered => reordered,
+        /// See [`crate::sequence::SequenceTracker::too_old`].
+        too_old => too_old,
+        /// RFC 3550, nanoseconds.
+        jitter_ns => jitter_ns,
+        /// Requests that timed out.
+        timeouts => timeouts,
+        /// Responses to requests that had timed out.
+        late => late,
+    }
+}
+
+/// How a flow ended.
 #[derive(Debug)]
-pub(crate) enum End {
-    /// As meant: told to stop, or read to the end of the stream.
+pub(crate) enum Outcome {
+    /// Told to stop, or read to the end of the stream.
     Orderly,
-    /// Its own side gave it up.
+    /// Aborted by its own side.
     Released,
-    /// The connection broke, with this error.
+    /// Failed with this error.
     Failed(io::Error),
 }
 
 /// One flow: a connection, a pair of UDP ports, or a succession of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    pub(crate) out: Outgoing,
-    pub(crate) incoming: Incoming,
-    /// Of a flow that is one connection or one pair of ports, at its client also over UDP.
+    pub(crate) tx: SendCounters,
+    pub(crate) rx: ReceiveCounters,
+    /// The socket of a flow that is one connection or one pair of ports; over UDP at the client only.
     pub(crate) socket: OnceLock<Arc<Socket>>,
-    /// Set once the flow is there.
-    pub(crate) here: AtomicBool,
-    /// The peer will send no more: what its own half waits for.
+    /// Whether the flow is connected.
+    pub(crate) connected: AtomicBool,
+    /// The peer has ended its direction: ours ends too.
     pub(crate) peer_done: AtomicBool,
-    /// Set once, when its last half is over, or one of them broke.
-    pub(crate) end: OnceLock<End>,
-    /// When that was.
+    /// Set once: when the last of its tasks has ended, or the first has failed.
+    pub(crate) outcome: OnceLock<Outcome>,
+    /// When `outcome` was set.
     pub(crate) ended_at: OnceLock<Instant>,
-    /// Halves that are over.
-    over: AtomicU32,
+    /// Tasks that have ended.
+    ended_tasks: AtomicU32,
 }
 
 impl Flow {
-    pub(crate) fn is_over(&self) -> bool {
-        self.end.get().is_some()
+    pub(crate) fn has_ended(&self) -> bool {
+        self.outcome.get().is_some()
+    }
+
+    /// All counters now.
+    pub(crate) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        self.tx.read(&mut counts);
+        self.rx.read(&mut counts);
+        counts
     }
 
     /// Bytes of messages, both ways.
     pub(crate) fn bytes(&self) -> u64 {
-        self.out.bytes.get() + self.incoming.bytes.get()
+        self.tx.bytes.get() + self.rx.bytes.get()
     }
 }
 
@@ -130,27 +156,27 @@ impl Flow {
 #[derive(Debug)]
 pub(crate) struct Flows {
     all: Box<[Flow]>,
-    /// Machines for each flow.
-    halves: u32,
+    /// Tasks of each flow.
+    tasks_per_flow: u32,
     started: OnceLock<Instant>,
     stopping: AtomicBool,
-    cut: AtomicBool,
+    aborted: AtomicBool,
     strays: AtomicU32,
-    /// Raised whenever threads are to look at the flags above.
+    /// Raised when threads are to check the flags above.
     wakes: Box<[Wake]>,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
 impl Flows {
-    /// Room for `count` flows of so many halves, none of them there yet, and their threads' wakes.
-    pub(crate) fn new(count: u32, halves: u32, wakes: Box<[Wake]>) -> Self {
+    /// `count` flows that are not connected, with so many tasks each, and the wakes of their threads.
+    pub(crate) fn new(count: u32, tasks_per_flow: u32, wakes: Box<[Wake]>) -> Self {
         Self {
             all: (0..count).map(|_| Flow::default()).collect(),
-            halves,
+            tasks_per_flow,
             started: OnceLock::new(),
             stopping: AtomicBool::new(false),
-            cut: AtomicBool::new(false),
+            aborted: AtomicBool::new(false),
             strays: AtomicU32::new(0),
             wakes,
             lock: Mutex::new(()),
@@ -173,16 +199,16 @@ impl Flows {
         self.all.len() as u32
     }
 
-    /// Flows that are there.
-    pub(crate) fn here(&self) -> impl Iterator<Item = (u32, &Flow)> {
+    /// Connected flows.
+    pub(crate) fn connected(&self) -> impl Iterator<Item = (u32, &Flow)> {
         (0..)
             .zip(&self.all)
-            .filter(|(_, flow)| flow.here.load(Relaxed))
+            .filter(|(_, flow)| flow.connected.load(Relaxed))
     }
 
-    /// Flows that are there and have a socket of their own.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (u32, &Flow, &Socket)> {
-        self.here()
+    /// Connected flows that have a socket of their own.
+    pub(crate) fn with_sockets(&self) -> impl Iterator<Item = (u32, &Flow, &Socket)> {
+        self.connected()
             .filter_map(|(index, flow)| Some((index, flow, &**flow.socket.get()?)))
     }
 
@@ -194,91 +220,88 @@ impl Flows {
     /// Bytes read and messages received, all flows.
     pub(crate) fn received(&self) -> (u64, u64) {
         self.all.iter().fold((0, 0), |(bytes, messages), flow| {
-            let incoming = &flow.incoming;
-            (
-                bytes + incoming.bytes.get(),
-                messages + incoming.messages.get(),
-            )
+            let rx = &flow.rx;
+            (bytes + rx.bytes.get(), messages + rx.messages.get())
         })
     }
 
-    /// Whether sending has begun.
+    /// Whether sending has started.
     pub(crate) fn started(&self) -> bool {
         self.started.get().is_some()
     }
 
-    /// When sending began, where it has.
+    /// When sending started.
     pub(crate) fn started_at(&self) -> Option<Instant> {
         self.started.get().copied()
     }
 
-    /// From now on everybody sends.
+    /// Starts sending on all flows.
     pub(crate) fn set_started(&self) {
         let _ = self.started.set(Instant::now());
         self.notify();
     }
 
-    /// Notes that a flow is there.
-    pub(crate) fn arrive(&self, flow: &Flow) {
-        flow.here.store(true, Relaxed);
+    /// Marks a flow as connected.
+    pub(crate) fn set_connected(&self, flow: &Flow) {
+        flow.connected.store(true, Relaxed);
         self.changed();
     }
 
-    /// Whether no more is to be sent, or accepted.
+    /// Whether sending and accepting have stopped.
     pub(crate) fn stopping(&self) -> bool {
         self.stopping.load(Relaxed)
     }
 
-    /// From now on nothing more is sent, or accepted.
+    /// Stops sending and accepting.
     pub(crate) fn set_stopping(&self) {
         self.stopping.store(true, Relaxed);
         self.notify();
     }
 
-    /// Whether the flows were given up.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.cut.load(Relaxed)
+    /// Whether the flows were aborted.
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.aborted.load(Relaxed)
     }
 
-    /// Gives up every flow that is not over: its thread comes back from whatever call it is in.
-    pub(crate) fn cut(&self) {
-        self.cut.store(true, Relaxed);
-        for (_, flow, socket) in self.open() {
-            if !flow.is_over() {
-                // A connection that is broken already cannot be shut down, and holds no thread either.
+    /// Aborts every flow that has not ended: its thread returns from the call it is in.
+    pub(crate) fn abort(&self) {
+        self.aborted.store(true, Relaxed);
+        for (_, flow, socket) in self.with_sockets() {
+            if !flow.has_ended() {
+                // Shutting down a broken connection fails, and no thread waits on it.
                 let _ = socket.shutdown(Shutdown::Both);
             }
         }
         self.notify();
     }
 
-    /// Counts a connection or datagram that is none of these flows'.
+    /// Counts a connection or datagram that belongs to none of these flows.
     pub(crate) fn count_stray(&self) {
         self.strays.fetch_add(1, Relaxed);
     }
 
-    /// What was none of these flows'.
+    /// Connections and datagrams that belonged to none of these flows.
     pub(crate) fn strays(&self) -> u32 {
         self.strays.load(Relaxed)
     }
 
-    /// Whether each flow that is there is over.
-    pub(crate) fn all_over(&self) -> bool {
-        self.here().all(|(_, flow)| flow.is_over())
+    /// Whether every connected flow has ended.
+    pub(crate) fn all_ended(&self) -> bool {
+        self.connected().all(|(_, flow)| flow.has_ended())
     }
 
-    /// Notes how one of a flow's halves ended: the first that broke says so for both, else the last one.
-    pub(crate) fn end(&self, flow: &Flow, end: End) {
-        let over = flow.over.fetch_add(1, Relaxed) + 1;
-        if over >= self.halves || !matches!(end, End::Orderly) {
+    /// Notes the end of one of a flow's tasks. The flow has ended with the first failure, else with its last task.
+    pub(crate) fn end(&self, flow: &Flow, end: Outcome) {
+        let ended_tasks = flow.ended_tasks.fetch_add(1, Relaxed) + 1;
+        if ended_tasks >= self.tasks_per_flow || !matches!(end, Outcome::Orderly) {
             let _ = flow.ended_at.set(Instant::now());
-            // A later end would be the less telling one.
-            let _ = flow.end.set(end);
+            // Only the first outcome is kept.
+            let _ = flow.outcome.set(end);
             self.changed();
         }
     }
 
-    /// Has every thread look at the flags again, and every [`Self::wait_until`].
+    /// Wakes every thread and every [`Self::wait_until`] to check the flags.
     pub(crate) fn notify(&self) {
         for wake in &self.wakes {
             wake.raise();
@@ -286,14 +309,14 @@ impl Flows {
         self.changed();
     }
 
-    /// Wakes every [`Self::wait_until`] to look again.
+    /// Wakes every [`Self::wait_until`].
     fn changed(&self) {
-        // Taking the lock orders this after a waiter's last look, so that none sleeps through the change.
+        // Taking the lock orders this after a waiter's check, so that none misses the change.
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
-    /// Waits until `done`, at most until `deadline`; returns whether it is.
+    /// Waits until `done`, at most until `deadline`. Returns whether it is done.
     pub(crate) fn wait_until(&self, deadline: Option<Instant>, done: impl Fn() -> bool) -> bool {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while !done() {
@@ -315,12 +338,12 @@ impl Flows {
         true
     }
 
-    /// The first flow that broke, as an error.
+    /// The first flow that failed, as an error.
     pub(crate) fn check(&self) -> Result<(), TrafficError> {
         let broken = (0..)
             .zip(&self.all)
-            .find_map(|(index, flow)| match flow.end.get() {
-                Some(End::Failed(error)) => Some((index, flow, error)),
+            .find_map(|(index, flow)| match flow.outcome.get() {
+                Some(Outcome::Failed(error)) => Some((index, flow, error)),
                 _ => None,
             });
         match broken {
@@ -332,7 +355,7 @@ impl Flows {
     }
 }
 
-/// An `io::Error` cannot be cloned; its number is what it says.
+/// A copy of an error: `io::Error` is not `Clone`.
 pub(crate) fn same(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(
         || io::Error::new(error.kind(), error.to_string()),
@@ -340,32 +363,32 @@ pub(crate) fn same(error: &io::Error) -> io::Error {
     )
 }
 
-/// One end of a load that is over, its threads joined.
+/// The final figures of one end of a load, its threads joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// Bytes of messages of all flows, written or read since the start.
+    /// Bytes of messages sent or read since the start, all flows.
     pub bytes: u64,
-    /// By flow index; a flow that never came has no bytes.
-    pub flows: Vec<FlowEnd>,
-    /// Connections and datagrams that were none of this load's, and were dropped.
+    /// By flow index; a flow that was never connected has no bytes.
+    pub flows: Vec<FinishedFlow>,
+    /// Connections and datagrams dropped because they did not belong to this load.
     pub strays: u32,
 }
 
 impl Finished {
-    /// Whether every byte that was sent was also read by the application at the other end.
+    /// Whether the application at the other end read every byte that was sent.
     pub fn drained(&self) -> bool {
         self.flows.iter().all(|flow| flow.drained)
     }
 }
 
-/// One flow that is over.
+/// The final figures of one flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FlowEnd {
-    /// Bytes written or read since the start.
+pub struct FinishedFlow {
+    /// Bytes sent or read since the start.
     pub bytes: u64,
-    /// At the server: it read to the end of the flow. At the client: the server said that it did, or ended in turn.
+    /// At the server: it read to the end of the flow. At the client: the server confirmed that.
     pub drained: bool,
-    /// Of a UDP stream: datagrams that were sent while the client was counted ([`crate::Client::set_counted`]); at the
-    /// server those of them that came, each once.
+    /// Of a UDP stream: datagrams sent with the mark of [`crate::Client::set_counted`]; at the server those of them
+    /// that arrived, each once.
     pub counted: u64,
 }

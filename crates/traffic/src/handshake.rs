@@ -1,56 +1,58 @@
-//! The first bytes of every flow: whose it is, and the server's answer; and the last: how much arrived.
+//! The load's handshake: a header from the client that says which flow it opens, the server's answer, and at the end
+//! the number of bytes or messages that arrived.
 //!
-//! The first two have a fixed length, the same in every version, so that ends of different versions can tell each other so.
-//! Numbers are big-endian.
+//! Header and answer have the same length in every version, so that ends of different versions can say so. Numbers
+//! are big-endian.
 
 use std::io;
 
 use crate::error::Refusal;
 use crate::options::Options;
 
-/// The version of what follows on the connection.
+/// Version of the protocol.
 const VERSION: u16 = 2;
 pub(crate) const MAGIC: [u8; 8] = *b"wirecost";
 
-/// Bytes of an encoded [`Header`].
+/// Length of a [`Header`], bytes.
 pub(crate) const HEADER_BYTES: usize = 44;
-/// Where a header has the secret.
+/// Longest handshake datagram, bytes.
+pub(crate) const CONTROL_BYTES: usize = HEADER_BYTES + COUNT_BYTES;
+/// Offset of the secret in a header.
 pub(crate) const SECRET: usize = 12;
-/// Where a header says its flow.
+/// Offset of the flow in a header.
 pub(crate) const FLOW: usize = 28;
-/// Where a header says its phase, and the answer in a datagram to which phase it is one.
+/// Offset of the phase in a header, and in the answer to it in a datagram.
 const PHASE: usize = 11;
-/// Bytes of an encoded [`Answer`].
+/// Length of an [`Answer`], bytes.
 pub(crate) const ANSWER_BYTES: usize = 12;
-/// Bytes of the count that a stream's sink sends once it has read to the end of the stream, a `u64`. Only the application
-/// that read can say so: its kernel acknowledges what nobody ever reads.
+/// Length of the count (`u64`) that a stream's receiver sends at the end of the stream, bytes. Only the application
+/// can confirm what it read: its kernel acknowledges data that is never read.
 pub(crate) const COUNT_BYTES: usize = 8;
 
-/// What a header opens.
+/// What a header is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// A flow.
+    /// Opens a flow.
     Open = 0,
-    /// A connection that is one transaction of a flow that is open.
+    /// Opens a connection for one transaction of an open flow.
     Transaction = 1,
-    /// The end of a flow that no connection ends. A count of 8 bytes follows: messages sent.
+    /// Ends a flow. Over UDP a count of 8 bytes follows: messages sent.
     Close = 2,
 }
 
-/// What the client says first: magic 8, version 2, workload 1, phase 1, secret 16, flow 4, flows 4, request 4,
-/// response 4.
+/// The client's header: magic 8, version 2, workload 1, phase 1, secret 16, flow 4, flows 4, request 4, response 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// The workload's code.
+    /// The workload's number.
     pub(crate) workload: u8,
-    /// What it opens.
+    /// What it is for.
     pub(crate) phase: Phase,
     /// The run's secret.
     pub(crate) secret: [u8; 16],
-    /// This flow, from 0.
+    /// The flow, from 0.
     pub(crate) flow: u32,
-    /// Flows in all.
+    /// Number of flows.
     pub(crate) flows: u32,
     /// Bytes of a message or request.
     pub(crate) request: u32,
@@ -59,20 +61,20 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Of one flow of a load.
+    /// The header of one flow of a load.
     pub(crate) fn new(options: &Options, flow: u32, phase: Phase) -> Self {
         Self {
-            workload: options.workload as u8,
+            workload: options.load.workload as u8,
             phase,
             secret: options.secret,
             flow,
-            flows: options.streams,
-            request: options.request,
-            response: options.response,
+            flows: options.load.streams,
+            request: options.load.request,
+            response: options.load.response,
         }
     }
 
-    /// As it is sent.
+    /// The encoded bytes.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -88,32 +90,33 @@ impl Header {
     }
 }
 
-/// What the server makes of a header.
+/// How the server judges a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Judgement {
-    /// This flow of this load, in this phase.
+pub(crate) enum HeaderCheck {
+    /// A flow of this load, in this phase.
     Flow(u32, Phase),
-    /// Not ours, but of our kind: answer it so.
+    /// A header of another load, run or version: answer it with the reason.
     Refuse(Answer),
-    /// Something else altogether: no answer.
+    /// Not a header: no answer.
     Stray,
 }
 
-/// Whether a datagram is one of the handshake. No datagram of a load begins so: its flow would be above all flows.
+/// Whether a datagram belongs to the handshake. Data cannot start with the magic: its flow number would be out of
+/// range.
 pub(crate) fn is_control(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// Judges a header at the server that was given `options`.
-pub(crate) fn judge(bytes: &[u8; HEADER_BYTES], options: &Options) -> Judgement {
+/// Checks a header at a server with these options.
+pub(crate) fn check_header(bytes: &[u8; HEADER_BYTES], options: &Options) -> HeaderCheck {
     if bytes[..8] != MAGIC {
-        return Judgement::Stray;
+        return HeaderCheck::Stray;
     }
     if bytes[8..10] != VERSION.to_be_bytes() {
-        return Judgement::Refuse(Answer::OtherVersion);
+        return HeaderCheck::Refuse(Answer::OtherVersion);
     }
     if bytes[SECRET..FLOW] != options.secret {
-        return Judgement::Refuse(Answer::OtherSecret);
+        return HeaderCheck::Refuse(Answer::OtherSecret);
     }
     let number =
         |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -121,24 +124,24 @@ pub(crate) fn judge(bytes: &[u8; HEADER_BYTES], options: &Options) -> Judgement 
     let phase = [Phase::Open, Phase::Transaction, Phase::Close]
         .into_iter()
         .find(|phase| *phase as u8 == bytes[PHASE]);
-    let sizes = (request, response) == (options.request, options.response);
+    let sizes = (request, response) == (options.load.request, options.load.response);
     match phase {
-        Some(phase) if bytes[10] == options.workload as u8 && sizes => {
-            if flows == options.streams && flow < flows {
-                Judgement::Flow(flow, phase)
+        Some(phase) if bytes[10] == options.load.workload as u8 && sizes => {
+            if flows == options.load.streams && flow < flows {
+                HeaderCheck::Flow(flow, phase)
             } else {
-                Judgement::Refuse(Answer::OtherFlow)
+                HeaderCheck::Refuse(Answer::OtherFlow)
             }
         }
-        _ => Judgement::Refuse(Answer::OtherLoad),
+        _ => HeaderCheck::Refuse(Answer::OtherLoad),
     }
 }
 
-/// The server's answer: magic 8, version 2, this 1, and over UDP the phase 1.
+/// The server's answer: magic 8, version 2, code 1, and over UDP the phase 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Answer {
-    /// The flow is taken.
+    /// The flow is accepted.
     Taken = 0,
     /// See [`Refusal::Version`].
     OtherVersion = 1,
@@ -151,7 +154,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// As it is sent.
+    /// The encoded bytes.
     pub(crate) fn encode(self) -> [u8; ANSWER_BYTES] {
         let mut bytes = [0; ANSWER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -160,7 +163,7 @@ impl Answer {
         bytes
     }
 
-    /// As it is sent in a datagram, which may be late: the answer to this header and no other.
+    /// The encoded answer to this header over UDP, where answers may be late: it carries the header's phase.
     pub(crate) fn encode_to(self, header: &[u8; HEADER_BYTES]) -> [u8; ANSWER_BYTES] {
         let mut bytes = self.encode();
         bytes[PHASE] = header[PHASE];
@@ -168,15 +171,15 @@ impl Answer {
     }
 }
 
-/// Whether a datagram's answer is one to this question.
+/// Whether a datagram answers this question.
 pub(crate) fn answers(answer: &[u8], question: &[u8]) -> bool {
     is_control(answer) && answer.get(PHASE) == question.get(PHASE)
 }
 
-/// Reads an answer at the client: taken, or refused and why.
+/// Decodes an answer: accepted, or refused with the reason.
 ///
 /// # Errors
-/// `InvalidData` where it is no answer of a server.
+/// `InvalidData` where it is not a server's answer.
 pub(crate) fn read_answer(bytes: [u8; ANSWER_BYTES]) -> io::Result<Result<(), Refusal>> {
     let theirs = u16::from_be_bytes([bytes[8], bytes[9]]);
     if bytes[..8] != MAGIC {
@@ -211,10 +214,7 @@ mod tests {
     use crate::options::Workload;
 
     fn options(secret: [u8; 16], streams: u32) -> Options {
-        Options {
-            streams,
-            ..Options::new(Workload::TcpRr, secret)
-        }
+        Options::new(Workload::TcpRr, secret).with(|load| load.streams = streams)
     }
 
     proptest! {
@@ -223,7 +223,7 @@ mod tests {
             let options = options(secret, flows);
             for phase in [Phase::Open, Phase::Transaction, Phase::Close] {
                 let header = Header::new(&options, flow % flows, phase);
-                prop_assert_eq!(judge(&header.encode(), &options), Judgement::Flow(flow % flows, phase));
+                prop_assert_eq!(check_header(&header.encode(), &options), HeaderCheck::Flow(flow % flows, phase));
             }
         }
 
@@ -235,12 +235,12 @@ mod tests {
             let options = options(secret, flows);
             let mut bytes = Header::new(&options, flow, Phase::Open).encode();
             bytes[at] ^= change;
-            prop_assert_ne!(judge(&bytes, &options), Judgement::Flow(flow, Phase::Open));
+            prop_assert_ne!(check_header(&bytes, &options), HeaderCheck::Flow(flow, Phase::Open));
         }
 
         #[test]
         fn whatever_is_received_is_judged_without_a_panic(bytes: [u8; HEADER_BYTES], answer: [u8; ANSWER_BYTES]) {
-            judge(&bytes, &options([0; 16], 4));
+            check_header(&bytes, &options([0; 16], 4));
             let _ = read_answer(answer);
         }
     }
@@ -251,8 +251,8 @@ mod tests {
         let mut header = Header::new(&options, 0, Phase::Open).encode();
         header[9] = 9;
         assert_eq!(
-            judge(&header, &options),
-            Judgement::Refuse(Answer::OtherVersion)
+            check_header(&header, &options),
+            HeaderCheck::Refuse(Answer::OtherVersion)
         );
 
         let mut answer = Answer::OtherVersion.encode();

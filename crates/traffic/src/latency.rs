@@ -1,31 +1,31 @@
-//! Latencies: one writer counts into a histogram while anybody may read it, without a lock and without an allocation.
+//! A latency histogram with one writer and any number of readers, without locks or allocations.
 //!
-//! The buckets are the record's ([`wirecost_model::latency`]). Counts only grow: what a window held is the difference
-//! of two snapshots, bucket by bucket.
+//! Its buckets are the record's ([`wirecost_model::latency`]). Counts only grow: a window has the difference of two
+//! snapshots, bucket by bucket.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wirecost_model::latency::{BUCKETS, Latency, bucket_of};
 
-/// Buckets that are looked at together.
+/// Buckets per bit of `used`.
 const BLOCK: usize = 64;
 const BLOCKS: usize = BUCKETS.div_ceil(BLOCK);
 
-/// Where one thread counts.
-pub(crate) struct LatencyBook {
+/// The histogram of one thread.
+pub(crate) struct LatencyRecorder {
     counts: Box<[AtomicU64]>,
-    /// A bit for each block that holds a count: most never do, and a thousand books are 235 MB to look through.
+    /// A bit for each block with a count: most have none, and a thousand histograms are 235 MB to read.
     used: [AtomicU64; BLOCKS.div_ceil(64)],
 }
 
-impl std::fmt::Debug for LatencyBook {
+impl std::fmt::Debug for LatencyRecorder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.snapshot().fmt(formatter)
     }
 }
 
-impl LatencyBook {
-    /// An empty one, every page of it there.
+impl LatencyRecorder {
+    /// An empty histogram, all of its pages resident.
     pub(crate) fn new() -> Self {
         let counts: Box<[AtomicU64]> = (0..BUCKETS).map(|_| AtomicU64::new(1)).collect();
         for bucket in &counts {
@@ -37,7 +37,7 @@ impl LatencyBook {
         }
     }
 
-    /// Counts one latency. One thread only: it is loads and stores, not additions.
+    /// Counts one latency. One thread only: it is loads and stores.
     pub(crate) fn record(&self, ns: u64) {
         let bucket = bucket_of(ns);
         let block = bucket / BLOCK;
@@ -50,7 +50,7 @@ impl LatencyBook {
         count.store(count.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Everything so far.
+    /// The counts so far.
     pub(crate) fn snapshot(&self) -> Latency {
         let used = |block: &usize| self.used[block / 64].load(Relaxed) & (1 << (block % 64)) != 0;
         let blocks = (0..BLOCKS).filter(used);
@@ -70,8 +70,8 @@ mod tests {
 
     use super::*;
 
-    fn book(values: &[u64]) -> LatencyBook {
-        let book = LatencyBook::new();
+    fn book(values: &[u64]) -> LatencyRecorder {
+        let book = LatencyRecorder::new();
         for value in values {
             book.record(*value);
         }

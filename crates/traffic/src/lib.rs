@@ -1,56 +1,62 @@
 //! The traffic engine: loads between two endpoints, without an allocation or a lock on the data path.
 //!
-//! A [`Client`] and a [`Server`], given the same [`Options`], run one of the six [`Workload`]s; they live in different
-//! namespaces and usually in different processes, and any number of them may run beside each other. Flows are opened
-//! first, each by a handshake that says whose it is; [`Client::start`] lets all of them begin together and
-//! [`Client::stop`] ends them together. What happened between two [`Snapshot`]s of one end is a [`Window`].
+//! A [`Client`] and a [`Server`] with the same [`Options`] run one [`Workload`]; they live in different network
+//! namespaces and usually in different processes, and any number of them may run at once. Flows are connected first,
+//! each by a handshake; [`Client::start`] starts all of them together and [`Client::stop`] ends them together. What
+//! happened between two [`Snapshot`]s of one end is its [`window`].
 //!
-//! This room knows no namespaces: a socket stays in the one that its creating thread was in, so sockets are made on
-//! the thread that calls [`Server::listen`] or [`Client::connect`], or on threads that it starts there (an accepted
-//! socket belongs to its listener's namespace). Threads inherit the caller's processors; nothing is pinned here.
+//! This crate knows no namespaces. A socket belongs to the namespace of the thread that makes it, so sockets are made
+//! on the thread that calls [`Server::listen`] or [`Client::connect`], or on threads that it starts; an accepted
+//! socket belongs to its listener's namespace. Threads inherit the caller's CPU affinity; nothing is pinned here.
 //!
-//! Inside: each workload is a small table (`workload/`) of which machine runs at which end, how flows are opened and
-//! closed, and how large buffers are. A machine is one half of a flow, which does what it can and says what it waits
-//! for; a worker drives it on a blocking socket, among others on sockets that do not block, or spinning.
+//! Inside: a workload is a table of functions (`workload/`, `ops.rs`) that says which tasks run at each end, how
+//! flows are opened and closed, and how large buffers are. A task (`task/`) is one direction of a flow as a state
+//! machine: polled, it does what it can and says what it waits for. A worker thread (`worker/`) runs a task on a
+//! blocking socket, or many on non-blocking sockets with epoll or io_uring, or spinning.
 //!
-//! Not here: when a window begins and ends, what else the host did meanwhile (room `meter`), what it means.
+//! Not here: when a window begins and ends, what else the host did meanwhile (crate `meter`), what it means.
 
-mod busy;
+mod buffers;
 mod client;
 mod closing;
 mod datagram;
+mod dispatch;
+mod engine;
 mod error;
 mod flow;
+mod generator;
 mod handshake;
-mod io;
 mod latency;
-mod load;
-mod machine;
 mod opening;
+mod ops;
 mod options;
 mod preflight;
+mod rate_schedule;
+mod read_offset;
 mod sequence;
 mod server;
+mod shared;
 mod snapshot;
 mod socket;
 mod steering;
-mod table;
-mod timetable;
+mod task;
+mod threads;
+mod timeouts;
 mod window;
 mod worker;
 mod workload;
+mod write_size;
 
 pub use client::Client;
 pub use error::{Refusal, TrafficError};
-pub use flow::{Finished, FlowEnd};
+pub use flow::{Finished, FinishedFlow};
 pub use options::{
-    Limit, MAX_DEPTH, MAX_MESSAGE, MAX_STREAMS, Options, Rate, Receiving, Segmentation, Sending,
-    Several, Waiting, Workload,
+    Limit, Load, Multiplexing, Options, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
 };
-pub use preflight::{Finding, note_control_groups, preflight, room_for};
+pub use preflight::{Finding, check_resources, note_control_groups, preflight};
 pub use server::Server;
-pub use snapshot::{Asked, FlowSnapshot, Snapshot, TcpState, ThreadSnapshot};
-pub use window::{Window, flow_deltas};
+pub use snapshot::{FlowSnapshot, ScheduleTotals, Snapshot, TcpState, ThreadSnapshot};
+pub use window::{window, window_until_end};
 
 #[cfg(test)]
 mod tests;

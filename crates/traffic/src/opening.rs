@@ -1,4 +1,4 @@
-//! How a client's flows are opened: each says whose it is and waits to be taken.
+//! Opens a client's flows: connects each, sends its header and waits for the answer.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -11,41 +11,42 @@ use crate::error::{Refusal, TrafficError};
 use crate::handshake::{
     ANSWER_BYTES, COUNT_BYTES, HEADER_BYTES, Header, Phase, answers, read_answer,
 };
+use crate::ops::{ClientFlow, FlowKind};
 use crate::options::Options;
 use crate::socket;
-use crate::table::{ClientFlow, Opening};
 
-/// Before a datagram of the handshake is sent again.
+/// Interval between repetitions of a handshake datagram.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Opens every flow, within `deadline` in all.
+/// Opens every flow by `deadline`.
 pub(crate) fn open_all(
-    opening: Opening,
+    opening: FlowKind,
     target: SocketAddr,
     options: &Options,
     deadline: Instant,
 ) -> Result<Vec<ClientFlow>, TrafficError> {
-    let flows = 0..options.streams;
+    let flows = 0..options.load.streams;
     let sockets: Vec<Socket> = match opening {
-        Opening::Ports => flows
-            .map(|flow| greet(target, options, flow, deadline))
+        FlowKind::Udp => flows
+            .map(|flow| open_udp_flow(target, options, flow, deadline))
             .collect::<Result<_, _>>()?,
-        Opening::Connection { .. } | Opening::Connections => {
-            // All knock before the first answer is waited for.
+        FlowKind::Connection { .. } | FlowKind::ConnectionPerTransaction => {
+            let stays = opening != FlowKind::ConnectionPerTransaction;
+            // All connect before the first answer is waited for.
             let sockets = flows
                 .map(|flow| {
                     let socket = socket::client_tcp(target, options)?;
-                    knock(socket, target, options, flow, Phase::Open, deadline)
+                    connect_flow(socket, target, options, flow, Phase::Open, stays, deadline)
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             for (flow, socket) in (0..).zip(&sockets) {
-                hear(socket, target, flow, deadline)?;
-                if opening == (Opening::Connection { streams: true }) {
-                    socket::write_side(socket, options)?;
+                await_answer(socket, target, flow, deadline)?;
+                if opening == (FlowKind::Connection { streams: true }) {
+                    socket::set_sender_options(socket, options)?;
                 }
             }
-            if opening == Opening::Connections {
-                // Each flow keeps a socket for its end, made here: in the namespace that it belongs to.
+            if opening == FlowKind::ConnectionPerTransaction {
+                // The socket that will end the flow is made here, in the calling thread's network namespace.
                 let last = |_| socket::client_tcp(target, options);
                 sockets.iter().map(last).collect::<Result<_, _>>()?
             } else {
@@ -61,25 +62,23 @@ pub(crate) fn open_all(
     Ok((0..).zip(sockets).map(flow).collect())
 }
 
-/// Connects one flow and says whose it is.
-pub(crate) fn knock(
+/// Connects a socket and sends the header of its flow; `stays`: the connection carries the flow from then on.
+pub(crate) fn connect_flow(
     mut socket: Socket,
     target: SocketAddr,
     options: &Options,
     flow: u32,
     phase: Phase,
+    stays: bool,
     deadline: Instant,
 ) -> Result<Socket, TrafficError> {
     let header: [u8; HEADER_BYTES] = Header::new(options, flow, phase).encode();
-    // A process that is killed leaves no half-closed connection behind, which would keep its network namespace
-    // alive: until the flow has ended in order, closing it means resetting it.
-    let linger = match options.workload {
-        crate::options::Workload::TcpCrr => None,
-        _ => Some(Duration::ZERO),
-    };
+    // Until the flow has ended in order, closing sends a reset: a killed process leaves no half-closed connection
+    // that keeps its network namespace alive.
+    let linger = stays.then_some(Duration::ZERO);
     socket
         .set_linger(linger)
-        .and_then(|()| socket.connect_timeout(&target.into(), left(deadline)))
+        .and_then(|()| socket.connect_timeout(&target.into(), remaining(deadline)))
         .and_then(|()| socket.write_all(&header))
         .map_err(|source| TrafficError::Connect {
             target,
@@ -90,7 +89,7 @@ pub(crate) fn knock(
 }
 
 /// Waits for the server's answer.
-pub(crate) fn hear(
+pub(crate) fn await_answer(
     mut socket: &Socket,
     target: SocketAddr,
     flow: u32,
@@ -101,10 +100,10 @@ pub(crate) fn hear(
         socket.set_read_timeout(None)?;
         read_answer(answer)
     });
-    judge(read, target, flow)
+    check_answer(read, target, flow)
 }
 
-fn judge(
+fn check_answer(
     read: io::Result<Result<(), Refusal>>,
     target: SocketAddr,
     flow: u32,
@@ -121,7 +120,10 @@ fn judge(
     })
 }
 
-/// Reads so many bytes, or fails: `TimedOut` at the deadline.
+/// Fills `bytes`.
+///
+/// # Errors
+/// `TimedOut` at the deadline; `UnexpectedEof`.
 pub(crate) fn read_all(
     socket: &mut &Socket,
     bytes: &mut [u8],
@@ -129,12 +131,12 @@ pub(crate) fn read_all(
 ) -> io::Result<()> {
     let mut filled = 0;
     while filled < bytes.len() {
-        socket.set_read_timeout(Some(left(deadline)))?;
+        socket.set_read_timeout(Some(remaining(deadline)))?;
         match socket.read(&mut bytes[filled..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The read's time-out, by its better name.
+            // A read time-out is reported as EAGAIN.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -145,7 +147,7 @@ pub(crate) fn read_all(
 }
 
 /// Opens one flow over UDP.
-fn greet(
+fn open_udp_flow(
     target: SocketAddr,
     options: &Options,
     flow: u32,
@@ -160,7 +162,7 @@ fn greet(
     };
     socket.connect(&target.into()).map_err(connect)?;
     let header = Header::new(options, flow, Phase::Open).encode();
-    let answer = ask(&socket, &header, deadline).map_err(connect)?;
+    let answer = request_answer(&socket, &header, deadline).map_err(connect)?;
     let Some((answer, _)) = answer else {
         return Err(TrafficError::NoDatagram {
             target,
@@ -168,15 +170,15 @@ fn greet(
             after: began.elapsed(),
         });
     };
-    judge(read_answer(answer), target, flow)?;
-    // Only now: a handshake is no datagram of the load's size.
+    check_answer(read_answer(answer), target, flow)?;
+    // Not before: a handshake datagram has another size.
     socket::segment(&socket, options, true)?;
     Ok(socket)
 }
 
-/// Sends a datagram of the handshake again and again until it is answered; `None`: not by the deadline. What else
-/// arrives meanwhile is passed over.
-pub(crate) fn ask(
+/// Sends a handshake datagram repeatedly until it is answered; `None`: not by the deadline. Other datagrams are
+/// ignored.
+pub(crate) fn request_answer(
     socket: &Socket,
     question: &[u8],
     deadline: Instant,
@@ -191,13 +193,13 @@ pub(crate) fn ask(
         }
         if now >= ask_at {
             match socket.send(question) {
-                // What was sent before waits for a neighbour that does not answer, and fills the buffer.
+                // Earlier datagrams wait for an unresolved neighbour and fill the buffer.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => drop(sent?),
             }
             ask_at = now + AGAIN;
         }
-        socket.set_read_timeout(Some(left(ask_at.min(deadline))))?;
+        socket.set_read_timeout(Some(remaining(ask_at.min(deadline))))?;
         match (&*socket).read(&mut answer) {
             Ok(length) if length == answer.len() && answers(&answer, question) => {
                 if let (Some(first), Some(count)) = (answer.first_chunk(), answer.last_chunk()) {
@@ -215,8 +217,8 @@ pub(crate) fn ask(
     Ok(found)
 }
 
-/// What is left until `deadline`; never zero, which sockets take for "for ever".
-pub(crate) fn left(deadline: Instant) -> Duration {
+/// The time until `deadline`, at least 1 ms: 0 would mean no time-out to a socket.
+pub(crate) fn remaining(deadline: Instant) -> Duration {
     deadline
         .saturating_duration_since(Instant::now())
         .max(Duration::from_millis(1))

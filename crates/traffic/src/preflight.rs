@@ -1,4 +1,4 @@
-//! What only the host knows, looked at before the start: raised where that is allowed, else named with what to do.
+//! Checks of the host before a load starts: limits are raised where that is allowed, else reported with what to do.
 
 mod cgroup;
 
@@ -12,23 +12,23 @@ use wirecost_sys::process::allowed_cpus;
 use wirecost_sys::thread::raise_descriptor_limit;
 
 use crate::error::TrafficError;
-use crate::options::{Options, Waiting, Workload};
+use crate::options::{Options, Waiting};
 use crate::socket;
-use crate::table::Table;
-use crate::worker::ring_buffer;
+use crate::threads::threads;
+use crate::workload;
 
-/// Descriptors that a process has besides a load's: its own, links to hosts, other loads.
+/// Descriptors of a process besides those of a load.
 const OTHER_DESCRIPTORS: u64 = 128;
-/// Memory of the kernel for a connection whose buffers are left to it, beside what is unsent, bytes.
+/// Kernel memory of a connection with autotuned buffers, besides unsent data, bytes.
 const PER_CONNECTION: u64 = 16 << 10;
 
-/// A thread's histogram and what it touches of its stack, bytes.
+/// Histograms and used stack of a thread, bytes.
 const PER_THREAD: u64 = 256 << 10;
 
-/// What stands in a load's way on this host.
+/// Why this host cannot run a load.
 #[derive(Debug)]
 pub enum Finding {
-    /// Too few descriptors, and the hard limit forbids more.
+    /// Too few descriptors, and the hard limit allows no more.
     Descriptors {
         /// How many the load needs.
         needed: u64,
@@ -42,21 +42,21 @@ pub enum Finding {
         /// How many there are.
         there: u64,
     },
-    /// More memory than is available on the machine, or left to this process by a control group.
+    /// More memory than is available on the host, or left by a control group.
     Memory {
-        /// About how many bytes the load needs, the kernel's buffers included.
+        /// Estimate of what the load needs, kernel buffers included, bytes.
         needed: u64,
         /// Bytes available.
         available: u64,
     },
-    /// More threads that spin than processors for them: they would keep each other, and whoever counts, from running.
+    /// More spinning threads than processors: they would preempt each other and the counting.
     Spinning {
         /// Threads of all loads on this host.
         threads: u64,
         /// Processors that this process may use.
         processors: u64,
     },
-    /// A buffer that the system caps, or a congestion control that is not there or not permitted.
+    /// A capped socket buffer, or a congestion control that is missing or not permitted.
     Socket(TrafficError),
     /// Options that no load can have.
     Options(TrafficError),
@@ -95,15 +95,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks for what stands in the way of one end of a load by itself, in the calling thread's network namespace: local
-/// ports, of a client's, and what its sockets are to have. Nothing is changed. No finding: nothing was found in the
-/// way. What several ends need together is [`room_for`]'s.
+/// Checks one end of a load in the calling thread's network namespace: local ports of a client, and the socket
+/// options. Nothing is changed. What several ends need together is checked by [`check_resources`].
 pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     if let Err(error) = options.validate() {
         return vec![Finding::Options(error)];
     }
     let mut findings = Vec::new();
-    let needed = u64::from(options.streams);
+    let needed = u64::from(options.load.streams);
     if end == End::Client
         && let Some(there) = local_ports()
         && there < needed
@@ -111,7 +110,7 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
         findings.push(Finding::Ports { needed, there });
     }
     let anywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let tried = if options.workload.is_udp() {
+    let tried = if options.load.workload.is_udp() {
         socket::udp(anywhere, options, 1)
     } else {
         socket::tcp(anywhere, options)
@@ -122,13 +121,13 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     findings
 }
 
-/// Looks whether all ends of loads in this process, those that are open among them, have descriptors, memory and, where
-/// they spin, processors enough. The soft limit of descriptors is raised; nothing else is changed.
-pub fn room_for<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<Finding> {
+/// Checks that all ends of loads in this process together have enough descriptors, memory and, where they spin,
+/// processors. The soft limit of descriptors is raised; nothing else is changed.
+pub fn check_resources<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<Finding> {
     let (mut wanted, mut bytes, mut spinning) = (OTHER_DESCRIPTORS, 0, 0);
     for options in ends {
-        if options.waiting == Waiting::Spin {
-            spinning += u64::from(options.threads());
+        if options.load.waiting == Waiting::Spin {
+            spinning += u64::from(threads(options));
         }
         wanted += descriptors(options);
         bytes += memory(options);
@@ -139,7 +138,7 @@ pub fn room_for<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<Finding>
             needed: wanted,
             limit,
         }),
-        // A limit that cannot be read is met, or not, by the sockets themselves.
+        // Where the limit cannot be read, making sockets will tell.
         Ok(_) | Err(_) => {}
     }
     if let Some(available) = available()
@@ -161,7 +160,7 @@ pub fn room_for<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<Finding>
     findings
 }
 
-/// Raises the limit of descriptors to what a load needs, where both of its ends are in this process.
+/// Raises the descriptor limit for a load with both ends in this process.
 pub(crate) fn raise_descriptors(options: &Options) -> Result<(), TrafficError> {
     let needed = descriptors(options) + OTHER_DESCRIPTORS;
     let wanted = needed + descriptors(options);
@@ -178,30 +177,27 @@ pub(crate) fn raise_descriptors(options: &Options) -> Result<(), TrafficError> {
 
 /// Descriptors of one end.
 fn descriptors(options: &Options) -> u64 {
-    let each = match options.workload {
-        Workload::TcpBidirectional => 2,
-        _ => 1,
-    };
-    // A thread has a wake, an epoll set or a ring, and perhaps two sockets.
-    let threads = 4 * u64::from(options.threads());
-    each * u64::from(options.streams) + threads
+    let each = u64::from(workload::ops(options.load.workload).tasks_per_flow);
+    // A thread has an eventfd, an epoll set or a ring, and up to two sockets.
+    let threads = 4 * u64::from(threads(options));
+    each * u64::from(options.load.streams) + threads
 }
 
-/// Bytes of one end, the kernel's part included.
+/// Memory of one end, kernel buffers included, bytes.
 fn memory(options: &Options) -> u64 {
-    // The kernel doubles what is asked for (socket(7)), and fills it where somebody sends.
-    let ways = match options.workload {
-        Workload::TcpBidirectional => 4,
-        _ => 2,
-    };
+    // The kernel doubles the size that is asked for (socket(7)).
+    let ops = workload::ops(options.load.workload);
+    let ways = 2 * u64::from(ops.tasks_per_flow);
     let buffers = options
+        .load
         .socket_buffer
         .map_or(PER_CONNECTION, |bytes| ways * u64::from(bytes));
-    let threads = u64::from(options.threads());
-    let message = u64::from(options.request.max(options.response));
-    let each = Table::of(options.workload).room_bytes(options) + PER_THREAD;
-    let buffers = buffers + ring_buffer(options) as u64;
-    u64::from(options.streams) * buffers + threads * each + message
+    let threads = u64::from(threads(options));
+    let message = u64::from(options.load.request.max(options.load.response));
+    let sizes = (ops.buffers)(options);
+    let each = sizes.total() + PER_THREAD;
+    let buffers = buffers + sizes.ring as u64;
+    u64::from(options.load.streams) * buffers + threads * each + message
 }
 
 fn local_ports() -> Option<u64> {
@@ -211,11 +207,11 @@ fn local_ports() -> Option<u64> {
     Some((high + 1).saturating_sub(low))
 }
 
-/// What control groups left to this process when that was last to be seen.
+/// Memory that control groups leave to this process, when that was last visible.
 static LEFT: OnceLock<Option<u64>> = OnceLock::new();
 
-/// Notes what memory control groups leave to this process, for [`room_for`]: to be called before /sys is covered by that
-/// of another network namespace, which shows no control groups.
+/// Stores what memory control groups leave to this process, for [`check_resources`]. To be called before /sys is
+/// covered by that of another network namespace, which shows no control groups.
 pub fn note_control_groups() {
     LEFT.get_or_init(left_by_groups);
 }
@@ -225,7 +221,7 @@ fn left_by_groups() -> Option<u64> {
     cgroup::left(&groups, |path| fs::read_to_string(path).ok())
 }
 
-/// Bytes that this process may still take: of the machine, and of its control groups.
+/// Memory that this process may still take, bytes: of the host and of its control groups.
 fn available() -> Option<u64> {
     let left = LEFT.get().copied().unwrap_or_else(left_by_groups);
     machine_memory().into_iter().chain(left).min()
@@ -243,14 +239,15 @@ fn machine_memory() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Workload;
 
     #[test]
     fn nothing_stands_in_the_way_of_loads_as_they_are_usually_run() {
         for workload in Workload::ALL {
             let mut options = Options::new(workload, [0; 16]);
-            options.streams = 64;
+            options.load.streams = 64;
             let mut findings = preflight(&options, End::Client);
-            findings.extend(room_for([&options]));
+            findings.extend(check_resources([&options]));
             assert!(findings.is_empty(), "{findings:?}");
         }
     }
@@ -258,7 +255,7 @@ mod tests {
     #[test]
     fn what_stands_in_the_way_is_named_with_what_to_do() {
         let mut options = Options::new(Workload::TcpStream, [0; 16]);
-        options.congestion = Some("no-such".to_owned());
+        options.load.congestion = Some("no-such".to_owned());
         let words: Vec<String> = preflight(&options, End::Server)
             .iter()
             .map(ToString::to_string)
@@ -269,23 +266,23 @@ mod tests {
             "{words:?}"
         );
 
-        options.streams = 0;
+        options.load.streams = 0;
         assert!(matches!(
             preflight(&options, End::Server)[..],
             [Finding::Options(_)]
         ));
 
-        options.congestion = None;
-        options.streams = 1024;
-        options.threads = Some(1024);
-        options.waiting = Waiting::Spin;
-        let findings = room_for([&options]);
+        options.load.congestion = None;
+        options.load.streams = 1024;
+        options.load.threads = Some(1024);
+        options.load.waiting = Waiting::Spin;
+        let findings = check_resources([&options]);
         let is_spinning = |finding: &Finding| matches!(finding, Finding::Spinning { .. });
         assert!(findings.iter().any(is_spinning), "{findings:?}");
 
-        (options.threads, options.waiting) = (None, Waiting::Sleep);
-        options.socket_buffer = Some(1 << 29);
-        let findings = room_for([&options]);
+        (options.load.threads, options.load.waiting) = (None, Waiting::Sleep);
+        options.load.socket_buffer = Some(1 << 29);
+        let findings = check_resources([&options]);
         let is_memory = |finding: &Finding| matches!(finding, Finding::Memory { .. });
         assert!(findings.iter().any(is_memory), "{findings:?}");
     }

@@ -1,11 +1,11 @@
-//! What became of numbered datagrams, from the order in which they arrived. No I/O, no clock.
+//! Loss, duplication, reordering and jitter of numbered datagrams, from the order of their arrival. No I/O, no clock.
 
-/// How far back a datagram is still told from a duplicate of itself.
+/// Numbers below the highest within which a duplicate is recognised.
 pub(crate) const WINDOW: u64 = 16_384;
 
-/// One flow's account at its receiver.
+/// The numbers that one flow's receiver has seen.
 #[derive(Debug, Clone)]
-pub(crate) struct Ledger {
+pub(crate) struct SequenceTracker {
     /// A bit for each of the last [`WINDOW`] numbers below `next`, at the number modulo `WINDOW`.
     seen: Box<[u64; (WINDOW / 64) as usize]>,
     /// One above the highest number that arrived.
@@ -17,20 +17,20 @@ pub(crate) struct Ledger {
     jitter: Jitter,
 }
 
-/// What a datagram is, given those before it.
+/// What a datagram is, given those that arrived before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Above all before it.
+    /// Its number is above all before it.
     InOrder,
     /// Its first arrival, after a higher number (RFC 4737, section 3.3).
     Reordered,
-    /// Was here before.
+    /// It had arrived before.
     Duplicate,
-    /// So far behind that it may be either.
+    /// More than [`WINDOW`] behind: a duplicate or not, which is not known.
     TooOld,
 }
 
-impl Ledger {
+impl SequenceTracker {
     pub(crate) fn new() -> Self {
         Self {
             seen: Box::new([0; (WINDOW / 64) as usize]),
@@ -43,14 +43,15 @@ impl Ledger {
         }
     }
 
-    /// Enters the datagram `number`, sent and seen at these times in nanoseconds, each by the clock of its end.
-    pub(crate) fn enter(&mut self, number: u64, sent: Stamp, arrived_ns: u64) -> Arrival {
+    /// Records the datagram `number`, sent and received at these times in nanoseconds, each by the clock of its own
+    /// end.
+    pub(crate) fn record(&mut self, number: u64, sent: Timestamp, arrived_ns: u64) -> Arrival {
         let arrival = self.place(number);
         match arrival {
             Arrival::InOrder | Arrival::Reordered => {
                 self.received += 1;
                 self.reordered += u64::from(arrival == Arrival::Reordered);
-                self.jitter.enter(sent, arrived_ns);
+                self.jitter.record(sent, arrived_ns);
             }
             Arrival::Duplicate => self.duplicated += 1,
             Arrival::TooOld => self.too_old += 1,
@@ -93,12 +94,12 @@ impl Ledger {
         self.received
     }
 
-    /// Datagrams that were sent, as far as this end can know: one above the highest number.
+    /// Datagrams sent, as far as the receiver knows: one above the highest number.
     pub(crate) fn expected(&self) -> u64 {
         self.next
     }
 
-    /// Arrivals of what had arrived before.
+    /// Datagrams that had arrived before.
     pub(crate) fn duplicated(&self) -> u64 {
         self.duplicated
     }
@@ -124,17 +125,18 @@ fn place_of(number: u64) -> (usize, u64) {
     ((at / 64) as usize, 1 << (at % 64))
 }
 
-/// A sending time as a datagram carries it: 64 ns units, modulo 2^32, which is 275 s.
+/// A sending time as carried in a datagram: units of 64 ns, modulo 2^32 (275 s).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp(pub(crate) u32);
+pub(crate) struct Timestamp(pub(crate) u32);
 
-impl Stamp {
+impl Timestamp {
     pub(crate) fn of(ns: u64) -> Self {
         Self((ns >> 6) as u32)
     }
 }
 
-/// Interarrival jitter (RFC 3550, section 6.4.1 and appendix A.8). Clocks that run apart by a constant do not matter.
+/// Interarrival jitter (RFC 3550, section 6.4.1 and appendix A.8). A constant offset between the clocks does not
+/// matter.
 #[derive(Debug, Clone, Default)]
 struct Jitter {
     last_transit: Option<u32>,
@@ -143,8 +145,8 @@ struct Jitter {
 }
 
 impl Jitter {
-    fn enter(&mut self, sent: Stamp, arrived_ns: u64) {
-        let transit = Stamp::of(arrived_ns).0.wrapping_sub(sent.0);
+    fn record(&mut self, sent: Timestamp, arrived_ns: u64) {
+        let transit = Timestamp::of(arrived_ns).0.wrapping_sub(sent.0);
         if let Some(last) = self.last_transit.replace(transit) {
             let change = transit.wrapping_sub(last).cast_signed().unsigned_abs();
             self.estimate += (f64::from(change) * 64.0 - self.estimate) / 16.0;
@@ -160,18 +162,18 @@ mod tests {
 
     use super::*;
 
-    fn enter_all(numbers: impl IntoIterator<Item = u64>) -> Ledger {
-        let mut ledger = Ledger::new();
+    fn record_all(numbers: impl IntoIterator<Item = u64>) -> SequenceTracker {
+        let mut tracker = SequenceTracker::new();
         for number in numbers {
-            ledger.enter(number, Stamp(0), 0);
+            tracker.record(number, Timestamp(0), 0);
         }
-        ledger
+        tracker
     }
 
     proptest! {
         #[test]
         fn every_arrival_within_the_window_is_told_for_what_it_is(numbers in prop::collection::vec(0..WINDOW, 0..300)) {
-            let mut ledger = Ledger::new();
+            let mut tracker = SequenceTracker::new();
             let (mut seen, mut next) = (HashSet::new(), 0);
             for number in numbers {
                 let expected = if number >= next {
@@ -181,12 +183,12 @@ mod tests {
                 } else {
                     Arrival::Reordered
                 };
-                prop_assert_eq!(ledger.enter(number, Stamp(0), 0), expected);
+                prop_assert_eq!(tracker.record(number, Timestamp(0), 0), expected);
                 seen.insert(number);
                 next = next.max(number + 1);
             }
-            prop_assert_eq!(ledger.received(), seen.len() as u64);
-            prop_assert_eq!(ledger.expected(), next);
+            prop_assert_eq!(tracker.received(), seen.len() as u64);
+            prop_assert_eq!(tracker.expected(), next);
         }
 
         #[test]
@@ -194,10 +196,10 @@ mod tests {
             lost in prop::collection::hash_set(0u64..1_000, 0..300), order in Just((0u64..1_000).collect::<Vec<_>>()).prop_shuffle(),
         ) {
             // The last one arrives, or nobody could know that it was sent.
-            let ledger = enter_all(order.into_iter().filter(|number| *number == 999 || !lost.contains(number)));
+            let tracker = record_all(order.into_iter().filter(|number| *number == 999 || !lost.contains(number)));
             let missing = lost.iter().filter(|number| **number != 999).count() as u64;
-            prop_assert_eq!(ledger.expected() - ledger.received(), missing);
-            prop_assert_eq!((ledger.duplicated(), ledger.too_old()), (0, 0));
+            prop_assert_eq!(tracker.expected() - tracker.received(), missing);
+            prop_assert_eq!((tracker.duplicated(), tracker.too_old()), (0, 0));
         }
 
         #[test]
@@ -205,55 +207,55 @@ mod tests {
             steps in prop::collection::vec(1..3 * WINDOW, 1..100),
         ) {
             let mut number = 0;
-            let mut ledger = Ledger::new();
+            let mut tracker = SequenceTracker::new();
             for step in steps {
                 number += step;
-                prop_assert_eq!(ledger.enter(number, Stamp(0), 0), Arrival::InOrder);
+                prop_assert_eq!(tracker.record(number, Timestamp(0), 0), Arrival::InOrder);
                 let before = number.saturating_sub(step.min(WINDOW) - 1);
                 let expected = if before == number { Arrival::Duplicate } else { Arrival::Reordered };
-                prop_assert_eq!(ledger.enter(before, Stamp(0), 0), expected);
+                prop_assert_eq!(tracker.record(before, Timestamp(0), 0), expected);
             }
         }
 
         #[test]
         fn a_constant_difference_of_clocks_is_no_jitter(offset: u32, gaps in prop::collection::vec(0u64..1_000_000, 2..50)) {
-            let mut ledger = Ledger::new();
+            let mut tracker = SequenceTracker::new();
             let mut at = 0;
             for (number, gap) in (0..).zip(gaps) {
                 at += gap * 64;
-                ledger.enter(number, Stamp(Stamp::of(at).0.wrapping_add(offset)), at);
+                tracker.record(number, Timestamp(Timestamp::of(at).0.wrapping_add(offset)), at);
             }
-            prop_assert_eq!(ledger.jitter_ns(), 0);
+            prop_assert_eq!(tracker.jitter_ns(), 0);
         }
 
         #[test]
         fn jitter_never_exceeds_the_largest_change_of_transit_time(late in prop::collection::vec(0u64..1_000, 2..200)) {
-            let mut ledger = Ledger::new();
+            let mut tracker = SequenceTracker::new();
             for (number, late) in (0u64..).zip(&late) {
                 let sent = number * 64_000;
-                ledger.enter(number, Stamp::of(sent), sent + late * 64);
+                tracker.record(number, Timestamp::of(sent), sent + late * 64);
             }
             let largest = late.windows(2).map(|pair| pair[0].abs_diff(pair[1]) * 64).max().unwrap();
-            prop_assert!(ledger.jitter_ns() <= largest);
+            prop_assert!(tracker.jitter_ns() <= largest);
         }
     }
 
     #[test]
     fn jitter_follows_the_rfcs_recurrence() {
-        let mut ledger = Ledger::new();
+        let mut tracker = SequenceTracker::new();
         // Transit times 0, 16, 0 units of 64 ns: |D| = 1024 ns twice; J = 64, then 64 + (1024 - 64) / 16 = 124.
         for (number, late) in [(0, 0), (1, 1024), (2, 0)] {
             let sent = number * 64_000;
-            ledger.enter(number, Stamp::of(sent), sent + late);
+            tracker.record(number, Timestamp::of(sent), sent + late);
         }
-        assert_eq!(ledger.jitter_ns(), 124);
+        assert_eq!(tracker.jitter_ns(), 124);
     }
 
     #[test]
     fn what_is_too_far_behind_is_neither_received_nor_a_duplicate() {
-        let ledger = enter_all([WINDOW, 0]);
-        assert_eq!((ledger.received(), ledger.too_old()), (1, 1));
-        let ledger = enter_all([WINDOW, 1]);
-        assert_eq!((ledger.received(), ledger.reordered()), (2, 1));
+        let tracker = record_all([WINDOW, 0]);
+        assert_eq!((tracker.received(), tracker.too_old()), (1, 1));
+        let tracker = record_all([WINDOW, 1]);
+        assert_eq!((tracker.received(), tracker.reordered()), (2, 1));
     }
 }

@@ -1,7 +1,6 @@
-//! The end that waits for the flows and serves them.
+//! The server: listens, takes its load's flows and serves them.
 
-mod door;
-pub(crate) mod lobby;
+mod acceptor;
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,184 +10,185 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
-use wirecost_model::end_window::End as Which;
+use wirecost_model::end_window::End;
 use wirecost_sys::epoll::Wake;
 use wirecost_sys::socket::steer_reuseport;
 
-use self::door::{Behind, Door, Keeper};
-use self::lobby::Lobby;
+use self::acceptor::{Acceptor, AcceptorHandle, SharedAcceptor};
+use crate::dispatch::Dispatcher;
+use crate::engine::Engine;
 use crate::error::TrafficError;
-use crate::flow::{End, Finished, FlowEnd};
-use crate::load::Load;
-use crate::options::{Options, Waiting};
-use crate::preflight::raise_descriptors;
+use crate::flow::{Finished, FinishedFlow, Outcome};
+use crate::ops::{FlowKind, Listener, MakeThreadTask, ServerTasks};
+use crate::options::Options;
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
-use crate::socket::{self, Adopt};
+use crate::socket::{self, OptionFixup};
 use crate::steering;
-use crate::table::{Entrance, MakeServer, Opening, Serving};
-use crate::worker::{Drive, spawn};
 
-/// Connections that may queue beside the load's own.
+/// Backlog beyond the flows of the loads.
 const SPARE_BACKLOG: u32 = 64;
 
-/// The end that answers or reads: listens on one port, takes its load's flows and no others, and serves each to its
-/// end.
+/// The end that listens on one port, and answers or receives. It takes its load's flows and no others, and serves each
+/// until it ends.
 ///
-/// Dropping it gives up every flow at once.
+/// Dropping it aborts every flow.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    load: Arc<Load>,
-    door: Option<Behind>,
+    engine: Engine,
+    acceptor: Option<AcceptorHandle>,
     threads: Vec<JoinHandle<()>>,
-    /// All sockets on its UDP port, in order: none may leave their group before the last load ends.
+    /// All sockets of its UDP port: none may leave the reuseport group before the last load ends.
     _group: Arc<[Arc<Socket>]>,
 }
 
 impl Server {
-    /// Listens on `bind` (port 0: any free one), from the calling thread's network namespace.
+    /// Listens on `bind` (port 0: any free one) in the calling thread's network namespace.
     pub fn listen(bind: SocketAddr, options: &Options) -> Result<Self, TrafficError> {
         let mut servers = Self::listen_all(bind, std::slice::from_ref(options))?;
         // One load, one server.
         Ok(servers.remove(0))
     }
 
-    /// Listens for several loads on one TCP and one UDP port of an address (port 0: any free ones); a server for each,
-    /// in their order.
+    /// Listens for several loads on one TCP and one UDP port of an address (port 0: any free ones). Returns a server for
+    /// each, in their order.
     ///
     /// # Errors
-    /// Also where two loads have secrets that cannot be told apart on the way: at all, by their last four bytes, or by
-    /// the tag that datagrams have of them.
+    /// Also where the secrets of two loads are equal, or agree in the last four bytes or in the tag of datagrams.
     pub fn listen_all(bind: SocketAddr, options: &[Options]) -> Result<Vec<Self>, TrafficError> {
-        let mut loads = Vec::new();
-        for options in options {
-            options.validate()?;
-            raise_descriptors(options)?;
-            loads.push(Load::new(options, options.threads(), Which::Server)?);
-        }
-        if !steering::can_be_told_apart(&loads) {
+        let engines = options
+            .iter()
+            .map(|options| Engine::new(options, End::Server));
+        let engines: Vec<Engine> = engines.collect::<Result<_, _>>()?;
+        if !steering::can_be_told_apart(&loads(&engines)) {
             let words = "loads on one port have secrets that are too much alike";
             return Err(TrafficError::Options(words.to_owned()));
         }
         let (datagrams, connections): (Vec<usize>, Vec<usize>) =
-            (0..loads.len()).partition(|at| loads[*at].table.opening == Opening::Ports);
-        let of = |places: &[usize]| -> Vec<Arc<Load>> {
-            places.iter().map(|at| Arc::clone(&loads[*at])).collect()
-        };
+            (0..engines.len()).partition(|at| engines[*at].ops.flow_kind == FlowKind::Udp);
+        let of = |loads: &[usize]| loads.iter().map(|at| engines[*at].clone()).collect();
         let mut servers: Vec<(usize, Self)> = Vec::new();
         if !datagrams.is_empty() {
-            let opened = Self::with_ports(bind, of(&datagrams))?;
+            let opened = Self::listen_udp(bind, of(&datagrams))?;
             servers.extend(datagrams.into_iter().zip(opened));
         }
         if !connections.is_empty() {
-            let opened = Self::with_a_listener(bind, of(&connections))?;
+            let opened = Self::listen_tcp(bind, of(&connections))?;
             servers.extend(connections.into_iter().zip(opened));
         }
-        servers.sort_by_key(|(place, _)| *place);
+        servers.sort_by_key(|(index, _)| *index);
         Ok(servers.into_iter().map(|(_, server)| server).collect())
     }
 
-    fn new(address: SocketAddr, load: Arc<Load>, group: &Arc<[Arc<Socket>]>) -> Self {
+    fn new(address: SocketAddr, engine: Engine, group: &Arc<[Arc<Socket>]>) -> Self {
         Self {
             address,
-            load,
-            door: None,
+            engine,
+            acceptor: None,
             threads: Vec::new(),
             _group: Arc::clone(group),
         }
     }
 
-    /// Loads over TCP. Connections of a load that has one for each transaction are accepted and served by its threads;
-    /// those of others by threads that get them from one who accepts and lets in.
-    fn with_a_listener(bind: SocketAddr, loads: Vec<Arc<Load>>) -> Result<Vec<Self>, TrafficError> {
-        let accepts = |load: &Arc<Load>| matches!(load.table.server, Serving::Thread(_));
-        let leader = loads.iter().find(|load| accepts(load)).unwrap_or(&loads[0]);
-        let all: Vec<&Options> = loads.iter().map(|load| &load.options).collect();
-        let listening = socket::shared(&leader.options, &all);
+    /// Loads over TCP. A load with a connection for each transaction is accepted and served by its own threads, all
+    /// other loads by an acceptor that hands admitted connections to serving threads.
+    fn listen_tcp(bind: SocketAddr, engines: Vec<Engine>) -> Result<Vec<Self>, TrafficError> {
+        let accepts = |engine: &Engine| engine.ops.is_served_by_threads();
+        let leader = engines
+            .iter()
+            .find(|engine| accepts(engine))
+            .unwrap_or(&engines[0]);
+        let all: Vec<&Options> = engines
+            .iter()
+            .map(|engine| &engine.shared.options)
+            .collect();
+        let listening = socket::of_listener(&leader.shared.options, &all);
         let (address, listener) = listen(bind, &listening, &all)?;
         let listener = Arc::new(listener);
         let new_wake = || {
             Wake::new()
                 .map(Arc::new)
                 .map_err(|source| TrafficError::Socket {
-                    what: "making a door's wake",
+                    what: "making an acceptor's wake",
                     source,
                 })
         };
-        let door_wake = new_wake()?;
-        let wakes: Vec<Arc<Wake>> = loads
+        let acceptor_wake = new_wake()?;
+        let wakes: Vec<Arc<Wake>> = engines
             .iter()
-            .map(|load| {
-                if accepts(load) {
+            .map(|engine| {
+                if accepts(engine) {
                     new_wake()
                 } else {
-                    Ok(Arc::clone(&door_wake))
+                    Ok(Arc::clone(&acceptor_wake))
                 }
             })
             .collect::<Result<_, _>>()?;
-        let lobby = Arc::new(Lobby::new(loads.iter().zip(wakes)));
-        let own = (!loads.iter().any(accepts)).then(|| Arc::clone(&listener));
-        let mut door = Door::new(own, Arc::clone(&lobby), Arc::clone(&door_wake));
-        let keeper = Arc::new(Keeper {
-            wake: door_wake,
+        let dispatcher = Arc::new(Dispatcher::new(
+            engines.iter().map(|engine| &*engine.shared).zip(wakes),
+        ));
+        let own = (!engines.iter().any(accepts)).then(|| Arc::clone(&listener));
+        let mut admitting = Acceptor::new(own, Arc::clone(&dispatcher), Arc::clone(&acceptor_wake));
+        let acceptor = Arc::new(SharedAcceptor {
+            wake: acceptor_wake,
             open: AtomicUsize::new(0),
             thread: Mutex::default(),
         });
-        let mut servers: Vec<Self> = loads
+        let mut servers: Vec<Self> = engines
             .into_iter()
-            .map(|load| Self::new(address, load, &Arc::default()))
+            .map(|engine| Self::new(address, engine, &Arc::default()))
             .collect();
-        let adopts: Vec<Option<Adopt>> = servers
+        let fixups: Vec<Option<OptionFixup>> = servers
             .iter()
-            .map(|server| Adopt::of(&listening, &server.load.options))
+            .map(|server| OptionFixup::of(&listening, &server.engine.shared.options))
             .collect::<Result<_, _>>()?;
-        for (place, server) in servers.iter_mut().enumerate() {
-            if let Serving::Thread(make) = server.load.table.server {
-                for seat in 0..server.load.seats.len() {
-                    let entrance = Entrance {
+        for (index, server) in servers.iter_mut().enumerate() {
+            if let ServerTasks::PerThread(make) = server.engine.ops.server {
+                for thread in 0..server.engine.shared.threads.len() {
+                    let listener = Listener {
                         socket: Arc::clone(&listener),
-                        lobby: Some((Arc::clone(&lobby), place)),
-                        adopt: adopts[place].clone(),
+                        dispatcher: Some((Arc::clone(&dispatcher), index)),
+                        fixup: fixups[index].clone(),
                     };
-                    server.employ(seat, entrance, make)?;
+                    server.start_thread(thread, listener, make)?;
                 }
             }
         }
-        // Nothing fails from here to the door's start: who waits for its threads would wait for ever.
-        for ((place, server), adopt) in servers.iter_mut().enumerate().zip(adopts) {
-            if !accepts(&server.load) {
-                let threads = door.house(Arc::clone(&server.load), place, adopt);
-                keeper.open.fetch_add(1, Ordering::Relaxed);
-                let keeper = Arc::clone(&keeper);
-                server.door = Some(Behind { keeper, threads });
+        // Nothing may fail from here to the acceptor's start: a server would wait for its threads for ever.
+        for ((index, server), fixup) in servers.iter_mut().enumerate().zip(fixups) {
+            if !accepts(&server.engine) {
+                let threads = admitting.add(server.engine.clone(), index, fixup);
+                acceptor.open.fetch_add(1, Ordering::Relaxed);
+                let acceptor = Arc::clone(&acceptor);
+                server.acceptor = Some(AcceptorHandle { acceptor, threads });
             }
         }
-        if keeper.open.load(Ordering::Relaxed) > 0 {
+        if acceptor.open.load(Ordering::Relaxed) > 0 {
             let thread = thread::Builder::new()
-                .name("load-door".to_owned())
-                .spawn(move || door.run())
+                .name("load-accept".to_owned())
+                .spawn(move || admitting.run())
                 .map_err(TrafficError::Thread)?;
-            keeper.keep(Some(thread));
+            acceptor.replace_thread(Some(thread));
         }
         Ok(servers)
     }
 
-    /// Loads over UDP: every thread of each has a socket on the one port, and takes its share of the flows there
-    /// ([`steering`]).
-    fn with_ports(bind: SocketAddr, loads: Vec<Arc<Load>>) -> Result<Vec<Self>, TrafficError> {
+    /// Loads over UDP: each thread has a socket on the port and serves its share of the flows ([`steering`]).
+    fn listen_udp(bind: SocketAddr, engines: Vec<Engine>) -> Result<Vec<Self>, TrafficError> {
         let mut address = bind;
         let mut sockets = Vec::new();
-        for load in loads
+        for shared in engines
             .iter()
-            .flat_map(|load| load.seats.iter().map(move |_| load))
+            .flat_map(|engine| engine.shared.threads.iter().map(|_| &engine.shared))
         {
-            let options = &load.options;
-            let flows = options.streams.div_ceil(load.seats.len() as u32);
+            let options = &shared.options;
+            let flows = options.load.streams.div_ceil(shared.threads.len() as u32);
             let socket = socket::udp(bind, options, flows)?;
             socket::segment(&socket, options, false)?;
             let bound = || -> io::Result<SocketAddr> {
-                // The first one alone, and open to the others from then on: a group of somebody else's sockets, another
-                // run's of the same user, would let it in and share its datagrams.
+                // The first socket is bound without SO_REUSEPORT: otherwise it could join a group of another program
+                // of the same user and share its datagrams.
                 socket.set_reuse_port(!sockets.is_empty())?;
                 socket.bind(&address.into())?;
                 socket.set_reuse_port(true)?;
@@ -199,7 +199,7 @@ impl Server {
             sockets.push(Arc::new(socket));
         }
         if let [first, _, ..] = &sockets[..] {
-            let program = steering::program(&loads);
+            let program = steering::program(&loads(&engines));
             steer_reuseport(&**first, &program).map_err(|source| TrafficError::Socket {
                 what: "setting SO_ATTACH_REUSEPORT_CBPF",
                 source,
@@ -208,16 +208,17 @@ impl Server {
         let group: Arc<[Arc<Socket>]> = sockets.into();
         let mut of_threads = group.iter();
         let mut servers = Vec::new();
-        for load in loads {
-            let mut server = Self::new(address, Arc::clone(&load), &group);
-            if let Serving::Thread(make) = load.table.server {
-                for (seat, socket) in of_threads.by_ref().take(load.seats.len()).enumerate() {
-                    let entrance = Entrance {
+        for engine in engines {
+            let threads = engine.shared.threads.len();
+            let mut server = Self::new(address, engine, &group);
+            if let ServerTasks::PerThread(make) = server.engine.ops.server {
+                for (thread, socket) in of_threads.by_ref().take(threads).enumerate() {
+                    let listener = Listener {
                         socket: Arc::clone(socket),
-                        lobby: None,
-                        adopt: None,
+                        dispatcher: None,
+                        fixup: None,
                     };
-                    server.employ(seat, entrance, make)?;
+                    server.start_thread(thread, listener, make)?;
                 }
             }
             servers.push(server);
@@ -225,36 +226,32 @@ impl Server {
         Ok(servers)
     }
 
-    /// Starts a thread that serves whatever flow comes.
-    fn employ(
+    /// Starts a thread that serves any flow.
+    fn start_thread(
         &mut self,
-        seat: usize,
-        entrance: Entrance,
-        make: MakeServer,
+        thread: usize,
+        listener: Listener,
+        make: MakeThreadTask,
     ) -> Result<(), TrafficError> {
-        let drive = match self.load.options.waiting {
-            Waiting::Sleep => Drive::Blocking,
-            Waiting::Spin => Drive::Spinning,
-        };
-        let machine = make(&self.load, entrance, seat);
-        let machine = machine.map_err(|source| TrafficError::Socket {
+        let task = make(&self.engine.shared, listener, thread);
+        let task = task.map_err(|source| TrafficError::Socket {
             what: "setting a thread up",
             source,
         })?;
-        let thread = spawn(&self.load, seat, vec![machine], drive, false)?;
+        let thread = self.engine.spawn(thread, vec![task])?;
         self.threads.push(thread);
         Ok(())
     }
 
-    /// Where it listens, the port resolved.
+    /// The address it listens on, with the port that was chosen.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits, at most `timeout`, until every flow arrived.
+    /// Waits, at most `timeout`, until every flow is connected.
     pub fn wait_connected(&self, timeout: Duration) -> Result<(), TrafficError> {
-        let flows = &self.load.flows;
-        let connected = || flows.here().count() as u32;
+        let flows = &self.engine.shared.flows;
+        let connected = || flows.connected().count() as u32;
         if flows.wait_until(Some(Instant::now() + timeout), || {
             connected() == flows.count()
         }) {
@@ -268,58 +265,57 @@ impl Server {
         })
     }
 
-    /// How often each thread waited in a ring.
+    /// Waits of each thread in its ring.
     #[cfg(test)]
     pub(crate) fn rings(&self) -> Vec<u64> {
-        let seats = self.load.seats.iter();
-        seats.map(|seat| seat.rings.get()).collect()
+        self.engine.rings()
     }
 
-    /// What it was opened with.
+    /// The options it was opened with.
     pub fn options(&self) -> &Options {
-        &self.load.options
+        &self.engine.shared.options
     }
 
     /// Counters, threads and socket states now.
     ///
     /// # Errors
-    /// A flow that broke, by name; flows that are not there yet.
+    /// A flow that failed; flows that are not connected yet.
     pub fn snapshot(&self) -> Result<Snapshot, TrafficError> {
-        Snapshot::take(&self.load)
+        self.engine.snapshot()
     }
 
     /// Bytes of messages read, and messages received, so far, all flows (`read_bytes` and `received` of
     /// [`wirecost_model::end_window::Counts`]).
     pub fn received(&self) -> (u64, u64) {
-        self.load.flows.received()
+        self.engine.shared.flows.received()
     }
 
     #[cfg(test)]
     pub(crate) fn load_strays(&self) -> u32 {
-        self.load.flows.strays()
+        self.engine.shared.flows.strays()
     }
 
     /// Bytes of messages read or handed to the kernel so far, all flows.
     pub fn bytes(&self) -> u64 {
-        self.load.flows.bytes()
+        self.engine.shared.flows.bytes()
     }
 
-    /// Takes no more flows, and waits, at most `timeout`, until every flow that is there was served to its end, which
-    /// the client says. What was not is given up.
+    /// Takes no more flows, and waits, at most `timeout`, until the client has ended every connected flow. Flows that
+    /// have not ended by then are aborted.
     ///
     /// # Errors
-    /// A flow that broke, by name. Every thread is joined all the same.
+    /// A flow that failed. Every thread is joined all the same.
     pub fn finish(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
         self.end(Instant::now() + timeout);
-        let flows = &self.load.flows;
+        let flows = &self.engine.shared.flows;
         flows.check()?;
         let ends = flows
             .all()
             .iter()
-            .map(|flow| FlowEnd {
+            .map(|flow| FinishedFlow {
                 bytes: flow.bytes(),
-                drained: matches!(flow.end.get(), Some(End::Orderly)),
-                counted: flow.incoming.counted.get(),
+                drained: matches!(flow.outcome.get(), Some(Outcome::Orderly)),
+                counted: flow.rx.counted.get(),
             })
             .collect();
         Ok(Finished {
@@ -330,17 +326,17 @@ impl Server {
     }
 
     fn end(&mut self, deadline: Instant) {
-        let flows = &self.load.flows;
+        let flows = &self.engine.shared.flows;
         flows.set_stopping();
-        if let Some(Behind { keeper, threads }) = self.door.take() {
-            keeper.wake.raise();
-            // A door that broke down has none.
+        if let Some(AcceptorHandle { acceptor, threads }) = self.acceptor.take() {
+            acceptor.wake.raise();
+            // An acceptor that panicked has none.
             self.threads.extend(threads.recv().unwrap_or_default());
-            keeper.end();
+            acceptor.end();
         }
-        flows.wait_until(Some(deadline), || flows.all_over());
-        if !flows.all_over() || !self.load.table.is_served_by_threads() {
-            flows.cut();
+        flows.wait_until(Some(deadline), || flows.all_ended());
+        if !flows.all_ended() || !self.engine.ops.is_served_by_threads() {
+            flows.abort();
         }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -350,20 +346,24 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.door.is_some() || !self.threads.is_empty() {
+        if self.acceptor.is_some() || !self.threads.is_empty() {
             self.end(Instant::now());
         }
     }
 }
 
-/// Listens with these options for the flows of all of those.
+fn loads(engines: &[Engine]) -> Vec<&Shared> {
+    engines.iter().map(|engine| &*engine.shared).collect()
+}
+
+/// Listens with these options for the flows of all loads.
 fn listen(
     bind: SocketAddr,
     options: &Options,
     all: &[&Options],
 ) -> Result<(SocketAddr, Socket), TrafficError> {
     let socket = socket::tcp(bind, options)?;
-    let flows: u32 = all.iter().map(|options| options.streams).sum();
+    let flows: u32 = all.iter().map(|options| options.load.streams).sum();
     let backlog = flows + SPARE_BACKLOG;
     let listening = || -> io::Result<SocketAddr> {
         socket.set_reuse_address(true)?;

@@ -1,4 +1,4 @@
-//! The state of one end at an instant.
+//! The counters of one end at an instant.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -12,82 +12,80 @@ use wirecost_sys::thread::{ThreadTimes, times};
 
 use crate::error::TrafficError;
 use crate::flow::Flow;
-use crate::latency::LatencyBook;
-use crate::load::{Load, Seat};
+use crate::latency::LatencyRecorder;
+use crate::shared::{Shared, ThreadState};
 
-/// One end of a load at an instant. What happened between two of them is a [`crate::Window`].
+/// One end of a load at an instant. Two of them make a [`crate::window()`].
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// When the counters were read; what the kernel says of each socket was read right after.
+    /// When the flows' counters were read; socket states were read right after.
     pub at: Instant,
-    /// When this end's flows began, where it says that and they have.
+    /// When sending started, where this end knows it.
     pub started: Option<Instant>,
     /// By flow index.
     pub flows: Vec<FlowSnapshot>,
-    /// Of every transaction so far, at the client. Read a moment later than the flows' counts, while threads go on.
+    /// Latencies of all transactions so far, at the client. Read a moment after the flows' counters.
     pub latency: Latency,
-    /// How late every request with a rate was sent so far, at the client.
+    /// Lateness of all requests with a rate so far, at the client.
     pub lateness: Latency,
     /// At a client with a rate.
-    pub asked: Option<Asked>,
+    pub scheduled: Option<ScheduleTotals>,
     /// How this end reads and writes.
     pub io: Io,
     /// The load's own threads.
     pub threads: Vec<ThreadSnapshot>,
-    /// Connections and datagrams that were none of this load's, and were dropped.
+    /// Connections and datagrams dropped because they did not belong to this load.
     pub strays: u32,
 }
 
-/// Messages of all flows that a rate has asked for by an instant.
+/// Messages that a rate has asked for by an instant, all flows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
-    /// That were due.
+pub struct ScheduleTotals {
+    /// Messages due.
     pub due: f64,
-    /// That were handed to the kernel.
+    /// Messages handed to the kernel.
     pub sent: f64,
 }
 
 /// One flow at an instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowSnapshot {
-    /// Bytes of messages, both ways, since the start.
-    pub bytes: u64,
-    /// What it counted.
+    /// All counters since the start.
     pub counts: Counts,
     /// Of a flow that is one TCP connection.
     pub tcp: Option<TcpState>,
-    /// When it was over, where it was.
+    /// When it ended, where it has.
     pub ended: Option<Instant>,
 }
 
-/// What the kernel says of a TCP connection.
+/// The state of a TCP connection in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpState {
-    /// Counters and state.
+    /// `TCP_INFO`.
     pub info: TcpInfo,
     /// Congestion control in use.
     pub congestion: String,
-    /// `SO_SNDBUF` in bytes as the kernel counts: twice what is asked for.
+    /// `SO_SNDBUF` as the kernel reports it, twice what was set, bytes.
     pub sndbuf: u32,
-    /// `SO_RCVBUF` in bytes as the kernel counts: twice what is asked for.
+    /// `SO_RCVBUF` as the kernel reports it, twice what was set, bytes.
     pub rcvbuf: u32,
 }
 
 /// One of the load's threads at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadSnapshot {
-    /// Its times, or those when it was through; `None` where it has not begun.
+    /// Its CPU times, or the final ones where it has ended; `None` where it has not started.
     pub times: Option<ThreadTimes>,
-    /// Looks at its flows, where it spins; else 0.
-    pub looks: u64,
+    /// Polls of its flows, where it spins; else 0.
+    pub polls: u64,
     /// Of these, the ones that found nothing to do.
-    pub idle: u64,
+    pub idle_polls: u64,
 }
 
 impl Snapshot {
     /// Bytes of messages of all flows, both ways.
     pub fn bytes(&self) -> u64 {
-        self.flows.iter().map(|flow| flow.bytes).sum()
+        self.flows.iter().map(|flow| flow.counts.bytes()).sum()
     }
 
     /// The time from `before` to this one.
@@ -96,11 +94,11 @@ impl Snapshot {
     }
 
     /// # Errors
-    /// A flow that broke, or that is not there.
-    pub(crate) fn take(load: &Load) -> Result<Self, TrafficError> {
-        let flows = &load.flows;
+    /// A flow that failed, or is not connected.
+    pub(crate) fn take(shared: &Shared, io: Io) -> Result<Self, TrafficError> {
+        let flows = &shared.flows;
         flows.check()?;
-        let connected = flows.here().count() as u32;
+        let connected = flows.connected().count() as u32;
         if connected < flows.count() {
             return Err(TrafficError::NotConnected {
                 connected,
@@ -109,36 +107,35 @@ impl Snapshot {
                 after: Duration::ZERO,
             });
         }
-        // Beside a thousand threads that always have something to do, looking at each would take its turns for minutes.
+        // With a thousand busy threads, reading the state of each would take minutes at normal priority.
         let _hurry = Hurry::begin();
         let at = Instant::now();
-        let counts: Vec<Counts> = flows.all().iter().map(count).collect();
-        let asked = load.timetable.map(|table| {
-            let sum = |figure: fn(&Counts) -> u64| counts.iter().map(figure).sum();
-            Asked {
-                due: load.flows.started_at().map_or(0.0, |started| {
-                    table.due(at.saturating_duration_since(started))
+        let counts: Vec<Counts> = flows.all().iter().map(Flow::counts).collect();
+        let scheduled = shared.rate_schedule.map(|schedule| {
+            let all: Counts = counts.iter().copied().sum();
+            ScheduleTotals {
+                due: shared.flows.started_at().map_or(0.0, |started| {
+                    schedule.due(at.saturating_duration_since(started))
                 }),
-                sent: table.sent(sum(|one| one.sent_bytes), sum(|one| one.sent)),
+                sent: schedule.sent(all.sent_bytes, all.sent),
             }
         });
-        let books = |of: fn(&Seat) -> Option<&LatencyBook>| {
+        let books = |of: fn(&ThreadState) -> Option<&LatencyRecorder>| {
             let mut all = Latency::default();
-            for book in load.seats.iter().filter_map(of) {
+            for book in shared.threads.iter().filter_map(of) {
                 all.merge(&book.snapshot());
             }
             all
         };
-        let latency = books(|seat| seat.latency.as_ref());
-        let lateness = books(|seat| seat.lateness.as_ref());
-        let threads = load.seats.iter().map(look_at_thread).collect();
-        let tcp = !load.options.workload.is_udp();
+        let latency = books(|thread| thread.latency.as_ref());
+        let lateness = books(|thread| thread.lateness.as_ref());
+        let threads = shared.threads.iter().map(look_at_thread).collect();
+        let tcp = !shared.options.load.workload.is_udp();
         let flows = flows
-            .here()
+            .connected()
             .zip(counts)
             .map(|((index, flow), counts)| {
                 Ok(FlowSnapshot {
-                    bytes: counts.sent_bytes + counts.read_bytes,
                     counts,
                     tcp: flow
                         .socket
@@ -152,50 +149,31 @@ impl Snapshot {
             .collect::<Result<_, TrafficError>>()?;
         Ok(Self {
             at,
-            started: load.flows.started_at(),
+            started: shared.flows.started_at(),
             flows,
             latency,
             lateness,
-            asked,
-            io: load.io(),
+            scheduled,
+            io,
             threads,
-            strays: load.flows.strays(),
+            strays: shared.flows.strays(),
         })
     }
 }
 
-fn count(flow: &Flow) -> Counts {
-    let (out, incoming) = (&flow.out, &flow.incoming);
-    Counts {
-        sent_bytes: out.bytes.get(),
-        read_bytes: incoming.bytes.get(),
-        sent: out.messages.get(),
-        received: incoming.messages.get(),
-        expected: incoming.expected.get(),
-        duplicated: incoming.duplicated.get(),
-        reordered: incoming.reordered.get(),
-        too_old: incoming.too_old.get(),
-        jitter_ns: incoming.jitter_ns.get(),
-        timeouts: incoming.timeouts.get(),
-        late: incoming.late.get(),
-        zero_copy: out.zero_copy.get(),
-        zero_copy_completed: out.completed.get(),
-        zero_copy_copied: out.copied.get(),
-        zero_copy_fallbacks: out.fallbacks.get(),
-    }
-}
-
-fn look_at_thread(seat: &Seat) -> ThreadSnapshot {
-    let tid = seat.tid.load(Relaxed);
+fn look_at_thread(thread: &ThreadState) -> ThreadSnapshot {
+    let tid = thread.tid.load(Relaxed);
     ThreadSnapshot {
-        times: match seat.left.get() {
-            Some(left) => Some(*left),
+        times: match thread.final_times.get() {
+            Some(times) => Some(*times),
             None if tid == 0 => None,
-            // It may be gone by now, and has then left its times.
-            None => times(tid).ok().or_else(|| seat.left.get().copied()),
+            // The thread may just have ended, and then has stored its times.
+            None => times(tid)
+                .ok()
+                .or_else(|| thread.final_times.get().copied()),
         },
-        looks: seat.looks.get(),
-        idle: seat.idle.get(),
+        polls: thread.polls.get(),
+        idle_polls: thread.idle_polls.get(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sockets with a load's options.
+//! Sockets with the options of a load.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,33 +11,34 @@ use wirecost_sys::socket::{
 };
 
 use crate::error::TrafficError;
-use crate::machine::{LOOK, PEER_SILENCE};
-use crate::options::{Options, Rate, Sending, Waiting, Workload};
+use crate::options::{Options, Rate, Sending, Waiting};
+use crate::timeouts::{PEER_TIMEOUT, POLL_INTERVAL};
 
-/// What connect(2) says on a socket that does not block.
+/// EINPROGRESS: connect(2) on a non-blocking socket.
 pub(crate) const IN_PROGRESS: i32 = wirecost_sys::socket::IN_PROGRESS;
 
-/// How long the device is polled before a receive gives up for this time, microseconds.
+/// `SO_BUSY_POLL`, microseconds.
 const BUSY_POLL_US: u32 = 50;
-/// How long one of several streams may starve on a full path: it waits twice as long after each loss (RFC 6298, 5.5), and
-/// the sixth in a row is 13 s after the first.
+/// `TCP_USER_TIMEOUT` of one of several streams on a full path: the retransmission timeout doubles with each loss
+/// (RFC 6298, 5.5), and the sixth retransmission in a row is 13 s after the first.
 const STARVED: Duration = Duration::from_mins(1);
 /// Unsent bytes of a stream beyond which a write waits (`TCP_NOTSENT_LOWAT`, tcp(7)).
 const UNSENT: u32 = 512 << 10;
-/// And of all streams together: so much of the kernel's memory may be filled with what was not sent.
+/// The same of all streams together, which bounds the kernel's memory for unsent data.
 const UNSENT_IN_ALL: u32 = 16 << 20;
 const LEAST_UNSENT: u32 = 16 << 10;
-/// What the kernel accounts for a datagram beside its payload (`SKB_TRUESIZE`, include/linux/skbuff.h), about, bytes.
+/// Memory that the kernel accounts for a datagram besides its payload (`SKB_TRUESIZE`, include/linux/skbuff.h),
+/// about, bytes.
 const DATAGRAM_OVERHEAD: u64 = 1024;
-/// Largest buffer for what may be outstanding, bytes.
+/// Largest receive buffer for outstanding datagrams, bytes.
 const MOST_OUTSTANDING: u64 = 64 << 20;
 
 fn failed(what: &'static str) -> impl FnOnce(std::io::Error) -> TrafficError {
     move |source| TrafficError::Socket { what, source }
 }
 
-/// A TCP socket with the load's options, not yet bound or connected: a listener hands them on to what it accepts, and
-/// buffers decide the window scale that the handshake offers.
+/// A TCP socket with the load's options, not yet bound or connected: accepted sockets inherit those of a listener,
+/// and buffers decide the window scale of the handshake.
 pub(crate) fn tcp(peer: SocketAddr, options: &Options) -> Result<Socket, TrafficError> {
     let socket = Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))
         .map_err(failed("making a TCP socket"))?;
@@ -45,33 +46,29 @@ pub(crate) fn tcp(peer: SocketAddr, options: &Options) -> Result<Socket, Traffic
     Ok(socket)
 }
 
-/// How long what was sent may stay unacknowledged before the kernel gives a connection up (`TCP_USER_TIMEOUT`, tcp(7)).
+/// How long data may stay unacknowledged before the kernel aborts a connection (`TCP_USER_TIMEOUT`, tcp(7)).
 fn patience(options: &Options) -> Duration {
-    let streams = matches!(
-        options.workload,
-        Workload::TcpStream | Workload::TcpBidirectional
-    );
-    if streams && options.streams > 1 {
+    if options.load.workload.is_tcp_stream() && options.load.streams > 1 {
         STARVED
     } else {
-        PEER_SILENCE
+        PEER_TIMEOUT
     }
 }
 
 /// The socket options of a load over TCP.
 fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
-    if let Some(congestion) = &options.congestion {
+    if let Some(congestion) = &options.load.congestion {
         set_congestion(socket, congestion)?;
     }
     socket
         .set_tcp_user_timeout(Some(patience(options)))
         .map_err(failed("setting TCP_USER_TIMEOUT"))?;
-    if options.nodelay {
+    if options.load.nodelay {
         socket
             .set_tcp_nodelay(true)
             .map_err(failed("setting TCP_NODELAY"))?;
     }
-    if let Some(Rate::BitsPerSecond(bits)) = options.rate
+    if let Some(Rate::BitsPerSecond(bits)) = options.load.rate
         && !options.paces_messages()
     {
         set_max_pacing_rate(socket, bits.div_ceil(8))
@@ -80,49 +77,49 @@ fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError>
     common(socket, options)
 }
 
-/// The options of a listener that several loads share: those of the first, which its connections need not set again, but
-/// with the largest buffer of all, which decides the window scale that is offered (RFC 7323, section 2.3).
-pub(crate) fn shared(first: &Options, all: &[&Options]) -> Options {
-    Options {
-        socket_buffer: all.iter().filter_map(|options| options.socket_buffer).max(),
-        ..first.clone()
-    }
+/// The options of a listener that several loads share: those of the first load, whose connections inherit them, with
+/// the largest buffer of all, which decides the offered window scale (RFC 7323, section 2.3).
+pub(crate) fn of_listener(first: &Options, all: &[&Options]) -> Options {
+    let mut options = first.clone();
+    let buffers = all.iter().filter_map(|options| options.load.socket_buffer);
+    options.load.socket_buffer = buffers.max();
+    options
 }
 
-/// How a connection that was accepted with another load's options comes to its own.
+/// Sets a load's options on accepted sockets that inherited those of another load.
 #[derive(Debug, Clone)]
-pub(crate) struct Adopt {
-    /// Whether the listener has a buffer of a size that somebody asked for.
+pub(crate) struct OptionFixup {
+    /// Whether the listener has a fixed buffer size.
     buffered: bool,
-    /// The congestion control that new sockets have here, where the listener has another and the load asks for none.
+    /// The namespace's default congestion control, where the listener has another and the load asks for none.
     usual: Option<String>,
 }
 
-impl Adopt {
-    /// Of connections that such a listener accepts; `None` where they have all that the load asks for.
+impl OptionFixup {
+    /// For connections of such a listener; `None` where they inherit all options of the load.
     ///
     /// # Errors
-    /// Where the usual congestion control of this network namespace cannot be read.
+    /// The default congestion control of this network namespace cannot be read.
     pub(crate) fn of(listener: &Options, options: &Options) -> Result<Option<Self>, TrafficError> {
         let own = |of: &Options| {
-            let rate = match of.rate {
+            let rate = match of.load.rate {
                 Some(Rate::BitsPerSecond(bits)) => Some(bits),
                 _ => None,
             };
             (
-                of.congestion.clone(),
-                of.nodelay,
+                of.load.congestion.clone(),
+                of.load.nodelay,
                 rate,
-                of.dscp,
-                of.waiting,
-                of.socket_buffer,
+                of.load.dscp,
+                of.load.waiting,
+                of.load.socket_buffer,
             )
         };
         if own(listener) == own(options) {
             return Ok(None);
         }
-        // Once, and not for every connection.
-        let usual = if listener.congestion.is_some() && options.congestion.is_none() {
+        // Read once, not for every connection.
+        let usual = if listener.load.congestion.is_some() && options.load.congestion.is_none() {
             let new = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
             let usual = new.and_then(|new| congestion(&new));
             Some(usual.map_err(failed("reading the usual TCP_CONGESTION"))?)
@@ -130,47 +127,48 @@ impl Adopt {
             None
         };
         Ok(Some(Self {
-            buffered: listener.socket_buffer.is_some(),
+            buffered: listener.load.socket_buffer.is_some(),
             usual,
         }))
     }
 
-    /// Sets the load's own, and the kernel's where it asks for nothing.
+    /// Sets the load's options, and the kernel's defaults where it has none.
     pub(crate) fn apply(&self, socket: &Socket, options: &Options) -> Result<(), TrafficError> {
-        if self.buffered && options.socket_buffer.is_none() {
+        if self.buffered && options.load.socket_buffer.is_none() {
             autotune_buffers(socket).map_err(failed("setting SO_BUF_LOCK"))?;
         }
         if let Some(usual) = &self.usual {
             set_congestion(socket, usual)?;
         }
-        if options.waiting != Waiting::Spin {
+        if options.load.waiting != Waiting::Spin {
             let _ = set_busy_poll(socket, 0);
         }
         socket
-            .set_tcp_nodelay(options.nodelay)
+            .set_tcp_nodelay(options.load.nodelay)
             .map_err(failed("setting TCP_NODELAY"))?;
-        if options.paces_messages() || !matches!(options.rate, Some(Rate::BitsPerSecond(_))) {
+        if options.paces_messages() || !matches!(options.load.rate, Some(Rate::BitsPerSecond(_))) {
             set_max_pacing_rate(socket, u64::MAX).map_err(failed("setting SO_MAX_PACING_RATE"))?;
         }
-        if options.dscp.is_none() {
+        if options.load.dscp.is_none() {
             set_dscp(socket, 0).map_err(failed("setting the DSCP"))?;
         }
         of_connection(socket, options)
     }
 }
 
-/// A UDP socket with the load's options for so many of its flows, not yet bound or connected.
+/// A UDP socket with the load's options for so many flows, not yet bound or connected.
 pub(crate) fn udp(peer: SocketAddr, options: &Options, flows: u32) -> Result<Socket, TrafficError> {
     let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))
         .map_err(failed("making a UDP socket"))?;
-    // Nothing wakes a thread that waits on such a socket: it looks by itself now and then.
-    let look = match options.workload {
-        Workload::UdpRr => options.reply_timeout.min(LOOK),
-        _ => LOOK,
+    // Nothing wakes a thread in a blocking receive: it returns regularly to check whether to stop.
+    let look = if options.load.workload.is_request_response() {
+        options.load.reply_timeout.min(POLL_INTERVAL)
+    } else {
+        POLL_INTERVAL
     };
     socket
         .set_read_timeout(Some(look))
-        .and_then(|()| socket.set_write_timeout(Some(LOOK)))
+        .and_then(|()| socket.set_write_timeout(Some(POLL_INTERVAL)))
         .map_err(failed("setting a time-out"))?;
     common(&socket, options)?;
     hold_outstanding(&socket, options, flows)?;
@@ -191,17 +189,17 @@ pub(crate) fn client_udp(peer: SocketAddr, options: &Options) -> Result<Socket, 
     Ok(socket)
 }
 
-/// Has a socket of UDP requests or responses hold what all of so many flows may have outstanding at once: they begin together,
-/// and after a loss they ask again together. Not where the plan says how large the buffer is.
+/// Enlarges the receive buffer of a UDP request/response socket to hold what so many flows may have outstanding: they
+/// start together, and after a loss they retry together. Not where the plan sets the buffer.
 fn hold_outstanding(socket: &Socket, options: &Options, flows: u32) -> Result<(), TrafficError> {
-    if options.workload != Workload::UdpRr || options.socket_buffer.is_some() {
+    if !options.load.workload.is_request_response() || options.load.socket_buffer.is_some() {
         return Ok(());
     }
-    let each = u64::from(options.request.max(options.response)) + DATAGRAM_OVERHEAD;
-    let all = u64::from(flows) * u64::from(options.depth) * each;
+    let each = u64::from(options.load.request.max(options.load.response)) + DATAGRAM_OVERHEAD;
+    let all = u64::from(flows) * u64::from(options.load.depth) * each;
     let wanted = all.min(MOST_OUTSTANDING) as u32;
     let there = socket.recv_buffer_size();
-    // The kernel doubles what it is told, for overhead of its own.
+    // The kernel doubles the size that is set.
     if there.map_err(failed("reading SO_RCVBUF"))? as u64 >= 2 * u64::from(wanted) {
         return Ok(());
     }
@@ -213,76 +211,69 @@ fn bind_source(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
         return Ok(());
     };
     let address = SocketAddr::new(source, 0);
-    // The port is chosen when the peer is known: ports are many for each peer, and few for all of them.
+    // The port is chosen by connect(2): then it need only be unique for this peer.
     bind_address_no_port(socket)
         .and_then(|()| socket.bind(&address.into()))
-        .map_err(|source| TrafficError::Source { address, source })
+        .map_err(|source| TrafficError::StreamSender { address, source })
 }
 
-/// Has a client's socket send, and a server's receive, many datagrams as one.
+/// Enables UDP segmentation offload: sending at a client (`UDP_SEGMENT`), receiving at a server (`UDP_GRO`).
 pub(crate) fn segment(socket: &Socket, options: &Options, sends: bool) -> Result<(), TrafficError> {
-    if sends && options.segmentation.send {
-        // At most 65507 (options/validate.rs).
-        set_udp_segment(socket, options.request as u16).map_err(failed("setting UDP_SEGMENT"))?;
+    if sends && options.load.segmentation.send {
+        // At most 65507 (`Load::faults`).
+        set_udp_segment(socket, options.load.request as u16)
+            .map_err(failed("setting UDP_SEGMENT"))?;
     }
-    if !sends && options.segmentation.receive {
+    if !sends && options.load.segmentation.receive {
         set_udp_gro(socket).map_err(failed("setting UDP_GRO"))?;
     }
     Ok(())
 }
 
 fn common(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
-    if let Some(bytes) = options.socket_buffer {
+    if let Some(bytes) = options.load.socket_buffer {
         set_buffers(socket, bytes)?;
     }
-    if let Some(dscp) = options.dscp {
+    if let Some(dscp) = options.load.dscp {
         set_dscp(socket, dscp).map_err(failed("setting the DSCP"))?;
     }
-    if options.waiting == Waiting::Spin {
-        // Polls a network card's queue; without the privilege, or on a device that has none, threads spin all the
-        // same, by asking again and again.
+    if options.load.waiting == Waiting::Spin {
+        // Polls the queue of a network card. Without the privilege, or on a device without such a queue, threads spin
+        // by polling the socket.
         let _ = set_busy_poll(socket, BUSY_POLL_US);
     }
     Ok(())
 }
 
-/// What a writing half's socket needs besides, once the handshake is over (a header is a partial segment).
-pub(crate) fn write_side(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
+/// Options of a socket that sends a stream, set after the handshake (a header is a partial segment).
+pub(crate) fn set_sender_options(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
     if options.corks() {
         cork(socket)?;
     }
-    if options.sending == Sending::ZeroCopy {
+    if options.load.sending == Sending::ZeroCopy {
         enable_zero_copy(socket).map_err(failed("setting SO_ZEROCOPY"))?;
     }
     if options.has_small_segments() {
-        // What queues behind such a segment has to be let: only then is it sent together once the path is behind
-        // (`tcp_should_autocork` of net/ipv4/tcp.c), as with other generators. 128 bytes, unoffloaded at MTU 1500: 0.4
-        // Gbit/s with little unsent, 0.6 to 1.1 with the kernel's own limit.
+        // Unsent data must be allowed to queue: only then does the kernel join small segments once the path is behind
+        // (`tcp_should_autocork`, net/ipv4/tcp.c), as with other generators.
         return Ok(());
     }
-    keep_little_unsent(socket, options.streams)
+    keep_little_unsent(socket, options.load.streams)
 }
 
-/// Has only full segments leave (`TCP_CORK`): the kernel fills each to the MSS across writes, so that neither the
-/// message size nor what is left of it after division by the MSS decides how many there are. The last, partial
-/// segment leaves with the end of the stream.
-///
-/// With segmentation offload off, 128 KiB writes that each left a small tail segment made a factor of 1.37 in
-/// throughput between MTUs 8 bytes apart. `MSG_MORE` on every send is not enough: it holds for that send only, and
-/// an acknowledgement that comes in between lets the tail go (RFC 896; tcp(7)). Counted on loopback at MSS 1396,
-/// segments in proportion to the fewest possible: `MSG_MORE` 1.97 with messages of 100 bytes, 1.26 to 1.29 with 1000,
-/// 1.05 to 1.09 with 10,007, up to 1.005 from 64 KiB on; `TCP_CORK` at most 1.0001 with each.
+/// Sends full segments only (`TCP_CORK`): the kernel fills each to the MSS across writes, so that neither the message
+/// size nor its remainder modulo the MSS decides how many segments there are. The last, partial segment is sent with
+/// the end of the stream. `MSG_MORE` is not enough: it holds for one send only, and an acknowledgement in between
+/// releases the partial segment (RFC 896, tcp(7)).
 pub(crate) fn cork(socket: &Socket) -> Result<(), TrafficError> {
     socket
         .set_tcp_cork(true)
         .map_err(failed("setting TCP_CORK"))
 }
 
-/// Keeps the queue of what is written and not yet sent short, so that data leave the writing thread hot from the
-/// cache and while it runs. With megabytes queued they leave from the handling of acknowledgements instead, a window
-/// at a time: such bursts overflow the backlog of the sending core (`net.core.netdev_max_backlog`), and both cores
-/// halt in turns. Over the same unoffloaded path at MTU 1500 without a rate limit: 4.6 Gbit/s without, 6.2 to 6.9 with
-/// 32 to 256 KiB. How much is best: docs/loads.md.
+/// Limits unsent data (`TCP_NOTSENT_LOWAT`), so that it is sent by the writing thread while it runs and hot from its
+/// cache. With megabytes queued it is sent when acknowledgements arrive, a window at a time: such bursts overflow the
+/// backlog of the sending core (`net.core.netdev_max_backlog`). Measurements: docs/loads.md.
 fn keep_little_unsent(socket: &Socket, streams: u32) -> Result<(), TrafficError> {
     let unsent = (UNSENT_IN_ALL / streams).clamp(LEAST_UNSENT, UNSENT);
     socket
@@ -290,9 +281,8 @@ fn keep_little_unsent(socket: &Socket, streams: u32) -> Result<(), TrafficError>
         .map_err(failed("setting TCP_NOTSENT_LOWAT"))
 }
 
-/// Sets both buffers and reads them back: the kernel caps what is asked for without a word, then doubles it for its
-/// own bookkeeping (socket(7)). Where this process may, it goes beyond the caps, which are of the whole machine and
-/// stay as they are.
+/// Sets both buffers and reads them back: the kernel silently caps what is asked for, then doubles it for its
+/// overhead (socket(7)). With CAP_NET_ADMIN the caps do not apply (`SO_SNDBUFFORCE`, `SO_RCVBUFFORCE`).
 pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficError> {
     let bytes = asked as usize;
     socket
@@ -301,7 +291,7 @@ pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficErro
     socket
         .set_recv_buffer_size(bytes)
         .map_err(failed("setting SO_RCVBUF"))?;
-    // Without CAP_NET_ADMIN it stays at the caps: what that comes to is read back.
+    // Fails without CAP_NET_ADMIN; the size is checked below.
     let _ = force_buffers(socket, asked);
     let given = [
         ("SO_SNDBUF", "net.core.wmem_max", socket.send_buffer_size()),
@@ -324,6 +314,7 @@ pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Workload;
 
     #[test]
     fn a_socket_of_requests_holds_what_all_of_its_flows_have_outstanding() {
@@ -338,12 +329,12 @@ mod tests {
         let usual = plain.recv_buffer_size().unwrap();
         let (few, _) = with(|_| {}, 1);
         assert_eq!(few, usual, "it has room already");
-        let (_, stream) = with(|options| options.workload = Workload::UdpStream, 1_024);
+        let (_, stream) = with(|options| options.load.workload = Workload::UdpStream, 1_024);
         assert_eq!(stream, usual);
-        let (asked, kept) = with(|options| options.socket_buffer = Some(8 << 10), 1_024);
+        let (asked, kept) = with(|options| options.load.socket_buffer = Some(8 << 10), 1_024);
         assert_eq!(asked, kept, "as large as was asked for");
         // 1024 flows of 1000 bytes. Who may not go beyond net.core.rmem_max has that.
-        let (_, many) = with(|options| options.request = 1_000, 1_024);
+        let (_, many) = with(|options| options.load.request = 1_000, 1_024);
         let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
         let most: usize = most.trim().parse().unwrap();
         let wanted = 1_024 * 2_024;

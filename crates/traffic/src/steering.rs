@@ -1,13 +1,13 @@
-//! Which thread's socket a datagram goes to, where several share a port: its load by what it has of the load's secret,
-//! there the thread by the flow's number. Left to the kernel's hash some threads would have several flows and others none.
+//! Classic BPF program that selects the socket of a datagram where several share a UDP port: the load by a part of
+//! its secret, the thread by the flow's number. The kernel's hash would give some threads several flows and others
+//! none.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use socket2::SockFilter;
 
 use crate::handshake::{FLOW, MAGIC};
-use crate::load::Load;
+use crate::shared::Shared;
 
 // Classic BPF (linux/bpf_common.h): load word, load half-word, jumps, remainder, sum, return a constant, return A.
 const LOAD_W: u16 = 0x20;
@@ -19,32 +19,32 @@ const ADD: u16 = 0x04;
 const RETURN: u16 = 0x06;
 const RETURN_A: u16 = 0x16;
 
-/// The last bytes of a load's secret, which a header has before the flow.
-fn tail(load: &Load) -> u32 {
-    let [.., a, b, c, d] = load.options.secret;
+/// The last four bytes of a load's secret: in a header they precede the flow.
+fn tail(shared: &Shared) -> u32 {
+    let [.., a, b, c, d] = shared.options.secret;
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// Whether what headers and datagrams have of the loads' secrets differs.
-pub(crate) fn can_be_told_apart(loads: &[Arc<Load>]) -> bool {
-    let tails: BTreeSet<u32> = loads.iter().map(|load| tail(load)).collect();
-    let tags: BTreeSet<u32> = loads.iter().map(|load| load.tag).collect();
+/// Whether the loads differ in those bytes and in the tag of datagrams.
+pub(crate) fn can_be_told_apart(loads: &[&Shared]) -> bool {
+    let tails: BTreeSet<u32> = loads.iter().map(|shared| tail(shared)).collect();
+    let tags: BTreeSet<u32> = loads.iter().map(|shared| shared.tag).collect();
     tails.len() == loads.len() && tags.len() == loads.len()
 }
 
-/// For these loads' sockets, bound in the order of the loads and of their threads. What is nobody's, or too short to have
-/// a flow, is the first socket's: the kernel ends a program that reads beyond the end with 0.
-pub(crate) fn program(loads: &[Arc<Load>]) -> Vec<SockFilter> {
+/// The program for these loads' sockets, bound in the order of the loads and of their threads. Datagrams of no load,
+/// or too short, go to the first socket: the kernel ends a program that reads beyond the end with 0.
+pub(crate) fn program(loads: &[&Shared]) -> Vec<SockFilter> {
     let magic = u64::from_be_bytes(MAGIC);
     let of = SockFilter::new;
-    // What a word at a place has to be for a load, and where the flow is then.
-    let choice = |word: usize, flow: usize, is: fn(&Load) -> u32| {
+    // For each load: the word at this offset that identifies it, and the offset of the flow's number.
+    let choice = |word: usize, flow: usize, is: fn(&Shared) -> u32| {
         let mut part = vec![of(LOAD_W, 0, 0, word as u32)];
         let mut first = 0;
-        for load in loads {
-            let sockets = load.seats.len() as u32;
+        for shared in loads {
+            let sockets = shared.threads.len() as u32;
             part.extend([
-                of(IF_EQUAL, 0, 4, is(load)),
+                of(IF_EQUAL, 0, 4, is(shared)),
                 of(LOAD_H, 0, 0, flow as u32),
                 of(MODULO, 0, 0, sockets.max(1)),
                 of(ADD, 0, 0, first),
@@ -55,7 +55,7 @@ pub(crate) fn program(loads: &[Arc<Load>]) -> Vec<SockFilter> {
         part.push(of(RETURN, 0, 0, 0));
         part
     };
-    // A handshake has four bytes for the flow, of which the last two are enough.
+    // A handshake header has four bytes for the flow, of which the last two are enough.
     let handshake = choice(FLOW - 4, FLOW + 2, tail);
     let mut program = vec![
         of(LOAD_W, 0, 0, 0),
@@ -65,7 +65,7 @@ pub(crate) fn program(loads: &[Arc<Load>]) -> Vec<SockFilter> {
         of(JUMP, 0, 0, handshake.len() as u32),
     ];
     program.extend(handshake);
-    program.extend(choice(0, 4, |load| load.tag));
+    program.extend(choice(0, 4, |shared| shared.tag));
     program
 }
 
@@ -75,13 +75,15 @@ mod tests {
     use std::time::Duration;
 
     use socket2::{Domain, Socket, Type};
+    use wirecost_model::end_window::End;
     use wirecost_sys::socket::{poll_readable, steer_reuseport};
 
     use super::*;
     use crate::datagram::Datagram;
+    use crate::engine::Engine;
     use crate::handshake::{Header, Phase};
     use crate::options::{Options, Workload};
-    use crate::sequence::Stamp;
+    use crate::sequence::Timestamp;
 
     #[test]
     fn each_thread_has_the_flows_of_its_load_and_numbers() {
@@ -96,17 +98,17 @@ mod tests {
             })
             .collect();
         let sender = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let load = |threads, secret| {
-            let options = Options {
-                streams: 1024,
-                threads: Some(threads),
-                ..Options::new(Workload::UdpRr, secret)
-            };
-            Load::new(&options, threads, wirecost_model::end_window::End::Server).unwrap()
+        let shared = |threads, secret| {
+            let options = Options::new(Workload::UdpRr, secret).with(|load| {
+                load.streams = 1024;
+                load.threads = Some(threads);
+            });
+            Engine::new(&options, End::Server).unwrap().shared
         };
-        let loads = [load(1, [6; 16]), load(2, [7; 16])];
+        let own = [shared(1, [6; 16]), shared(2, [7; 16])];
+        let loads = [&*own[0], &*own[1]];
         assert!(can_be_told_apart(&loads));
-        assert!(!can_be_told_apart(&[load(1, [6; 16]), load(2, [6; 16])]));
+        assert!(!can_be_told_apart(&[&own[0], &shared(2, [6; 16])]));
         steer_reuseport(&sockets[0], &program(&loads)).unwrap();
         let readable = |message: &[u8]| {
             sender.send_to(message, address).unwrap();
@@ -118,7 +120,7 @@ mod tests {
                 .unwrap();
             places[0]
         };
-        for (load, flow, place) in [
+        for (shared, flow, place) in [
             (0, 0, 0),
             (0, 1023, 0),
             (1, 0, 1),
@@ -126,11 +128,11 @@ mod tests {
             (1, 2, 1),
             (1, 701, 2),
         ] {
-            let load = &loads[load];
+            let shared = &loads[shared];
             let mut message = [0; 20];
-            let (number, sent) = (9, Stamp(1));
+            let (number, sent) = (9, Timestamp(1));
             Datagram {
-                tag: load.tag,
+                tag: shared.tag,
                 flow,
                 counted: false,
                 number,
@@ -138,7 +140,7 @@ mod tests {
             }
             .put(&mut message);
             assert_eq!(readable(&message), place);
-            let header = Header::new(&load.options, flow.into(), Phase::Open).encode();
+            let header = Header::new(&shared.options, flow.into(), Phase::Open).encode();
             assert_eq!(readable(&header), place);
         }
         assert_eq!(readable(b"?"), 0);

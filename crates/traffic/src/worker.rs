@@ -1,185 +1,189 @@
-//! A thread of a load and the ways in which it drives its machines: blocking with one, waiting for many, spinning.
+//! A thread of a load and how it runs its tasks: one on a blocking socket, many with epoll or io_uring, or spinning.
 
+mod epoll;
 mod ring;
 mod timers;
-mod together;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-pub(crate) use self::ring::buffer as ring_buffer;
-use self::ring::ringing;
-use self::together::together;
+use self::epoll::run_epoll;
+use self::ring::run_ring;
+use crate::buffers::Buffers;
 use crate::error::TrafficError;
-use crate::flow::{End, same};
-use crate::load::Load;
-use crate::machine::{Desk, LOOK, Machine, Next, Room};
+use crate::flow::{Outcome, same};
 use crate::options::Waiting;
+use crate::shared::Shared;
+use crate::task::{Context, Progress, Task};
+use crate::timeouts::POLL_INTERVAL;
 
-/// Machines up to which a spinning thread asks each one instead of asking the kernel which.
-const ASKED_IN_TURN: usize = 4;
+/// Tasks up to which a spinning thread polls each one instead of an epoll set.
+const MAX_ROUND_ROBIN: usize = 4;
 
-/// How a thread drives its machines.
+/// How a thread runs its tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Drive {
-    /// One machine on a blocking socket.
+pub(crate) enum ThreadMode {
+    /// One task on a blocking socket.
     Blocking,
-    /// Any number on sockets that do not block.
-    Waiting,
-    /// Likewise, without ever sleeping.
+    /// Any number of tasks on non-blocking sockets.
+    Multiplexed,
+    /// The same without sleeping.
     Spinning,
 }
 
-impl Drive {
-    /// The drive where each machine has a thread of its own, and may block there, or not. All threads of an end have
-    /// the same: two halves of a connection are one socket to the kernel, which blocks for both or for neither.
+impl ThreadMode {
+    /// The mode where each task has a thread of its own and may block, or not. All threads of an end have the same:
+    /// the two directions of a connection share a socket, which blocks for both or for neither.
     pub(crate) fn of(waiting: Waiting, own_threads: bool) -> Self {
         match waiting {
             Waiting::Spin => Self::Spinning,
             Waiting::Sleep if own_threads => Self::Blocking,
-            Waiting::Sleep => Self::Waiting,
+            Waiting::Sleep => Self::Multiplexed,
         }
     }
 }
 
-/// Starts a thread; a client's waits for the start.
+/// Starts a thread; a client's threads wait for the start.
 pub(crate) fn spawn(
-    load: &Arc<Load>,
-    seat: usize,
-    machines: Vec<Box<dyn Machine>>,
-    drive: Drive,
+    shared: &Arc<Shared>,
+    thread: usize,
+    tasks: Vec<Box<dyn Task>>,
+    mode: ThreadMode,
     waits_for_start: bool,
 ) -> Result<JoinHandle<()>, TrafficError> {
-    // Made here, on the thread that sets up, so that nobody who starts pays for it.
-    let room = load.table.room(&load.options);
+    // Allocated before the load starts.
+    let buffers = Buffers::new(
+        &shared.buffer_sizes,
+        shared.options.load.segmentation.receive,
+    );
     let worker = Worker {
-        load: Arc::clone(load),
-        seat,
-        machines,
-        drive,
-        room,
+        shared: Arc::clone(shared),
+        thread,
+        tasks,
+        mode,
+        buffers,
     };
     thread::Builder::new()
-        .name(format!("load-{seat}"))
-        // Machines keep their buffers elsewhere: 1024 threads are to fit into a small host.
+        .name(format!("load-{thread}"))
+        // Tasks keep their buffers on the heap: a small host must have room for 1024 threads.
         .stack_size(256 << 10)
         .spawn(move || worker.run(waits_for_start))
         .map_err(TrafficError::Thread)
 }
 
 struct Worker {
-    load: Arc<Load>,
-    seat: usize,
-    machines: Vec<Box<dyn Machine>>,
-    drive: Drive,
-    room: Room,
+    shared: Arc<Shared>,
+    thread: usize,
+    tasks: Vec<Box<dyn Task>>,
+    mode: ThreadMode,
+    buffers: Buffers,
 }
 
 impl Worker {
     fn run(mut self, waits_for_start: bool) {
-        let load = Arc::clone(&self.load);
-        let seat = &load.seats[self.seat];
-        seat.tid.store(wirecost_sys::thread::current(), Relaxed);
-        if load.options.rate.is_some() || !load.options.think_time.is_zero() {
-            // Without it a paced message may leave up to 50 us late; nothing else depends on it.
+        let shared = Arc::clone(&self.shared);
+        let thread = &shared.threads[self.thread];
+        thread.tid.store(wirecost_sys::thread::current(), Relaxed);
+        if shared.options.load.rate.is_some() || !shared.options.load.think_time.is_zero() {
+            // Without it a paced message may be sent up to 50 us late.
             let _ = wirecost_sys::thread::exact_timers();
         }
-        let mut machines = std::mem::take(&mut self.machines);
-        // Made here too: it belongs to the thread that uses it.
-        let ring = match self.drive {
-            Drive::Waiting => ring::for_machines(&mut machines, &load, self.seat),
-            Drive::Blocking | Drive::Spinning => None,
+        let mut tasks = std::mem::take(&mut self.tasks);
+        // A ring belongs to the thread that uses it.
+        let ring = match self.mode {
+            ThreadMode::Multiplexed => ring::for_tasks(&mut tasks, &shared, self.thread),
+            ThreadMode::Blocking | ThreadMode::Spinning => None,
         };
         if waits_for_start {
-            let flows = &load.flows;
+            let flows = &shared.flows;
             flows.wait_until(None, || flows.started() || flows.stopping());
         }
-        let mut desk = Desk {
-            load: &load,
-            seat,
-            room: &mut self.room,
-            blocking: self.drive == Drive::Blocking,
+        let mut context = Context {
+            shared: &shared,
+            thread,
+            buffers: &mut self.buffers,
+            blocking: self.mode == ThreadMode::Blocking,
         };
-        match (self.drive, ring) {
-            (_, Some(ring)) => ringing(machines, ring, &mut desk, self.seat),
-            (Drive::Blocking, None) => {
-                for machine in machines {
-                    alone(machine, &mut desk);
+        match (self.mode, ring) {
+            (_, Some(ring)) => run_ring(tasks, ring, &mut context, self.thread),
+            (ThreadMode::Blocking, None) => {
+                for task in tasks {
+                    run_blocking(task, &mut context);
                 }
             }
-            (Drive::Spinning, None) if machines.len() <= ASKED_IN_TURN => {
-                spinning(machines, &mut desk);
+            (ThreadMode::Spinning, None) if tasks.len() <= MAX_ROUND_ROBIN => {
+                run_spinning(tasks, &mut context);
             }
-            (Drive::Spinning, None) => together(machines, &mut desk, self.seat, true),
-            (Drive::Waiting, None) => together(machines, &mut desk, self.seat, false),
+            (ThreadMode::Spinning, None) => run_epoll(tasks, &mut context, self.thread, true),
+            (ThreadMode::Multiplexed, None) => run_epoll(tasks, &mut context, self.thread, false),
         }
-        if let Ok(times) = wirecost_sys::thread::times(seat.tid.load(Relaxed)) {
-            let _ = seat.left.set(times);
+        if let Ok(times) = wirecost_sys::thread::times(thread.tid.load(Relaxed)) {
+            let _ = thread.final_times.set(times);
         }
     }
 }
 
-fn ended(load: &Load, machine: &dyn Machine, end: End) {
-    // What ends after this end gave the flows up ends by that, however it looks.
-    let end = if load.flows.is_cut() {
-        End::Released
+fn ended(shared: &Shared, task: &dyn Task, end: Outcome) {
+    // After an abort every task counts as released, however it ended.
+    let end = if shared.flows.is_aborted() {
+        Outcome::Released
     } else {
         end
     };
-    if let Some(index) = machine.flow() {
-        load.flows.end(&load.flows.all()[index as usize], end);
-    } else if let End::Failed(error) = end {
-        // A thread's share of all flows broke: so did each of them.
-        for (_, flow) in load.flows.here() {
-            load.flows.end(flow, End::Failed(same(&error)));
+    if let Some(index) = task.flow() {
+        shared.flows.end(&shared.flows.all()[index as usize], end);
+    } else if let Outcome::Failed(error) = end {
+        // A task that serves many flows failed: so did each of them.
+        for (_, flow) in shared.flows.connected() {
+            shared.flows.end(flow, Outcome::Failed(same(&error)));
         }
     }
 }
 
-/// Drives one machine whose socket does the waiting.
-fn alone(mut machine: Box<dyn Machine>, desk: &mut Desk<'_>) {
-    let load = desk.load;
+/// Runs one task that waits in its socket.
+fn run_blocking(mut task: Box<dyn Task>, context: &mut Context<'_>) {
+    let shared = context.shared;
     loop {
-        match machine.turn(desk) {
-            Next::Again => {}
-            Next::Over(end) => return ended(load, &*machine, end),
-            Next::Wait(interest, until) => {
-                if load.flows.is_cut() {
-                    return ended(load, &*machine, End::Released);
+        match task.poll(context) {
+            Progress::Again => {}
+            Progress::Over(end) => return ended(shared, &*task, end),
+            Progress::Wait(interest, until) => {
+                if shared.flows.is_aborted() {
+                    return ended(shared, &*task, Outcome::Released);
                 }
-                // Where there is a socket to wait for, it has waited already.
+                // A task that waits for its socket has done so already.
                 if !(interest.read || interest.write) {
-                    let left = until.map_or(LOOK, |until| {
-                        Duration::from_nanos(until.saturating_sub(load.now()))
+                    let left = until.map_or(POLL_INTERVAL, |until| {
+                        Duration::from_nanos(until.saturating_sub(shared.now()))
                     });
-                    thread::sleep(left.min(LOOK));
+                    thread::sleep(left.min(POLL_INTERVAL));
                 }
             }
         }
     }
 }
 
-/// Asks a few machines again and again.
-fn spinning(mut machines: Vec<Box<dyn Machine>>, desk: &mut Desk<'_>) {
-    let load = desk.load;
-    while !machines.is_empty() {
-        machines.retain_mut(|machine| {
-            let next = machine.turn(desk);
-            desk.seat.looks.add(1);
+/// Polls a few tasks without sleeping.
+fn run_spinning(mut tasks: Vec<Box<dyn Task>>, context: &mut Context<'_>) {
+    let shared = context.shared;
+    while !tasks.is_empty() {
+        tasks.retain_mut(|task| {
+            let next = task.poll(context);
+            context.thread.polls.add(1);
             match next {
-                Next::Again => true,
-                Next::Wait(..) => {
-                    desk.seat.idle.add(1);
-                    let cut = load.flows.is_cut();
+                Progress::Again => true,
+                Progress::Wait(..) => {
+                    context.thread.idle_polls.add(1);
+                    let cut = shared.flows.is_aborted();
                     if cut {
-                        ended(load, &**machine, End::Released);
+                        ended(shared, &**task, Outcome::Released);
                     }
                     !cut
                 }
-                Next::Over(end) => {
-                    ended(load, &**machine, end);
+                Progress::Over(end) => {
+                    ended(shared, &**task, end);
                     false
                 }
             }

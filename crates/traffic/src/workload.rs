@@ -1,8 +1,23 @@
-//! The workloads, a table each.
+//! The workloads, a table of functions for each.
 
-pub(crate) mod tcp_bidirectional;
-pub(crate) mod tcp_crr;
-pub(crate) mod tcp_rr;
-pub(crate) mod tcp_stream;
-pub(crate) mod udp_rr;
-pub(crate) mod udp_stream;
+use crate::ops::WorkloadOps;
+use crate::options::Workload;
+
+mod tcp_bidirectional;
+mod tcp_crr;
+mod tcp_rr;
+mod tcp_stream;
+mod udp_rr;
+mod udp_stream;
+
+/// The table of a workload.
+pub(crate) fn ops(workload: Workload) -> &'static WorkloadOps {
+    match workload {
+        Workload::TcpStream => &tcp_stream::OPS,
+        Workload::TcpBidirectional => &tcp_bidirectional::OPS,
+        Workload::TcpRr => &tcp_rr::OPS,
+        Workload::TcpCrr => &tcp_crr::OPS,
+        Workload::UdpStream => &udp_stream::OPS,
+        Workload::UdpRr => &udp_rr::OPS,
+    }
+}

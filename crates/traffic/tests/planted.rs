@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use wirecost_model::end_window::Counts;
 use wirecost_sys::namespace::{HeldNetns, Netns};
-use wirecost_traffic::{Client, Limit, Options, Rate, Server, TrafficError, Window, Workload};
+use wirecost_traffic::{
+    Client, Limit, Options, Rate, Server, TrafficError, Workload, window_until_end,
+};
 
 const LONG: Duration = Duration::from_secs(30);
 /// Bytes of a datagram with its UDP header: what the rules know the load's own by.
@@ -93,15 +95,12 @@ impl Path {
 
     /// So many streams, all of which have begun to move.
     fn moving(&self, streams: u32) -> (Server, Client) {
-        let options = Options {
-            streams,
-            ..Options::new(Workload::TcpStream, SECRET)
-        };
+        let options = Options::new(Workload::TcpStream, SECRET).with(|load| load.streams = streams);
         let (server, client) = self.pair(&options);
         client.start().unwrap();
         eventually("every stream moves", || {
             let flows = server.snapshot().unwrap().flows;
-            flows.iter().all(|flow| flow.bytes > 0)
+            flows.iter().all(|flow| flow.counts.bytes() > 0)
         });
         (server, client)
     }
@@ -172,19 +171,18 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 
 /// 2000 datagrams at a rate that no receiver is overrun by.
 fn datagrams() -> Options {
-    Options {
-        request: LENGTH - 8,
-        rate: Some(Rate::BitsPerSecond(u64::from(LENGTH - 8) * 8 * 5_000)),
-        limit: Some(Limit::Transactions(2_000)),
-        ..Options::new(Workload::UdpStream, SECRET)
-    }
+    Options::new(Workload::UdpStream, SECRET).with(|load| {
+        load.request = LENGTH - 8;
+        load.rate = Some(Rate::BitsPerSecond(u64::from(LENGTH - 8) * 8 * 5_000));
+        load.limit = Some(Limit::Transactions(2_000));
+    })
 }
 
 /// Sends them all, and returns what the receiver counted once `all` are accounted for.
 fn send(path: &Path, all: impl Fn(&Counts, u64) -> bool) -> Counts {
     let (server, client) = path.pair(&datagrams());
     client.start().unwrap();
-    client.wait_over(LONG).unwrap();
+    client.wait_ended(LONG).unwrap();
     let counts = || server.snapshot().unwrap().flows[0].counts;
     eventually("what can arrive is there", || {
         all(&counts(), path.overflowed())
@@ -312,7 +310,7 @@ fn planted_reordering_is_neither_loss_nor_duplication() {
     let (server, client) = path.pair(&datagrams());
     client.set_counted(true);
     client.start().unwrap();
-    client.wait_over(LONG).unwrap();
+    client.wait_ended(LONG).unwrap();
     let sent = client.stop(LONG).unwrap().flows[0].counted;
     let came = server.finish(LONG).unwrap().flows[0].counted;
     assert_eq!((sent, came + path.overflowed() - before), (2_000, 2_000));
@@ -325,10 +323,7 @@ fn datagrams_are_lost_in_the_window_in_which_they_were_sent() {
         "table inet planted {{ chain in {{ type filter hook prerouting priority -300; \
          udp length {LENGTH} counter drop\n }}\n}}\n"
     );
-    let options = Options {
-        limit: None,
-        ..datagrams()
-    };
+    let options = datagrams().with(|load| load.limit = None);
     let (server, client) = path.pair(&options);
     let sent = || client.snapshot().unwrap().flows[0].counts.sent;
     let more = |count| {
@@ -377,25 +372,21 @@ fn requests_go_on_over_loss_and_a_time_out_is_no_latency() {
     }
     let reply_timeout = Duration::from_millis(40);
     for (streams, threads, depth) in [(1, 1, 1), (3, 1, 1), (2, 2, 4)] {
-        let options = Options {
-            streams,
-            threads: Some(threads),
-            depth,
-            request: LENGTH - 8,
-            response: LENGTH - 8,
-            reply_timeout,
-            limit: Some(Limit::Transactions(200)),
-            ..Options::new(Workload::UdpRr, SECRET)
-        };
+        let options = Options::new(Workload::UdpRr, SECRET).with(|load| {
+            load.streams = streams;
+            load.threads = Some(threads);
+            load.depth = depth;
+            load.request = LENGTH - 8;
+            load.response = LENGTH - 8;
+            load.reply_timeout = reply_timeout;
+            load.limit = Some(Limit::Transactions(200));
+        });
         let (server, client) = path.pair(&options);
         let before = client.snapshot().unwrap();
         client.start().unwrap();
-        client.wait_over(LONG).unwrap();
-        let window = Window::until_end(&before, &client.snapshot().unwrap()).unwrap();
-        let (received, lost) = (
-            window.sum(|counts| counts.received),
-            window.sum(|counts| counts.timeouts),
-        );
+        client.wait_ended(LONG).unwrap();
+        let window = window_until_end(&before, &client.snapshot().unwrap()).unwrap();
+        let (received, lost) = (window.counts().received, window.counts().timeouts);
         assert_eq!(received + lost, 200);
         assert!(lost >= 30, "{lost}");
         assert_eq!(window.latency.count(), received);
@@ -412,10 +403,10 @@ fn silenced(path: &Path) -> Option<Vec<(Workload, (Server, Client))>> {
     let pairs: Vec<_> = Workload::ALL
         .into_iter()
         .map(|workload| {
-            let options = Options {
-                rate: (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000)),
-                ..Options::new(workload, SECRET)
-            };
+            let options = Options::new(workload, SECRET).with(|load| {
+                load.rate =
+                    (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000))
+            });
             (workload, path.pair(&options))
         })
         .collect();

@@ -4,16 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::run::{Measured, Said};
-
-/// Of no numbers: not a number.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        count => f64::midpoint(values[(count - 1) / 2], values[count / 2]),
-    }
-}
+use crate::run::{Measured, Said, median};
 
 fn range(values: &[f64]) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);

@@ -86,7 +86,7 @@ impl Measured {
 
     pub(crate) fn median(&self) -> f64 {
         let seconds = self.checks.iter().map(|check| check.seconds);
-        crate::print::median(seconds.collect())
+        median(seconds.collect())
     }
 }
 
@@ -169,4 +169,13 @@ fn wait(tool: Tool, mut child: Child, began: Instant) -> Result<Said, String> {
         seconds,
         exit: status.code(),
     })
+}
+
+/// The median; NaN of no numbers.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count => f64::midpoint(values[(count - 1) / 2], values[count / 2]),
+    }
 }

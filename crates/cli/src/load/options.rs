@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use clap::{Args, Parser, ValueEnum};
 use wirecost_model::host::split_words;
 use wirecost_model::load::{
@@ -11,35 +12,44 @@ use wirecost_model::load::{
 use wirecost_model::units::{parse_bytes, parse_rate, parse_seconds};
 
 /// What may be run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// One writes, the other reads, as fast as it goes
-    TcpStream,
-    /// Both write and read at once on each connection
-    TcpBidirectional,
-    /// Requests and responses on connections that stay
-    TcpRr,
-    /// A connection for each request and response
-    TcpCrr,
-    /// Datagrams, as fast as it goes or at a rate
-    UdpStream,
-    /// Requests and responses in datagrams
-    UdpRr,
-    /// tcp-stream, with tcp-rr beside it
+    /// One workload.
+    One(Workload),
+    /// `tcp-stream`, with `tcp-rr` beside it.
     Mix,
 }
 
 impl Kind {
+    const ALL: [Self; Workload::ALL.len() + 1] = {
+        let mut kinds = [Self::Mix; Workload::ALL.len() + 1];
+        let mut index = 0;
+        while index < Workload::ALL.len() {
+            kinds[index] = Self::One(Workload::ALL[index]);
+            index += 1;
+        }
+        kinds
+    };
+
     /// The workload that the options are about.
     pub(super) const fn first(self) -> Workload {
         match self {
-            Self::TcpStream | Self::Mix => Workload::TcpStream,
-            Self::TcpBidirectional => Workload::TcpBidirectional,
-            Self::TcpRr => Workload::TcpRr,
-            Self::TcpCrr => Workload::TcpCrr,
-            Self::UdpStream => Workload::UdpStream,
-            Self::UdpRr => Workload::UdpRr,
+            Self::One(workload) => workload,
+            Self::Mix => Workload::TcpStream,
         }
+    }
+}
+
+impl ValueEnum for Kind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::One(workload) => PossibleValue::new(workload.name()).help(workload.about()),
+            Self::Mix => PossibleValue::new("mix").help("tcp-stream, with tcp-rr beside it"),
+        })
     }
 }
 

@@ -134,8 +134,7 @@ fn depth(load: &Load) -> Option<Fault> {
             format!("depth is {depth}: 1 to {MAX_DEPTH}")
         });
     }
-    let many = matches!(load.workload, Workload::TcpRr | Workload::UdpRr);
-    unless(depth == 1 || many, "depth", || {
+    unless(depth == 1 || load.workload.has_depth(), "depth", || {
         format!(
             "depth is {depth}, but {} has at most one request outstanding on a connection",
             load.workload

@@ -1,10 +1,9 @@
 //! Both ends of a load as one result.
 
 use super::{
-    DatagramResult, Flow, Generator, Interval, LoadResult, RequestResult, StreamResult,
-    ZeroCopyCounts,
+    DatagramResult, Flow, Generator, LoadResult, RequestResult, StreamResult, ZeroCopyCounts,
 };
-use crate::end_window::{End, EndWindow, FlowWindow, Schedule};
+use crate::end_window::{Counts, End, EndWindow, FlowWindow, Interval, Schedule};
 use crate::latency::Latency;
 use crate::load::{Direction, Limit, NamedLoad, Sending};
 
@@ -23,6 +22,7 @@ impl LoadResult {
         let responses = load.workload.is_request_response();
         let (seconds, client_seconds) =
             (servers().fold(0.0, longest), clients().fold(0.0, longest));
+        let asked: Counts = clients().map(EndWindow::counts).sum();
         let ends_by_itself = matches!(load.limit, Some(Limit::Bytes(_) | Limit::Transactions(_)));
         let unheard = ends_by_itself && !load.workload.is_tcp_stream();
         Self {
@@ -38,12 +38,10 @@ impl LoadResult {
                 intervals: intervals(servers()),
             }),
             requests: responses.then(|| RequestResult {
-                transactions: clients().map(|end| end.sum(|counts| counts.received)).sum(),
-                timeouts: clients().map(|end| end.sum(|counts| counts.timeouts)).sum(),
-                late: clients().map(|end| end.sum(|counts| counts.late)).sum(),
-                duplicated: clients()
-                    .map(|end| end.sum(|counts| counts.duplicated))
-                    .sum(),
+                transactions: asked.received,
+                timeouts: asked.timeouts,
+                late: asked.late,
+                duplicated: asked.duplicated,
                 latency: clients().fold(Latency::default(), |mut all, end| {
                     all.merge(&end.latency);
                     all
@@ -120,47 +118,40 @@ fn intervals<'a>(ends: impl Iterator<Item = &'a EndWindow>) -> Vec<Interval> {
 }
 
 fn datagrams(pairs: &[(EndWindow, EndWindow)]) -> DatagramResult {
-    let mut result = DatagramResult {
-        sent: 0,
-        received: 0,
-        lost: 0,
-        reordered: 0,
-        duplicated: 0,
-        too_old: 0,
-        jitter_s: 0.0,
-    };
-    let (mut flows, mut jitter_ns) = (0.0, 0.0);
+    let came: Counts = pairs.iter().map(|(_, server)| server.counts()).sum();
+    let (mut sent, mut lost) = (0, 0);
     for (client, server) in pairs {
-        result.received += server.sum(|counts| counts.received);
-        if let (Some(sent), Some(came)) = (client.datagrams, server.datagrams) {
-            result.sent += sent;
-            result.lost += sent.cast_signed() - came.cast_signed();
+        if let (Some(marked), Some(came)) = (client.datagrams, server.datagrams) {
+            sent += marked;
+            lost += marked.cast_signed() - came.cast_signed();
         } else {
             // Nobody could be asked at the end: by the numbers that came within the window.
-            result.sent += client.sum(|counts| counts.sent);
-            result.lost += server.flows.iter().map(|flow| flow.lost).sum::<i64>();
+            sent += client.counts().sent;
+            lost += server.lost();
         }
-        result.reordered += server.sum(|counts| counts.reordered);
-        result.duplicated += server.sum(|counts| counts.duplicated);
-        result.too_old += server.sum(|counts| counts.too_old);
-        jitter_ns += server.sum(|counts| counts.jitter_ns) as f64;
-        flows += server.flows.len() as f64;
     }
-    if flows > 0.0 {
-        result.jitter_s = jitter_ns / flows / 1e9;
+    let flows = || pairs.iter().flat_map(|(_, server)| &server.flows);
+    let jitter_ns: f64 = flows().map(|flow| flow.counts.jitter_ns as f64).sum();
+    DatagramResult {
+        sent,
+        received: came.received,
+        lost,
+        reordered: came.reordered,
+        duplicated: came.duplicated,
+        too_old: came.too_old,
+        jitter_s: jitter_ns / flows().count().max(1) as f64 / 1e9,
     }
-    result
 }
 
 fn zero_copy(pairs: &[(EndWindow, EndWindow)]) -> ZeroCopyCounts {
-    let mut counts = ZeroCopyCounts::default();
-    for end in pairs.iter().flat_map(|(client, server)| [client, server]) {
-        counts.sends += end.sum(|counts| counts.zero_copy);
-        counts.completed += end.sum(|counts| counts.zero_copy_completed);
-        counts.copied += end.sum(|counts| counts.zero_copy_copied);
-        counts.fallbacks += end.sum(|counts| counts.zero_copy_fallbacks);
+    let ends = pairs.iter().flat_map(|(client, server)| [client, server]);
+    let counts: Counts = ends.map(EndWindow::counts).sum();
+    ZeroCopyCounts {
+        sends: counts.zero_copy,
+        completed: counts.zero_copy_completed,
+        copied: counts.zero_copy_copied,
+        fallbacks: counts.zero_copy_fallbacks,
     }
-    counts
 }
 
 fn generator(direction: Direction, end: End, pairs: &[(EndWindow, EndWindow)]) -> Generator {
@@ -176,5 +167,29 @@ fn generator(direction: Direction, end: End, pairs: &[(EndWindow, EndWindow)]) -
         threads: windows().flat_map(|end| end.threads.clone()).collect(),
         // One guest's threads that waited leave the others' limit unproven.
         bound: !pairs.is_empty() && windows().all(|end| end.generator_bound),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn fairness_is_between_an_nth_and_one(values in prop::collection::vec(0u64..1 << 40, 1..50)) {
+            prop_assume!(values.iter().any(|value| *value > 0));
+            let index = fairness(values.iter().copied()).expect("some moved");
+            prop_assert!(index <= 1.0 + 1e-9 && index >= 1.0 / values.len() as f64 - 1e-9);
+        }
+    }
+
+    #[test]
+    fn fairness_of_equals_is_one_and_of_one_who_has_all_an_nth() {
+        let index = |values: &[u64]| fairness(values.iter().copied());
+        assert_eq!(index(&[5, 5, 5, 5]), Some(1.0));
+        assert_eq!(index(&[0, 8, 0, 0]), Some(0.25));
+        assert_eq!(index(&[0, 0]), None);
     }
 }

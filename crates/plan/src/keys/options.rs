@@ -8,8 +8,15 @@ use wirecost_model::load::{
 use super::Presence::Default;
 use super::{BASE, Key, Kind, ON_OFF, from_to};
 
-/// The options of one workload, those that stand for it first.
-pub(crate) fn options(workload: Workload) -> &'static [Key] {
+/// The keys of a workload.
+struct Table {
+    /// `load.WORKLOAD`.
+    key: Key,
+    /// Those that stand for it first.
+    options: &'static [Key],
+}
+
+fn table(workload: Workload) -> &'static Table {
     match workload {
         Workload::TcpStream => &TCP_STREAM,
         Workload::TcpBidirectional => &TCP_BIDIRECTIONAL,
@@ -18,6 +25,16 @@ pub(crate) fn options(workload: Workload) -> &'static [Key] {
         Workload::UdpStream => &UDP_STREAM,
         Workload::UdpRr => &UDP_RR,
     }
+}
+
+/// The key under which a workload's options are.
+pub(crate) fn workload_key(workload: Workload) -> &'static Key {
+    &table(workload).key
+}
+
+/// The options of one workload, those that stand for it first.
+pub(crate) fn options(workload: Workload) -> &'static [Key] {
+    table(workload).options
 }
 
 /// Options that are factors of a run whether or not the plan says them: what a load is known by.
@@ -31,20 +48,30 @@ pub(crate) const TELLING: [&str; 7] = [
     "socket_buffer",
 ];
 
-/// The path of an option, and what it means there.
+/// A workload with an example and what it is, and its options.
 macro_rules! table {
-    ($name:ident $workload:literal: $($option:literal => $make:expr),* $(,)?) => {
-        static $name: [Key; [$($option),*].len()] = [
-            $(Key {
-                path: concat!("load.", $workload, ".", $option),
-                factor: true,
-                ..$make
-            }),*
-        ];
+    ($name:ident $workload:literal $example:literal $doc:literal: $($option:literal => $make:expr),* $(,)?) => {
+        static $name: Table = Table {
+            key: Key {
+                path: concat!("load.", $workload),
+                kind: Kind::Map,
+                example: $example,
+                doc: $doc,
+                ..BASE
+            },
+            options: &[
+                $(Key {
+                    path: concat!("load.", $workload, ".", $option),
+                    factor: true,
+                    ..$make
+                }),*
+            ],
+        };
     };
 }
 
-table! { TCP_STREAM "tcp-stream":
+table! { TCP_STREAM "tcp-stream" "{ streams: 4 }"
+    "Bulk TCP from host a's guest to host b's.":
     "streams" => STREAMS,
     "streams_per_guest" => STREAMS_PER_GUEST,
     "message" => TCP_MESSAGE,
@@ -62,7 +89,8 @@ table! { TCP_STREAM "tcp-stream":
     "direction" => DIRECTION,
 }
 
-table! { TCP_BIDIRECTIONAL "tcp-bidirectional":
+table! { TCP_BIDIRECTIONAL "tcp-bidirectional" "{ streams: 4 }"
+    "Bulk TCP both ways at once on each connection.":
     "streams" => STREAMS,
     "streams_per_guest" => STREAMS_PER_GUEST,
     "message" => TCP_MESSAGE,
@@ -80,7 +108,8 @@ table! { TCP_BIDIRECTIONAL "tcp-bidirectional":
     "direction" => DIRECTION,
 }
 
-table! { TCP_RR "tcp-rr":
+table! { TCP_RR "tcp-rr" "{ streams: [1, 64], request: 128 }"
+    "Requests and responses over TCP connections that stay.":
     "streams" => STREAMS,
     "streams_per_guest" => STREAMS_PER_GUEST,
     "request" => TCP_REQUEST,
@@ -99,7 +128,8 @@ table! { TCP_RR "tcp-rr":
     "direction" => DIRECTION,
 }
 
-table! { TCP_CRR "tcp-crr":
+table! { TCP_CRR "tcp-crr" "{ streams: 16 }"
+    "A TCP connection for each request and response.":
     "streams" => STREAMS,
     "streams_per_guest" => STREAMS_PER_GUEST,
     "request" => TCP_REQUEST,
@@ -117,7 +147,8 @@ table! { TCP_CRR "tcp-crr":
     "direction" => DIRECTION,
 }
 
-table! { UDP_STREAM "udp-stream":
+table! { UDP_STREAM "udp-stream" "{ rate: 100mbit }"
+    "Datagrams from host a's guest to host b's; what arrived is what counts.":
     "streams" => STREAMS,
     "streams_per_guest" => STREAMS_PER_GUEST,
     "message" => UDP_MESSAGE,
@@ -133,7 +164,8 @@ table! { UDP_STREAM "udp-stream":
     "direction" => DIRECTION,
 }
 
-table! { UDP_RR "udp-rr":
+table! { UDP_RR "udp-rr" "{ streams: 16 }"
+    "Requests and responses in datagrams, either of which may be lost.":
     "streams" => STREAMS,
     "streams_per_guest" => STREAMS_PER_GUEST,
     "request" => UDP_REQUEST,

@@ -14,10 +14,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use wirecost_model::end_window::EndWindow;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
 use wirecost_sys::process::{allowed_cpus, pin_to};
-use wirecost_traffic::{Client, Options, Server, Snapshot, Window};
+use wirecost_traffic::{Client, Options, Server, Snapshot, window as window_between};
 
 use rows::{Row, rows};
 
@@ -96,7 +97,7 @@ fn offload(bed: &Bed, on: bool) {
 }
 
 /// Both ends' windows: client first.
-fn measure(bed: &Bed, options: &Options, cpus: [&[u32]; 2], window: Duration) -> [Window; 2] {
+fn measure(bed: &Bed, options: &Options, cpus: [&[u32]; 2], window: Duration) -> [EndWindow; 2] {
     let listen: SocketAddr = "10.99.0.2:0".parse().expect("an address");
     pin_to(cpus[1]).expect("affinity");
     let within = bed
@@ -125,7 +126,7 @@ fn measure(bed: &Bed, options: &Options, cpus: [&[u32]; 2], window: Duration) ->
     let after = look();
     client.stop(PATIENCE).expect("stop");
     server.finish(PATIENCE).expect("finish");
-    [0, 1].map(|end| Window::between(&before[end], &after[end]).expect("a window"))
+    [0, 1].map(|end| window_between(&before[end], &after[end]).expect("a window"))
 }
 
 fn is_datagrams(row: &Row) -> bool {
@@ -142,15 +143,15 @@ struct Sample {
     latency: [f64; 2],
 }
 
-fn sample(row: &Row, [client, server]: &[Window; 2]) -> Sample {
-    let busy = |window: &Window| window.threads.iter().map(|thread| thread.busy).sum::<f64>();
+fn sample(row: &Row, [client, server]: &[EndWindow; 2]) -> Sample {
+    let busy = |window: &EndWindow| window.threads.iter().map(|thread| thread.busy).sum::<f64>();
     let figure = if is_datagrams(row) {
-        server.sum(|counts| counts.received) as f64 / server.seconds
+        server.counts().received as f64 / server.seconds
     } else if row.counts {
-        client.sum(|counts| counts.received) as f64 / client.seconds
+        client.counts().received as f64 / client.seconds
     } else {
-        let read = server.sum(|counts| counts.read_bytes) as f64 / server.seconds;
-        (read + client.sum(|counts| counts.read_bytes) as f64 / client.seconds) * 8.0
+        let read = server.counts().read_bytes as f64 / server.seconds;
+        (read + client.counts().read_bytes as f64 / client.seconds) * 8.0
     };
     Sample {
         figure,

@@ -1,6 +1,6 @@
 //! What is compared with what.
 
-use wirecost_traffic::{Options, Rate, Segmentation, Several, Waiting, Workload};
+use wirecost_traffic::{Load, Multiplexing, Options, Rate, Segmentation, Waiting, Workload};
 
 pub(crate) struct Way {
     pub(crate) name: &'static str,
@@ -25,11 +25,10 @@ fn way(name: &'static str, options: &Options, change: impl FnOnce(&mut Options))
 }
 
 fn base(workload: Workload, streams: u32) -> Options {
-    Options {
-        streams,
-        congestion: (!workload.is_udp()).then(|| "cubic".to_owned()),
-        ..Options::new(workload, [3; 16])
-    }
+    Options::new(workload, [3; 16]).with(|load| {
+        load.streams = streams;
+        load.congestion = (!workload.is_udp()).then(|| "cubic".to_owned());
+    })
 }
 
 /// The loads that threads matter to: a UDP stream has one for each processor in any case.
@@ -53,7 +52,7 @@ fn anywhere() -> Vec<Row> {
             ];
             let fewer = |(name, count): &(&str, u32)| *count < streams || *name == "a thread each";
             let threads =
-                |(name, count)| way(name, &options, |options| options.threads = Some(count));
+                |(name, count)| way(name, &options, |options| options.load.threads = Some(count));
             rows.push(Row {
                 name: format!("{} {streams}, anywhere", workload.name()),
                 offloads: false,
@@ -71,21 +70,22 @@ pub(crate) fn rows() -> Vec<Row> {
     for workload in flowing() {
         for (streams, offloads) in [(1, false), (4, false), (16, false), (64, false), (64, true)] {
             let options = base(workload, streams);
-            let halves = if workload == Workload::TcpBidirectional {
+            let tasks = if workload == Workload::TcpBidirectional {
                 2
             } else {
                 1
             };
-            let threads = |count: u32| move |options: &mut Options| options.threads = Some(count);
-            let mut ways = vec![way("a thread each", &options, threads(streams * halves))];
+            let threads =
+                |count: u32| move |options: &mut Options| options.load.threads = Some(count);
+            let mut ways = vec![way("a thread each", &options, threads(streams * tasks))];
             if streams == 1 {
                 ways.push(way("spinning", &options, |options| {
-                    options.threads = Some(1);
-                    options.waiting = Waiting::Spin;
+                    options.load.threads = Some(1);
+                    options.load.waiting = Waiting::Spin;
                 }));
             }
             for (name, count) in [("one thread", 1), ("2 threads", 2), ("8 threads", 8)] {
-                if count < streams * halves {
+                if count < streams * tasks {
                     ways.push(way(name, &options, threads(count)));
                 }
             }
@@ -114,13 +114,10 @@ pub(crate) fn rows() -> Vec<Row> {
     }
     rows.extend(several());
     for request in [64, 1_400] {
-        let options = Options {
-            request,
-            ..base(Workload::UdpStream, 1)
-        };
+        let options = base(Workload::UdpStream, 1).with(|load| load.request = request);
         let segmented = |send, receive| {
             move |options: &mut Options| {
-                options.segmentation = Segmentation { send, receive };
+                options.load.segmentation = Segmentation { send, receive };
             }
         };
         rows.push(Row {
@@ -142,52 +139,40 @@ pub(crate) fn rows() -> Vec<Row> {
 /// The ways in which threads wait for several connections: on one thread; with deep queues, large messages and a
 /// schedule; and with more threads than processors.
 fn several() -> Vec<Row> {
-    let one = Options {
-        threads: Some(1),
-        ..base(Workload::TcpRr, 1)
-    };
-    let streams = |streams| Options {
-        streams,
-        ..one.clone()
-    };
-    let scheduled = |streams| Options {
-        streams,
-        rate: Some(Rate::RequestsPerSecond(1_000.0)),
-        ..one.clone()
+    let one = base(Workload::TcpRr, 1).with(|load| load.threads = Some(1));
+    let streams = |streams| one.clone().with(|load| load.streams = streams);
+    let scheduled = |streams| {
+        one.clone().with(|load| {
+            load.streams = streams;
+            load.rate = Some(Rate::RequestsPerSecond(1_000.0));
+        })
     };
     let mut rows: Vec<(String, Options)> = [2, 4, 8, 16, 64]
         .into_iter()
         .map(|count| (format!("{count}"), streams(count)))
         .collect();
-    let deep = Options {
-        depth: 8,
-        ..streams(16)
-    };
-    let large = Options {
-        request: 16 << 10,
-        response: 16 << 10,
-        ..streams(16)
-    };
+    let deep = streams(16).with(|load| load.depth = 8);
+    let large = streams(16).with(|load| {
+        load.request = 16 << 10;
+        load.response = 16 << 10;
+    });
     rows.push(("16, depth 8".to_owned(), deep));
     rows.push(("16 of 16 KiB".to_owned(), large));
     for (count, threads) in [(16, 2), (64, 8)] {
         rows.push((format!("{count} at 1000/s"), scheduled(count)));
-        let more = Options {
-            threads: Some(threads),
-            ..streams(count)
-        };
+        let more = streams(count).with(|load| load.threads = Some(threads));
         rows.push((format!("{count}, {threads} threads"), more));
     }
     let row = |(name, options): (String, Options)| {
-        let waits = |several| move |options: &mut Options| options.several = several;
+        let waits = |multiplexing| move |options: &mut Options| options.multiplexing = multiplexing;
         Row {
             name: format!("several tcp-rr {name}"),
             offloads: false,
             anywhere: false,
             counts: true,
             ways: vec![
-                way("epoll", &options, waits(Several::Epoll)),
-                way("ring", &options, waits(Several::Ring)),
+                way("epoll", &options, waits(Multiplexing::Epoll)),
+                way("ring", &options, waits(Multiplexing::Ring)),
             ],
         }
     };

@@ -1,13 +1,14 @@
-//! How much memory control groups leave to this process (Linux, Documentation/admin-guide/cgroup-v2.rst).
+//! Memory that control groups leave to this process (Linux, Documentation/admin-guide/cgroup-v2.rst).
 
 use std::path::{Path, PathBuf};
 
-/// Where the hierarchy is, of version 2, and the memory controller's of version 1.
+/// The hierarchy of version 2, and the memory controller's of version 1.
 const UNIFIED: &str = "/sys/fs/cgroup";
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 
-/// Bytes that the process's group, and every group that this one is in, leave to it: the least of their limits less
-/// what is in use. Files that nobody has read for a while are not in use: the kernel drops them first. `None` where none has a limit, or none can be read. `groups` is `/proc/self/cgroup`.
+/// Memory left by the process's group and its ancestors, bytes: the least of their limits less usage. Inactive file
+/// pages do not count as used: the kernel drops them first. `None` without a limit, or where none can be read.
+/// `groups` is `/proc/self/cgroup`.
 pub(super) fn left(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     groups
         .lines()

@@ -8,16 +8,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
+use wirecost_model::end_window::End;
 
 use crate::datagram::{Datagram, tag};
+use crate::engine::Engine;
 use crate::handshake::{Answer, HEADER_BYTES, Header, Phase};
-use crate::load::Load;
-use crate::machine::udp_source::UdpSource;
-use crate::machine::{Desk, Machine, Next};
-use crate::sequence::Stamp;
-use crate::snapshot::Snapshot;
-use crate::worker::{Drive, spawn};
-use crate::{Client, Limit, Options, Rate, Refusal, Server, TrafficError, Window, Workload};
+use crate::sequence::Timestamp;
+use crate::shared::Shared;
+use crate::task::udp_sender::UdpSender;
+use crate::task::{Context, Progress, Task};
+use crate::{
+    Client, Limit, Options, Rate, Refusal, Server, TrafficError, Workload, window, window_until_end,
+};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -65,7 +67,7 @@ fn other_datagrams_are_counted_and_never_measured() {
             flow,
             counted: true,
             number: 9,
-            sent: Stamp(0),
+            sent: Timestamp(0),
         };
         datagram.put(&mut foreign);
         stranger.send(&foreign).unwrap();
@@ -97,7 +99,7 @@ fn what_a_stranger_sends_beside_an_only_flow_is_counted_and_is_none_of_it() {
         flow: 0,
         counted: false,
         number: 1 << 40,
-        sent: Stamp(0),
+        sent: Timestamp(0),
     };
     let mut message = [0; 16];
     datagram.put(&mut message);
@@ -116,11 +118,8 @@ fn what_a_stranger_sends_beside_an_only_flow_is_counted_and_is_none_of_it() {
 
 #[test]
 fn strangers_beside_an_only_flow_are_counted_however_slow_it_is() {
-    let ours = Options {
-        // Less than the time for which a read waits lies between two of them.
-        rate: Some(Rate::RequestsPerSecond(20.0)),
-        ..options(Workload::UdpRr)
-    };
+    let ours =
+        options(Workload::UdpRr).with(|load| load.rate = Some(Rate::RequestsPerSecond(20.0)));
     let server = Server::listen(loopback(), &ours).unwrap();
     let client = Client::connect(server.address(), &ours, LONG).unwrap();
     client.start().unwrap();
@@ -152,15 +151,9 @@ fn a_flow_of_another_run_or_load_is_refused_with_the_reason() {
             ..ours.clone()
         };
         assert_eq!(refusal(&other_run), Refusal::Secret);
-        let other_size = Options {
-            response: 77,
-            ..ours.clone()
-        };
+        let other_size = ours.clone().with(|load| load.response = 77);
         assert_eq!(refusal(&other_size), Refusal::Load);
-        let other_count = Options {
-            streams: 2,
-            ..ours.clone()
-        };
+        let other_count = ours.clone().with(|load| load.streams = 2);
         assert_eq!(refusal(&other_count), Refusal::Flow);
         let _client = Client::connect(server.address(), &ours, LONG).unwrap();
         assert_eq!(refusal(&ours), Refusal::Flow);
@@ -172,11 +165,10 @@ fn a_flow_of_another_run_or_load_is_refused_with_the_reason() {
 fn late_and_repeated_responses_are_counted_and_no_latencies() {
     let server = bound();
     let address = server.local_addr().unwrap();
-    let ours = Options {
-        limit: Some(Limit::Transactions(3)),
-        reply_timeout: Duration::from_millis(50),
-        ..options(Workload::UdpRr)
-    };
+    let ours = options(Workload::UdpRr).with(|load| {
+        load.limit = Some(Limit::Transactions(3));
+        load.reply_timeout = Duration::from_millis(50);
+    });
     let serving = thread::spawn(move || {
         let mut bytes = [0; 100];
         let mut next = || {
@@ -201,8 +193,8 @@ fn late_and_repeated_responses_are_counted_and_no_latencies() {
     let client = Client::connect(address, &ours, LONG).unwrap();
     let before = client.snapshot().unwrap();
     client.start().unwrap();
-    client.wait_over(LONG).unwrap();
-    let window = Window::until_end(&before, &client.snapshot().unwrap()).unwrap();
+    client.wait_ended(LONG).unwrap();
+    let window = window_until_end(&before, &client.snapshot().unwrap()).unwrap();
     let counts = window.flows[0].counts;
     // The third is answered in time, unless this machine stood still.
     assert_eq!(counts.sent, 3);
@@ -303,10 +295,7 @@ fn a_server_of_connections_survives_whoever_calls() {
 
 #[test]
 fn strangers_that_say_nothing_keep_no_transaction_out_however_many_they_are() {
-    let ours = Options {
-        threads: Some(1),
-        ..options(Workload::TcpCrr)
-    };
+    let ours = options(Workload::TcpCrr).with(|load| load.threads = Some(1));
     let server = Server::listen(loopback(), &ours).unwrap();
     let client = Client::connect(server.address(), &ours, LONG).unwrap();
     client.start().unwrap();
@@ -337,11 +326,10 @@ fn a_server_that_takes_requests_and_never_answers_is_noticed() {
         .into_iter()
         .map(|streams| {
             // With a thread for each flow, and with one for both.
-            let ours = Options {
-                streams,
-                threads: Some(1),
-                ..options(Workload::TcpRr)
-            };
+            let ours = options(Workload::TcpRr).with(|load| {
+                load.streams = streams;
+                load.threads = Some(1);
+            });
             thread::spawn(move || {
                 let listener = std::net::TcpListener::bind(loopback()).unwrap();
                 let address = listener.local_addr().unwrap();
@@ -372,15 +360,15 @@ fn a_server_that_takes_requests_and_never_answers_is_noticed() {
 }
 
 /// A source that has much to do besides: a generator that cannot keep up.
-struct Slow(UdpSource);
+struct Slow(UdpSender);
 
-impl Machine for Slow {
-    fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
+impl Task for Slow {
+    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
         let until = Instant::now() + Duration::from_millis(1);
         while Instant::now() < until {
             std::hint::spin_loop();
         }
-        self.0.turn(desk)
+        self.0.poll(context)
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
@@ -395,9 +383,10 @@ impl Machine for Slow {
 /// A client's end, made by hand, whose one machine this is.
 fn alone(
     options: &Options,
-    machine: impl FnOnce(&Load, Arc<Socket>) -> Box<dyn Machine>,
-) -> (Arc<Load>, thread::JoinHandle<()>) {
-    let load = Load::new(options, 1, wirecost_model::end_window::End::Server).unwrap();
+    task: impl FnOnce(&Shared, Arc<Socket>) -> Box<dyn Task>,
+) -> (Engine, thread::JoinHandle<()>) {
+    let engine = Engine::new(options, End::Server).unwrap();
+    let shared = &engine.shared;
     let target = bound();
     let socket = crate::socket::udp(loopback(), options, 1).unwrap();
     socket
@@ -405,39 +394,36 @@ fn alone(
         .unwrap();
     // Nobody reads: what does not fit is dropped at the receiver, and never holds up the sender.
     std::mem::forget(target);
-    let machine = machine(&load, Arc::new(socket));
-    load.flows.arrive(&load.flows.all()[0]);
-    let thread = spawn(&load, 0, vec![machine], Drive::Blocking, false).unwrap();
-    eventually("it runs", || load.flows.bytes() > 0);
-    (load, thread)
+    let task = task(shared, Arc::new(socket));
+    shared.flows.set_connected(&shared.flows.all()[0]);
+    let thread = engine.spawn(0, vec![task]).unwrap();
+    eventually("it runs", || shared.flows.bytes() > 0);
+    (engine, thread)
 }
 
 #[test]
 fn a_slow_generator_is_marked_and_one_that_waits_is_not() {
     let ours = options(Workload::UdpStream);
-    let (load, thread) = alone(&ours, |load, socket| {
-        Box::new(Slow(UdpSource::new(load, socket, 0)))
+    let (engine, thread) = alone(&ours, |shared, socket| {
+        Box::new(Slow(UdpSender::new(shared, socket, 0)))
     });
-    let before = Snapshot::take(&load).unwrap();
+    let before = engine.snapshot().unwrap();
     eventually("it is marked", || {
-        let after = Snapshot::take(&load).unwrap();
+        let after = engine.snapshot().unwrap();
         after.since(&before) > Duration::from_millis(50)
-            && Window::between(&before, &after).unwrap().generator_bound()
+            && window(&before, &after).unwrap().generator_bound
     });
-    load.flows.set_stopping();
+    engine.shared.flows.set_stopping();
     thread.join().unwrap();
 
-    let paced = Options {
-        rate: Some(Rate::BitsPerSecond(100_000)),
-        ..ours
-    };
-    let (load, thread) = alone(&paced, |load, socket| {
-        Box::new(UdpSource::new(load, socket, 0))
+    let paced = ours.with(|load| load.rate = Some(Rate::BitsPerSecond(100_000)));
+    let (engine, thread) = alone(&paced, |shared, socket| {
+        Box::new(UdpSender::new(shared, socket, 0))
     });
-    let before = Snapshot::take(&load).unwrap();
+    let before = engine.snapshot().unwrap();
     thread::sleep(Duration::from_millis(300));
-    let window = Window::between(&before, &Snapshot::take(&load).unwrap()).unwrap();
-    assert!(!window.generator_bound(), "{window:?}");
-    load.flows.set_stopping();
+    let window = window(&before, &engine.snapshot().unwrap()).unwrap();
+    assert!(!window.generator_bound, "{window:?}");
+    engine.shared.flows.set_stopping();
     thread.join().unwrap();
 }

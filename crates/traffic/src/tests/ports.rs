@@ -16,15 +16,12 @@ fn loopback() -> SocketAddr {
 
 /// Loads whose secrets differ in their last byte, as those of one run do.
 fn loads(workloads: &[Workload]) -> Vec<Options> {
-    let load = |(number, workload): (u8, &Workload)| {
+    let shared = |(number, workload): (u8, &Workload)| {
         let mut secret = *b"0123456789abcdef";
         secret[15] ^= number;
-        Options {
-            streams: 3,
-            ..Options::new(*workload, secret)
-        }
+        Options::new(*workload, secret).with(|load| load.streams = 3)
     };
-    (0..).zip(workloads).map(load).collect()
+    (0..).zip(workloads).map(shared).collect()
 }
 
 fn eventually(what: &str, holds: impl Fn() -> bool) {
@@ -40,7 +37,7 @@ fn ports(servers: &[Server], options: &[Options]) -> (Vec<u16>, Vec<u16>) {
         let mut ports: Vec<u16> = servers
             .iter()
             .zip(options)
-            .filter(|(_, options)| options.workload.is_udp() == udp)
+            .filter(|(_, options)| options.load.workload.is_udp() == udp)
             .map(|(server, _)| server.address().port())
             .collect();
         ports.dedup();
@@ -112,11 +109,11 @@ fn who_connects_for_each_transaction_shares_the_port_with_everybody() {
 #[test]
 fn each_connection_has_its_own_loads_options_and_no_others() {
     let mut options = loads(&[Workload::TcpStream, Workload::TcpRr, Workload::TcpRr]);
-    options[0].congestion = Some("reno".to_owned());
-    options[1].socket_buffer = Some(300_000);
-    options[1].dscp = Some(8);
-    options[2].congestion = Some("reno".to_owned());
-    options[2].socket_buffer = Some(100_000);
+    options[0].load.congestion = Some("reno".to_owned());
+    options[1].load.socket_buffer = Some(300_000);
+    options[1].load.dscp = Some(8);
+    options[2].load.congestion = Some("reno".to_owned());
+    options[2].load.socket_buffer = Some(100_000);
     let alone: Vec<_> = options
         .iter()
         .map(|options| states(std::slice::from_ref(options)))
@@ -138,7 +135,7 @@ fn states(options: &[Options]) -> Vec<(String, Option<(u32, u32)>)> {
     let state = |(server, options): (&Server, &Options)| {
         server.wait_connected(LONG).unwrap();
         let tcp = server.snapshot().unwrap().flows[0].tcp.clone().unwrap();
-        let buffers = options.socket_buffer.map(|_| (tcp.sndbuf, tcp.rcvbuf));
+        let buffers = options.load.socket_buffer.map(|_| (tcp.sndbuf, tcp.rcvbuf));
         (tcp.congestion, buffers)
     };
     let states = servers.iter().zip(options).map(state).collect();
@@ -184,22 +181,20 @@ fn secrets_that_are_the_same_are_refused() {
 #[test]
 fn a_port_that_another_run_has_over_udp_is_refused_and_its_datagrams_are_its_own() {
     for workload in [Workload::UdpRr, Workload::UdpStream] {
-        let ours = Options {
-            streams: 8,
-            threads: Some(2),
-            ..Options::new(workload, *b"0123456789abcdef")
-        };
+        let ours = Options::new(workload, *b"0123456789abcdef").with(|load| {
+            load.streams = 8;
+            load.threads = Some(2);
+        });
         let server = Server::listen(loopback(), &ours).unwrap();
         let client = Client::connect(server.address(), &ours, LONG).unwrap();
         client.start().unwrap();
         eventually("it runs", || server.received().0 > 1_000);
         // Of the same user, so that the kernel would let it join those that share the port.
         for threads in [1, 2] {
-            let other = Options {
-                streams: threads,
-                threads: Some(threads),
-                ..Options::new(workload, *b"fedcba9876543210")
-            };
+            let other = Options::new(workload, *b"fedcba9876543210").with(|load| {
+                load.streams = threads;
+                load.threads = Some(threads);
+            });
             let error = Server::listen(server.address(), &other).unwrap_err();
             assert!(
                 error.to_string().contains("another program has the port"),

@@ -11,7 +11,8 @@ use wirecost_sys::ring::{Ring, refuse_here};
 
 use crate::handshake::{Answer, HEADER_BYTES};
 use crate::{
-    Client, Finished, Limit, Options, Rate, Server, Several, TrafficError, Window, Workload,
+    Client, Finished, Limit, Load, Multiplexing, Options, Rate, Server, TrafficError, Workload,
+    window_until_end,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -22,11 +23,10 @@ fn loopback() -> SocketAddr {
 
 /// `streams` connections on one thread.
 fn options(streams: u32) -> Options {
-    Options {
-        streams,
-        threads: Some(1),
-        ..Options::new(Workload::TcpRr, *b"fedcba9876543210")
-    }
+    Options::new(Workload::TcpRr, *b"fedcba9876543210").with(|load| {
+        load.streams = streams;
+        load.threads = Some(1);
+    })
 }
 
 /// Whether this machine has rings; said aloud where it has none.
@@ -71,22 +71,22 @@ fn run(options: &Options) -> Done {
     let (server, client) = pair(options);
     let before = [client.snapshot().unwrap(), server.snapshot().unwrap()];
     client.start().unwrap();
-    client.wait_over(LONG).unwrap();
+    client.wait_ended(LONG).unwrap();
     eventually("the server has seen the end of each flow", || {
         let snapshot = server.snapshot().unwrap();
         snapshot.flows.iter().all(|flow| flow.ended.is_some())
     });
     let after = [client.snapshot().unwrap(), server.snapshot().unwrap()];
-    let [near, far] = [0, 1].map(|end| Window::until_end(&before[end], &after[end]).unwrap());
+    let [near, far] = [0, 1].map(|end| window_until_end(&before[end], &after[end]).unwrap());
     let rings = [client.rings(), server.rings()].concat();
-    assert!(after[0].threads.iter().all(|thread| thread.looks == 0));
+    assert!(after[0].threads.iter().all(|thread| thread.polls == 0));
     Done {
         counts: [
-            near.sum(|counts| counts.sent),
-            near.sum(|counts| counts.received),
+            near.counts().sent,
+            near.counts().received,
             near.latency.count(),
-            far.sum(|counts| counts.received),
-            far.sum(|counts| counts.sent),
+            far.counts().received,
+            far.counts().sent,
         ],
         rings: rings.iter().all(|waits| *waits > 0),
         asked: client.stop(LONG).unwrap(),
@@ -98,13 +98,10 @@ fn run(options: &Options) -> Done {
 fn many_connections_of_one_thread_have_a_ring_and_do_what_they_do_with_epoll() {
     let rings = has_rings();
     for streams in [16, 64] {
-        let limited = Options {
-            limit: Some(Limit::Transactions(3_000)),
-            ..options(streams)
-        };
-        let [best, epoll] = [Several::Best, Several::Epoll].map(|several| {
+        let limited = options(streams).with(|load| load.limit = Some(Limit::Transactions(3_000)));
+        let [best, epoll] = [Multiplexing::Auto, Multiplexing::Epoll].map(|multiplexing| {
             let done = run(&Options {
-                several,
+                multiplexing,
                 ..limited.clone()
             });
             assert!(done.asked.drained() && done.answered.drained());
@@ -132,13 +129,16 @@ fn whole_messages_of_any_size_and_depth_go_through_a_ring() {
     ] {
         for streams in [1, 5] {
             let done = run(&Options {
-                request,
-                response,
-                depth,
-                // Less than is outstanding at once: writes are taken in parts.
-                socket_buffer: Some(32 << 10),
-                several: Several::Ring,
-                limit: Some(Limit::Transactions(2_000)),
+                load: Load {
+                    request,
+                    response,
+                    depth,
+                    // Less than is outstanding at once: writes are taken in parts.
+                    socket_buffer: Some(32 << 10),
+                    limit: Some(Limit::Transactions(2_000)),
+                    ..options(streams).load
+                },
+                multiplexing: Multiplexing::Ring,
                 ..options(streams)
             });
             assert_eq!(done.counts, [2_000; 5], "{request} {response} {depth}");
@@ -152,28 +152,21 @@ fn whole_messages_of_any_size_and_depth_go_through_a_ring() {
 
 #[test]
 fn larger_messages_and_requests_by_a_clock_are_left_to_epoll() {
-    let large = Options {
-        response: 16_385,
-        ..options(4)
-    };
-    let paced = Options {
-        rate: Some(Rate::RequestsPerSecond(2_000.0)),
-        ..options(4)
-    };
-    let thinking = Options {
-        think_time: Duration::from_micros(50),
-        ..options(4)
-    };
+    let large = options(4).with(|load| load.response = 16_385);
+    let paced = options(4).with(|load| load.rate = Some(Rate::RequestsPerSecond(2_000.0)));
+    let thinking = options(4).with(|load| load.think_time = Duration::from_micros(50));
     for options in [large, paced, thinking] {
-        let done = run(&Options {
-            limit: Some(Limit::Transactions(300)),
-            ..options.clone()
-        });
+        let done = run(&options
+            .clone()
+            .with(|load| load.limit = Some(Limit::Transactions(300))));
         assert_eq!((done.counts, done.rings), ([300; 5], false), "{options:?}");
         // And yet a ring could have carried those.
         let forced = run(&Options {
-            several: Several::Ring,
-            limit: Some(Limit::Transactions(300)),
+            load: Load {
+                limit: Some(Limit::Transactions(300)),
+                ..options.load
+            },
+            multiplexing: Multiplexing::Ring,
             ..options
         });
         assert_eq!(forced.counts, [300; 5]);
@@ -184,10 +177,13 @@ fn larger_messages_and_requests_by_a_clock_are_left_to_epoll() {
 fn a_machine_that_refuses_rings_has_epoll() {
     thread::spawn(|| {
         refuse_here().unwrap();
-        for several in [Several::Best, Several::Ring] {
+        for multiplexing in [Multiplexing::Auto, Multiplexing::Ring] {
             let done = run(&Options {
-                several,
-                limit: Some(Limit::Transactions(500)),
+                load: Load {
+                    limit: Some(Limit::Transactions(500)),
+                    ..options(8).load
+                },
+                multiplexing,
                 ..options(8)
             });
             assert_eq!((done.counts, done.rings), ([500; 5], false));
@@ -214,8 +210,11 @@ fn one_peer_that_vanishes_in_the_middle_is_named_and_the_others_go_on() {
         let listener = TcpListener::bind(loopback()).unwrap();
         let address = listener.local_addr().unwrap();
         let ours = Options {
-            response: 4,
-            several: Several::Ring,
+            load: Load {
+                response: 4,
+                ..options(3).load
+            },
+            multiplexing: Multiplexing::Ring,
             ..options(3)
         };
         let serving = thread::spawn(move || {
@@ -255,9 +254,9 @@ fn one_peer_that_vanishes_in_the_middle_is_named_and_the_others_go_on() {
 
 #[test]
 fn whichever_end_is_given_up_the_other_is_told() {
-    for several in [Several::Ring, Several::Epoll] {
+    for multiplexing in [Multiplexing::Ring, Multiplexing::Epoll] {
         let ours = Options {
-            several,
+            multiplexing,
             ..options(16)
         };
         let (server, client) = pair(&ours);
@@ -282,7 +281,7 @@ fn whichever_end_is_given_up_the_other_is_told() {
 #[test]
 fn a_load_that_was_never_started_ends_in_order() {
     let ours = Options {
-        several: Several::Ring,
+        multiplexing: Multiplexing::Ring,
         ..options(16)
     };
     let (server, client) = pair(&ours);

@@ -7,24 +7,28 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockRef, Socket, Type};
+use wirecost_model::end_window::{End, FlowWindow};
 use wirecost_sys::socket::tcp_info;
 
+use crate::engine::Engine;
 use crate::handshake::{ANSWER_BYTES, Answer, HEADER_BYTES, Header, Phase};
-use crate::load::Load;
-use crate::machine::source::{Lead, Source};
-use crate::socket::write_side;
-use crate::worker::{Drive, spawn};
-use crate::{Client, Options, Refusal, Server, TrafficError, Workload, flow_deltas};
+use crate::socket::set_sender_options;
+use crate::task::stream_sender::{Initiator, StreamSender};
+use crate::worker::{ThreadMode, spawn};
+use crate::{Client, Options, Refusal, Server, TrafficError, Workload, window};
 
 const LONG: Duration = Duration::from_secs(20);
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 fn options(streams: u32) -> Options {
-    Options {
-        streams,
-        congestion: Some("reno".to_owned()),
-        ..Options::new(Workload::TcpStream, *b"0123456789abcdef")
-    }
+    Options::new(Workload::TcpStream, *b"0123456789abcdef").with(|load| {
+        load.streams = streams;
+        load.congestion = Some("reno".to_owned());
+    })
+}
+
+fn socket(flow: &FlowWindow) -> &wirecost_model::sample::Socket {
+    flow.tcp.as_ref().unwrap()
 }
 
 fn pair(options: &Options) -> (Server, Client) {
@@ -76,10 +80,7 @@ fn reset(stream: TcpStream) {
 fn every_byte_that_was_sent_is_read() {
     // Stopping falls anywhere in a write: again and again, with messages that fit nothing.
     for message in [1, 1_000, 65_537, 1 << 20] {
-        let options = Options {
-            request: message,
-            ..options(1)
-        };
+        let options = options(1).with(|load| load.request = message);
         let (sink, source) = pair(&options);
         assert_eq!((sink.bytes(), source.bytes()), (0, 0));
         source.start().unwrap();
@@ -101,33 +102,35 @@ fn four_flows_begin_together_and_are_all_measured() {
             .unwrap()
             .flows
             .iter()
-            .all(|flow| flow.bytes > 0)
+            .all(|flow| flow.counts.bytes() > 0)
     });
     let before = (source.snapshot().unwrap(), sink.snapshot().unwrap());
     // What the kernel had queued before can feed the reader for a while: both ends are to have gained.
     eventually("every flow gains", || {
-        let sent = flow_deltas(&before.0, &source.snapshot().unwrap()).unwrap();
-        let read = flow_deltas(&before.1, &sink.snapshot().unwrap()).unwrap();
-        sent.iter().all(|(_, socket)| socket.data_segs_out > 0)
+        let sent = window(&before.0, &source.snapshot().unwrap()).unwrap();
+        let read = window(&before.1, &sink.snapshot().unwrap()).unwrap();
+        sent.flows.iter().all(|flow| socket(flow).data_segs_out > 0)
             && read
+                .flows
                 .iter()
-                .all(|(bytes, socket)| *bytes > 0 && socket.segs_in > 0)
+                .all(|flow| flow.counts.read_bytes > 0 && socket(flow).segs_in > 0)
     });
     let after = (source.snapshot().unwrap(), sink.snapshot().unwrap());
-    let sent = flow_deltas(&before.0, &after.0).unwrap();
-    let read = flow_deltas(&before.1, &after.1).unwrap();
-    assert_eq!((sent.len(), read.len()), (4, 4));
-    for ((_, sender), (bytes, receiver)) in sent.iter().zip(&read) {
+    let sent = window(&before.0, &after.0).unwrap();
+    let read = window(&before.1, &after.1).unwrap();
+    assert_eq!((sent.flows.len(), read.flows.len()), (4, 4));
+    for (sent, read) in sent.flows.iter().zip(&read.flows) {
+        let (sender, receiver) = (socket(sent), socket(read));
         assert!(sender.data_segs_out > 0 && receiver.segs_in > 0 && receiver.data_segs_out == 0);
         assert!(sender.snd_mss > 0 && sender.pmtu > sender.snd_mss && sender.snd_cwnd > 0);
         assert_eq!(
             (&*sender.congestion, &*receiver.congestion),
             ("reno", "reno")
         );
-        assert!(*bytes > 0);
+        assert!(read.counts.read_bytes > 0);
     }
     let gained = after.1.bytes() - before.1.bytes();
-    assert_eq!(read.iter().map(|(bytes, _)| bytes).sum::<u64>(), gained);
+    assert_eq!(read.counts().bytes(), gained);
     assert!(after.1.since(&before.1) > Duration::ZERO);
     let sent = source.stop(LONG).unwrap();
     assert_eq!(sent.bytes, sink.finish(LONG).unwrap().bytes);
@@ -157,16 +160,23 @@ fn segments_are_full_whatever_the_message_size() {
             .connect(&listener.local_addr().unwrap().into())
             .unwrap();
         let mut options = options(1);
-        options.request = message;
-        write_side(&socket, &options).unwrap();
+        options.load.request = message;
+        set_sender_options(&socket, &options).unwrap();
         let (mut far, _) = listener.accept().unwrap();
         let reader = thread::spawn(move || std::io::copy(&mut far, &mut std::io::sink()));
 
-        let load = Load::new(&options, 1, wirecost_model::end_window::End::Server).unwrap();
+        let engine = Engine::new(&options, End::Server).unwrap();
         let socket = Arc::new(socket);
-        let source = Source::new(&options, Arc::clone(&socket), 0, Lead::Own);
-        let writer = spawn(&load, 0, vec![Box::new(source)], Drive::Blocking, false).unwrap();
-        let flows = &load.flows;
+        let source = StreamSender::new(&options, Arc::clone(&socket), 0, Initiator::Local);
+        let writer = spawn(
+            &engine.shared,
+            0,
+            vec![Box::new(source)],
+            ThreadMode::Blocking,
+            false,
+        )
+        .unwrap();
+        let flows = &engine.shared.flows;
         eventually("enough was sent", || flows.bytes() > 20_000_000);
         flows.set_stopping();
         writer.join().unwrap();
@@ -372,17 +382,14 @@ fn flows_of_a_source_that_is_dropped_have_no_figure_at_the_sink() {
     // A reset or an early end, as it falls: never a figure.
     eventually("it is noticed", || {
         sink.snapshot()
-            .and_then(|after| flow_deltas(&before, &after))
+            .and_then(|after| window(&before, &after))
             .is_err()
     });
 }
 
 #[test]
 fn a_writer_ends_though_the_receiver_does_not_read() {
-    let (source, taken) = false_server(&Options {
-        request: 1 << 20,
-        ..options(1)
-    });
+    let (source, taken) = false_server(&options(1).with(|load| load.request = 1 << 20));
     source.start().unwrap();
     // The first write does not fit into both buffers: it has begun, and it cannot come back by itself.
     eventually("its buffers are full", || {
@@ -432,17 +439,14 @@ fn a_flow_that_ended_is_told_from_one_that_runs() {
     });
     let after = sink.snapshot().unwrap();
     assert!(matches!(
-        flow_deltas(&before, &after),
+        window(&before, &after),
         Err(TrafficError::EndedEarly { flow: 0, .. })
     ));
 }
 
 #[test]
 fn options_are_on_both_ends_as_asked_for() {
-    let options = Options {
-        socket_buffer: Some(100_000),
-        ..options(1)
-    };
+    let options = options(1).with(|load| load.socket_buffer = Some(100_000));
     let (sink, source) = pair(&options);
     for snapshot in [source.snapshot().unwrap(), sink.snapshot().unwrap()] {
         let flow = snapshot.flows[0].tcp.as_ref().unwrap();
@@ -478,10 +482,7 @@ fn a_buffer_above_the_systems_limit_is_given_where_that_is_allowed_and_else_name
         println!("skipped: net.core.wmem_max is {wmem_max}, above what is asked for");
         return;
     }
-    let options = Options {
-        socket_buffer: Some(asked),
-        ..options(1)
-    };
+    let options = options(1).with(|load| load.socket_buffer = Some(asked));
     if may_go_beyond_the_caps() {
         let (_sink, source) = pair(&options);
         let flow = source.snapshot().unwrap().flows[0].tcp.clone().unwrap();
@@ -501,14 +502,8 @@ fn a_buffer_above_the_systems_limit_is_given_where_that_is_allowed_and_else_name
 #[test]
 fn options_that_no_load_can_have_are_refused_at_both_ends() {
     for wrong in [
-        Options {
-            streams: 0,
-            ..options(1)
-        },
-        Options {
-            request: 0,
-            ..options(1)
-        },
+        options(1).with(|load| load.streams = 0),
+        options(1).with(|load| load.request = 0),
     ] {
         assert!(matches!(
             Server::listen(LOOPBACK, &wrong),
@@ -519,10 +514,7 @@ fn options_that_no_load_can_have_are_refused_at_both_ends() {
             Err(TrafficError::Options(_))
         ));
     }
-    let unknown = Options {
-        congestion: Some("no-such".to_owned()),
-        ..options(1)
-    };
+    let unknown = options(1).with(|load| load.congestion = Some("no-such".to_owned()));
     assert!(matches!(
         Server::listen(LOOPBACK, &unknown),
         Err(TrafficError::Congestion(_))
@@ -532,11 +524,10 @@ fn options_that_no_load_can_have_are_refused_at_both_ends() {
 #[test]
 fn a_stream_waits_for_full_segments_where_its_buffer_has_room_for_them() {
     let corks = |nodelay: bool, socket_buffer: Option<u32>| {
-        let options = Options {
-            socket_buffer,
-            nodelay,
-            ..options(1)
-        };
+        let options = options(1).with(|load| {
+            load.socket_buffer = socket_buffer;
+            load.nodelay = nodelay;
+        });
         options.corks()
     };
     assert!(corks(false, None));

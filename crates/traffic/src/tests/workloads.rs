@@ -6,19 +6,18 @@ use std::time::{Duration, Instant};
 
 use wirecost_model::end_window::{Counts, Waits};
 
+use wirecost_model::end_window::EndWindow;
+
 use crate::{
     Client, Limit, Options, Rate, Receiving, Segmentation, Sending, Server, Snapshot, TrafficError,
-    Waiting, Window, Workload,
+    Waiting, Workload, window, window_until_end,
 };
 
 const LONG: Duration = Duration::from_secs(30);
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 fn options(workload: Workload, streams: u32) -> Options {
-    Options {
-        streams,
-        ..Options::new(workload, *b"fedcba9876543210")
-    }
+    Options::new(workload, *b"fedcba9876543210").with(|load| load.streams = streams)
 }
 
 fn pair(options: &Options) -> (Server, Client) {
@@ -37,7 +36,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 fn moves(snapshot: &Snapshot) -> bool {
-    snapshot.flows.iter().all(|flow| flow.bytes > 0)
+    snapshot.flows.iter().all(|flow| flow.counts.bytes() > 0)
 }
 
 /// A figure of all flows together, since they began.
@@ -47,7 +46,7 @@ fn total(snapshot: &Snapshot, figure: impl Fn(&Counts) -> u64) -> u64 {
 
 /// Runs a load until every flow has moved at both ends, and returns what both ends did from then on, until each flow
 /// has moved again: client first.
-fn run(options: &Options) -> [Window; 2] {
+fn run(options: &Options) -> [EndWindow; 2] {
     let (server, client) = pair(options);
     client.start().unwrap();
     eventually("every flow moves at both ends", || {
@@ -59,11 +58,12 @@ fn run(options: &Options) -> [Window; 2] {
             .flows
             .iter()
             .zip(&after.flows)
-            .all(|(before, after)| after.bytes > before.bytes)
+            .all(|(before, after)| after.counts.bytes() > before.counts.bytes())
     };
     // Of a connection for each transaction a flow has gained once the request is written.
     let answered = |after: &Snapshot| {
-        !options.workload.is_request_response() || after.latency.count() > before[0].latency.count()
+        !options.load.workload.is_request_response()
+            || after.latency.count() > before[0].latency.count()
     };
     eventually("every flow gains at both ends", || {
         let after = client.snapshot().unwrap();
@@ -72,7 +72,7 @@ fn run(options: &Options) -> [Window; 2] {
             && gained(&before[1], &server.snapshot().unwrap())
     });
     let after = [client.snapshot().unwrap(), server.snapshot().unwrap()];
-    let windows = [0, 1].map(|end| Window::between(&before[end], &after[end]).unwrap());
+    let windows = [0, 1].map(|end| window(&before[end], &after[end]).unwrap());
     let asked = client.stop(LONG).unwrap();
     let answered = server.finish(LONG).unwrap();
     assert!(
@@ -80,7 +80,7 @@ fn run(options: &Options) -> [Window; 2] {
         "{asked:?} {answered:?}"
     );
     assert_eq!((asked.strays, answered.strays), (0, 0));
-    if !options.workload.is_udp() {
+    if !options.load.workload.is_udp() {
         assert_eq!(asked.bytes, answered.bytes);
     }
     windows
@@ -97,13 +97,10 @@ fn every_workload_runs_however_its_threads_are_driven() {
             (5, Some(2)),
             (100, None),
         ] {
-            let options = Options {
-                threads,
-                ..options(workload, streams)
-            };
+            let options = options(workload, streams).with(|load| load.threads = threads);
             let [client, server] = run(&options);
             assert_eq!(client.flows.len(), streams as usize);
-            assert!(client.seconds > 0.0 && server.fairness().unwrap() > 0.0);
+            assert!(client.seconds > 0.0 && server.counts().bytes() > 0);
             if workload.is_request_response() {
                 // Counted a moment later than the transactions: exactly as many only once all is over.
                 assert!(client.latency.count() > 0, "{workload:?}");
@@ -125,15 +122,14 @@ fn every_workload_runs_however_its_threads_are_driven() {
 fn every_workload_runs_while_its_threads_spin() {
     for workload in Workload::ALL {
         for streams in [1, 6] {
-            let options = Options {
-                waiting: Waiting::Spin,
-                threads: Some(1),
-                ..options(workload, streams)
-            };
+            let options = options(workload, streams).with(|load| {
+                load.waiting = Waiting::Spin;
+                load.threads = Some(1);
+            });
             let (server, client) = pair(&options);
             client.start().unwrap();
             let spins =
-                |snapshot: &Snapshot| snapshot.threads.iter().all(|thread| thread.looks > 0);
+                |snapshot: &Snapshot| snapshot.threads.iter().all(|thread| thread.polls > 0);
             eventually("every flow moves and every thread looks", || {
                 let ends = [client.snapshot().unwrap(), server.snapshot().unwrap()];
                 ends.iter().all(moves) && ends.iter().all(spins)
@@ -180,15 +176,14 @@ fn messages_of_any_size_are_exchanged_whole() {
             } else {
                 1
             };
-            let options = Options {
-                request,
-                response,
-                depth,
-                ..options(workload, 2)
-            };
+            let options = options(workload, 2).with(|load| {
+                load.request = request;
+                load.response = response;
+                load.depth = depth;
+            });
             let [client, server] = run(&options);
-            assert!(client.sum(|counts| counts.received) > 0 && client.latency.count() > 0);
-            assert!(server.sum(|counts| counts.sent) > 0);
+            assert!(client.counts().received > 0 && client.latency.count() > 0);
+            assert!(server.counts().sent > 0);
         }
     }
 }
@@ -196,22 +191,15 @@ fn messages_of_any_size_are_exchanged_whole() {
 #[test]
 fn a_limit_of_transactions_is_met_exactly_by_all_flows_together() {
     for workload in [Workload::TcpRr, Workload::TcpCrr, Workload::UdpRr] {
-        let options = Options {
-            limit: Some(Limit::Transactions(500)),
-            ..options(workload, 3)
-        };
+        let options = options(workload, 3).with(|load| load.limit = Some(Limit::Transactions(500)));
         let (server, client) = pair(&options);
         let before = client.snapshot().unwrap();
         client.start().unwrap();
-        client.wait_over(LONG).unwrap();
-        let window = Window::until_end(&before, &client.snapshot().unwrap()).unwrap();
-        let done = window.sum(|counts| counts.received) + window.sum(|counts| counts.timeouts);
-        assert_eq!(
-            (window.sum(|counts| counts.sent), done),
-            (500, 500),
-            "{workload:?}"
-        );
-        assert_eq!(window.latency.count(), window.sum(|counts| counts.received));
+        client.wait_ended(LONG).unwrap();
+        let window = window_until_end(&before, &client.snapshot().unwrap()).unwrap();
+        let done = window.counts().received + window.counts().timeouts;
+        assert_eq!((window.counts().sent, done), (500, 500), "{workload:?}");
+        assert_eq!(window.latency.count(), window.counts().received);
         client.stop(LONG).unwrap();
         server.finish(LONG).unwrap();
     }
@@ -225,13 +213,10 @@ fn a_limit_of_bytes_is_met_exactly_by_all_flows_together() {
         // Of datagrams, as many as hold it.
         (Workload::UdpStream, limit.div_ceil(1_400) * 1_400),
     ] {
-        let options = Options {
-            limit: Some(Limit::Bytes(limit)),
-            ..options(workload, 3)
-        };
+        let options = options(workload, 3).with(|load| load.limit = Some(Limit::Bytes(limit)));
         let (server, client) = pair(&options);
         client.start().unwrap();
-        client.wait_over(LONG).unwrap();
+        client.wait_ended(LONG).unwrap();
         assert_eq!(client.stop(LONG).unwrap().bytes, sent, "{workload:?}");
         server.finish(LONG).unwrap();
     }
@@ -241,20 +226,18 @@ fn a_limit_of_bytes_is_met_exactly_by_all_flows_together() {
 fn a_limit_of_both_directions_is_of_what_the_client_sends_and_the_other_half_never_ends_it() {
     let limit = 5_000_011;
     for threads in [1, 4] {
-        let options = Options {
-            limit: Some(Limit::Bytes(limit)),
-            threads: Some(threads),
-            ..options(Workload::TcpBidirectional, 2)
-        };
+        let options = options(Workload::TcpBidirectional, 2).with(|load| {
+            load.limit = Some(Limit::Bytes(limit));
+            load.threads = Some(threads);
+        });
         // Where the way back is the faster one its server has sent so much long before.
-        let soon = Options {
-            limit: Some(Limit::Bytes(1)),
-            ..options.clone()
-        };
+        let soon = options
+            .clone()
+            .with(|load| load.limit = Some(Limit::Bytes(1)));
         let server = Server::listen(LOOPBACK, &soon).unwrap();
         let client = Client::connect(server.address(), &options, LONG).unwrap();
         client.start().unwrap();
-        client.wait_over(LONG).unwrap();
+        client.wait_ended(LONG).unwrap();
         let counts = client.snapshot().unwrap();
         let sent = total(&counts, |counts| counts.sent_bytes);
         assert_eq!(sent, limit);
@@ -268,30 +251,27 @@ fn a_limit_of_both_directions_is_of_what_the_client_sends_and_the_other_half_nev
 
 #[test]
 fn a_limit_of_time_ends_the_wait_and_one_that_is_not_met_is_named() {
-    let timed = Options {
-        limit: Some(Limit::Time(Duration::from_millis(20))),
-        ..options(Workload::TcpStream, 1)
-    };
+    let timed = options(Workload::TcpStream, 1)
+        .with(|load| load.limit = Some(Limit::Time(Duration::from_millis(20))));
     let (server, client) = pair(&timed);
     client.start().unwrap();
-    client.wait_over(LONG).unwrap();
+    client.wait_ended(LONG).unwrap();
     assert!(client.stop(LONG).unwrap().drained());
     server.finish(LONG).unwrap();
 
     let (_server, client) = pair(&options(Workload::TcpStream, 1));
     client.start().unwrap();
-    let error = client.wait_over(Duration::from_millis(5)).unwrap_err();
+    let error = client.wait_ended(Duration::from_millis(5)).unwrap_err();
     assert!(matches!(error, TrafficError::NotOver { .. }), "{error}");
 }
 
 #[test]
 fn zero_copy_sends_are_counted_and_completed_and_arrive_whole() {
     for threads in [1, 2] {
-        let options = Options {
-            sending: Sending::ZeroCopy,
-            threads: Some(threads),
-            ..options(Workload::TcpStream, 2)
-        };
+        let options = options(Workload::TcpStream, 2).with(|load| {
+            load.sending = Sending::ZeroCopy;
+            load.threads = Some(threads);
+        });
         let (server, client) = pair(&options);
         client.start().unwrap();
         eventually("bytes arrive and sends are completed", || {
@@ -319,24 +299,20 @@ fn what_is_discarded_is_counted_like_what_is_read() {
         Workload::TcpBidirectional,
         Workload::UdpStream,
     ] {
-        let options = Options {
-            receiving: Receiving::Discard,
-            ..options(workload, 2)
-        };
+        let options = options(workload, 2).with(|load| load.receiving = Receiving::Discard);
         let [_, server] = run(&options);
-        let read = server.sum(|counts| counts.read_bytes);
+        let read = server.counts().read_bytes;
         // In both directions either may be the one that moved.
         assert!(read > 0 || workload == Workload::TcpBidirectional);
     }
     // Of datagrams the whole length counts. Only what is over has figures that fit each other.
-    let options = Options {
-        receiving: Receiving::Discard,
-        limit: Some(Limit::Transactions(2_000)),
-        ..options(Workload::UdpStream, 2)
-    };
+    let options = options(Workload::UdpStream, 2).with(|load| {
+        load.receiving = Receiving::Discard;
+        load.limit = Some(Limit::Transactions(2_000));
+    });
     let (server, client) = pair(&options);
     client.start().unwrap();
-    client.wait_over(LONG).unwrap();
+    client.wait_ended(LONG).unwrap();
     client.stop(LONG).unwrap();
     let counts = server.snapshot().unwrap();
     let received = total(&counts, |counts| counts.received);
@@ -350,17 +326,15 @@ fn what_is_discarded_is_counted_like_what_is_read() {
 fn datagrams_are_counted_one_by_one_though_they_travel_together() {
     for (send, receive) in [(true, false), (false, true), (true, true)] {
         for request in [16, 64, 1_400] {
-            let options = Options {
-                request,
-                segmentation: Segmentation { send, receive },
-                // Neither end is overrun: what is sent arrives.
-                rate: Some(Rate::BitsPerSecond(u64::from(request) * 8 * 20_000)),
-                limit: Some(Limit::Transactions(2_000)),
-                ..options(Workload::UdpStream, 2)
-            };
+            let options = options(Workload::UdpStream, 2).with(|load| {
+                load.request = request;
+                load.segmentation = Segmentation { send, receive };
+                load.rate = Some(Rate::BitsPerSecond(u64::from(request) * 8 * 20_000));
+                load.limit = Some(Limit::Transactions(2_000));
+            });
             let (server, client) = pair(&options);
             client.start().unwrap();
-            client.wait_over(LONG).unwrap();
+            client.wait_ended(LONG).unwrap();
             let sent = client.stop(LONG).unwrap();
             assert_eq!(sent.bytes, 2_000 * u64::from(request));
             let counts = server.snapshot().unwrap();
@@ -380,12 +354,11 @@ fn datagrams_are_counted_one_by_one_though_they_travel_together() {
 fn a_rate_is_not_exceeded() {
     let per_second = 8_000_000;
     for workload in [Workload::UdpStream, Workload::TcpStream] {
-        let options = Options {
-            rate: Some(Rate::BitsPerSecond(per_second)),
-            request: 1_000,
-            nodelay: true,
-            ..options(workload, 1)
-        };
+        let options = options(workload, 1).with(|load| {
+            load.rate = Some(Rate::BitsPerSecond(per_second));
+            load.request = 1_000;
+            load.nodelay = true;
+        });
         let (server, client) = pair(&options);
         let began = client.start().unwrap();
         eventually("some arrives", || server.bytes() > 400_000);
@@ -407,12 +380,11 @@ fn a_rate_is_not_exceeded() {
 fn a_slow_stream_is_over_when_it_is_to_be() {
     for workload in [Workload::TcpStream, Workload::TcpBidirectional] {
         for nodelay in [false, true] {
-            let options = Options {
-                rate: Some(Rate::BitsPerSecond(20_000)),
-                request: 100_000,
-                nodelay,
-                ..options(workload, 2)
-            };
+            let options = options(workload, 2).with(|load| {
+                load.rate = Some(Rate::BitsPerSecond(20_000));
+                load.request = 100_000;
+                load.nodelay = nodelay;
+            });
             let (server, client) = pair(&options);
             client.start().unwrap();
             eventually("some arrives", || server.bytes() > 0);
@@ -433,21 +405,19 @@ fn requests_by_a_schedule_or_with_time_to_think_are_answered() {
             } else {
                 depth
             };
-            let scheduled = Options {
-                rate: Some(Rate::RequestsPerSecond(2_000.0)),
-                depth,
-                ..options(workload, 2)
-            };
+            let scheduled = options(workload, 2).with(|load| {
+                load.rate = Some(Rate::RequestsPerSecond(2_000.0));
+                load.depth = depth;
+            });
             run(&scheduled);
-            let thinking = Options {
-                think_time: Duration::from_micros(300),
-                depth,
-                ..options(workload, 2)
-            };
+            let thinking = options(workload, 2).with(|load| {
+                load.think_time = Duration::from_micros(300);
+                load.depth = depth;
+            });
             let began = Instant::now();
             let [client, _] = run(&thinking);
             let most = began.elapsed().as_secs_f64() / 300e-6 * f64::from(depth * 2);
-            assert!(client.sum(|counts| counts.received) as f64 <= most + f64::from(depth * 2));
+            assert!(client.counts().received as f64 <= most + f64::from(depth * 2));
         }
     }
 }
@@ -460,17 +430,16 @@ fn a_request_by_a_schedule_has_its_lateness_and_its_latency_apart() {
         (Workload::UdpRr, 2),
     ] {
         let limit = 300;
-        let options = Options {
-            rate: Some(Rate::RequestsPerSecond(2_000.0)),
-            limit: Some(Limit::Transactions(limit)),
-            ..options(workload, streams)
-        };
+        let options = options(workload, streams).with(|load| {
+            load.rate = Some(Rate::RequestsPerSecond(2_000.0));
+            load.limit = Some(Limit::Transactions(limit));
+        });
         let (server, client) = pair(&options);
         let before = client.snapshot().unwrap();
         client.start().unwrap();
-        client.wait_over(LONG).unwrap();
+        client.wait_ended(LONG).unwrap();
         let after = client.snapshot().unwrap();
-        let window = Window::until_end(&before, &after).unwrap();
+        let window = window_until_end(&before, &after).unwrap();
         assert_eq!(window.latency.count(), limit, "{workload}");
         assert_eq!(window.lateness.count(), limit, "{workload}");
         let schedule = window.schedule.unwrap();
@@ -485,10 +454,8 @@ fn a_request_by_a_schedule_has_its_lateness_and_its_latency_apart() {
 
 #[test]
 fn a_schedule_that_nobody_keeps_leaves_a_backlog_and_no_latency_of_it() {
-    let options = Options {
-        rate: Some(Rate::RequestsPerSecond(1e8)),
-        ..options(Workload::TcpRr, 1)
-    };
+    let options =
+        options(Workload::TcpRr, 1).with(|load| load.rate = Some(Rate::RequestsPerSecond(1e8)));
     let (server, client) = pair(&options);
     client.start().unwrap();
     let sent = |snapshot: &Snapshot| total(snapshot, |counts| counts.sent);
@@ -500,7 +467,7 @@ fn a_schedule_that_nobody_keeps_leaves_a_backlog_and_no_latency_of_it() {
         sent(&client.snapshot().unwrap()) > sent(&before) + 200
     });
     let after = client.snapshot().unwrap();
-    let window = Window::between(&before, &after).unwrap();
+    let window = window(&before, &after).unwrap();
     let schedule = window.schedule.unwrap();
     assert!(schedule.due > 2.0 * schedule.sent, "{schedule:?}");
     assert!(
@@ -517,11 +484,10 @@ fn a_schedule_that_nobody_keeps_leaves_a_backlog_and_no_latency_of_it() {
 #[test]
 fn what_a_stream_with_a_rate_was_due_is_told_in_messages() {
     for workload in [Workload::TcpStream, Workload::UdpStream] {
-        let options = Options {
-            request: 1_000,
-            rate: Some(Rate::BitsPerSecond(80_000_000)),
-            ..options(workload, 2)
-        };
+        let options = options(workload, 2).with(|load| {
+            load.request = 1_000;
+            load.rate = Some(Rate::BitsPerSecond(80_000_000));
+        });
         let [client, server] = run(&options);
         let schedule = client.schedule.unwrap();
         // 10,000 messages a second and flow.
@@ -530,7 +496,7 @@ fn what_a_stream_with_a_rate_was_due_is_told_in_messages() {
             (schedule.due - due).abs() < 2.0 + due * 1e-3,
             "{schedule:?}"
         );
-        let sent = client.sum(|counts| counts.sent_bytes) as f64 / 1_000.0;
+        let sent = client.counts().sent_bytes as f64 / 1_000.0;
         assert!((schedule.sent - sent).abs() < 1e-6, "{schedule:?}");
         assert_eq!(client.lateness.count(), 0);
         assert_eq!(server.schedule, None);
@@ -545,42 +511,42 @@ fn how_a_load_reads_and_writes_follows_from_its_options() {
         let mut options = options(Workload::TcpStream, 1);
         change(&mut options);
         run(&options).map(|window| {
-            let io = window.io;
+            let io = window.io.unwrap();
             (io.write_bytes, io.read_bytes, io.waits)
         })
     };
     let (large, socket) = (128 << 10, Waits::Socket);
     assert_eq!(io(|_| {}), [(large, 0, socket), (0, large, socket)]);
-    let odd = io(|options| options.request = 128_520);
+    let odd = io(|options| options.load.request = 128_520);
     assert_eq!(odd[0], (large, 0, socket));
     let small = io(|options| {
-        options.request = 100;
-        options.nodelay = true;
+        options.load.request = 100;
+        options.load.nodelay = true;
     });
     assert_eq!(small, [(100, 0, socket), (0, 100, socket)]);
-    let both = io(|options| options.workload = Workload::TcpBidirectional);
+    let both = io(|options| options.load.workload = Workload::TcpBidirectional);
     assert_eq!(both, [(large, large, socket); 2]);
-    let discarded = io(|options| options.receiving = Receiving::Discard);
+    let discarded = io(|options| options.load.receiving = Receiving::Discard);
     assert_eq!(discarded[1], (0, 1 << 20, socket));
     let shared = io(|options| {
-        options.streams = 2;
-        options.threads = Some(1);
+        options.load.streams = 2;
+        options.load.threads = Some(1);
     });
     assert_eq!(shared.map(|end| end.2), [Waits::Epoll; 2]);
-    let spinning = io(|options| options.waiting = Waiting::Spin);
+    let spinning = io(|options| options.load.waiting = Waiting::Spin);
     assert_eq!(spinning.map(|end| end.2), [Waits::Spin; 2]);
     let requests = io(|options| {
-        options.workload = Workload::TcpRr;
-        options.request = 10;
-        options.response = 200;
-        options.depth = 3;
-        options.threads = Some(1);
+        options.load.workload = Workload::TcpRr;
+        options.load.request = 10;
+        options.load.response = 200;
+        options.load.depth = 3;
+        options.load.threads = Some(1);
     });
     assert_eq!(requests, [(30, 600, socket), (600, large, socket)]);
     let datagrams = io(|options| {
-        options.workload = Workload::UdpStream;
-        options.request = 1_000;
-        options.segmentation.send = true;
+        options.load.workload = Workload::UdpStream;
+        options.load.request = 1_000;
+        options.load.segmentation.send = true;
     });
     assert_eq!(
         datagrams[0],
@@ -599,11 +565,9 @@ fn many_flows_begin_run_and_end_without_an_error() {
         (Workload::UdpStream, 256),
         (Workload::UdpRr, 512),
     ] {
-        let options = Options {
-            // Each is to have its turn on a machine that is busy with other tests.
-            rate: (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000)),
-            ..options(workload, streams)
-        };
+        let options = options(workload, streams).with(|load| {
+            load.rate = (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000))
+        });
         run(&options);
     }
 }

@@ -1,39 +1,39 @@
-//! When each of a thread's machines wants a turn at the latest.
+//! The time at which each task of a thread is to be polled at the latest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// Times by machine.
+/// Times by task.
 pub(super) struct Timers {
     entries: BinaryHeap<Reverse<(u64, usize)>>,
-    machines: Box<[Timer]>,
+    tasks: Box<[Timer]>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Timer {
-    /// When it wants a turn at the latest.
+    /// When it is to be polled at the latest.
     due: Option<u64>,
-    /// The soonest entry that the heap has for it; most turns move `due` back, and an entry that comes too soon is
-    /// cheaper than one for each transaction.
+    /// The earliest entry in the heap. Most polls move `due` back, and an entry that is too early is cheaper than one
+    /// for each transaction.
     entry: Option<u64>,
 }
 
 impl Timers {
-    /// Of so many machines, none of which wants anything.
+    /// So many tasks without a time.
     pub(super) fn new(count: usize) -> Self {
         Self {
             entries: BinaryHeap::with_capacity(2 * count),
-            machines: vec![Timer::default(); count].into(),
+            tasks: vec![Timer::default(); count].into(),
         }
     }
 
-    /// Notes when a machine wants its next turn.
+    /// Sets when a task is to be polled.
     pub(super) fn set(&mut self, index: usize, due: Option<u64>) {
-        let timer = &mut self.machines[index];
+        let timer = &mut self.tasks[index];
         timer.due = due;
         if let Some(due) = due
-            // One entry is enough as long as it comes no later than what is wanted.
+            // One entry is enough as long as it is not later than `due`.
             && timer.entry.is_none_or(|entry| due < entry)
         {
             timer.entry = Some(due);
@@ -41,20 +41,20 @@ impl Timers {
         }
     }
 
-    /// Time until the next machine may want its turn.
+    /// Time until the next entry.
     pub(super) fn left(&self, now: u64) -> Option<Duration> {
         let Reverse((due, _)) = self.entries.peek()?;
         Some(Duration::from_nanos(due.saturating_sub(now)))
     }
 
-    /// The next machine that wants its turn now.
+    /// The next task that is due.
     pub(super) fn next_due(&mut self, now: u64) -> Option<usize> {
         while let Some(Reverse((entry, index))) = self.entries.peek().copied() {
             if entry > now {
                 return None;
             }
             self.entries.pop();
-            let timer = &mut self.machines[index];
+            let timer = &mut self.tasks[index];
             if timer.entry == Some(entry) {
                 timer.entry = None;
             }

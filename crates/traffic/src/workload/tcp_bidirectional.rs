@@ -1,52 +1,61 @@
-//! Both ends write and read at once on each connection. The server begins with the first byte that it reads, and ends
-//! when it has read the end of the client's half: that the client reads the end of the server's is proof of both.
+//! Both ends send and receive on each connection. The server starts with the first byte it receives, and shuts down
+//! at the client's FIN: the server's FIN confirms both directions.
 
 use std::io;
 use std::sync::Arc;
 
 use socket2::Socket;
 
+use crate::buffers::BufferSizes;
 use crate::closing;
-use crate::machine::Machine;
-use crate::machine::sink::{Farewell, Sink};
-use crate::machine::source::{Lead, Source};
+use crate::ops::{FlowKind, ServerTasks, Tasks, ThreadPolicy, WorkloadOps};
 use crate::options::Options;
-use crate::table::{Buffers, Machines, Opening, Serving, Table};
+use crate::task::Task;
+use crate::task::stream_receiver::{OnEof, StreamReceiver};
+use crate::task::stream_sender::{Initiator, StreamSender};
 
-pub(crate) static TABLE: Table = Table {
-    halves: 2,
+pub(crate) static OPS: WorkloadOps = WorkloadOps {
+    tasks_per_flow: 2,
     may_block: |_| true,
-    opening: Opening::Connection { streams: true },
-    client: |load, flow| {
-        let (options, socket) = (&load.options, flow.socket);
-        halves(options, socket, flow.index, Lead::Own, Farewell::Nothing)
+    flow_kind: FlowKind::Connection { streams: true },
+    client: |shared, flow| {
+        let (options, socket) = (&shared.options, flow.socket);
+        tasks_per_flow(
+            options,
+            socket,
+            flow.index,
+            Initiator::Local,
+            OnEof::Nothing,
+        )
     },
-    server: Serving::Connection(|load, socket, flow| {
-        crate::socket::write_side(&socket, &load.options)
+    server: ServerTasks::PerConnection(|shared, socket, flow| {
+        crate::socket::set_sender_options(&socket, &shared.options)
             .map_err(|error| io::Error::other(error.to_string()))?;
-        halves(
-            &load.options,
+        tasks_per_flow(
+            &shared.options,
             socket,
             flow,
-            Lead::Peer,
-            Farewell::EndOwnHalf,
+            Initiator::Remote,
+            OnEof::ShutdownWrite,
         )
     }),
     shut_to_stop: true,
     closing: closing::by_peer,
-    buffers: Buffers::tcp_stream,
+    after_close: None,
+    threads: ThreadPolicy::Halves,
+    buffers: BufferSizes::tcp_stream,
 };
 
-fn halves(
+fn tasks_per_flow(
     options: &Options,
     socket: Arc<Socket>,
     flow: u32,
-    lead: Lead,
-    farewell: Farewell,
-) -> Machines {
-    // Two descriptors, since one cannot be waited for twice in one epoll set.
+    initiator: Initiator,
+    on_eof: OnEof,
+) -> Tasks {
+    // Two descriptors: one cannot be added twice to an epoll set.
     let other = Arc::new(socket.try_clone()?);
-    let sink = Sink::new(other, flow, farewell);
-    let source: Box<dyn Machine> = Box::new(Source::new(options, socket, flow, lead));
+    let sink = StreamReceiver::new(other, flow, on_eof);
+    let source: Box<dyn Task> = Box::new(StreamSender::new(options, socket, flow, initiator));
     Ok(vec![source, Box::new(sink)])
 }

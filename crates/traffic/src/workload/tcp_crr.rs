@@ -1,23 +1,28 @@
 //! A connection for each request and response.
 
+use crate::buffers::BufferSizes;
 use crate::closing;
-use crate::machine::accept::Acceptor;
-use crate::machine::connect::Connector;
-use crate::table::{Buffers, Opening, Serving, Table};
+use crate::ops::{FlowKind, ServerTasks, ThreadPolicy, WorkloadOps};
+use crate::task::crr_client::CrrClient;
+use crate::task::crr_server::CrrServer;
 
-pub(crate) static TABLE: Table = Table {
-    halves: 1,
+pub(crate) static OPS: WorkloadOps = WorkloadOps {
+    tasks_per_flow: 1,
     may_block: |_| true,
-    opening: Opening::Connections,
-    client: |load, flow| {
-        Ok(vec![Box::new(Connector::new(
-            load,
+    flow_kind: FlowKind::ConnectionPerTransaction,
+    client: |shared, flow| {
+        Ok(vec![Box::new(CrrClient::new(
+            shared,
             flow.target,
             flow.index,
         ))])
     },
-    server: Serving::Thread(|load, entrance, _| Ok(Box::new(Acceptor::new(load, entrance)?))),
+    server: ServerTasks::PerThread(|shared, listener, _| {
+        Ok(Box::new(CrrServer::new(shared, listener)?))
+    }),
     shut_to_stop: false,
     closing: closing::by_connection,
-    buffers: Buffers::tcp,
+    after_close: None,
+    threads: ThreadPolicy::Processors,
+    buffers: BufferSizes::tcp_crr,
 };

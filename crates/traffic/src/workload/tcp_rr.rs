@@ -1,33 +1,38 @@
 //! Requests and responses on connections that stay.
 
+use crate::buffers::BufferSizes;
 use crate::closing;
-use crate::machine::request::Requester;
-use crate::machine::respond::Responder;
+use crate::ops::{FlowKind, ServerTasks, ThreadPolicy, WorkloadOps};
 use crate::options::Options;
-use crate::table::{Buffers, Opening, Serving, Table};
+use crate::task::rr_client::RrClient;
+use crate::task::rr_server::RrServer;
 
-pub(crate) static TABLE: Table = Table {
-    halves: 1,
+pub(crate) static OPS: WorkloadOps = WorkloadOps {
+    tasks_per_flow: 1,
     may_block,
-    opening: Opening::Connection { streams: false },
-    client: |load, flow| {
-        let requester = Requester::new(load, flow.socket, flow.index);
+    flow_kind: FlowKind::Connection { streams: false },
+    client: |shared, flow| {
+        let requester = RrClient::new(shared, flow.socket, flow.index);
         Ok(vec![Box::new(requester)])
     },
-    server: Serving::Connection(|_, socket, flow| Ok(vec![Box::new(Responder::new(socket, flow))])),
+    server: ServerTasks::PerConnection(|_, socket, flow| {
+        Ok(vec![Box::new(RrServer::new(socket, flow))])
+    }),
     shut_to_stop: false,
     closing: closing::by_end,
-    buffers: Buffers::tcp,
+    after_close: None,
+    threads: ThreadPolicy::SharedFlows,
+    buffers: BufferSizes::tcp_rr,
 };
 
-/// What is outstanding at once, up to which two blocking ends cannot both wait in a write.
+/// Outstanding bytes up to which two blocking ends cannot both block in a write.
 const SAFELY_OUTSTANDING: u64 = 16 << 10;
 
-/// A thread that waits for a response cannot at the same time wait for the moment to send the next request.
+/// A thread that blocks for a response cannot wait for the time of the next request.
 fn may_block(options: &Options) -> bool {
-    let largest = u64::from(options.request.max(options.response));
+    let largest = u64::from(options.load.request.max(options.load.response));
     let one_at_a_time =
-        options.depth == 1 || largest * u64::from(options.depth) <= SAFELY_OUTSTANDING;
-    let timed = options.rate.is_some() || !options.think_time.is_zero();
-    one_at_a_time && (!timed || options.depth == 1)
+        options.load.depth == 1 || largest * u64::from(options.load.depth) <= SAFELY_OUTSTANDING;
+    let timed = options.load.rate.is_some() || !options.load.think_time.is_zero();
+    one_at_a_time && (!timed || options.load.depth == 1)
 }

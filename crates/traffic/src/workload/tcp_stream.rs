@@ -1,23 +1,26 @@
-//! The client writes, the server reads to the end and says how much that was.
+//! The client sends, the server receives to the end and confirms the number of bytes.
 
+use crate::buffers::BufferSizes;
 use crate::closing;
-use crate::machine::sink::{Farewell, Sink};
-use crate::machine::source::{Lead, Source};
-use crate::table::{Buffers, Opening, Serving, Table};
+use crate::ops::{FlowKind, ServerTasks, ThreadPolicy, WorkloadOps};
+use crate::task::stream_receiver::{OnEof, StreamReceiver};
+use crate::task::stream_sender::{Initiator, StreamSender};
 
-pub(crate) static TABLE: Table = Table {
-    halves: 1,
+pub(crate) static OPS: WorkloadOps = WorkloadOps {
+    tasks_per_flow: 1,
     may_block: |_| true,
-    opening: Opening::Connection { streams: true },
-    client: |load, flow| {
-        let source = Source::new(&load.options, flow.socket, flow.index, Lead::Own);
+    flow_kind: FlowKind::Connection { streams: true },
+    client: |shared, flow| {
+        let source = StreamSender::new(&shared.options, flow.socket, flow.index, Initiator::Local);
         Ok(vec![Box::new(source)])
     },
-    server: Serving::Connection(|_, socket, flow| {
-        let sink = Sink::new(socket, flow, Farewell::Count);
+    server: ServerTasks::PerConnection(|_, socket, flow| {
+        let sink = StreamReceiver::new(socket, flow, OnEof::SendCount);
         Ok(vec![Box::new(sink)])
     }),
     shut_to_stop: true,
     closing: closing::by_count,
-    buffers: Buffers::tcp_stream,
+    after_close: None,
+    threads: ThreadPolicy::Halves,
+    buffers: BufferSizes::tcp_stream,
 };

@@ -1,29 +1,32 @@
 //! Requests and responses in datagrams.
 
+use crate::buffers::BufferSizes;
 use crate::closing;
-use crate::machine::datagrams::DatagramServer;
-use crate::machine::udp_request::UdpRequester;
+use crate::ops::{FlowKind, ServerTasks, ThreadPolicy, WorkloadOps};
 use crate::options::Options;
-use crate::table::{Buffers, Opening, Serving, Table};
+use crate::task::udp_rr_client::UdpRrClient;
+use crate::task::udp_server::UdpServer;
 
-pub(crate) static TABLE: Table = Table {
-    halves: 1,
+pub(crate) static OPS: WorkloadOps = WorkloadOps {
+    tasks_per_flow: 1,
     may_block,
-    opening: Opening::Ports,
-    client: |load, flow| {
-        let requester = UdpRequester::new(load, flow.socket, flow.index);
+    flow_kind: FlowKind::Udp,
+    client: |shared, flow| {
+        let requester = UdpRrClient::new(shared, flow.socket, flow.index);
         Ok(vec![Box::new(requester)])
     },
-    server: Serving::Thread(|load, entrance, seat| {
-        Ok(Box::new(DatagramServer::new(load, entrance.socket, seat)))
+    server: ServerTasks::PerThread(|shared, listener, thread| {
+        Ok(Box::new(UdpServer::new(shared, listener.socket, thread)))
     }),
     shut_to_stop: false,
     closing: closing::by_datagram,
-    buffers: Buffers::udp_rr,
+    after_close: None,
+    threads: ThreadPolicy::SharedFlows,
+    buffers: BufferSizes::udp_rr,
 };
 
-/// A thread that waits for a response cannot at the same time wait for the moment to send the next request.
+/// A thread that blocks for a response cannot wait for the time of the next request.
 fn may_block(options: &Options) -> bool {
-    let timed = options.rate.is_some() || !options.think_time.is_zero();
-    !timed || options.depth == 1
+    let timed = options.load.rate.is_some() || !options.load.think_time.is_zero();
+    !timed || options.load.depth == 1
 }

@@ -1,22 +1,25 @@
-//! Datagrams from client to server; what counts is what arrived.
+//! Datagrams from client to server.
 
+use crate::buffers::BufferSizes;
 use crate::closing;
-use crate::machine::datagrams::DatagramServer;
-use crate::machine::udp_source::UdpSource;
-use crate::table::{Buffers, Opening, Serving, Table};
+use crate::ops::{FlowKind, ServerTasks, ThreadPolicy, WorkloadOps};
+use crate::task::udp_sender::UdpSender;
+use crate::task::udp_server::UdpServer;
 
-pub(crate) static TABLE: Table = Table {
-    halves: 1,
+pub(crate) static OPS: WorkloadOps = WorkloadOps {
+    tasks_per_flow: 1,
     may_block: |_| true,
-    opening: Opening::Ports,
-    client: |load, flow| {
-        let source = UdpSource::new(load, flow.socket, flow.index);
+    flow_kind: FlowKind::Udp,
+    client: |shared, flow| {
+        let source = UdpSender::new(shared, flow.socket, flow.index);
         Ok(vec![Box::new(source)])
     },
-    server: Serving::Thread(|load, entrance, seat| {
-        Ok(Box::new(DatagramServer::new(load, entrance.socket, seat)))
+    server: ServerTasks::PerThread(|shared, listener, thread| {
+        Ok(Box::new(UdpServer::new(shared, listener.socket, thread)))
     }),
     shut_to_stop: false,
     closing: closing::by_datagram,
-    buffers: Buffers::udp_stream,
+    after_close: Some(closing::await_late_datagrams),
+    threads: ThreadPolicy::Processors,
+    buffers: BufferSizes::udp_stream,
 };

@@ -1,4 +1,4 @@
-//! The sending side of a UDP stream.
+//! The sender of a UDP stream.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,74 +7,59 @@ use std::sync::Arc;
 use socket2::Socket;
 use wirecost_sys::epoll::Interest;
 
-use super::pace::Pace;
-use super::{Desk, Machine, Next, Trouble};
+use super::pacer::Pacer;
+use super::{Context, IoFailure, Progress, Task};
+use crate::buffers::{BATCH, segments};
 use crate::datagram::Datagram;
-use crate::flow::End;
-use crate::load::Load;
+use crate::flow::Outcome;
 use crate::options::{Options, Rate};
-use crate::sequence::Stamp;
-use crate::table::BATCH;
+use crate::sequence::Timestamp;
+use crate::shared::Shared;
 
-/// Batches of one flow before the others of its thread have their turn.
-const TURN: u32 = 4;
-/// See [`UdpSource::singly`].
+/// Batches of one flow before the others of its thread are polled.
+const BUDGET: u32 = 4;
+/// See [`UdpSender::singly`].
 const SINGLY: u32 = 4;
-/// Datagrams that one UDP_SEGMENT send may hold (`UDP_MAX_SEGMENTS` before Linux 6.9).
-const MAX_SEGMENTS: usize = 64;
-/// The largest UDP payload over IPv4, which the sum of the segments may not exceed.
-const MAX_PAYLOAD: usize = 65_507;
-
-/// Datagrams in each message that is handed to the kernel.
-pub(crate) fn segments(options: &Options) -> usize {
-    if options.segmentation.send {
-        (MAX_PAYLOAD / options.request as usize).clamp(1, MAX_SEGMENTS)
-    } else {
-        1
-    }
-}
-
-/// A paced flow sends what is due in this time at once, seconds; of several flows each does so as many times as seldom, and
-/// begins its part of that later. A timer for each datagram takes a core for each Gbit/s by itself.
+/// A paced flow sends at once what is due in this time, seconds; of n flows each does so n times less often, at its
+/// own offset. A timer for each datagram would take a core for each Gbit/s.
 const TICK: f64 = 200e-6;
-/// But never more than is due in this time: a burst is to fit into the buffers of a path.
+/// Longest such time: a burst must fit into the buffers of a path.
 const LONGEST_TICK: f64 = 1e-3;
 
-/// Datagrams of one flow that leave together, where so many are due each second: in whole messages where segmentation has
-/// several in one.
+/// Datagrams in a burst of one flow at this rate; with segmentation, complete messages.
 fn burst(options: &Options, per_second: f64) -> u64 {
     let segments = segments(options) as u64;
     let most = (per_second * LONGEST_TICK) as u64;
     if most < segments {
         return most.max(1);
     }
-    let tick = (TICK * f64::from(options.streams)).min(LONGEST_TICK);
+    let tick = (TICK * f64::from(options.load.streams)).min(LONGEST_TICK);
     let messages = (per_second * tick) as u64 / segments;
     messages.clamp(1, BATCH as u64) * segments
 }
 
-pub(crate) struct UdpSource {
+pub(crate) struct UdpSender {
     socket: Arc<Socket>,
     flow: u32,
-    pace: Option<Pace>,
+    pace: Option<Pacer>,
     /// The next datagram's number.
     number: u64,
-    /// Messages to hand over one by one, after fewer left than were handed over: sendmmsg(2) tells only the first
-    /// one's error, and an ICMP message that comes while the first is on its way is lost with the second.
+    /// Messages to send one by one, after a short sendmmsg(2): it returns only the first message's error, and an ICMP
+    /// error that arrives during the first is lost with the second.
     singly: u32,
 }
 
-impl UdpSource {
-    pub(crate) fn new(load: &Load, socket: Arc<Socket>, flow: u32) -> Self {
-        let pace = match load.options.rate {
+impl UdpSender {
+    pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32) -> Self {
+        let pace = match shared.options.load.rate {
             Some(Rate::BitsPerSecond(bits)) => {
-                let per_second = bits as f64 / (f64::from(load.options.request) * 8.0);
-                Some(Pace::in_bursts(
+                let per_second = bits as f64 / (f64::from(shared.options.load.request) * 8.0);
+                Some(Pacer::in_bursts(
                     per_second,
-                    burst(&load.options, per_second),
+                    burst(&shared.options, per_second),
                     true,
                     flow,
-                    load.options.streams,
+                    shared.options.load.streams,
                 ))
             }
             _ => None,
@@ -88,13 +73,13 @@ impl UdpSource {
         }
     }
 
-    /// Numbers `count` datagrams and hands them over. Returns how many left.
-    fn send(&mut self, desk: &mut Desk<'_>, count: u64, counted: bool) -> io::Result<u64> {
-        let load = desk.load;
-        let each = load.options.request as usize;
-        let segments = segments(&load.options);
-        let sent = Stamp::of(load.now());
-        let batch = &mut desk.room.out;
+    /// Numbers and sends `count` datagrams. Returns how many were sent.
+    fn send(&mut self, context: &mut Context<'_>, count: u64, counted: bool) -> io::Result<u64> {
+        let shared = context.shared;
+        let each = shared.options.load.request as usize;
+        let segments = segments(&shared.options);
+        let sent = Timestamp::of(shared.now());
+        let batch = &mut context.buffers.tx_batch;
         let mut messages = 0;
         let mut numbered = 0;
         while numbered < count {
@@ -106,7 +91,7 @@ impl UdpSource {
                 .take(datagrams)
             {
                 let datagram = Datagram {
-                    tag: load.tag,
+                    tag: shared.tag,
                     flow: self.flow as u16,
                     counted,
                     number: self.number + numbered,
@@ -117,7 +102,7 @@ impl UdpSource {
             }
             messages += 1;
         }
-        let left = batch.send(&*self.socket, 0, messages, desk.blocking)?;
+        let left = batch.send(&*self.socket, 0, messages, context.blocking)?;
         self.singly = if left < messages {
             SINGLY
         } else {
@@ -127,58 +112,60 @@ impl UdpSource {
     }
 }
 
-impl Machine for UdpSource {
-    fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
-        let load = desk.load;
-        let segments = segments(&load.options);
-        if let (Some(pace), Some(start)) = (&mut self.pace, load.began()) {
+impl Task for UdpSender {
+    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
+        let shared = context.shared;
+        let segments = segments(&shared.options);
+        if let (Some(pace), Some(start)) = (&mut self.pace, shared.began()) {
             pace.begin(start);
         }
-        for _ in 0..TURN {
+        for _ in 0..BUDGET {
             let messages = if self.singly > 0 {
                 1
             } else {
-                desk.room.out.capacity()
+                context.buffers.tx_batch.capacity()
             };
             let room = (messages * segments) as u64;
-            if load.flows.stopping() {
-                return Next::Over(End::Orderly);
+            if shared.flows.stopping() {
+                return Progress::Over(Outcome::Orderly);
             }
             let due = self
                 .pace
                 .as_mut()
-                .map_or(room, |pace| pace.due(load.now()).min(room));
+                .map_or(room, |pace| pace.due(shared.now()).min(room));
             if due == 0 {
-                return Next::Wait(Interest::NONE, self.pace.as_ref().map(Pace::next));
+                return Progress::Wait(Interest::NONE, self.pace.as_ref().map(Pacer::next));
             }
-            let count = load.take(due);
+            let count = shared.take_budget(due);
             if count == 0 {
-                return Next::Over(End::Orderly);
+                return Progress::Over(Outcome::Orderly);
             }
-            let counted = load.is_counted();
-            let result = self.send(desk, count, counted);
+            let counted = shared.is_counted();
+            let result = self.send(context, count, counted);
             let sent = *result.as_ref().unwrap_or(&0);
-            load.give_back(count - sent);
+            shared.return_budget(count - sent);
             self.number += sent;
-            let out = &desk.flow(self.flow).out;
-            out.messages.publish(self.number);
+            let tx = &context.flow(self.flow).tx;
+            tx.messages.publish(self.number);
             if counted {
-                out.counted.add(sent);
+                tx.counted.add(sent);
             }
-            out.bytes
-                .publish(self.number * u64::from(load.options.request));
+            tx.bytes
+                .publish(self.number * u64::from(shared.options.load.request));
             if let Some(pace) = &mut self.pace {
                 pace.sent(sent);
             }
             if let Err(error) = result {
-                match Trouble::from(error) {
-                    Trouble::Interrupted => {}
-                    Trouble::Blocked => return Next::WRITE,
-                    Trouble::Broken(error) => return Next::failed(explain(error, &load.options)),
+                match IoFailure::from(error) {
+                    IoFailure::Interrupted => {}
+                    IoFailure::Blocked => return Progress::WRITE,
+                    IoFailure::Broken(error) => {
+                        return Progress::failed(explain(error, &shared.options));
+                    }
                 }
             }
         }
-        Next::Again
+        Progress::Again
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
@@ -190,7 +177,7 @@ impl Machine for UdpSource {
     }
 }
 
-/// The errors of sendmmsg(2) that say little by themselves.
+/// Adds advice to errors of sendmmsg(2).
 fn explain(error: io::Error, options: &Options) -> io::Error {
     // The kernel's segmentation cannot fragment: EINVAL before Linux 6.14, EMSGSIZE since (net/ipv4/udp.c,
     // udp_send_skb); EIO where the device cannot compute checksums.
@@ -198,13 +185,13 @@ fn explain(error: io::Error, options: &Options) -> io::Error {
         let words = "nobody listens there any more (ICMP port unreachable)";
         return io::Error::new(error.kind(), words);
     }
-    if !options.segmentation.send {
+    if !options.load.segmentation.send {
         return error;
     }
     let words = format!(
         "segmentation offload of {} byte datagrams: {error}; they must fit the path's MTU unfragmented, and the \
          device must compute checksums",
-        options.request
+        options.load.request
     );
     io::Error::new(io::ErrorKind::InvalidInput, words)
 }
@@ -217,15 +204,14 @@ mod tests {
     #[test]
     fn a_paced_flow_wakes_up_for_a_burst_and_not_for_each_datagram() {
         let burst = |request, bits: f64, streams, send| {
-            let options = Options {
-                request,
-                streams,
-                segmentation: Segmentation {
+            let options = Options::new(Workload::UdpStream, [0; 16]).with(|load| {
+                load.request = request;
+                load.streams = streams;
+                load.segmentation = Segmentation {
                     send,
                     receive: false,
-                },
-                ..Options::new(Workload::UdpStream, [0; 16])
-            };
+                };
+            });
             super::burst(&options, bits / 8.0 / f64::from(request))
         };
         assert_eq!(burst(1_400, 1e9, 1, false), 17, "200 us");

@@ -1,4 +1,4 @@
-//! The client's side of request/response in datagrams, which survives what is lost.
+//! UDP_RR client: requests and responses in datagrams, either of which may be lost.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,23 +8,24 @@ use std::sync::Arc;
 use socket2::Socket;
 use wirecost_sys::epoll::Interest;
 
-use super::request::Schedule;
-use super::{Desk, Machine, Next, PEER_SILENCE, Trouble};
+use super::request_schedule::RequestSchedule;
+use super::{Context, IoFailure, Progress, Task};
 use crate::datagram::Datagram;
-use crate::flow::End;
+use crate::flow::Outcome;
 use crate::handshake::is_control;
-use crate::load::Load;
-use crate::sequence::{Arrival, Ledger, Stamp};
+use crate::sequence::{Arrival, SequenceTracker, Timestamp};
+use crate::shared::Shared;
+use crate::timeouts::PEER_TIMEOUT;
 
-/// Exchanges of one flow before the others of its thread have their turn.
-const TURN: u32 = 8;
-/// Requests of a flow that may be lost one after the other before its peer counts as vanished.
+/// Transactions of one flow before the others of its thread are polled.
+const BUDGET: u32 = 8;
+/// Lost requests in a row after which the peer counts as gone.
 const LOST_IN_A_ROW: u64 = 10;
 
-/// Requests that wait for their response, by number. No clock, no socket.
+/// Outstanding requests by number. No clock, no socket.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
-    /// From the oldest: number, when it was sent, when it is given up, whether it was answered.
+    /// From the oldest on.
     waiting: VecDeque<Entry>,
     answered: usize,
     timeout: u64,
@@ -41,24 +42,24 @@ struct Entry {
 impl Outstanding {
     pub(crate) fn new(depth: usize, timeout: u64) -> Self {
         Self {
-            // Answered ones may stay behind an older one that is not.
+            // Answered entries stay behind an older one that is not.
             waiting: VecDeque::with_capacity(2 * depth),
             answered: 0,
             timeout,
         }
     }
 
-    /// Requests that are neither answered nor given up.
+    /// Requests neither answered nor timed out.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() - self.answered
     }
 
-    /// Whether another may be sent without growing beyond what there is room for.
+    /// Whether there is room for another without an allocation.
     pub(crate) fn has_room(&self) -> bool {
         self.waiting.len() < self.waiting.capacity()
     }
 
-    /// A request is sent at `now`. Numbers ascend.
+    /// Adds a request sent at `now`. Numbers ascend.
     pub(crate) fn sent(&mut self, number: u64, now: u64) {
         self.waiting.push_back(Entry {
             number,
@@ -68,7 +69,7 @@ impl Outstanding {
         });
     }
 
-    /// A response came: when its request was sent, or `None` where none waits for it (any more).
+    /// Notes a response. Returns when its request was sent; `None` where it was answered or has timed out.
     pub(crate) fn answered(&mut self, number: u64, now: u64) -> Option<u64> {
         let place = self
             .waiting
@@ -85,7 +86,7 @@ impl Outstanding {
         Some(sent)
     }
 
-    /// Gives up what waited too long; how many that were.
+    /// Removes requests that have timed out. Returns how many.
     pub(crate) fn expire(&mut self, now: u64) -> u64 {
         let mut given_up = 0;
         while let Some(oldest) = self.waiting.front() {
@@ -103,7 +104,7 @@ impl Outstanding {
         given_up
     }
 
-    /// When the next one is given up.
+    /// When the next request times out.
     pub(crate) fn next_expiry(&self) -> Option<u64> {
         self.waiting.front().map(|entry| entry.expires)
     }
@@ -116,192 +117,197 @@ impl Outstanding {
     }
 }
 
-pub(crate) struct UdpRequester {
+pub(crate) struct UdpRrClient {
     socket: Arc<Socket>,
     flow: u32,
-    schedule: Schedule,
+    schedule: RequestSchedule,
     outstanding: Outstanding,
-    /// Of the responses: one that comes twice is no late one.
-    ledger: Ledger,
+    /// Numbers of responses: a duplicate is not late.
+    tracker: SequenceTracker,
     number: u64,
-    /// When the last response came, or the first request was sent.
-    heard: u64,
-    /// Without any response for so long the peer counts as vanished, and not its datagrams as lost.
+    /// When the last response arrived, or the first request was sent.
+    last_reply: u64,
+    /// Without a response for so long (ns) the peer counts as gone.
     patience: u64,
     finishing: bool,
 }
 
-impl UdpRequester {
-    pub(crate) fn new(load: &Load, socket: Arc<Socket>, flow: u32) -> Self {
-        let timeout = load.options.reply_timeout.as_nanos() as u64;
+impl UdpRrClient {
+    pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32) -> Self {
+        let timeout = shared.options.load.reply_timeout.as_nanos() as u64;
         Self {
             socket,
             flow,
-            schedule: Schedule::new(&load.options, flow),
-            outstanding: Outstanding::new(load.options.depth as usize, timeout),
-            ledger: Ledger::new(),
+            schedule: RequestSchedule::new(&shared.options, flow),
+            outstanding: Outstanding::new(shared.options.load.depth as usize, timeout),
+            tracker: SequenceTracker::new(),
             number: 0,
-            heard: 0,
-            patience: (timeout * LOST_IN_A_ROW).max(PEER_SILENCE.as_nanos() as u64),
+            last_reply: 0,
+            patience: (timeout * LOST_IN_A_ROW).max(PEER_TIMEOUT.as_nanos() as u64),
             finishing: false,
         }
     }
 
-    /// Reads what is there; `false` where that is all for now.
-    fn receive(&mut self, desk: &mut Desk<'_>) -> io::Result<bool> {
-        let received = match desk
-            .room
-            .incoming
-            .receive(&*self.socket, desk.blocking, false)
-        {
-            Ok(received) => received,
-            Err(error) => match Trouble::from(error) {
-                Trouble::Interrupted => return Ok(true),
-                Trouble::Blocked => return Ok(false),
-                Trouble::Broken(error) => return Err(error),
-            },
-        };
-        let now = desk.load.now();
-        self.heard = now;
+    /// Reads what has arrived; `false` where there is no more.
+    fn receive(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let received =
+            match context
+                .buffers
+                .rx_batch
+                .receive(&*self.socket, context.blocking, false)
+            {
+                Ok(received) => received,
+                Err(error) => match IoFailure::from(error) {
+                    IoFailure::Interrupted => return Ok(true),
+                    IoFailure::Blocked => return Ok(false),
+                    IoFailure::Broken(error) => return Err(error),
+                },
+            };
+        let now = context.shared.now();
+        self.last_reply = now;
         for index in 0..received {
-            let message = desk.room.incoming.get(index);
+            let message = context.buffers.rx_batch.get(index);
             let length = message.length as u64;
             let ours = Datagram::get(message.bytes).filter(|datagram| {
-                datagram.tag == desk.load.tag && u32::from(datagram.flow) == self.flow
+                datagram.tag == context.shared.tag && u32::from(datagram.flow) == self.flow
             });
             let Some(datagram) = ours else {
-                // The opening was answered more than once where it was asked more than once.
+                // The handshake's answer may arrive several times.
                 if !is_control(message.bytes) {
-                    desk.load.flows.count_stray();
+                    context.shared.flows.count_stray();
                 }
                 continue;
             };
-            let incoming = &desk.flow(self.flow).incoming;
-            match self.ledger.enter(datagram.number, datagram.sent, now) {
+            let rx = &context.flow(self.flow).rx;
+            match self.tracker.record(datagram.number, datagram.sent, now) {
                 Arrival::InOrder | Arrival::Reordered => {}
                 Arrival::Duplicate => {
-                    incoming.duplicated.publish(self.ledger.duplicated());
+                    rx.duplicated.publish(self.tracker.duplicated());
                     continue;
                 }
                 Arrival::TooOld => {
-                    incoming.too_old.publish(self.ledger.too_old());
+                    rx.too_old.publish(self.tracker.too_old());
                     continue;
                 }
             }
             let Some(sent) = self.outstanding.answered(datagram.number, now) else {
-                incoming.late.add(1);
+                rx.late.add(1);
                 continue;
             };
-            incoming.messages.add(1);
-            incoming.bytes.add(length);
-            desk.record(sent, now);
+            rx.messages.add(1);
+            rx.bytes.add(length);
+            context.record(sent, now);
             self.schedule.done(now);
         }
         Ok(true)
     }
 
-    fn expire(&mut self, desk: &Desk<'_>, now: u64) {
+    fn expire(&mut self, context: &Context<'_>, now: u64) {
         let given_up = self.outstanding.expire(now);
         if given_up > 0 {
-            desk.flow(self.flow).incoming.timeouts.add(given_up);
+            context.flow(self.flow).rx.timeouts.add(given_up);
             for _ in 0..given_up {
                 self.schedule.done(now);
             }
         }
     }
 
-    /// Sends what may be asked now; `false` where the socket takes no more.
-    fn ask(&mut self, desk: &mut Desk<'_>, now: u64) -> io::Result<bool> {
-        let load = desk.load;
-        self.finishing |= load.flows.stopping();
-        self.schedule.begin(load.began());
+    /// Sends the requests that may be sent now; `false` where the socket takes no more.
+    fn send_requests(&mut self, context: &mut Context<'_>, now: u64) -> io::Result<bool> {
+        let shared = context.shared;
+        self.finishing |= shared.flows.stopping();
+        self.schedule.begin(shared.began());
         let mut batched = 0;
-        while !self.finishing && batched < desk.room.out.capacity() && self.outstanding.has_room() {
+        while !self.finishing
+            && batched < context.buffers.tx_batch.capacity()
+            && self.outstanding.has_room()
+        {
             let Some(due) = self.schedule.next(now, self.outstanding.len()) else {
                 break;
             };
-            if load.take(1) == 0 {
+            if shared.take_budget(1) == 0 {
                 self.finishing = true;
                 break;
             }
-            if self.heard == 0 {
-                self.heard = now;
+            if self.last_reply == 0 {
+                self.last_reply = now;
             }
             let datagram = Datagram {
                 counted: false,
-                tag: load.tag,
+                tag: shared.tag,
                 flow: self.flow as u16,
                 number: self.number,
-                sent: Stamp::of(now),
+                sent: Timestamp::of(now),
             };
-            datagram.put(desk.room.out.message(batched));
+            datagram.put(context.buffers.tx_batch.message(batched));
             self.outstanding.sent(self.number, now);
-            desk.record_lateness(due, now);
+            context.record_lateness(due, now);
             self.number += 1;
             batched += 1;
         }
         let mut sent = 0;
         while sent < batched {
-            match desk
-                .room
-                .out
-                .send(&*self.socket, sent, batched, desk.blocking)
+            match context
+                .buffers
+                .tx_batch
+                .send(&*self.socket, sent, batched, context.blocking)
             {
                 Ok(some) => sent += some,
-                Err(error) => match Trouble::from(error) {
-                    Trouble::Interrupted => {}
-                    // What is not sent now never is: to the client it is lost like any other.
-                    Trouble::Blocked => break,
-                    Trouble::Broken(error) => return Err(error),
+                Err(error) => match IoFailure::from(error) {
+                    IoFailure::Interrupted => {}
+                    // What is not sent now is not sent later: it is lost.
+                    IoFailure::Blocked => break,
+                    IoFailure::Broken(error) => return Err(error),
                 },
             }
         }
-        let out = &desk.flow(self.flow).out;
-        out.messages.add(sent as u64);
-        out.bytes.add(sent as u64 * u64::from(load.options.request));
+        let tx = &context.flow(self.flow).tx;
+        tx.messages.add(sent as u64);
+        tx.bytes
+            .add(sent as u64 * u64::from(shared.options.load.request));
         Ok(sent == batched)
     }
 }
 
-impl Machine for UdpRequester {
-    fn turn(&mut self, desk: &mut Desk<'_>) -> Next {
-        for _ in 0..TURN {
+impl Task for UdpRrClient {
+    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
+        for _ in 0..BUDGET {
             if self.outstanding.len() > 0
-                && let Err(error) = self.receive(desk)
+                && let Err(error) = self.receive(context)
             {
-                return Next::failed(explain(error));
+                return Progress::failed(explain(error));
             }
-            let now = desk.load.now();
-            self.expire(desk, now);
-            if let Err(error) = self.ask(desk, now) {
-                return Next::failed(explain(error));
+            let now = context.shared.now();
+            self.expire(context, now);
+            if let Err(error) = self.send_requests(context, now) {
+                return Progress::failed(explain(error));
             }
             if self.outstanding.len() == 0 {
                 if self.finishing {
-                    return Next::Over(End::Orderly);
+                    return Progress::Over(Outcome::Orderly);
                 }
                 let interest = Interest {
-                    read: !desk.blocking,
+                    read: !context.blocking,
                     write: false,
                 };
-                return Next::Wait(interest, self.schedule.due(0));
+                return Progress::Wait(interest, self.schedule.due(0));
             }
-            if now.saturating_sub(self.heard) > self.patience {
-                return Next::failed(io::ErrorKind::TimedOut.into());
+            if now.saturating_sub(self.last_reply) > self.patience {
+                return Progress::failed(io::ErrorKind::TimedOut.into());
             }
-            if desk.load.flows.is_cut() {
-                return Next::Over(End::Released);
+            if context.shared.flows.is_aborted() {
+                return Progress::Over(Outcome::Released);
             }
-            if !desk.blocking {
+            if !context.blocking {
                 let due = self.schedule.due(self.outstanding.len());
                 let until = [self.outstanding.next_expiry(), due]
                     .into_iter()
                     .flatten()
                     .min();
-                return Next::Wait(Interest::READ, until);
+                return Progress::Wait(Interest::READ, until);
             }
         }
-        Next::Again
+        Progress::Again
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {

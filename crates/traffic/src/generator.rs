@@ -4,18 +4,18 @@ use wirecost_model::end_window::ThreadWindow;
 
 use crate::snapshot::ThreadSnapshot;
 
-/// A thread that slept for less than this share of a window never waited for its sockets: a wake-up and the look
-/// around it take about as much in a load that is limited elsewhere a thousand times a second.
+/// A thread that slept for less than this share of a window never waited for its sockets: a thousand wake-ups a
+/// second of a load that is limited elsewhere take about as much.
 const NEVER_WAITED: f64 = 0.05;
-/// Likewise for a thread that spins: the share of its looks that found nothing to do.
+/// Likewise for a thread that spins: the share of its polls that found nothing to do.
 const NEVER_IDLE: f64 = 0.01;
-/// And where such a thread was kept from a processor for more than this share of the window, by others that spin: what
-/// came meanwhile waited for it.
-const KEPT: f64 = 0.2;
+/// And for a thread that was preempted for more than this share of the window by others that spin: data waited for it
+/// meanwhile.
+const PREEMPTED: f64 = 0.2;
 
-/// One thread over a window of so many seconds. One that began within it had used nothing before; one that never did
-/// counts as one that slept.
-pub(crate) fn between(
+/// One thread over a window of so many seconds. A thread that started within it counts from zero; one that never
+/// started counts as asleep.
+pub(crate) fn thread_window(
     before: &ThreadSnapshot,
     after: &ThreadSnapshot,
     seconds: f64,
@@ -30,24 +30,24 @@ pub(crate) fn between(
         }
         _ => (0.0, 0.0),
     };
-    let looks = after.looks.saturating_sub(before.looks);
-    let idle = after.idle.saturating_sub(before.idle);
+    let polls = after.polls.saturating_sub(before.polls);
+    let idle = after.idle_polls.saturating_sub(before.idle_polls);
     ThreadWindow {
         busy,
         runnable,
-        idle_looks: (looks > 0).then(|| idle as f64 / looks as f64),
+        idle_looks: (polls > 0).then(|| idle as f64 / polls as f64),
     }
 }
 
-/// Whether a thread had something to do all the time.
+/// Whether a thread always had something to do.
 fn never_waited(thread: &ThreadWindow) -> bool {
     match thread.idle_looks {
-        Some(idle) => idle < NEVER_IDLE || thread.runnable > KEPT,
+        Some(idle) => idle < NEVER_IDLE || thread.runnable > PREEMPTED,
         None => thread.slept() < NEVER_WAITED,
     }
 }
 
-/// Whether each of them had something to do all the time.
+/// Whether all threads always had something to do.
 pub(crate) fn generator_bound(threads: &[ThreadWindow]) -> bool {
     !threads.is_empty() && threads.iter().all(never_waited)
 }
@@ -60,19 +60,19 @@ mod tests {
 
     use super::*;
 
-    fn at(on_core_ms: u64, runnable_ms: u64, looks: u64, idle: u64) -> ThreadSnapshot {
+    fn at(on_core_ms: u64, runnable_ms: u64, polls: u64, idle_polls: u64) -> ThreadSnapshot {
         ThreadSnapshot {
             times: Some(ThreadTimes {
                 on_core: Duration::from_millis(on_core_ms),
                 runnable: Duration::from_millis(runnable_ms),
             }),
-            looks,
-            idle,
+            polls,
+            idle_polls,
         }
     }
 
     fn over_a_second(after: ThreadSnapshot) -> ThreadWindow {
-        between(&at(0, 0, 0, 0), &after, 1.0)
+        thread_window(&at(0, 0, 0, 0), &after, 1.0)
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
     fn a_thread_that_spins_is_judged_by_what_it_found() {
         assert!(never_waited(&over_a_second(at(1_000, 0, 1_000, 5))));
         assert!(!never_waited(&over_a_second(at(1_000, 0, 1_000, 900))));
-        // Unless it had to share its core.
+        // Unless it was preempted.
         assert!(never_waited(&over_a_second(at(500, 500, 1_000, 900))));
     }
 
@@ -106,10 +106,10 @@ mod tests {
      {
         let none = ThreadSnapshot {
             times: None,
-            looks: 0,
-            idle: 0,
+            polls: 0,
+            idle_polls: 0,
         };
-        assert!(!never_waited(&between(&none, &none, 1.0)));
-        assert!(never_waited(&between(&none, &at(990, 0, 0, 0), 1.0)));
+        assert!(!never_waited(&thread_window(&none, &none, 1.0)));
+        assert!(never_waited(&thread_window(&none, &at(990, 0, 0, 0), 1.0)));
     }
 }

@@ -1,4 +1,4 @@
-//! Many machines on one thread with epoll.
+//! Many tasks on one thread with epoll(7).
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,40 +8,40 @@ use wirecost_sys::epoll::{Epoll, Events, Interest};
 
 use super::ended;
 use super::timers::Timers;
-use crate::flow::{End, same};
-use crate::load::Load;
-use crate::machine::{Desk, Machine, Next};
+use crate::flow::{Outcome, same};
+use crate::shared::Shared;
+use crate::task::{Context, Progress, Task};
 
 /// The token of the thread's own wake.
 const WAKE: u64 = u64::MAX;
 
-/// A machine among others.
+/// A task and its registration.
 struct Slot {
-    machine: Box<dyn Machine>,
-    /// What the kernel was told to wait for, on which descriptor.
+    task: Box<dyn Task>,
+    /// What is registered with epoll, and for which descriptor.
     registered: Option<(Interest, u32)>,
     queued: bool,
 }
 
-struct Together {
+struct EpollLoop {
     epoll: Epoll,
     slots: Vec<Option<Slot>>,
-    /// Whose turn it is.
+    /// Tasks to be polled.
     ready: VecDeque<usize>,
     timers: Timers,
     alive: usize,
 }
 
-/// Drives many machines, each when it can go on.
-pub(super) fn together(
-    machines: Vec<Box<dyn Machine>>,
-    desk: &mut Desk<'_>,
-    seat: usize,
+/// Runs many tasks, each when it can continue.
+pub(super) fn run_epoll(
+    tasks: Vec<Box<dyn Task>>,
+    context: &mut Context<'_>,
+    thread: usize,
     spins: bool,
 ) {
-    let load = desk.load;
-    let count = machines.len();
-    let wake = load.flows.wake(seat);
+    let shared = context.shared;
+    let count = tasks.len();
+    let wake = shared.flows.wake(thread);
     let epoll = Epoll::new().and_then(|epoll| {
         epoll.add(wake, Interest::READ, WAKE)?;
         Ok(epoll)
@@ -49,22 +49,22 @@ pub(super) fn together(
     let epoll = match epoll {
         Ok(epoll) => epoll,
         Err(error) => {
-            for machine in &machines {
-                ended(load, &**machine, End::Failed(same(&error)));
+            for task in &tasks {
+                ended(shared, &**task, Outcome::Failed(same(&error)));
             }
             return;
         }
     };
-    let slot = |machine| {
+    let slot = |task| {
         Some(Slot {
-            machine,
+            task,
             registered: None,
             queued: true,
         })
     };
-    let mut all = Together {
+    let mut all = EpollLoop {
         epoll,
-        slots: machines.into_iter().map(slot).collect(),
+        slots: tasks.into_iter().map(slot).collect(),
         ready: (0..count).collect(),
         timers: Timers::new(count),
         alive: count,
@@ -73,25 +73,26 @@ pub(super) fn together(
     while all.alive > 0 {
         for _ in 0..all.ready.len() {
             if let Some(index) = all.ready.pop_front() {
-                all.turn(index, desk);
+                all.poll(index, context);
             }
         }
         let timeout = if spins || !all.ready.is_empty() {
             Some(Duration::ZERO)
         } else {
-            all.timers.left(load.now())
+            all.timers.left(shared.now())
         };
         if all.alive == 0 {
             return;
         }
         let waited = all.epoll.wait(&mut events, timeout);
         if let Err(error) = waited {
-            return all.give_up(load, &error);
+            return all.give_up(shared, &error);
         }
         if spins {
-            desk.seat.looks.add(1);
-            desk.seat
-                .idle
+            context.thread.polls.add(1);
+            context
+                .thread
+                .idle_polls
                 .add(u64::from(events.tokens().next().is_none()));
         }
         for token in events.tokens() {
@@ -102,14 +103,14 @@ pub(super) fn together(
                 all.queue(token as usize);
             }
         }
-        let now = load.now();
+        let now = shared.now();
         while let Some(index) = all.timers.next_due(now) {
             all.queue(index);
         }
     }
 }
 
-impl Together {
+impl EpollLoop {
     fn queue(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index).and_then(Option::as_mut)
             && !slot.queued
@@ -119,37 +120,37 @@ impl Together {
         }
     }
 
-    fn turn(&mut self, index: usize, desk: &mut Desk<'_>) {
+    fn poll(&mut self, index: usize, context: &mut Context<'_>) {
         let Some(slot) = self.slots[index].as_mut() else {
             return;
         };
         slot.queued = false;
-        let load = desk.load;
-        let end = match slot.machine.turn(desk) {
-            Next::Again => {
+        let shared = context.shared;
+        let end = match slot.task.poll(context) {
+            Progress::Again => {
                 slot.queued = true;
                 return self.ready.push_back(index);
             }
-            Next::Over(end) => end,
-            Next::Wait(..) if load.flows.is_cut() => End::Released,
-            Next::Wait(interest, until) => {
+            Progress::Over(end) => end,
+            Progress::Wait(..) if shared.flows.is_aborted() => Outcome::Released,
+            Progress::Wait(interest, until) => {
                 self.timers.set(index, until);
                 match slot.register(&self.epoll, interest, index as u64) {
                     Ok(()) => return,
-                    Err(error) => End::Failed(error),
+                    Err(error) => Outcome::Failed(error),
                 }
             }
         };
         if let Some(slot) = self.slots[index].take() {
             slot.unregister(&self.epoll);
-            ended(load, &*slot.machine, end);
+            ended(shared, &*slot.task, end);
             self.alive -= 1;
         }
     }
 
-    fn give_up(&mut self, load: &Load, error: &io::Error) {
+    fn give_up(&mut self, shared: &Shared, error: &io::Error) {
         for slot in self.slots.iter_mut().filter_map(Option::take) {
-            ended(load, &*slot.machine, End::Failed(same(error)));
+            ended(shared, &*slot.task, Outcome::Failed(same(error)));
         }
         self.alive = 0;
     }
@@ -157,23 +158,23 @@ impl Together {
 
 impl Slot {
     fn register(&mut self, epoll: &Epoll, interest: Interest, token: u64) -> io::Result<()> {
-        let Some((fd, generation)) = self.machine.descriptor() else {
+        let Some((fd, generation)) = self.task.descriptor() else {
             return Ok(());
         };
         match self.registered {
             Some(before) if before == (interest, generation) => return Ok(()),
             Some((_, before)) if before == generation => epoll.modify(&fd, interest, token)?,
-            // A descriptor that is gone was taken out with its closing.
+            // A closed descriptor was removed by its closing.
             _ => epoll.add(&fd, interest, token)?,
         }
         self.registered = Some((interest, generation));
         Ok(())
     }
 
-    /// The socket may live on in its flow.
+    /// The socket may stay open in its flow.
     fn unregister(&self, epoll: &Epoll) {
         if let (Some((fd, generation)), Some((_, registered))) =
-            (self.machine.descriptor(), self.registered)
+            (self.task.descriptor(), self.registered)
             && generation == registered
         {
             let _ = epoll.remove(&fd);

@@ -1,66 +1,69 @@
-//! How far a TCP stream with a rate may be ahead of it.
+//! Limits how far a TCP stream with a rate may be ahead of it.
 //!
-//! The kernel paces what is in the socket (`SO_MAX_PACING_RATE`), but not a connection's first ten segments, and a write
-//! takes whatever the socket has room for: at 100 kbit/s a buffer segment of 64 KiB is five seconds of data, which
-//! counted as sent at once and was waited for at the end. Small messages that are to leave at once are let through one by
-//! one, and the kernel does not pace them.
+//! The kernel paces what is in the socket (`SO_MAX_PACING_RATE`), but not the first ten segments, and a write takes
+//! whatever fits into the socket: at 100 kbit/s 64 KiB are five seconds of data, which would count as sent at once.
+//! Small messages without Nagle's algorithm are paced here one by one, and not by the kernel.
 
-use super::pace::Pace;
+use super::pacer::Pacer;
 use crate::options::{Options, Rate};
 
-/// What is written at once is due within this time, seconds.
+/// A write holds what is due within this time, seconds.
 const FINE: f64 = 0.01;
-/// Where that is less than a segment, up to a segment, but not more than is due within this time.
+/// Where that is less than a segment: up to a segment, but not more than is due within this time.
 const COARSE: f64 = 0.1;
-/// What fits into a segment of any usual MTU, bytes.
+/// Payload of a segment at any usual MTU, bytes.
 const SEGMENT: f64 = 1_200.0;
 
-/// Opens for what is due.
+/// Paces the writes of one flow.
 #[derive(Debug, Clone)]
-pub(crate) struct Gate {
-    pace: Pace,
-    /// Bytes that are written at once.
+pub(crate) struct WritePacer {
+    pace: Pacer,
+    /// Bytes of a write.
     quantum: f64,
-    /// How many of these were due so far.
+    /// Writes that have become due.
     granted: u64,
 }
 
-impl Gate {
-    /// Of one of a load's flows; `None` where it has no rate in bits.
+impl WritePacer {
+    /// For one flow of a load; `None` without a rate in bits.
     pub(crate) fn of(options: &Options, flow: u32) -> Option<Self> {
-        let Some(Rate::BitsPerSecond(bits)) = options.rate else {
+        let Some(Rate::BitsPerSecond(bits)) = options.load.rate else {
             return None;
         };
         let per_second = bits as f64 / 8.0;
         let paces_messages = options.paces_messages();
-        let least = if options.nodelay {
-            // Messages that leave at once do so whole.
-            SEGMENT.min(f64::from(options.request))
+        let least = if options.load.nodelay {
+            // Such messages are not split.
+            SEGMENT.min(f64::from(options.load.request))
         } else {
             SEGMENT.min(per_second * COARSE)
         };
         let quantum = if paces_messages {
-            f64::from(options.request)
+            f64::from(options.load.request)
         } else {
             (per_second * FINE).max(least).max(1.0)
         };
         Some(Self {
-            // What a path that stood still holds back may all be written afterwards where the kernel's pacing keeps that
-            // apart, and only there.
-            pace: Pace::new(per_second / quantum, paces_messages, flow, options.streams),
+            // After a stall everything due may be written where the kernel paces it, and only there.
+            pace: Pacer::new(
+                per_second / quantum,
+                paces_messages,
+                flow,
+                options.load.streams,
+            ),
             quantum,
             granted: 0,
         })
     }
 
-    /// The rate counts from `start`.
+    /// Starts the schedule.
     pub(crate) fn begin(&mut self, start: Option<u64>) {
         if let Some(start) = start {
             self.pace.begin(start);
         }
     }
 
-    /// Bytes that may be written at `now` where `written` were before, or when there will be some.
+    /// Bytes that may be written at `now` after `written` bytes, or when some will be due.
     pub(crate) fn open(&mut self, now: u64, written: u64) -> Result<usize, u64> {
         let due = self.pace.due(now);
         self.pace.sent(due);
@@ -81,13 +84,12 @@ mod tests {
     use super::*;
     use crate::options::Workload;
 
-    fn gate(bits: u64, streams: u32, flow: u32) -> Gate {
-        let options = Options {
-            rate: Some(Rate::BitsPerSecond(bits)),
-            streams,
-            ..Options::new(Workload::TcpStream, [0; 16])
-        };
-        Gate::of(&options, flow).unwrap()
+    fn gate(bits: u64, streams: u32, flow: u32) -> WritePacer {
+        let options = Options::new(Workload::TcpStream, [0; 16]).with(|load| {
+            load.rate = Some(Rate::BitsPerSecond(bits));
+            load.streams = streams;
+        });
+        WritePacer::of(&options, flow).unwrap()
     }
 
     proptest! {
@@ -121,31 +123,29 @@ mod tests {
         assert_eq!(first(0), Ok(10_000));
         assert_eq!(first(1), Err(100 + 2_500_000));
         assert_eq!(first(3), Err(100 + 7_500_000));
-        assert!(Gate::of(&Options::new(Workload::TcpStream, [0; 16]), 0).is_none());
+        assert!(WritePacer::of(&Options::new(Workload::TcpStream, [0; 16]), 0).is_none());
     }
 
     #[test]
     fn messages_that_leave_at_once_are_not_cut() {
-        let options = Options {
-            rate: Some(Rate::BitsPerSecond(80_000)),
-            nodelay: true,
-            request: 1_000,
-            ..Options::new(Workload::TcpStream, [0; 16])
-        };
-        let mut gate = Gate::of(&options, 0).unwrap();
+        let options = Options::new(Workload::TcpStream, [0; 16]).with(|load| {
+            load.rate = Some(Rate::BitsPerSecond(80_000));
+            load.nodelay = true;
+            load.request = 1_000;
+        });
+        let mut gate = WritePacer::of(&options, 0).unwrap();
         assert_eq!(gate.open(0, 0), Ok(1_000));
         assert_eq!(gate.open(1, 1_000), Err(100_000_000));
     }
 
     #[test]
     fn small_messages_come_one_by_one_and_no_burst_makes_up_for_a_stall() {
-        let options = Options {
-            rate: Some(Rate::BitsPerSecond(8_000_000)),
-            nodelay: true,
-            request: 100,
-            ..Options::new(Workload::TcpStream, [0; 16])
-        };
-        let mut gate = Gate::of(&options, 0).unwrap();
+        let options = Options::new(Workload::TcpStream, [0; 16]).with(|load| {
+            load.rate = Some(Rate::BitsPerSecond(8_000_000));
+            load.nodelay = true;
+            load.request = 100;
+        });
+        let mut gate = WritePacer::of(&options, 0).unwrap();
         assert_eq!(gate.open(0, 0), Ok(100));
         assert_eq!(gate.open(1, 100), Err(100_000));
         assert_eq!(gate.open(100_000, 100), Ok(100));

@@ -1,27 +1,27 @@
-//! How long the writes of a TCP stream are.
+//! The length of writes of a TCP stream, aligned to full packets.
 //!
-//! A corked stream has no message boundaries on the wire, and what a write leaves over does not wait for the next one: the
-//! kernel fills packets of up to 64 KiB for segmentation offload (`tcp_xmit_size_goal`, net/ipv4/tcp.c), as many whole
-//! segments as they hold, and at the end of each write lets the last one go as it is. 128 KiB cut to whole segments are 45
-//! and 45 of them at an MSS of 1448 bytes, 46, 46 and 1 at 1398: then the MTU decides how full packets are, by nothing but
-//! a remainder. So a large write is a number of whole packets, and that number follows from the message alone.
+//! A corked stream has no message boundaries on the wire. The kernel fills packets of up to 64 KiB for segmentation
+//! offload (`tcp_xmit_size_goal`, net/ipv4/tcp.c) with as many full segments as they hold, and at the end of each
+//! write sends the last packet as it is. Writes of 128 KiB in full segments make packets of 45 and 45 segments at an
+//! MSS of 1448 bytes, but of 46, 46 and 1 at 1398: then a remainder decides how full packets are. So a large write is
+//! a number of full packets, which follows from the message size alone.
 
 use socket2::Socket;
 
 use crate::options::Options;
 
-/// What a packet holds in name, bytes: the number of packets in a write is the message divided by it, rounded.
+/// Nominal payload of a packet, bytes: the number of packets in a write is the message divided by it, rounded.
 const NOMINAL: usize = 64 << 10;
-/// Messages below this are written as they are, bytes: each is less than a packet at any usual MTU, and leaves as one.
+/// Smaller messages are written unchanged, bytes: each fits into one packet at any usual MTU.
 const LEAST: usize = 48 << 10;
-/// Payload that the kernel puts into one packet at most, bytes: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and one
-/// (`sk_setup_caps`, net/core/sock.c). With some configurations headers have 64 bytes less; a packet that holds a segment
-/// more than is assumed here is followed by one with a segment less, and no small one.
+/// Largest payload of one packet, bytes: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and one (`sk_setup_caps`,
+/// net/core/sock.c). In some configurations headers have 64 bytes less; a packet with one segment more is then
+/// followed by one with a segment less.
 const PAYLOAD: usize = 65_536 - 321;
-/// Writes after which the MSS is read again, which changes with the path's MTU.
+/// Writes between two readings of the MSS, which changes with the path MTU.
 const LOOK_EVERY: u32 = 64;
 
-/// How long each write of a stream is.
+/// The length of each write of a stream.
 #[derive(Debug)]
 pub(crate) struct WriteSize {
     message: usize,
@@ -29,15 +29,15 @@ pub(crate) struct WriteSize {
     packets: usize,
     /// Payload of a full packet, bytes; 0: not known.
     packet: usize,
-    /// What the stream had written when it had such packets first.
+    /// Bytes written before packets had this size.
     since: u64,
     /// Writes until the MSS is read again.
     left: u32,
 }
 
-/// Packets that a write of these streams fills; 0 where a write is a message.
+/// Packets that a write of such a stream fills; 0 where a write is a message.
 fn packets(options: &Options) -> usize {
-    let message = options.request as usize;
+    let message = options.load.request as usize;
     if options.corks() && message >= LEAST {
         ((message + NOMINAL / 2) / NOMINAL).max(1)
     } else {
@@ -45,15 +45,15 @@ fn packets(options: &Options) -> usize {
     }
 }
 
-/// Bytes that one write offers to the kernel at most, whatever the MSS.
+/// Largest write at any MSS, bytes.
 pub(crate) fn largest(options: &Options) -> usize {
     match packets(options) {
-        0 => options.request as usize,
+        0 => options.load.request as usize,
         packets => packets * NOMINAL,
     }
 }
 
-/// Payload of a full packet at this MSS, bytes, and never more than the nominal one.
+/// Payload of a full packet at this MSS, at most the nominal one, bytes.
 fn full_packet(mss: usize) -> usize {
     let segments = PAYLOAD.checked_div(mss).unwrap_or(0).max(1);
     (segments * mss).min(NOMINAL)
@@ -62,7 +62,7 @@ fn full_packet(mss: usize) -> usize {
 impl WriteSize {
     pub(crate) fn of(options: &Options) -> Self {
         Self {
-            message: options.request as usize,
+            message: options.load.request as usize,
             packets: packets(options),
             packet: 0,
             since: 0,
@@ -70,13 +70,13 @@ impl WriteSize {
         }
     }
 
-    /// Bytes of the next write where `written` were written before.
+    /// Length of the next write after `written` bytes.
     pub(crate) fn next(&mut self, socket: &Socket, written: u64) -> usize {
         if self.packets == 0 {
             return self.message;
         }
         if self.left == 0 {
-            // TCP_MAXSEG: that of the path, without what the timestamps take (tcp(7)).
+            // TCP_MAXSEG: the MSS of the path without the timestamp option (tcp(7)).
             self.learn(socket.tcp_mss().unwrap_or(0) as usize, written);
             self.left = LOOK_EVERY;
         }
@@ -96,7 +96,7 @@ impl WriteSize {
         if self.packet == 0 {
             return self.message;
         }
-        // The socket may have taken a part of the last write only.
+        // The socket may have accepted a part of the last write.
         let begun = (written - self.since) % self.packet as u64;
         self.packets * self.packet - begun as usize
     }
@@ -110,11 +110,10 @@ mod tests {
     use crate::options::Workload;
 
     fn options(request: u32, nodelay: bool) -> Options {
-        Options {
-            request,
-            nodelay,
-            ..Options::new(Workload::TcpStream, [0; 16])
-        }
+        Options::new(Workload::TcpStream, [0; 16]).with(|load| {
+            load.request = request;
+            load.nodelay = nodelay;
+        })
     }
 
     fn of(request: u32, mss: usize) -> WriteSize {

@@ -1,38 +1,38 @@
-//! When the next message is due: a schedule that does not depend on when the last one could be sent.
+//! When messages are due at a rate, however late earlier ones were sent.
 
 use std::time::Duration;
 
-/// What a stalled sender may make up for, at most.
+/// How much of a stall a stream makes up for.
 const LARGEST_DEBT: Duration = Duration::from_millis(10);
 
-/// Messages at a steady rate.
+/// A schedule of messages at a constant rate.
 #[derive(Debug, Clone)]
-pub(crate) struct Pace {
+pub(crate) struct Pacer {
     /// Nanoseconds between two messages.
     interval: f64,
-    /// Nanoseconds after the start at which the first one is due.
+    /// Nanoseconds from the start to the first message.
     phase: f64,
-    /// When the first one was due.
+    /// When the first message was due.
     origin: Option<u64>,
-    /// Messages that were due and are accounted for.
+    /// Messages sent or skipped.
     done: u64,
-    /// Whether what a stall held back beyond [`LARGEST_DEBT`] is let go.
+    /// Whether messages held up by more than [`LARGEST_DEBT`] are skipped.
     forgives: bool,
-    /// Messages that leave together.
+    /// Messages sent together.
     burst: u64,
 }
 
-impl Pace {
-    /// So many messages a second. A stream forgives its stalls: a burst that makes up for them would be another
-    /// load. A schedule of requests does not: each one's lateness counts from when it was due.
+impl Pacer {
+    /// So many messages per second. `forgives`: a stream skips what a stall held up, since a burst that makes up for
+    /// it would be another load. Requests do not: their lateness counts from when they were due.
     ///
-    /// Of `all` flows the one with this index begins its part of an interval later: all at once would be bursts, which
-    /// overflow a receiver's buffer and wait for each other.
+    /// Flow `index` of `all` starts at its part of an interval: all at once would be bursts, which overflow a
+    /// receiver's buffer.
     pub(crate) fn new(per_second: f64, forgives: bool, index: u32, all: u32) -> Self {
         Self::in_bursts(per_second, 1, forgives, index, all)
     }
 
-    /// The same, but so many messages wait for the last of them to be due and leave together.
+    /// The same in bursts: a burst is due with its last message.
     pub(crate) fn in_bursts(
         per_second: f64,
         burst: u64,
@@ -52,12 +52,12 @@ impl Pace {
         }
     }
 
-    /// The schedule begins at `start`, if it has not begun.
+    /// Starts the schedule at `start`, if it has not started.
     pub(crate) fn begin(&mut self, start: u64) {
         self.origin.get_or_insert(start + self.phase as u64);
     }
 
-    /// How many messages are due at `now`, in whole bursts.
+    /// Messages due at `now`, in complete bursts.
     pub(crate) fn due(&mut self, now: u64) -> u64 {
         let due = self.due_one_by_one(now);
         due - due % self.burst
@@ -79,13 +79,13 @@ impl Pace {
         due
     }
 
-    /// When the first of those that are not accounted for is due, and may leave with its burst.
+    /// When the next burst is due.
     pub(crate) fn next(&self) -> u64 {
         let last = self.done + self.burst - 1;
         self.origin.unwrap_or(0) + (last as f64 * self.interval).ceil() as u64
     }
 
-    /// Accounts for messages that were sent.
+    /// Notes messages as sent.
     pub(crate) fn sent(&mut self, count: u64) {
         self.done += count;
     }
@@ -100,7 +100,7 @@ mod tests {
     proptest! {
         #[test]
         fn whoever_sends_what_is_due_keeps_the_rate(per_second in 1.0..1e7f64, steps in prop::collection::vec(1u64..5_000_000, 1..100)) {
-            let mut pace = Pace::new(per_second, true, 0, 1);
+            let mut pace = Pacer::new(per_second, true, 0, 1);
             let (mut now, mut sent) = (1_000, 0);
             for step in steps {
                 let due = pace.due(now);
@@ -120,7 +120,7 @@ mod tests {
         ) {
             // No more than a stalled sender may make up for.
             let burst = burst.min((per_second / 1_000.0) as u64);
-            let mut pace = Pace::in_bursts(per_second, burst, true, 0, 1);
+            let mut pace = Pacer::in_bursts(per_second, burst, true, 0, 1);
             let (mut now, mut sent) = (1_000, 0);
             pace.begin(now);
             for step in steps {
@@ -139,7 +139,7 @@ mod tests {
 
         #[test]
         fn at_the_time_that_it_names_there_is_one_due(per_second in 1.0..1e7f64, sends in 1u64..1_000) {
-            let mut pace = Pace::new(per_second, false, 0, 1);
+            let mut pace = Pacer::new(per_second, false, 0, 1);
             pace.due(5);
             pace.sent(sends);
             let next = pace.next();
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn flows_take_turns_within_an_interval() {
         let due_at = |index| {
-            let mut pace = Pace::new(1.0, false, index, 4);
+            let mut pace = Pacer::new(1.0, false, index, 4);
             let at_start = pace.due(7);
             assert_eq!(at_start, u64::from(index == 0));
             pace.next() - 7
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn a_stall_is_made_up_for_in_part_or_in_full() {
         let second = 1_000_000_000;
-        let mut stream = Pace::new(1_000.0, true, 0, 1);
+        let mut stream = Pacer::new(1_000.0, true, 0, 1);
         assert_eq!(stream.due(0), 1);
         assert_eq!(stream.due(second), 11);
-        let mut requests = Pace::new(1_000.0, false, 0, 1);
+        let mut requests = Pacer::new(1_000.0, false, 0, 1);
         assert_eq!(requests.due(0), 1);
         assert_eq!(requests.due(second), 1_001);
         assert_eq!(requests.next(), 0);

@@ -1,0 +1,235 @@
+//! Counting: the host and every end of a load on it, from a beginning on, in parts.
+//!
+//! Between two parts nothing is missing: a part begins where the one before it ended. A window of fixed length is a
+//! single part.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use wirecost_meter::{ForeignSnapshot, Meter};
+use wirecost_model::end_window::{End, EndWindow, Interval};
+use wirecost_traffic::{Snapshot, TrafficError, window, window_until_end};
+
+use super::{Loads, blame};
+use crate::protocol::{Beginning, Measured, MeasuredEnd, Part, PartOfEnd, PartOrder, Place};
+
+/// How long before the window the processes are looked through.
+const SCAN_LEAD: Duration = Duration::from_millis(25);
+
+/// This host at a moment.
+#[derive(Debug)]
+struct Moment {
+    host: wirecost_meter::Snapshot,
+    /// Servers first, as they were when counting began.
+    ends: Vec<Snapshot>,
+}
+
+/// What is counted since it began.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    names: Vec<(String, Place, End)>,
+    /// Whether flows may end by themselves.
+    have_limits: bool,
+    /// Processes of this run, where foreign load is looked for.
+    ours: Option<Vec<u32>>,
+    foreign: Option<ForeignSnapshot>,
+    foreign_cores: Option<f64>,
+    first: Moment,
+    last: Option<Moment>,
+    began: Instant,
+    /// Bytes and messages of each end when the last interval ended.
+    received: Vec<(u64, u64)>,
+    /// By end.
+    intervals: Vec<Vec<Interval>>,
+}
+
+impl Counting {
+    /// Counts from the end of the warm-up on. Without a load the host alone is counted.
+    pub(crate) fn begin(
+        meter: &mut Meter,
+        loads: &Loads,
+        order: Beginning,
+    ) -> Result<Self, String> {
+        let warmup = Duration::try_from_secs_f64(order.warmup_s).map_err(words)?;
+        let began = Instant::now();
+        let servers = loads.servers.iter();
+        let servers = servers.map(|open| (open.name.clone(), open.place, End::Server));
+        let clients = loads.clients.iter();
+        let clients = clients.map(|open| (open.name.clone(), open.place, End::Client));
+        let names: Vec<_> = servers.chain(clients).collect();
+        loads.all_here()?;
+        // Looking through all processes takes milliseconds: before and after the window, never within.
+        sleep_until(began + warmup.saturating_sub(SCAN_LEAD));
+        let foreign = scan(order.foreign_to.as_deref());
+        sleep_until(began + warmup);
+        loads.set_counted(true);
+        let (began, received) = (Instant::now(), loads.received());
+        let ends = loads.snapshots()?;
+        Ok(Self {
+            began,
+            received,
+            intervals: vec![Vec::new(); names.len()],
+            names,
+            have_limits: loads.have_limits(),
+            ours: order.foreign_to,
+            foreign,
+            foreign_cores: None,
+            first: Moment {
+                host: meter.snapshot().map_err(words)?,
+                ends,
+            },
+            last: None,
+        })
+    }
+
+    /// Waits so long, or until every client here is over by its own limit, and tells what came since the last part.
+    pub(crate) fn part(
+        &mut self,
+        meter: &mut Meter,
+        loads: &Loads,
+        order: &PartOrder,
+    ) -> Result<Part, String> {
+        let over = self.wait(loads, order)?;
+        if order.last {
+            loads.set_counted(false);
+        }
+        let before = self.last.as_ref().unwrap_or(&self.first);
+        let mut ends = loads.snapshots()?;
+        // Clients that were stopped are as they last were.
+        ends.extend(before.ends.iter().skip(ends.len()).cloned());
+        let now = Moment {
+            ends,
+            host: meter.snapshot().map_err(words)?,
+        };
+        if order.last {
+            let foreign = self.foreign.as_ref().zip(scan(self.ours.as_deref()));
+            self.foreign_cores =
+                foreign.map(|(before, after)| wirecost_meter::foreign_cores(before, &after));
+        }
+        let ends = self
+            .windows(before, &now, false)?
+            .map(|((name, place, end), window)| PartOfEnd {
+                name: name.clone(),
+                place: *place,
+                end: *end,
+                seconds: window.seconds,
+                counts: window.counts(),
+                lost: window.lost(),
+                retransmits: window.retransmits(),
+                latency: window.latency,
+            })
+            .collect();
+        self.last = Some(now);
+        Ok(Part { over, ends })
+    }
+
+    /// What came from the beginning to the end of the last part.
+    ///
+    /// # Errors
+    /// There was no part; of loads without a limit a flow that had ended by then.
+    pub(crate) fn whole(&self) -> Result<Measured, String> {
+        let last = self.last.as_ref().ok_or("nothing was counted")?;
+        let windows = self.windows(&self.first, last, !self.have_limits)?;
+        let mut usage = wirecost_meter::delta(&self.first.host, &last.host);
+        usage.foreign_cores = self.foreign_cores;
+        Ok(Measured {
+            usage,
+            loads: windows
+                .zip(&self.intervals)
+                .map(|(((name, place, end), window), intervals)| MeasuredEnd {
+                    name: name.clone(),
+                    place: *place,
+                    end: *end,
+                    window: EndWindow {
+                        intervals: intervals.clone(),
+                        ..window
+                    },
+                })
+                .collect(),
+        })
+    }
+
+    /// What each end did between two moments; `strict`: none of its flows may have ended.
+    fn windows(
+        &self,
+        before: &Moment,
+        after: &Moment,
+        strict: bool,
+    ) -> Result<impl Iterator<Item = (&(String, Place, End), EndWindow)>, String> {
+        let between = if strict { window } else { window_until_end };
+        let moments = before.ends.iter().zip(&after.ends);
+        let windows = self
+            .names
+            .iter()
+            .zip(moments)
+            .map(|(end, (before, after))| {
+                let counted = between(before, after).map_err(|error| blame(&end.0, &error))?;
+                Ok((end, counted))
+            });
+        let windows: Vec<_> = windows.collect::<Result<_, String>>()?;
+        Ok(windows.into_iter())
+    }
+
+    /// Waits, and looks at what every end received in each interval. Whether all clients here are over, before the time is.
+    fn wait(&mut self, loads: &Loads, order: &PartOrder) -> Result<bool, String> {
+        let within = Duration::try_from_secs_f64(order.within_s).map_err(words)?;
+        let Some(interval_s) = order.interval_s else {
+            return wait_until(loads, Instant::now() + within);
+        };
+        // From the beginning on, however long this order was under way.
+        let began = self.began;
+        let count = (order.within_s / interval_s.max(1e-3)).round().max(1.0) as u32;
+        for index in 1..=count {
+            let over = wait_until(loads, began + within * index / count)?;
+            let now = loads.received();
+            let end_s = began.elapsed().as_secs_f64();
+            for (end, (now, last)) in self
+                .intervals
+                .iter_mut()
+                .zip(now.iter().zip(&self.received))
+            {
+                end.push(Interval {
+                    end_s,
+                    bytes: now.0 - last.0,
+                    messages: now.1 - last.1,
+                });
+            }
+            self.received = now;
+            if over {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Other programs' processor time; `None` where it is not asked for, or where the kernel keeps no run times.
+fn scan(ours: Option<&[u32]>) -> Option<ForeignSnapshot> {
+    wirecost_meter::foreign_snapshot(ours?).ok()
+}
+
+/// Whether all clients here are over, before the deadline.
+fn wait_until(loads: &Loads, deadline: Instant) -> Result<bool, String> {
+    if loads.clients.is_empty() {
+        sleep_until(deadline);
+        return Ok(false);
+    }
+    let mut over = true;
+    for client in &loads.clients {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match client.engine.wait_ended(left) {
+            Ok(()) => {}
+            Err(TrafficError::NotOver { .. }) => over = false,
+            Err(error) => return Err(client.blame(&error)),
+        }
+    }
+    Ok(over)
+}
+
+fn sleep_until(moment: Instant) {
+    sleep(moment.saturating_duration_since(Instant::now()));
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,164 @@
+//! State that the threads of one end share with its handle.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use wirecost_model::end_window::End;
+use wirecost_sys::epoll::Wake;
+use wirecost_sys::thread::ThreadTimes;
+
+use crate::buffers::BufferSizes;
+use crate::datagram::tag;
+use crate::error::TrafficError;
+use crate::flow::{Counter, Flows};
+use crate::latency::LatencyRecorder;
+use crate::options::{Limit, Options};
+use crate::rate_schedule::RateSchedule;
+use crate::write_size;
+
+/// Content of messages: not zero, which a device on the path might compress.
+const FILL: u8 = 0xA5;
+/// Largest write of several small messages together, bytes.
+const LARGEST_BURST: usize = 64 << 10;
+
+/// The shared state of one end of a load.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) buffer_sizes: BufferSizes,
+    pub(crate) flows: Flows,
+    pub(crate) threads: Box<[ThreadState]>,
+    /// The data sent over TCP, read-only; every page is resident before the start.
+    pub(crate) message: Box<[u8]>,
+    /// The tag of every datagram.
+    pub(crate) tag: u32,
+    /// At a client with a rate.
+    pub(crate) rate_schedule: Option<RateSchedule>,
+    /// Whether datagrams sent now are marked as counted.
+    counted: AtomicBool,
+    budget: Option<AtomicU64>,
+    epoch: Instant,
+}
+
+/// The state of one thread, besides the counters of its flows.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct ThreadState {
+    /// Thread id, 0 before it runs.
+    pub(crate) tid: AtomicU32,
+    /// CPU times when the thread ended: those of an ended thread cannot be read.
+    pub(crate) final_times: OnceLock<ThreadTimes>,
+    /// Latencies of transactions.
+    pub(crate) latency: Option<LatencyRecorder>,
+    /// Lateness of requests with a rate.
+    pub(crate) lateness: Option<LatencyRecorder>,
+    /// Polls of its flows, where the thread spins.
+    pub(crate) polls: Counter,
+    /// Of these, the ones that found nothing to do.
+    pub(crate) idle_polls: Counter,
+    /// Whether the thread uses an io_uring.
+    pub(crate) has_ring: AtomicBool,
+    /// Waits in the ring.
+    pub(crate) ring_waits: Counter,
+}
+
+impl Shared {
+    /// One end of a load with so many threads, and so many tasks for each flow.
+    pub(crate) fn new(
+        options: &Options,
+        end: End,
+        threads: u32,
+        tasks_per_flow: u32,
+        buffer_sizes: BufferSizes,
+    ) -> Result<Arc<Self>, TrafficError> {
+        let wakes = (0..threads)
+            .map(|_| Wake::new())
+            .collect::<Result<_, _>>()
+            .map_err(|source| TrafficError::Socket {
+                what: "making a thread's wake",
+                source,
+            })?;
+        let timing = end == End::Client && options.load.workload.is_request_response();
+        let rate_schedule = RateSchedule::of(options).filter(|_| end == End::Client);
+        let thread = |_| ThreadState {
+            tid: AtomicU32::new(0),
+            final_times: OnceLock::new(),
+            latency: timing.then(LatencyRecorder::new),
+            lateness: (timing && rate_schedule.is_some()).then(LatencyRecorder::new),
+            polls: Counter::default(),
+            idle_polls: Counter::default(),
+            has_ring: AtomicBool::new(false),
+            ring_waits: Counter::default(),
+        };
+        let largest = options.load.request.max(options.load.response) as usize;
+        let burst = largest * options.load.depth as usize;
+        let message = largest
+            .max(burst.min(LARGEST_BURST))
+            .max(write_size::largest(options));
+        Ok(Arc::new(Self {
+            buffer_sizes,
+            flows: Flows::new(options.load.streams, tasks_per_flow, wakes),
+            threads: (0..threads).map(thread).collect(),
+            message: vec![FILL; message].into_boxed_slice(),
+            tag: tag(&options.secret),
+            rate_schedule,
+            budget: match options.load.limit {
+                // As many datagrams as are needed for so many bytes.
+                Some(Limit::Bytes(amount)) if options.load.workload.is_udp() => Some(
+                    AtomicU64::new(amount.div_ceil(u64::from(options.load.request))),
+                ),
+                Some(Limit::Bytes(amount) | Limit::Transactions(amount)) => {
+                    Some(AtomicU64::new(amount))
+                }
+                Some(Limit::Time(_)) | None => None,
+            },
+            counted: AtomicBool::new(false),
+            epoch: Instant::now(),
+            options: options.clone(),
+        }))
+    }
+
+    /// Nanoseconds since this was made: the clock of this end.
+    pub(crate) fn now(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+
+    /// When sending started, by the same clock.
+    pub(crate) fn began(&self) -> Option<u64> {
+        let started = self.flows.started_at()?;
+        Some(started.saturating_duration_since(self.epoch).as_nanos() as u64)
+    }
+
+    /// Whether a datagram sent now is marked as counted.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counted.load(Relaxed)
+    }
+
+    pub(crate) fn set_counted(&self, counted: bool) {
+        self.counted.store(counted, Relaxed);
+    }
+
+    /// Takes up to `wanted` bytes, transactions or datagrams of the load's limit. Less than wanted: the limit is
+    /// reached.
+    pub(crate) fn take_budget(&self, wanted: u64) -> u64 {
+        let Some(budget) = &self.budget else {
+            return wanted;
+        };
+        let mut left = budget.load(Relaxed);
+        loop {
+            let taken = left.min(wanted);
+            match budget.compare_exchange_weak(left, left - taken, Relaxed, Relaxed) {
+                Ok(_) => return taken,
+                Err(now) => left = now,
+            }
+        }
+    }
+
+    /// Returns what was taken and not used.
+    pub(crate) fn return_budget(&self, unused: u64) {
+        if let Some(budget) = &self.budget {
+            budget.fetch_add(unused, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! TCP_CRR server: one thread's share of the connections.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use socket2::Socket;
+use wirecost_sys::epoll::{Epoll, Events, Interest};
+use wirecost_sys::socket::{accept_nonblocking, receive, send};
+
+use super::{Context, IoFailure, Progress, Task};
+use crate::dispatch::{Dispatcher, Handoff};
+use crate::flow::Outcome;
+use crate::handshake::{Answer, HEADER_BYTES, HeaderCheck, Phase, check_header};
+use crate::ops::Listener;
+use crate::options::Waiting;
+use crate::shared::Shared;
+use crate::socket::OptionFixup;
+use crate::timeouts::POLL_INTERVAL;
+
+/// epoll token of the listener; others are indices of slots.
+const LISTENER: u64 = u64::MAX;
+/// epoll token of the dispatcher's wake.
+const HANDOFF: u64 = u64::MAX - 1;
+/// How long a connection may take to send its header and request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections that may be open beyond the load's flows.
+const SPARE_SLOTS: usize = 64;
+/// Interval between searches for connections that take too long.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(crate) struct CrrServer {
+    listener: Arc<Socket>,
+    dispatcher: Option<(Arc<Dispatcher>, usize)>,
+    fixup: Option<OptionFixup>,
+    epoll: Epoll,
+    /// `None` while they are processed.
+    events: Option<Events>,
+    slots: Box<[Option<Connection>]>,
+    free: Vec<usize>,
+    expired_at: u64,
+}
+
+/// One connection.
+struct Connection {
+    socket: Socket,
+    since: u64,
+    header: [u8; HEADER_BYTES],
+    filled: usize,
+    /// The flow of the transaction, once the header is complete.
+    flow: Option<u32>,
+    /// Bytes of the request read, and of the response written.
+    read: usize,
+    written: usize,
+    writes: bool,
+}
+
+/// What to do with a connection.
+enum Disposition {
+    Wait(Interest),
+    Done,
+    /// The header names another load.
+    OtherLoad,
+    Stray,
+}
+
+impl CrrServer {
+    pub(crate) fn new(shared: &Shared, listener: Listener) -> io::Result<Self> {
+        let Listener {
+            socket: listener,
+            dispatcher,
+            fixup,
+        } = listener;
+        let room = shared.options.load.streams as usize + SPARE_SLOTS;
+        let epoll = Epoll::new()?;
+        epoll.add_exclusive(&*listener, LISTENER)?;
+        if let Some((dispatcher, slot)) = &dispatcher {
+            epoll.add(dispatcher.wake(*slot), Interest::READ, HANDOFF)?;
+        }
+        Ok(Self {
+            listener,
+            dispatcher,
+            fixup,
+            epoll,
+            events: Some(Events::with_capacity(room + 2)),
+            slots: (0..room).map(|_| None).collect(),
+            free: (0..room).rev().collect(),
+            expired_at: 0,
+        })
+    }
+
+    fn accept(&mut self, context: &mut Context<'_>) {
+        while self.free_slot(context) {
+            match accept_nonblocking(&*self.listener) {
+                Ok(socket) => {
+                    let connection = Connection::new(socket.into(), context.shared.now());
+                    self.admit(connection, context);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // No connection, or no descriptor: the listener becomes readable again.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Whether there is a free slot. Where all are taken, the oldest connection without a complete header is dropped:
+    /// otherwise a few hundred silent peers would keep the load's own out.
+    fn free_slot(&mut self, context: &mut Context<'_>) -> bool {
+        while self.free.is_empty() {
+            let silent = self.slots.iter().enumerate().filter_map(|(slot, held)| {
+                let held = held.as_ref().filter(|held| held.flow.is_none())?;
+                Some((held.since, slot))
+            });
+            let Some((_, oldest)) = silent.min() else {
+                return false;
+            };
+            // Its header may have arrived since.
+            self.serve_slot(oldest, context, false);
+            let held = self.slots[oldest].as_ref();
+            if held.is_some_and(|held| held.flow.is_none()) {
+                self.drop_stray(oldest, context);
+            }
+        }
+        true
+    }
+
+    /// Takes connections that threads of another load accepted.
+    fn take_handoffs(&mut self, context: &mut Context<'_>) {
+        let Some((dispatcher, own)) = self.dispatcher.clone() else {
+            return;
+        };
+        dispatcher.wake(own).lower();
+        for handoff in dispatcher.take(own) {
+            let Handoff {
+                socket,
+                header,
+                filled,
+            } = handoff;
+            let connection = Connection {
+                header,
+                filled,
+                ..Connection::new(socket, context.shared.now())
+            };
+            self.admit(connection, context);
+        }
+    }
+
+    fn admit(&mut self, connection: Connection, context: &mut Context<'_>) {
+        self.free_slot(context);
+        let Some(slot) = self.free.pop() else {
+            return context.shared.flows.count_stray();
+        };
+        let fixed = self
+            .fixup
+            .as_ref()
+            .map(|fixup| fixup.apply(&connection.socket, &context.shared.options));
+        self.slots[slot] = Some(connection);
+        if let Some(Err(_)) = fixed {
+            return self.drop_stray(slot, context);
+        }
+        // The request has often arrived already.
+        self.serve_slot(slot, context, true);
+    }
+
+    /// Hands a connection over to the load that its header names; `false` where there is none.
+    fn hand_over(&mut self, slot: usize, new: bool) -> bool {
+        let Some((dispatcher, own)) = &self.dispatcher else {
+            return false;
+        };
+        let Some(connection) = self.slots[slot].as_ref() else {
+            return false;
+        };
+        let Some(target) = dispatcher
+            .target(&connection.header)
+            .filter(|target| target != own)
+        else {
+            return false;
+        };
+        if !new {
+            let _ = self.epoll.remove(&connection.socket);
+        }
+        if let Some(connection) = self.slots[slot].take() {
+            dispatcher.hand_over(target, connection.handoff());
+        }
+        self.free.push(slot);
+        true
+    }
+
+    fn serve_slot(&mut self, slot: usize, context: &mut Context<'_>, new: bool) {
+        let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
+            return;
+        };
+        let disposition = connection.advance(context).unwrap_or(Disposition::Stray);
+        let waits = match disposition {
+            Disposition::Wait(interest) if new => {
+                connection.writes = interest.write;
+                self.epoll.add(&connection.socket, interest, slot as u64)
+            }
+            Disposition::Wait(interest) if interest.write == connection.writes => Ok(()),
+            Disposition::Wait(interest) => {
+                connection.writes = interest.write;
+                self.epoll.modify(&connection.socket, interest, slot as u64)
+            }
+            Disposition::Done => return self.release(slot),
+            Disposition::OtherLoad if self.hand_over(slot, new) => return,
+            Disposition::OtherLoad => {
+                self.refuse(slot, Answer::OtherSecret);
+                Err(io::ErrorKind::InvalidData.into())
+            }
+            Disposition::Stray => Err(io::ErrorKind::InvalidData.into()),
+        };
+        if waits.is_err() {
+            self.drop_stray(slot, context);
+        }
+    }
+
+    fn refuse(&self, slot: usize, answer: Answer) {
+        if let Some(connection) = &self.slots[slot] {
+            connection.answer(answer);
+        }
+    }
+
+    /// Drops a connection that is not this load's.
+    fn drop_stray(&mut self, slot: usize, context: &Context<'_>) {
+        context.shared.flows.count_stray();
+        self.release(slot);
+    }
+
+    fn release(&mut self, slot: usize) {
+        self.slots[slot] = None;
+        self.free.push(slot);
+    }
+
+    /// Drops connections that take too long.
+    fn expire_old(&mut self, context: &Context<'_>) {
+        let now = context.shared.now();
+        if now.saturating_sub(self.expired_at) < EXPIRY_INTERVAL.as_nanos() as u64 {
+            return;
+        }
+        self.expired_at = now;
+        for slot in 0..self.slots.len() {
+            let late = self.slots[slot].as_ref().is_some_and(|connection| {
+                now.saturating_sub(connection.since) > REQUEST_TIMEOUT.as_nanos() as u64
+            });
+            if late {
+                self.drop_stray(slot, context);
+            }
+        }
+    }
+}
+
+impl Task for CrrServer {
+    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
+        let shared = context.shared;
+        if shared.flows.is_aborted() || (shared.flows.stopping() && shared.flows.all_ended()) {
+            return Progress::Over(Outcome::Orderly);
+        }
+        let patience = match shared.options.load.waiting {
+            Waiting::Sleep => POLL_INTERVAL,
+            Waiting::Spin => Duration::ZERO,
+        };
+        let Some(mut events) = self.events.take() else {
+            return Progress::Again;
+        };
+        if let Err(error) = self.epoll.wait(&mut events, Some(patience)) {
+            return Progress::failed(error);
+        }
+        let mut any = false;
+        for token in events.tokens() {
+            any = true;
+            if token == LISTENER {
+                self.accept(context);
+            } else if token == HANDOFF {
+                self.take_handoffs(context);
+            } else {
+                self.serve_slot(token as usize, context, false);
+            }
+        }
+        self.events = Some(events);
+        self.expire_old(context);
+        if any { Progress::Again } else { Progress::READ }
+    }
+
+    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
+        Some((self.listener.as_fd(), 0))
+    }
+
+    fn flow(&self) -> Option<u32> {
+        None
+    }
+}
+
+impl Drop for CrrServer {
+    /// Connections without a complete header may be another load's: they are handed over.
+    fn drop(&mut self) {
+        let Some((dispatcher, own)) = self.dispatcher.take() else {
+            return;
+        };
+        let connections = self.slots.iter_mut().filter_map(Option::take);
+        let unknown = connections.filter(|connection| connection.flow.is_none());
+        dispatcher.close(own, unknown.map(Connection::handoff));
+    }
+}
+
+impl Connection {
+    fn handoff(self) -> Handoff {
+        Handoff {
+            socket: self.socket,
+            header: self.header,
+            filled: self.filled,
+        }
+    }
+
+    fn new(socket: Socket, since: u64) -> Self {
+        Self {
+            socket,
+            since,
+            header: [0; HEADER_BYTES],
+            filled: 0,
+            flow: None,
+            read: 0,
+            written: 0,
+            writes: false,
+        }
+    }
+
+    fn answer(&self, answer: Answer) {
+        // Twelve bytes into an empty buffer cannot block; a peer that is gone needs no answer.
+        let _ = (&self.socket).write_all(&answer.encode());
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+
+    fn advance(&mut self, context: &mut Context<'_>) -> io::Result<Disposition> {
+        while self.flow.is_none() {
+            match self.read_header()? {
+                Some(Disposition::Done) => {}
+                Some(disposition) => return Ok(disposition),
+                None => return Ok(Disposition::Stray),
+            }
+            if let Some(disposition) = self.check(context) {
+                return Ok(disposition);
+            }
+        }
+        self.serve(context)
+    }
+
+    /// Reads the header: `Done`, or `Wait`; `None` where the peer has closed.
+    fn read_header(&mut self) -> io::Result<Option<Disposition>> {
+        while self.filled < HEADER_BYTES {
+            match (&self.socket).read(&mut self.header[self.filled..]) {
+                Ok(0) => return Ok(None),
+                Ok(read) => self.filled += read,
+                Err(error) => match IoFailure::from(error) {
+                    IoFailure::Interrupted => {}
+                    IoFailure::Blocked => return Ok(Some(Disposition::Wait(Interest::READ))),
+                    IoFailure::Broken(error) => return Err(error),
+                },
+            }
+        }
+        Ok(Some(Disposition::Done))
+    }
+
+    /// Checks the header and answers it; `None` for a transaction.
+    fn check(&mut self, context: &Context<'_>) -> Option<Disposition> {
+        let shared = context.shared;
+        let answer = match check_header(&self.header, &shared.options) {
+            HeaderCheck::Flow(index, phase) => {
+                let flow = &shared.flows.all()[index as usize];
+                let here = flow.connected.load(Relaxed);
+                match phase {
+                    Phase::Transaction if here => {
+                        self.flow = Some(index);
+                        return None;
+                    }
+                    Phase::Open if !here => {
+                        shared.flows.set_connected(flow);
+                        Answer::Taken
+                    }
+                    Phase::Close if here => {
+                        shared.flows.end(flow, Outcome::Orderly);
+                        Answer::Taken
+                    }
+                    _ => Answer::OtherFlow,
+                }
+            }
+            HeaderCheck::Refuse(Answer::OtherSecret) => return Some(Disposition::OtherLoad),
+            HeaderCheck::Refuse(answer) => answer,
+            HeaderCheck::Stray => return Some(Disposition::Stray),
+        };
+        self.answer(answer);
+        Some(if answer == Answer::Taken {
+            Disposition::Done
+        } else {
+            Disposition::Stray
+        })
+    }
+
+    fn serve(&mut self, context: &mut Context<'_>) -> io::Result<Disposition> {
+        let shared = context.shared;
+        let (request, response) = (
+            shared.options.load.request as usize,
+            shared.options.load.response as usize,
+        );
+        let Some(flow) = self.flow.map(|index| &shared.flows.all()[index as usize]) else {
+            return Ok(Disposition::Stray);
+        };
+        while self.read < request {
+            match receive(&self.socket, &mut context.buffers.read) {
+                Ok(0) => return Ok(Disposition::Stray),
+                Ok(read) => self.read += read,
+                Err(error) => match IoFailure::from(error) {
+                    IoFailure::Interrupted => {}
+                    IoFailure::Blocked => return Ok(Disposition::Wait(Interest::READ)),
+                    IoFailure::Broken(error) => return Err(error),
+                },
+            }
+        }
+        while self.written < response {
+            match send(&self.socket, &shared.message[..response - self.written]) {
+                Ok(sent) => self.written += sent,
+                Err(error) => match IoFailure::from(error) {
+                    IoFailure::Interrupted => {}
+                    IoFailure::Blocked => return Ok(Disposition::Wait(Interest::WRITE)),
+                    IoFailure::Broken(error) => return Err(error),
+                },
+            }
+        }
+        // Several threads may serve one flow: these counters need atomic additions.
+        flow.rx.messages.add_shared(1);
+        flow.rx.bytes.add_shared(request as u64);
+        flow.tx.messages.add_shared(1);
+        flow.tx.bytes.add_shared(response as u64);
+        Ok(Disposition::Done)
+    }
+}
