@@ -9,6 +9,7 @@ use std::process::Command;
 
 use common::{Ended, alone, is_root, run, skip, succeeds, wirecost};
 use wirecost_model::plan::{Encapsulation, Vxlan};
+use wirecost_model::switch::OvsDatapath;
 use wirecost_ovs::{Programs, Switch, UNDERLAY_BRIDGE, Wanted};
 use wirecost_sys::namespace::HeldNetns;
 
@@ -64,7 +65,10 @@ impl Lab {
             peer: [10, 9, 0, 2].into(),
             mac: MACS[0],
         };
-        let started = lab.ours.netns().within(|| Switch::start(wanted, "test"));
+        let started = lab
+            .ours
+            .netns()
+            .within(|| Switch::start(wanted, OvsDatapath::Userspace, "test"));
         let mut switch = started
             .expect("entered")
             .unwrap_or_else(|error| panic!("{error}"));

@@ -1,65 +1,72 @@
 //! The program in machines with Debian's own kernels: what this machine's kernel lacks is tried there. Figures that come
 //! out are those of an emulated processor and say nothing of a network; what is looked at is what was sent and proven.
 //!
-//! `make test-kernels` runs it; elsewhere it is skipped.
+//! `make test-kernels` runs it; elsewhere it is skipped. docs/kernels.md is written from what ran (`document.rs`).
 
 #[allow(dead_code, reason = "each test program uses its part")]
 #[path = "../machine/mod.rs"]
 mod machine;
 
-mod checks;
-mod labs;
+mod document;
+mod features;
+mod record;
+mod steps;
+mod two_machines;
 
+// Steps.
+mod beside_the_kernel;
+mod by_ebpf;
+mod by_the_kernel;
+mod checks;
+mod killed;
+mod make_run;
+mod open_vswitch;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Instant;
 
+use features::Features;
 use machine::{Contents, KERNELS, Kernel, Machine};
+use steps::STEPS;
 
 /// Set by `make test-kernels`.
 const WANTED: &str = "WIRECOST_KERNELS";
+/// Only kernels whose release begins with this.
+const ONLY_KERNEL: &str = "WIRECOST_KERNEL";
 /// Only steps whose name contains this.
-const ONLY: &str = "WIRECOST_STEP";
+const ONLY_STEP: &str = "WIRECOST_STEP";
+/// Machines that run at the same time: each has two processors and keeps little more than one core of this machine busy.
+const AT_ONCE: usize = 2;
 
-/// One thing that is tried on every kernel; it panics where that fails.
-struct Step {
-    name: &'static str,
-    run: fn(&mut Machine),
+/// How a step ended on a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Right,
+    Wrong,
+    /// The kernel lacks what the step needs.
+    Lacks(&'static str),
 }
 
-const STEPS: &[Step] = &[
-    Step {
-        name: "doctor names what this kernel has",
-        run: checks::doctor,
-    },
-    Step {
-        name: "labs by the kernel's devices over IPv4 and IPv6",
-        run: labs::by_the_kernel,
-    },
-    Step {
-        name: "labs by eBPF",
-        run: labs::by_ebpf,
-    },
-    Step {
-        name: "eBPF beside the kernel's vxlan and geneve",
-        run: labs::beside_the_kernel,
-    },
-    Step {
-        name: "labs without root",
-        run: labs::without_root,
-    },
-    Step {
-        name: "healthy paths have no finding",
-        run: checks::healthy_paths,
-    },
-    Step {
-        name: "paths that are not",
-        run: checks::faulty_paths,
-    },
-    Step {
-        name: "whatever is killed leaves nothing",
-        run: labs::killed,
-    },
-];
+/// What came of one kernel.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) release: String,
+    pub(crate) features: Features,
+    /// By the step's name.
+    pub(crate) outcomes: Vec<(&'static str, Outcome)>,
+}
+
+impl Ran {
+    fn only(kernel: &Kernel, name: &'static str, outcome: Outcome) -> Self {
+        Self {
+            release: kernel.release.clone(),
+            features: Features::new(),
+            outcomes: vec![(name, outcome)],
+        }
+    }
+}
 
 /// What `make test-kernels` builds: the program that users get, and tests of the whole program.
 fn named(variable: &str) -> PathBuf {
@@ -67,7 +74,11 @@ fn named(variable: &str) -> PathBuf {
     PathBuf::from(path.unwrap_or_else(|| panic!("{variable}: `make test-kernels` sets it")))
 }
 
-fn machine(kernel: &Kernel) -> Machine {
+fn only(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_default()
+}
+
+fn boot(kernel: &Kernel) -> Machine {
     let mut contents = Contents::new(kernel);
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
@@ -75,53 +86,207 @@ fn machine(kernel: &Kernel) -> Machine {
     for name in ["ip", "tc", "nft", "ethtool", "bridge", "setpriv"] {
         archive.command(name);
     }
+    // Linked to an alternative in Debian, which `command` follows.
+    for name in ["ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-ofctl"] {
+        archive.command(name);
+    }
+    let schema = "/usr/share/openvswitch/vswitch.ovsschema";
+    archive.copy(Path::new(schema), schema);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     archive.copy(&root.join("tests/kernels/scripts"), "/scripts");
     Machine::boot(kernel, contents)
 }
 
-fn everything_on(package: &'static str) {
+/// Runs one step, says how it ended, and returns that.
+fn tried(kernel: &Kernel, name: &str, step: impl FnOnce()) -> Outcome {
+    let release = &kernel.release;
+    let began = Instant::now();
+    let failed = catch_unwind(AssertUnwindSafe(step)).is_err();
+    let word = if failed { "WRONG" } else { "right" };
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{release} {seconds:6.1} s {word} {name}");
+    if failed {
+        Outcome::Wrong
+    } else {
+        Outcome::Right
+    }
+}
+
+/// Every step in one machine, which is booted anew after one that failed: what it left must not spoil the next.
+fn every_step(kernel: &Kernel) -> Ran {
+    let mut machine = boot(kernel);
+    let features = features::of(&mut machine);
+    let mut outcomes = Vec::new();
+    for step in STEPS
+        .iter()
+        .filter(|step| step.name.contains(&only(ONLY_STEP)))
+    {
+        let lacks = step
+            .needs
+            .iter()
+            .find(|name| !features::has(&features, name));
+        let outcome = match lacks {
+            Some(feature) => Outcome::Lacks(feature),
+            None => tried(kernel, step.name, || (step.run)(&mut machine)),
+        };
+        if outcome == Outcome::Wrong {
+            drop(machine);
+            machine = boot(kernel);
+        }
+        outcomes.push((step.name, outcome));
+    }
+    Ran {
+        release: kernel.release.clone(),
+        features,
+        outcomes,
+    }
+}
+
+/// Says what is left out; fails where nothing may be.
+fn skip(why: &str) {
+    let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
+    assert!(required.is_none_or(|value| value != "1"), "{why}");
+    println!("skipped: {why}");
+}
+
+/// What is to be done on one kernel, and which that is of all.
+struct Job<'a> {
+    at: usize,
+    run: Box<dyn FnOnce() -> Ran + Send + 'a>,
+}
+
+/// The longest first.
+fn jobs(kernels: &[Kernel]) -> Vec<Job<'_>> {
+    let wanted = |name: &str| name.contains(&only(ONLY_STEP));
+    let mut jobs = Vec::new();
+    for (at, kernel) in kernels.iter().enumerate() {
+        if STEPS.iter().any(|step| wanted(step.name)) {
+            let run = Box::new(|| every_step(kernel));
+            jobs.push(Job { at, run });
+        }
+    }
+    let root = nix::unistd::geteuid().is_root();
+    if !root && wanted(two_machines::NAME) {
+        skip("two machines need root: a network namespace with a bridge");
+    }
+    for (at, kernel) in kernels.iter().enumerate() {
+        if root && wanted(two_machines::NAME) {
+            let run = Box::new(|| {
+                let outcome = tried(kernel, two_machines::NAME, || two_machines::run(kernel));
+                Ran::only(kernel, two_machines::NAME, outcome)
+            });
+            jobs.push(Job { at, run });
+        }
+    }
+    jobs
+}
+
+/// What came of all jobs, by kernel.
+fn on_every(kernels: &[Kernel]) -> Vec<Ran> {
+    let jobs = Mutex::new(jobs(kernels).into_iter());
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let Some(Job { at, run }) = jobs.lock().expect("jobs").next() else {
+                return;
+            };
+            let came = catch_unwind(AssertUnwindSafe(run))
+                .unwrap_or_else(|_| Ran::only(&kernels[at], "the machine", Outcome::Wrong));
+            done.lock().expect("what is done").push((at, came));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(work);
+        }
+    });
+    let mut done = done.into_inner().expect("what is done");
+    // Of one kernel the single machine before the pair.
+    done.sort_by_key(|(at, came)| (*at, came.features.is_empty()));
+    let mut all: Vec<Ran> = Vec::new();
+    for (_, came) in done {
+        match all.last_mut() {
+            Some(last) if last.release == came.release => last.outcomes.extend(came.outcomes),
+            _ => all.push(came),
+        }
+    }
+    all
+}
+
+#[test]
+fn everything_on_every_kernel() {
     if std::env::var_os(WANTED).is_none() {
         println!("skipped: this boots other kernels; `make test-kernels` has it do so");
         return;
     }
-    let kernel = Kernel::get(package);
-    let began = Instant::now();
-    let mut running = machine(&kernel);
-    println!(
-        "{}: up in {:.1} s",
-        kernel.release,
-        began.elapsed().as_secs_f64()
+    if std::env::consts::ARCH != "x86_64" {
+        skip("the kernels and the program that runs on them are those of x86_64");
+        return;
+    }
+    let kernels: Vec<Kernel> = KERNELS
+        .map(Kernel::get)
+        .into_iter()
+        .filter(|kernel| kernel.release.starts_with(&only(ONLY_KERNEL)))
+        .collect();
+    assert!(
+        !kernels.is_empty(),
+        "{ONLY_KERNEL} names none of {KERNELS:?}"
     );
-    let only = std::env::var(ONLY).unwrap_or_default();
+    let began = Instant::now();
+    let all = on_every(&kernels);
+    println!("{:.0} s", began.elapsed().as_secs_f64());
+    let table = document::outcomes(&all);
+    println!("{table}");
+    let wrong = wrong(&all);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    if only(ONLY_KERNEL).is_empty() && only(ONLY_STEP).is_empty() {
+        document::is_up_to_date(&all);
+    }
+}
+
+/// Steps that failed, steps that no kernel could run, and drivers that no kernel has.
+fn wrong(all: &[Ran]) -> Vec<String> {
     let mut wrong = Vec::new();
-    for step in STEPS.iter().filter(|step| step.name.contains(&only)) {
-        let began = Instant::now();
-        let run = std::panic::AssertUnwindSafe(|| (step.run)(&mut running));
-        let failed = std::panic::catch_unwind(run).is_err();
-        let word = if failed { "WRONG" } else { "right" };
-        println!(
-            "{} {:6.1} s {word} {}",
-            kernel.release,
-            began.elapsed().as_secs_f64(),
-            step.name
-        );
-        if failed {
-            wrong.push(step.name);
-            // What it left must not spoil the next.
-            drop(running);
-            running = machine(&kernel);
+    for name in document::names(all) {
+        let outcomes: Vec<_> = all
+            .iter()
+            .filter_map(|ran| Some((&ran.release, document::outcome(ran, name)?)))
+            .collect();
+        for (release, outcome) in &outcomes {
+            if *outcome == Outcome::Wrong {
+                wrong.push(format!("{release}: {name}"));
+            }
+        }
+        if outcomes
+            .iter()
+            .all(|(_, outcome)| matches!(outcome, Outcome::Lacks(_)))
+        {
+            wrong.push(format!(
+                "no kernel has what this needs: {name}: {outcomes:?}"
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{package}, {}: {wrong:?}", kernel.release);
-}
-
-#[test]
-fn on_debians_stable_kernel() {
-    everything_on(KERNELS[0]);
-}
-
-#[test]
-fn on_the_newer_kernel_of_its_backports() {
-    everything_on(KERNELS[1]);
+    let asked: Vec<&Features> = all
+        .iter()
+        .map(|ran| &ran.features)
+        .filter(|features| !features.is_empty())
+        .collect();
+    let needed = STEPS.iter().flat_map(|step| step.needs);
+    for name in needed.chain(features::DRIVERS.iter().map(|(name, _)| name)) {
+        let lacking =
+            !asked.is_empty() && !asked.iter().any(|features| features::has(features, name));
+        if lacking && only(ONLY_KERNEL).is_empty() {
+            wrong.push(format!("no kernel has {name}"));
+        }
+    }
+    for ran in all.iter().filter(|ran| !ran.features.is_empty()) {
+        for name in features::EVERYWHERE {
+            if !features::has(&ran.features, name) {
+                wrong.push(format!("{} has no {name}", ran.release));
+            }
+        }
+    }
+    wrong.sort();
+    wrong.dedup();
+    wrong
 }

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 
 use super::archive::find;
 use super::{Contents, Kernel, Machine, kept};
@@ -119,6 +120,8 @@ impl Drop for Pair {
 
 /// A directory with an `ssh` that knows the machines: their key is of no use anywhere else, and is kept.
 fn client() -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock();
     let directory = kept().join("ssh");
     fs::create_dir_all(&directory).expect("a directory");
     let key = directory.join("key");

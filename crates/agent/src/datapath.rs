@@ -30,12 +30,15 @@ pub(crate) struct Programs {
 /// # Errors
 /// In words: what the kernel or the switch refused, or what is not installed.
 pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<Carrier>, String> {
-    match host.spec().network.datapath {
-        Datapath::Kernel => Ok(None),
-        Datapath::Ebpf => {
+    let datapath = host.spec().network.datapath;
+    match (datapath, datapath.open_vswitch()) {
+        (_, Some(kind)) => {
+            switch(host, kind, owner).map(|switch| Some(Carrier::Ovs(Box::new(switch))))
+        }
+        (Datapath::Ebpf, _) => {
             programs(host.spec()).map(|programs| Some(Carrier::Ebpf(Box::new(programs))))
         }
-        Datapath::Ovs => switch(host, owner).map(|switch| Some(Carrier::Ovs(Box::new(switch)))),
+        _ => Ok(None),
     }
 }
 
@@ -70,7 +73,7 @@ impl Carrier {
 
 /// Starts the host's switch, the devices its ports, and gives it the host's address on the underlay where it is the
 /// switch that tunnels.
-fn switch(host: &mut LabHost, owner: &str) -> Result<Switch, String> {
+fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Switch, String> {
     let spec = host.spec();
     let wanted = wirecost_ovs::Wanted {
         encapsulation: spec.network.encapsulation.clone(),
@@ -81,8 +84,8 @@ fn switch(host: &mut LabHost, owner: &str) -> Result<Switch, String> {
         peer: spec.underlay_peer(),
         mac: spec.underlay_mac(),
     };
-    let switch = Switch::start(wanted, owner).map_err(|error| error.to_string())?;
-    let (wanted, datapath) = (switch.wanted(), switch.about().datapath);
+    let switch = Switch::start(wanted, datapath, owner).map_err(|error| error.to_string())?;
+    let wanted = switch.wanted();
     let switched = Switched {
         underlay_bridge: wanted
             .has_underlay_bridge(datapath)

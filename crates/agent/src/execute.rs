@@ -222,6 +222,7 @@ impl Agent {
             responders,
             guest_tids,
             switch: self.carrier.as_ref().and_then(Carrier::switch),
+            steered: host.is_steered(),
         })
     }
 

@@ -230,6 +230,8 @@ pub enum Reply {
         guest_tids: Vec<u32>,
         /// The host's Open vSwitch, where it has one.
         switch: Option<BuiltSwitch>,
+        /// False where what the host receives should have been steered to its cores and could not be.
+        steered: bool,
     },
     /// To [`Request::Adapt`] and [`Request::PutInForce`]: as read back.
     Devices(Vec<DeviceState>),

@@ -44,6 +44,8 @@ pub struct Lab {
     guest_tids: [Vec<u32>; 2],
     /// What both hosts have, and its processes.
     open_vswitch: Option<OpenVswitch>,
+    /// Whether both hosts steer what they receive as their network has it.
+    steered: bool,
     daemons: Vec<u32>,
     /// Whether settings are in force that have to be undone.
     pub(crate) in_force: bool,
@@ -79,6 +81,7 @@ impl Lab {
             responders: [const { Vec::new() }; 2],
             guest_tids: [const { Vec::new() }; 2],
             open_vswitch: None,
+            steered: true,
             daemons: Vec::new(),
             in_force: false,
             seen: BTreeSet::new(),
@@ -110,12 +113,14 @@ impl Lab {
                 responders,
                 guest_tids,
                 switch,
+                steered,
             } = reply
             else {
                 return Err(self.a.confused("Build"));
             };
             self.responders[index] = responders;
             self.guest_tids[index] = guest_tids;
+            self.steered &= steered;
             if let Some(switch) = switch {
                 // Of one machine, and so the same on both.
                 self.open_vswitch = Some(switch.about);
@@ -153,6 +158,11 @@ impl Lab {
     /// The Open vSwitch of its hosts, where it is what carries frames.
     pub fn open_vswitch(&self) -> Option<&OpenVswitch> {
         self.open_vswitch.as_ref()
+    }
+
+    /// False where a host's receive steering could not be set.
+    pub const fn is_steered(&self) -> bool {
+        self.steered
     }
 
     /// Thread ids, on this machine, of threads inside the guests' namespaces: a's guests and b's.

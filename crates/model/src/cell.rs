@@ -56,6 +56,7 @@ impl fmt::Display for Chosen {
             Datapath::Kernel => "the kernel's devices carry",
             Datapath::Ebpf => "eBPF carries",
             Datapath::Ovs => "Open vSwitch carries",
+            Datapath::OvsKernel => "Open vSwitch's kernel datapath carries",
         };
         let each = self.instead.iter();
         let each = each.map(|one| format!("{} ({})", one.encapsulation, one.reason));
@@ -243,6 +244,7 @@ impl fmt::Display for Network {
             Datapath::Kernel => "",
             Datapath::Ebpf => " by eBPF",
             Datapath::Ovs => " by Open vSwitch",
+            Datapath::OvsKernel => " by Open vSwitch's kernel datapath",
         };
         match self.underlay_ip {
             IpVersion::Ipv4 => write!(f, "{encapsulation}{by} over an underlay of MTU {mtu}")?,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Experiment;
 use crate::encapsulation::{Encapsulation, GeneveOptions, OuterDf};
 use crate::ip::IpVersion;
+use crate::switch::OvsDatapath;
 
 /// Who encapsulates. Cells of different datapaths differ in more than their headers: they are compared only where the
 /// datapath is the factor.
@@ -20,14 +21,17 @@ pub enum Datapath {
     Kernel,
     /// Our own eBPF programs on tc hooks, with no bridge (docs/encapsulations.md).
     Ebpf,
-    /// Open vSwitch, private to each host: its kernel datapath where the kernel has the module, else the one in
-    /// userspace. A sample says which ([`crate::switch`]).
+    /// Open vSwitch's userspace datapath, private to each host. In a record from before there was
+    /// [`Datapath::OvsKernel`], the kernel datapath where the kernel had the module: a sample says which
+    /// ([`crate::switch`]).
     Ovs,
+    /// Open vSwitch with its datapath in the kernel's openvswitch module.
+    OvsKernel,
 }
 
 impl Datapath {
     /// Every one.
-    pub const ALL: [Self; 3] = [Self::Kernel, Self::Ebpf, Self::Ovs];
+    pub const ALL: [Self; 4] = [Self::Kernel, Self::Ebpf, Self::Ovs, Self::OvsKernel];
     /// Those that a run chooses from where the plan leaves it to it, the first choice first. Open vSwitch is measured
     /// where it is asked for: in userspace it is several times slower, and says little of another's headers.
     pub const AUTO: [Self; 2] = [Self::Kernel, Self::Ebpf];
@@ -38,6 +42,16 @@ impl Datapath {
             Self::Kernel => "kernel",
             Self::Ebpf => "ebpf",
             Self::Ovs => "ovs",
+            Self::OvsKernel => "ovs-kernel",
+        }
+    }
+
+    /// Where an Open vSwitch switches packets; `None` where it is none.
+    pub const fn open_vswitch(self) -> Option<OvsDatapath> {
+        match self {
+            Self::Kernel | Self::Ebpf => None,
+            Self::Ovs => Some(OvsDatapath::Userspace),
+            Self::OvsKernel => Some(OvsDatapath::Kernel),
         }
     }
 
@@ -64,7 +78,7 @@ impl Datapath {
             {
                 Some("eBPF always sets the outer don't-fragment bit, and does not inherit it")
             }
-            (Self::Ovs, encapsulation)
+            (Self::Ovs | Self::OvsKernel, encapsulation)
                 if encapsulation
                     .udp()
                     .is_some_and(|udp| udp.df == OuterDf::Inherit) =>
@@ -73,18 +87,25 @@ impl Datapath {
                     "Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it",
                 )
             }
-            (Self::Ovs, encapsulation)
+            (Self::Ovs | Self::OvsKernel, encapsulation)
                 if encapsulation.is_tunnel() && encapsulation.udp().is_none() =>
             {
                 Some("of the tunnels Open vSwitch is asked for VXLAN and Geneve alone")
             }
             // lib/tun-metadata.c: a table of class and type, each with one place and one length above 0.
-            (Self::Ovs, Encapsulation::Geneve(geneve))
+            (Self::Ovs | Self::OvsKernel, Encapsulation::Geneve(geneve))
                 if matches!(geneve.options, GeneveOptions::Bytes(1..8 | 129..)) =>
             {
                 Some(
                     "Open vSwitch sends an option of one type once in a packet, and one has 8 to 128 bytes",
                 )
+            }
+            (Self::OvsKernel, encapsulation)
+                if encapsulation
+                    .udp()
+                    .is_some_and(|udp| udp.source_ports.is_some()) =>
+            {
+                Some("Open vSwitch's kernel datapath takes no range of outer source ports")
             }
             _ => None,
         }
@@ -111,6 +132,7 @@ impl fmt::Display for Datapath {
             Self::Kernel => "the kernel",
             Self::Ebpf => "eBPF",
             Self::Ovs => "Open vSwitch",
+            Self::OvsKernel => "Open vSwitch's kernel datapath",
         })
     }
 }
@@ -170,6 +192,15 @@ mod tests {
         });
         assert!(Datapath::Ebpf.cannot(&inherits).is_some());
         assert!(Datapath::Ovs.cannot(&inherits).is_some());
+        let ports = Encapsulation::Vxlan(Vxlan {
+            source_ports: Some(crate::encapsulation::SourcePorts {
+                first: 1000,
+                last: 2000,
+            }),
+            ..Vxlan::default()
+        });
+        assert_eq!(Datapath::Ovs.cannot(&ports), None);
+        assert!(Datapath::OvsKernel.cannot(&ports).is_some());
         // Not quietly built as something else.
         assert_eq!(Datapath::Ebpf.settled(inherits.clone(), true), inherits);
         let with = |options| {

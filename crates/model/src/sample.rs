@@ -49,6 +49,10 @@ pub struct Sample {
     /// The Open vSwitch that both hosts have; `None` where another datapath carried it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_vswitch: Option<OpenVswitch>,
+    /// Whether the hosts were to handle what they receive on their own cores ([`crate::steering::Rps::Own`]) and could not:
+    /// before Linux 6.3 a plain user cannot set it. Absent where false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_steered: bool,
     /// How far apart the lab's cores were; the same pairs in every sample. Empty of a record of version 4 or before, and
     /// where the run had one core.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

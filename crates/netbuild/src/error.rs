@@ -124,8 +124,8 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
             "this kernel has no IPv6: CONFIG_IPV6, and no `ipv6.disable=1` at its start".into(),
         ),
         Some(2) if step.starts_with("steering") => Some(
-            "this kernel has no net.core.rps_default_mask, and only root may write rps_cpus: run as \
-             root, or put `cores: shared` into the plan"
+            "this kernel has no net.core.rps_default_mask (Linux 6.3), and only root may write rps_cpus: run as root, or \
+             leave `steering.rps` out of the plan"
                 .into(),
         ),
         Some(1 | 13) => Some("this needs CAP_NET_ADMIN in the network namespace".into()),

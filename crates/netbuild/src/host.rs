@@ -1,6 +1,9 @@
 //! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
 
+use std::io;
+
 use wirecost_model::datapath::Datapath;
+use wirecost_model::steering::Rps;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
@@ -21,6 +24,8 @@ use crate::underlay::{self, Underlay, Wire};
 pub struct LabHost {
     pub(crate) spec: HostSpec,
     steering: Option<Steering>,
+    /// Whether what was to be steered is.
+    steered: bool,
     pub(crate) netlink: Netlink,
     pub(crate) ethtool: Ethtool,
     pub(crate) guests: Vec<Guest>,
@@ -53,6 +58,7 @@ impl LabHost {
         Ok(Self {
             spec,
             steering,
+            steered: true,
             netlink,
             ethtool,
             guests,
@@ -88,9 +94,12 @@ impl LabHost {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
         let queues = self.spec.network.steering.queues;
         if let Some(steering) = self.steering.take() {
-            steering
-                .end(UNDERLAY_DEVICE, queues)
-                .step(|| format!("steering what `{UNDERLAY_DEVICE}` receives"))?;
+            let step = || format!("steering what `{UNDERLAY_DEVICE}` receives");
+            self.steered = steering.end(UNDERLAY_DEVICE, queues).step(step)?;
+            // What a plan asks for by itself is had or refused.
+            if !self.steered && self.spec.network.steering.rps != Rps::Own {
+                return Err(io::Error::from(io::ErrorKind::NotFound)).step(step);
+            }
         }
         self.check_steering()?;
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
@@ -102,7 +111,7 @@ impl LabHost {
         let routes = self.spec.network.encapsulation.is_routed();
         let bridge = match self.spec.network.datapath {
             Datapath::Kernel if !routes => Some(self.build_bridge()?),
-            Datapath::Kernel | Datapath::Ebpf | Datapath::Ovs => None,
+            Datapath::Kernel | Datapath::Ebpf | Datapath::Ovs | Datapath::OvsKernel => None,
         };
         let side = self.spec.side;
         for (number, guest) in (0..).zip(&mut self.guests) {
@@ -121,7 +130,7 @@ impl LabHost {
                 self.reserve_headroom(underlay.index)?;
                 self.join_underlay()
             }
-            Datapath::Ovs => up(&mut self.netlink, UNDERLAY_DEVICE),
+            Datapath::Ovs | Datapath::OvsKernel => up(&mut self.netlink, UNDERLAY_DEVICE),
         }
     }
 
@@ -151,7 +160,8 @@ impl LabHost {
     }
 
     fn check_steering(&self) -> Result<(), BuildError> {
-        let cpus = self.spec.receive_cpus.as_deref().unwrap_or_default();
+        let cpus = self.spec.receive_cpus.as_deref().filter(|_| self.steered);
+        let cpus = cpus.unwrap_or_default();
         let wanted = mask_value(&cpu_mask(cpus));
         // Not readable where the container forbids a sysfs of our own; the record then says so.
         let found = receive_masks(UNDERLAY_DEVICE);
@@ -167,6 +177,12 @@ impl LabHost {
             &self.spec.network.steering.queues,
             &(found.len() as u32),
         )
+    }
+
+    /// False where the network is to steer what the host receives to the host's own cores and the kernel does not let this
+    /// user do so.
+    pub const fn is_steered(&self) -> bool {
+        self.steered
     }
 
     /// Which of the two hosts this is.

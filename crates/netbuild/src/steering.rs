@@ -3,15 +3,13 @@
 //!
 //! A device takes its namespace's `net.core.rps_default_mask` when it is made, which a user
 //! namespace's root may set. A kernel without it (before Linux 6.3) has only the device's own
-//! `rps_cpus`, which belongs to root of the machine.
+//! `rps_cpus`, which belongs to root of the machine (net/core/net-sysfs.c, `store_rps_map`): a plain user's device is
+//! not steered there.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 
 const DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
-
-/// No such file: what a kernel lacks.
-const ENOENT: i32 = 2;
 
 /// Steering for a device that is about to be made in the calling thread's namespace.
 #[derive(Debug)]
@@ -40,22 +38,19 @@ impl Steering {
         Ok(Self { mask, by })
     }
 
-    /// After it was made with so many receive queues: devices made later are not steered.
-    ///
-    /// # Errors
-    /// ENOENT where the kernel has no default mask and this user may not write the device's.
-    pub(crate) fn end(self, device: &str, queues: u32) -> io::Result<()> {
+    /// After it was made with so many receive queues: devices made later are not steered. False where the kernel has no
+    /// default mask and this user may not write the device's: then the device is not steered either.
+    pub(crate) fn end(self, device: &str, queues: u32) -> io::Result<bool> {
         if self.by == By::Default {
-            return fs::write(DEFAULT_MASK, "0");
+            return fs::write(DEFAULT_MASK, "0").map(|()| true);
         }
         for queue in 0..queues {
-            let written = fs::write(rps_cpus(device, queue), &self.mask);
-            written.map_err(|error| match error.kind() {
-                ErrorKind::PermissionDenied => io::Error::from_raw_os_error(ENOENT),
-                _ => error,
-            })?;
+            match fs::write(rps_cpus(device, queue), &self.mask) {
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(false),
+                written => written?,
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

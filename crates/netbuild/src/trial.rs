@@ -101,7 +101,9 @@ impl Scratch {
         let made = self.veth_to_peer(STEERED);
         let steered = steering.end(STEERED, 1);
         made?;
-        steered?;
+        if !steered? {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let Some(found) = receive_mask(STEERED) else {
             return Ok(None);
         };

@@ -34,10 +34,16 @@ pub enum Error {
     },
     /// The userspace datapath cannot make the devices that it needs.
     #[error(
-        "this kernel has no openvswitch module, and Open vSwitch's userspace datapath needs /dev/net/tun, which cannot \
-         be used here: {0}; run as root, on a kernel with CONFIG_TUN or CONFIG_OPENVSWITCH"
+        "Open vSwitch's userspace datapath needs /dev/net/tun, which cannot be used here: {0}; run as root, on a kernel \
+         with CONFIG_TUN, or write `datapath: ovs-kernel` on one with CONFIG_OPENVSWITCH"
     )]
     NoTap(#[source] io::Error),
+    /// The kernel has no datapath of Open vSwitch's.
+    #[error(
+        "this kernel has no openvswitch module, which `datapath: ovs-kernel` needs: `modprobe openvswitch` as root, boot \
+         a kernel built with CONFIG_OPENVSWITCH, or write `datapath: ovs`, which switches in userspace"
+    )]
+    NoModule,
     /// A daemon does not answer as it should.
     #[error("asking {whom} to {what}: {problem}")]
     Control {

@@ -25,4 +25,4 @@ pub use daemon::owner_in;
 pub use error::Error;
 pub use own::{OwnBridge, OwnPorts};
 pub use programs::{PACKAGE, Programs};
-pub use switch::{Switch, try_with};
+pub use switch::{Switch, kernel_has_datapath, try_with};

@@ -54,10 +54,10 @@ impl Switch {
     ///
     /// # Errors
     /// What is missing, what this datapath cannot, or what the switch refused.
-    pub fn start(wanted: Wanted, owner: &str) -> Result<Self, Error> {
+    pub fn start(wanted: Wanted, datapath: OvsDatapath, owner: &str) -> Result<Self, Error> {
         let programs = Programs::find()?;
         let version = programs.version()?;
-        let datapath = datapath()?;
+        can_be_had(datapath)?;
         wanted.check(datapath)?;
         let options = mapping(&wanted.encapsulation)?;
         let deadline = Deadline::within(PATIENCE);
@@ -155,7 +155,8 @@ impl Switch {
     }
 }
 
-/// Starts a switch in the calling thread's network namespace with one device as its port, and ends it.
+/// Starts a switch in the calling thread's network namespace with one device as its port, and ends it: in
+/// userspace.
 ///
 /// # Errors
 /// As [`Switch::start`].
@@ -171,17 +172,22 @@ pub fn try_with(device: &str) -> Result<OpenVswitch, Error> {
         mac: [0; 6],
     };
     // No run's: nobody is to look for it.
-    let switch = Switch::start(wanted, "trial")?;
+    let switch = Switch::start(wanted, OvsDatapath::Userspace, "trial")?;
     Ok(switch.about.clone())
 }
 
-/// The kernel's where it has the module, else the daemon's own.
-fn datapath() -> Result<OvsDatapath, Error> {
-    if generic::has_family(FAMILY).unwrap_or(false) {
-        return Ok(OvsDatapath::Kernel);
+/// Whether this kernel has the openvswitch module; loaded where it lies ready.
+pub fn kernel_has_datapath() -> bool {
+    generic::has_family(FAMILY).unwrap_or(false)
+}
+
+/// The kernel datapath needs the module, the one in userspace devices for its bridges.
+fn can_be_had(datapath: OvsDatapath) -> Result<(), Error> {
+    match datapath {
+        OvsDatapath::Kernel if kernel_has_datapath() => Ok(()),
+        OvsDatapath::Kernel => Err(Error::NoModule),
+        OvsDatapath::Userspace => Tap::create(TRIAL_DEVICE).map(drop).map_err(Error::NoTap),
     }
-    Tap::create(TRIAL_DEVICE).map_err(Error::NoTap)?;
-    Ok(OvsDatapath::Userspace)
 }
 
 /// Ports by name, with their OpenFlow numbers, once all are as they were configured.

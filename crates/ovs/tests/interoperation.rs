@@ -6,6 +6,7 @@ mod lab;
 use lab::{Lab, NO_OFFLOADS, VNI, allowed, bulk, echo, skip};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, Geneve, GeneveOptions, Vxlan};
+use wirecost_model::switch::OvsDatapath;
 use wirecost_ovs::{Programs, Switch, UNDERLAY_BRIDGE, Wanted};
 use wirecost_vtep::{Config, Counter};
 
@@ -60,23 +61,13 @@ fn switch(lab: &Lab, encapsulation: &Encapsulation, underlay_mtu: u32, six: bool
         peer: Lab::host(1, six),
         mac: MAC,
     };
-    let started = host.run(|| Switch::start(wanted, "test"));
+    let started = host.run(|| Switch::start(wanted, OvsDatapath::Userspace, "test"));
     let mut switch = started.unwrap_or_else(|error| panic!("{error}"));
-    let in_userspace = switch.wanted().has_underlay_bridge(switch.about().datapath);
-    let device = if in_userspace {
-        UNDERLAY_BRIDGE
-    } else {
-        UNDERLAY
-    };
-    host.ip(&format!("address add 10.9.0.2/24 dev {device}"));
-    host.ip(&format!("address add fd09::2/64 dev {device} nodad"));
-    host.ip(&format!("link set {device} up"));
-    if !in_userspace {
-        host.ip(&format!(
-            "link set {UNDERLAY} address {}",
-            lab::mac_text(MAC)
-        ));
-    }
+    host.ip(&format!("address add 10.9.0.2/24 dev {UNDERLAY_BRIDGE}"));
+    host.ip(&format!(
+        "address add fd09::2/64 dev {UNDERLAY_BRIDGE} nodad"
+    ));
+    host.ip(&format!("link set {UNDERLAY_BRIDGE} up"));
     let reached = switch.reach(Lab::host(1, six), HOST_1);
     reached.unwrap_or_else(|error| panic!("{error}"));
     switch

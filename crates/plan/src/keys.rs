@@ -255,9 +255,10 @@ keys! {
         "Whether tunnels compute the outer UDP checksum. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
          that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it tells what the checksum costs \
          apart from the header; a cell without a tunnel is measured once and compared with the tunnels of either.";
-    DATAPATH "datapath" Word { words: &["auto", "kernel", "ebpf", "ovs"], presence: Default("auto"), factor: true, example: "ebpf" }
+    DATAPATH "datapath" Word { words: &["auto", "kernel", "ebpf", "ovs", "ovs-kernel"], presence: Default("auto"), factor: true, example: "ebpf" }
         "Who encapsulates: the kernel's devices and bridge, our own eBPF programs, which need root, or an Open vSwitch of each \
-         host's own, which needs root and the package openvswitch-switch (docs/encapsulations.md). \
+         host's own, which needs root and the package openvswitch-switch: `ovs` switches in userspace, `ovs-kernel` in the \
+         kernel's openvswitch module (docs/encapsulations.md). \
          `auto` is one for all cells, so that encapsulations are compared on the same code: the first of `kernel` and `ebpf` \
          that can build every cell on this machine. GRE and IP in IP are the kernel's alone.";
 

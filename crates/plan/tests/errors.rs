@@ -612,7 +612,7 @@ fn a_bridge_of_the_machines_own_open_vswitch_is_none_of_a_labs() {
 #[test]
 fn auto_is_no_datapath_to_compare_with() {
     insta::assert_snapshot!(brief("name: x\ndatapath: [auto, ebpf]\n"), @"2:12 `auto` stands beside other datapaths | not a datapath of its own | it is whichever of them can build every cell: write it alone, or name those to compare");
-    insta::assert_snapshot!(brief("name: x\ndatapath: dpdk\n"), @"2:11 `datapath` cannot be `dpdk` | unknown word | write `auto`, `kernel`, `ebpf` or `ovs`");
+    insta::assert_snapshot!(brief("name: x\ndatapath: dpdk\n"), @"2:11 `datapath` cannot be `dpdk` | unknown word | write `auto`, `kernel`, `ebpf`, `ovs` or `ovs-kernel`");
 }
 
 #[test]

@@ -107,7 +107,8 @@ pub struct Document {
     pub seed: u64,
     /// Where it ran.
     pub environment: Environment,
-    /// The Open vSwitch of the hosts; absent where no sample was carried by one.
+    /// The Open vSwitch of the hosts, of those of the first such sample where both of its datapaths were measured; absent
+    /// where no sample was carried by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_vswitch: Option<OpenVswitch>,
     /// What was odd about the record.
@@ -230,8 +231,9 @@ impl CellResult {
     }
 }
 
-/// The hosts' Open vSwitch: all labs of a run have the same.
-pub(crate) fn open_vswitch(run: &Run) -> Option<OpenVswitch> {
+/// The hosts' Open vSwitch: all labs of a run have the same version. Where the datapath is a factor, that of the first
+/// sample by one; each cell's level says which it has.
+fn open_vswitch(run: &Run) -> Option<OpenVswitch> {
     let mut samples = run.samples.iter();
     samples.find_map(|sample| sample.open_vswitch.clone())
 }

@@ -51,13 +51,21 @@ pub(crate) fn place(doc: &Document) -> String {
         place.push_str("; encapsulated by eBPF");
     }
     if let Some(switch) = &doc.open_vswitch {
-        let by = if built_by(Datapath::Ovs.key()) {
+        let has = |datapath: Datapath| {
+            let mut levels = doc.cells.iter().map(|cell| cell.all_levels.get("datapath"));
+            levels.any(|level| level.is_some_and(|level| level == datapath.key()))
+        };
+        let (userspace, kernel) = (has(Datapath::Ovs), has(Datapath::OvsKernel));
+        let by = if built_by(Datapath::Ovs.key()) || built_by(Datapath::OvsKernel.key()) {
             "encapsulated by"
         } else {
             "beside it"
         };
         // Writing to a string does not fail.
         let _ = write!(place, "; {by} {switch}");
+        if userspace && kernel {
+            place.push_str(" and its other datapath");
+        }
     }
     if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
         // Writing to a string does not fail.

@@ -9,7 +9,7 @@ use wirecost_model::sample::Behind;
 use wirecost_model::switch::OvsDatapath;
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage, LEAST_FOR_CPU_S};
 
-use crate::document::{CellResult, open_vswitch};
+use crate::document::CellResult;
 use crate::steered;
 
 /// All that apply to a run, in the order in which they are told.
@@ -23,6 +23,7 @@ pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String
         short_window(run),
         soon_over(run),
         steered::off_own_cores(head),
+        steered::not_steered(run),
         beyond_the_line(cells),
         strays(cells),
         behind_schedule(cells),
@@ -74,13 +75,15 @@ fn netfilter(head: &RunHead) -> Option<String> {
 
 /// An offload that is not in force is no factor, whatever the plan called it.
 fn frame_by_frame(run: &Run) -> Option<String> {
-    let switch = open_vswitch(run)?;
-    (switch.datapath == OvsDatapath::Userspace).then(|| {
-        format!(
-            "{switch}, takes frames one by one over packet sockets: segmentation, aggregation and checksum offloads \
-             are off at its ports whatever `offload` says, as the devices of each sample show"
-        )
-    })
+    let mut switches = run
+        .samples
+        .iter()
+        .filter_map(|sample| sample.open_vswitch.as_ref());
+    let switch = switches.find(|switch| switch.datapath == OvsDatapath::Userspace)?;
+    Some(format!(
+        "{switch}, takes frames one by one over packet sockets: segmentation, aggregation and checksum offloads are off at \
+         its ports whatever `offload` says, as the devices of each sample show"
+    ))
 }
 
 /// What carries packets and no frames has a router where the others have a bridge: more than a header differs.

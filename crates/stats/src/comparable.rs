@@ -13,6 +13,7 @@ mod disturbed;
 mod evidence;
 mod factor_is_figure;
 mod generator;
+mod host;
 mod in_effect;
 mod pacing;
 mod schedule;
@@ -119,8 +120,10 @@ fn remark(kind: RemarkKind, text: String, advice: &str) -> Remark {
 }
 
 /// The checks, in the order in which the first that bars is told.
-const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 14] = [
+const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 16] = [
     factor_is_figure::check,
+    host::open_vswitch,
+    host::steering,
     in_effect::zero_copy,
     pacing::check,
     disturbed::check,

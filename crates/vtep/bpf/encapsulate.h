@@ -109,39 +109,57 @@ INLINE int send_plain(struct __sk_buff *skb)
 	return bpf_redirect(underlay, 0);
 }
 
-/* Copies to the VNI's other guests here. */
-INLINE void copy_to_guests(struct __sk_buff *skb, const struct flood *flood, __u32 from)
+/* A frame on its way to all remotes of its VNI. */
+struct spread {
+	struct __sk_buff *skb;
+	struct outgoing *out;
+	const struct flood *flood;
+};
+
+static long copy_to_remote(__u32 i, struct spread *spread)
 {
-	for (__u32 i = 0; i < MAX_PORTS && i < flood->ports; i++) {
-		if (flood->ifindex[i] == from)
-			continue;
-		bpf_clone_redirect(skb, flood->ifindex[i], 0);
-		count(FLOODED);
+	struct remote *remote;
+	__u32 index;
+
+	if (i >= MAX_REMOTES)
+		return 1;
+	index = spread->flood->remote[i];
+	remote = bpf_map_lookup_elem(&remotes, &index);
+	if (!remote)
+		return 0;
+	look(spread->skb, remote);
+	if (write_header(spread->skb, remote, spread->out)) {
+		count(KERNEL_REFUSED);
+		return 1;
 	}
+	if (!remote->resolved) {
+		count(NO_NEIGHBOUR);
+		return 0;
+	}
+	bpf_clone_redirect(spread->skb, underlay, 0);
+	count(ENCAPSULATED);
+	count(FLOODED);
+	return 0;
 }
 
+/* The frame itself goes to the last of them, copies to the others. */
 INLINE int copy_to_remotes(struct __sk_buff *skb, struct outgoing *out, const struct flood *flood)
 {
-	for (__u32 i = 0; i < MAX_REMOTES && i < flood->remotes; i++) {
-		__u32 index = flood->remote[i];
-		struct remote *remote = bpf_map_lookup_elem(&remotes, &index);
+	struct spread spread = { .skb = skb, .out = out, .flood = flood };
+	__u32 last = flood->remotes - 1, index;
+	struct remote *remote;
 
-		if (!remote)
-			continue;
-		look(skb, remote);
-		if (write_header(skb, remote, out))
-			return drop(KERNEL_REFUSED);
-		if (i + 1 == flood->remotes)
-			return transmit(remote, out->is_ip);
-		if (!remote->resolved) {
-			count(NO_NEIGHBOUR);
-			continue;
-		}
-		bpf_clone_redirect(skb, underlay, 0);
-		count(ENCAPSULATED);
-		count(FLOODED);
-	}
-	return DROP;
+	if (last >= MAX_REMOTES)
+		return DROP;
+	bpf_loop(last, copy_to_remote, &spread, 0);
+	index = flood->remote[last];
+	remote = bpf_map_lookup_elem(&remotes, &index);
+	if (!remote)
+		return DROP;
+	look(skb, remote);
+	if (write_header(skb, remote, out))
+		return drop(KERNEL_REFUSED);
+	return transmit(remote, out->is_ip);
 }
 
 INLINE int from_guest(struct __sk_buff *skb, struct port *port, __u32 ifindex)
@@ -168,7 +186,7 @@ INLINE int from_guest(struct __sk_buff *skb, struct port *port, __u32 ifindex)
 	else
 		flood = bpf_map_lookup_elem(&floods, &port->vni);
 	if (flood) {
-		copy_to_guests(skb, flood, ifindex);
+		copy_to_ports(skb, flood, ifindex);
 		if (format >= FORMAT_VXLAN) {
 			if (!flood->remotes)
 				return flood->ports > 1 ? DROP : drop(NO_DESTINATION);

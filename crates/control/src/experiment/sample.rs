@@ -44,6 +44,7 @@ pub(crate) fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> S
         proofs: Vec::new(),
         devices: Vec::new(),
         open_vswitch: None,
+        not_steered: false,
         cores_apart: Vec::new(),
         loads: Vec::new(),
         sender: None,
@@ -65,6 +66,7 @@ pub(crate) fn take(
 ) -> Result<(), LinkError> {
     let interrupt = taking.interrupt;
     sample.open_vswitch = lab.open_vswitch().cloned();
+    sample.not_steered = !lab.is_steered();
     sample.devices = lab.adapt(cell.guest_mtu, &cell.offload, interrupt)?;
     match lab.put_in_force(&cell.settings, interrupt) {
         Ok(None) => {}

@@ -41,7 +41,7 @@ fn special(trial: Trial, code: Option<i32>, machine: &Machine) -> Option<String>
             let allowed = setting("net.ipv4.tcp_allowed_congestion_control").unwrap_or("reno");
             format!("`sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{allowed} cubic\"` as root")
         }
-        (Trial::Steering, Some(ENOENT)) => {
+        (Trial::Steering, None) => {
             "a kernel from Linux 6.3 on with CONFIG_RPS has it; on this one run as root, or write `cores: shared` in \
              the plan"
                 .into()
@@ -62,8 +62,8 @@ fn special(trial: Trial, code: Option<i32>, machine: &Machine) -> Option<String>
             _ => "install Open vSwitch: ovs-vswitchd, ovsdb-server, ovsdb-tool, ovs-ofctl and its schema".into(),
         },
         (Trial::OpenVswitch, Some(ENODEV)) => {
-            "`modprobe openvswitch` or `modprobe tun` as root; where neither is found, boot a kernel built with \
-             CONFIG_OPENVSWITCH or CONFIG_TUN, as Debian's stock kernel is"
+            "`modprobe tun` as root; where that finds nothing, boot a kernel built with CONFIG_TUN, as Debian's stock \
+             kernel is"
                 .into()
         }
         (Trial::AfXdp, Some(ENOBUFS)) => {

@@ -199,7 +199,7 @@ pub(super) const FEATURES: &[Feature] = &[
         trial: Trial::OpenVswitch,
         id: "open-vswitch",
         title: "Open vSwitch",
-        needed_for: "plans with `datapath: ovs`",
+        needed_for: "plans with `datapath: ovs`; `ovs-kernel` needs the kernel's openvswitch module as well",
         option: "CONFIG_OPENVSWITCH",
         module: Some("openvswitch"),
         absent: &[],

@@ -117,7 +117,7 @@ pub(crate) fn refused(
     network: &Network,
     loads: &[NamedLoad],
 ) -> Option<&'static str> {
-    // Open vSwitch in userspace takes frames one by one; whether it is in userspace is known on the machine alone.
+    // Open vSwitch in userspace takes frames one by one, whatever is set.
     if network.datapath == Datapath::Ovs {
         return None;
     }

@@ -2,6 +2,7 @@
 
 mod cores;
 mod figure;
+mod host;
 mod paced;
 mod packets;
 

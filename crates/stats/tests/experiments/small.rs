@@ -136,6 +136,7 @@ pub(crate) fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
         proofs: Vec::new(),
         devices: Vec::new(),
         open_vswitch: None,
+        not_steered: false,
         cores_apart: Vec::new(),
         loads: vec![LoadResult {
             name: "tcp-stream".into(),

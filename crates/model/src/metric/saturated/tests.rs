@@ -77,6 +77,7 @@ fn sample() -> Sample {
         proofs: Vec::new(),
         devices: Vec::new(),
         open_vswitch: None,
+        not_steered: false,
         cores_apart: Vec::new(),
         loads: vec![stream(10.0)],
         sender: Some(host(0.28, 8_000, 1e-6)),

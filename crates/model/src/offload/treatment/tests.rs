@@ -232,7 +232,7 @@ fn a_switch_that_changes_nothing_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_open_vswitch_will_do_is_not_known_before() {
+fn open_vswitch_in_userspace_is_refused_no_switch() {
     let level = level(Profile::Tunnel, &[(Feature::Gro, false)]);
     let network = Network {
         datapath: Datapath::Ovs,

@@ -1,17 +1,19 @@
-//! `check` and `load` over ssh between two machines that share nothing but a bridge. `make test-kernels` runs it.
-
-#[allow(dead_code, reason = "each test program uses its part")]
-#[path = "machine/mod.rs"]
-mod machine;
+//! `check` and `load` over ssh between two machines that share nothing but a bridge.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use machine::pair::Pair;
-use machine::{Contents, KERNELS, Kernel};
 use serde_json::Value;
+
+use crate::machine::pair::Pair;
+use crate::machine::{Contents, Kernel};
+
+pub(crate) const NAME: &str = "two machines";
+/// For docs/kernels.md.
+pub(crate) const LOOKS_AT: &str = "`check` and `load` over ssh; a port of 1500, a dead port, a link that goes down under a \
+     load, an agent and the controller killed; nothing left in either machine";
 
 const A: &str = "ssh:root@127.0.0.1:2201=10.50.0.1";
 const B: &str = "ssh:root@127.0.0.1:2202=10.50.0.2";
@@ -103,14 +105,8 @@ fn load_begun(pair: &mut Pair) -> Child {
     child
 }
 
-#[test]
-fn two_machines_are_checked_and_loaded_over_ssh() {
-    if std::env::var_os("WIRECOST_KERNELS").is_none() {
-        println!("skipped: this boots two machines; `make test-kernels` has it do so");
-        return;
-    }
-    let kernel = Kernel::get(KERNELS[0]);
-    let mut pair = Pair::boot(&kernel, || Contents::new(&kernel));
+pub(crate) fn run(kernel: &Kernel) {
+    let mut pair = Pair::boot(kernel, || Contents::new(kernel));
     println!("{}: two machines are up", kernel.release);
 
     // All right.

@@ -1,0 +1,48 @@
+//! What the hosts were beyond what their cells say: which datapath of Open vSwitch, whether receive work kept to its
+//! host's cores.
+
+use wirecost_model::effect::RemarkKind;
+
+use super::{Evidence, Pair, Says, remark};
+
+/// Between cells of which the one was switched in the kernel and the other in userspace. Before `ovs-kernel` was a level,
+/// `ovs` meant either.
+pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Says> {
+    let of = |cell: &Evidence<'_>| {
+        let mut switches = cell
+            .samples()
+            .filter_map(|sample| sample.open_vswitch.as_ref());
+        switches.next().map(|switch| switch.datapath)
+    };
+    let (from, to) = pair.both(of)?;
+    (from != to).then(|| {
+        let figures = pair.texts((&from.to_string(), &to.to_string()));
+        let text = format!("Open vSwitch's datapaths differ by more than headers: {figures}");
+        let advice = "measure both with `datapath: [ovs, ovs-kernel]` in one run";
+        Says::unless(
+            pair.subject.key() == Some("datapath"),
+            remark(RemarkKind::NotInEffect, text, advice),
+        )
+    })
+}
+
+/// Between a run that could steer what hosts receive and one that could not.
+pub(super) fn steering(pair: &Pair<'_>) -> Option<Says> {
+    let any = |cell: &Evidence<'_>| cell.samples().any(|sample| sample.not_steered);
+    let (from, to) = (any(pair.from), any(pair.to));
+    (from != to).then(|| {
+        let word = |not_steered| {
+            if not_steered {
+                "not steered"
+            } else {
+                "steered"
+            }
+        };
+        let figures = pair.texts((word(from), word(to)));
+        let text = format!(
+            "what hosts receive is handled on their own cores only where it is steered: {figures}"
+        );
+        let advice = "run both as root, or both on Linux 6.3 or later";
+        Says::Bars(remark(RemarkKind::NotInEffect, text, advice))
+    })
+}

@@ -1,0 +1,133 @@
+//! docs/kernels.md, from what ran: which kernel has what, which step ran where.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::features::Features;
+use crate::steps::STEPS;
+use crate::{Outcome, Ran, two_machines};
+
+const PLACE: &str = "docs/kernels.md";
+
+/// Names of steps in the order of the tables.
+pub(crate) fn names(all: &[Ran]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for (name, _) in all.iter().flat_map(|ran| &ran.outcomes) {
+        if !names.contains(name) {
+            names.push(*name);
+        }
+    }
+    names
+}
+
+pub(crate) fn outcome(ran: &Ran, name: &str) -> Option<Outcome> {
+    let found = ran.outcomes.iter().find(|(known, _)| *known == name);
+    found.map(|(_, outcome)| *outcome)
+}
+
+/// `6.1` of `6.1.0-56-cloud-amd64`: an update of Debian's changes no table.
+fn line(release: &str) -> String {
+    release.split('.').take(2).collect::<Vec<_>>().join(".")
+}
+
+/// A header row with one column a kernel.
+fn header(first: &[&str], all: &[Ran]) -> String {
+    let kernels = all.iter().map(|ran| line(&ran.release));
+    let columns: Vec<String> = first
+        .iter()
+        .map(ToString::to_string)
+        .chain(kernels)
+        .collect();
+    let rule = vec!["---"; columns.len()].join("|");
+    format!("| {} |\n|{rule}|\n", columns.join(" | "))
+}
+
+/// Which step ended how on which kernel.
+pub(crate) fn outcomes(all: &[Ran]) -> String {
+    let mut table = header(&["step", "looks at"], all);
+    for name in names(all) {
+        let step = STEPS.iter().find(|step| step.name == name);
+        let looks_at = step.map_or(two_machines::LOOKS_AT, |step| step.looks_at);
+        let _ = write!(table, "| {name} | {looks_at} |");
+        for ran in all {
+            let _ = match outcome(ran, name) {
+                None => write!(table, " not run |"),
+                Some(Outcome::Right) => write!(table, " passed |"),
+                Some(Outcome::Wrong) => write!(table, " FAILED |"),
+                Some(Outcome::Lacks(feature)) => write!(table, " no {feature} |"),
+            };
+        }
+        table.push('\n');
+    }
+    table
+}
+
+fn features(all: &[Ran]) -> String {
+    let mut table = header(&["feature", "needed for"], all);
+    let known: &Features = &all[0].features;
+    for (name, feature) in known {
+        let _ = write!(table, "| {} | {} |", feature.title, feature.needed_for);
+        for ran in all {
+            let of_this = ran.features.iter().find(|(other, _)| other == name);
+            let status = of_this.map_or("unknown", |(_, feature)| &feature.status);
+            let _ = write!(table, " {status} |");
+        }
+        table.push('\n');
+    }
+    table
+}
+
+fn text(all: &[Ran]) -> String {
+    let oldest = line(&all[0].release);
+    let releases: BTreeSet<&str> = all.iter().map(|ran| ran.release.as_str()).collect();
+    let releases: Vec<&str> = releases.into_iter().collect();
+    format!(
+        "# Kernels\n\n\
+The oldest kernel that the program is tried on is Linux {oldest}. The eBPF datapath needs 5.17 for `bpf_loop`; nothing older \
+than {oldest} was tried. These tables are written by `UPDATE_DOCS=1 make test-kernels` from what ran on {releases}.\n\n\
+`make test-kernels` boots Debian's kernels, `linux-image-cloud-amd64` and `linux-image-6.12-cloud-amd64` (of its backports), \
+in QEMU, by KVM where that boots them and by emulation elsewhere, and has the program work there. Packages are found by these \
+names in the machine's own apt sources, downloaded once and kept in `target` (`kernels` beside the build; remove it for newer \
+ones). It needs root for two machines, which are joined by a bridge in a network namespace. A figure that was measured under \
+emulation says nothing of performance; the tests look at what was built, sent, found and left behind.\n\n\
+## What each has\n\n\
+`wirecost doctor` as root says so; below it, what the tests make themselves. `limited` is told by `doctor` with what to do. A \
+feature that no kernel has fails the tests.\n\n{}\n\
+## What is tried on each\n\n\
+`tests/kernels`, one file a step. A step runs where the kernel has what it needs, and must run on one of them.\n\n{}\n\
+Some steps or all:\n\n    \
+make test-kernels                                  # all\n    \
+WIRECOST_STEP='by eBPF' make test-kernels          # steps whose name contains it\n    \
+WIRECOST_KERNEL=6.1 make test-kernels              # one kernel\n",
+        features(all),
+        outcomes(all),
+        releases = releases.join(" and "),
+    )
+}
+
+/// Compares the document with what ran; `UPDATE_DOCS=1` writes it.
+pub(crate) fn is_up_to_date(all: &[Ran]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(PLACE);
+    let text = text(all);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, text).expect(PLACE);
+        return;
+    }
+    // Debian's next update is no change of the document.
+    let plain = |text: &str| -> String {
+        text.lines()
+            .filter(|line| !line.contains("from what ran on"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let kept = fs::read_to_string(&path).expect(PLACE);
+    assert_eq!(
+        plain(&kept),
+        plain(&text),
+        "{PLACE}: `UPDATE_DOCS=1 make test-kernels` writes it"
+    );
+}

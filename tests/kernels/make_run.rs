@@ -1,0 +1,57 @@
+//! What `make run` does: the built-in plan, as root and as a plain user.
+
+use crate::machine::Machine;
+use crate::steps::Step;
+
+pub(crate) const STEP: Step = Step {
+    name: "`make run`",
+    looks_at: "the built-in plan in short windows (6 rounds of 0.2 s), as root and as a plain user, hosts on cores of their \
+               own: every sample is valid, verdicts are printed; where a plain user cannot steer what hosts receive, the \
+               record and the report say so",
+    needs: &["vxlan", "tbf"],
+    run,
+};
+
+const SHORT: &str = "wirecost plans jumbo-or-not | \
+                     sed 's/^repeat: .*/repeat: { rounds: 6, seconds: 0.2, warmup: 0.1, worth: 5% }/' >/tmp/short.yaml";
+
+fn run(machine: &mut Machine) {
+    let steers = machine
+        .sh(10, "test -e /proc/sys/net/core/rps_default_mask")
+        .code
+        == 0;
+    for (user, steered) in [
+        ("", true),
+        (
+            "setpriv --reuid 65534 --regid 65534 --clear-groups ",
+            steers,
+        ),
+    ] {
+        let run = format!(
+            "{SHORT}; rm -rf /tmp/run; {user}wirecost run /tmp/short.yaml --out /tmp/run --seed 1"
+        );
+        let shown = machine.sh(180, &run).fine();
+        assert!(shown.contains("In short"), "{shown}");
+        assert_eq!(shown.contains("is not steered"), !steered, "{shown}");
+        // The record itself is long for a serial line.
+        let mut count = |what: &str| -> u32 {
+            let told = machine.sh(30, &format!("{what} | wc -l")).fine();
+            told.trim().parse().expect("a number")
+        };
+        let samples = count("cat /tmp/run/samples.jsonl");
+        let valid = count("grep '\"invalid\":null' /tmp/run/samples.jsonl");
+        assert_eq!((samples, valid), (48, 48));
+        let not_steered = count("grep '\"not_steered\":true' /tmp/run/samples.jsonl");
+        assert_eq!(not_steered, if steered { 0 } else { samples });
+        let report = "wirecost report /tmp/run --json | grep -oE '\"verdict\": \"[a-z_]*\"'";
+        let judged = count(report);
+        let spoken = count(&format!(
+            "{report} | grep -E 'pays|costs|makes_no|gains|loses'"
+        ));
+        println!(
+            "{}: {spoken} of {judged} verdicts are spoken, steered: {steered}",
+            machine.release
+        );
+        assert!(spoken > 0, "{shown}");
+    }
+}

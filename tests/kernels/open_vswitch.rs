@@ -1,0 +1,52 @@
+//! Open vSwitch's kernel datapath and the one in userspace, one beside the other.
+
+use serde_json::Value;
+
+use crate::machine::Machine;
+use crate::record::{measured, proven_on_the_wire};
+use crate::steps::Step;
+
+pub(crate) const STEP: Step = Step {
+    name: "labs by Open vSwitch",
+    looks_at: "`datapath: [ovs, ovs-kernel]`: none, VLAN, VXLAN, Geneve with OVN's option over IPv4, VXLAN over IPv6, each \
+               proven and seen on the underlay; no daemon, device or datapath is left",
+    needs: &["openvswitch", "open-vswitch", "tbf"],
+    run,
+};
+
+fn run(machine: &mut Machine) {
+    by_both(
+        machine,
+        "name: switches\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: max\n\
+         encapsulation: [none, vlan, vxlan, { geneve: { options: ovn } }]\nudp_checksum: on\n\
+         datapath: [ovs, ovs-kernel]\noffload: none\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.1 }\n",
+        8,
+    );
+    by_both(
+        machine,
+        "name: over-ipv6\nunderlay: { mtu: 9000, rate: 100mbit, ip: ipv6 }\nguest_mtu: max\nencapsulation: vxlan\n\
+         udp_checksum: on\ndatapath: [ovs, ovs-kernel]\noffload: none\n\
+         repeat: { rounds: 1, seconds: 0.1, warmup: 0.1 }\n",
+        2,
+    );
+    let left = "ps | grep -v grep | grep -e ovs-vswitchd -e ovsdb-server; ip -o link | grep -e ovs -e vxlan -e genev; true";
+    assert_eq!(machine.sh(10, left).fine(), "");
+}
+
+/// Each cell by the datapath of its level, which its sample names.
+fn by_both(machine: &mut Machine, plan: &str, number: usize) {
+    let (cells, samples) = measured(machine, plan, 240);
+    assert_eq!(cells.len(), number);
+    let sizes = proven_on_the_wire(&cells, &samples);
+    assert!(sizes.values().all(|bytes| *bytes == 9000), "{sizes:?}");
+    for sample in &samples {
+        let cell = &cells[sample["cell"].as_u64().expect("cell") as usize];
+        let wanted = match cell["levels"]["datapath"].as_str() {
+            Some("ovs") => "userspace",
+            Some("ovs-kernel") => "kernel",
+            other => panic!("{other:?}"),
+        };
+        let datapath: &Value = &sample["open_vswitch"]["datapath"];
+        assert_eq!(datapath, wanted, "{}", cell["levels"]);
+    }
+}

@@ -1,0 +1,37 @@
+//! What is tried on every kernel, one after the other. A step is a file of its own; one more is one line here.
+
+use crate::machine::Machine;
+use crate::{beside_the_kernel, by_ebpf, by_the_kernel, checks, killed, make_run, open_vswitch};
+
+/// One thing that is tried on every kernel.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// For docs/kernels.md.
+    pub(crate) looks_at: &'static str,
+    /// Features of `features.rs`: a kernel that lacks one does not run the step, another must.
+    pub(crate) needs: &'static [&'static str],
+    /// Panics where something is wrong.
+    pub(crate) run: fn(&mut Machine),
+}
+
+pub(crate) const STEPS: &[Step] = &[
+    by_the_kernel::STEP,
+    by_ebpf::STEP,
+    beside_the_kernel::STEP,
+    open_vswitch::STEP,
+    make_run::STEP,
+    Step {
+        name: "healthy paths",
+        looks_at: "netem's delay, jitter, reordering, duplicates, loss of 1 % in a switch; a bond; a VLAN through a \
+                   filtering bridge; a router in a VRF: no finding but that there is a netem",
+        needs: &["netem", "bond", "vlan", "vrf"],
+        run: checks::healthy_paths,
+    },
+    Step {
+        name: "faulty paths",
+        looks_at: "a bond's member at 1500 (`bond-member-differs`), a port without the tag, a port of 1500 at 10 ms",
+        needs: &["netem", "bond", "vlan"],
+        run: checks::faulty_paths,
+    },
+    killed::STEP,
+];
