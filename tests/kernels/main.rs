@@ -9,6 +9,7 @@ mod machine;
 
 mod checks;
 mod labs;
+mod line;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -42,6 +43,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "eBPF beside the kernel's vxlan and geneve",
         run: labs::beside_the_kernel,
+    },
+    Step {
+        name: "a line by fq releases in steps",
+        run: line::by_fq,
     },
     Step {
         name: "labs without root",

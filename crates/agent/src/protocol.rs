@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use transfer::{TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent};
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
+use wirecost_model::line::LineRelease;
 use wirecost_model::load::Load;
 use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
@@ -24,7 +25,7 @@ pub use wirecost_probe::message::Secret;
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -232,6 +233,8 @@ pub enum Reply {
         guest_tids: Vec<u32>,
         /// The host's Open vSwitch, where it has one.
         switch: Option<BuiltSwitch>,
+        /// How the host's line lets packets out, where its network has one.
+        line: Option<LineRelease>,
     },
     /// To [`Request::Adapt`] and [`Request::PutInForce`]: as read back.
     Devices(Vec<DeviceState>),

@@ -1,6 +1,7 @@
 //! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
 
 use wirecost_model::datapath::Datapath;
+use wirecost_model::line::LineBy;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
@@ -30,6 +31,7 @@ pub struct LabHost {
     pub(crate) switched: Switched,
     /// The line that the last adaptation has set.
     pub(crate) line: Option<Line>,
+    pub(crate) line_by: LineBy,
 }
 
 impl LabHost {
@@ -59,6 +61,7 @@ impl LabHost {
             underlay: None,
             switched: Switched::default(),
             line: None,
+            line_by: LineBy::Tbf,
         })
     }
 

@@ -215,6 +215,16 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
 }
 
 #[test]
+fn steps_of_a_line_need_a_line_and_have_a_range() {
+    let brief = |underlay: &str| brief(&format!("name: x\nunderlay: {{ {underlay} }}\n"));
+    insta::assert_snapshot!(brief("release: 100us"), @"");
+    insta::assert_snapshot!(brief("rate: none, release: 50us"), @"");
+    insta::assert_snapshot!(brief("rate: 10gbit, release: 0"), @"");
+    insta::assert_snapshot!(brief("rate: 10gbit, release: off"), @"");
+    insta::assert_snapshot!(brief("rate: 10gbit, release: 2ms"), @"");
+}
+
+#[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
     2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`

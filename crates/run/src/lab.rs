@@ -10,6 +10,7 @@ use wirecost_agent::link::{LabAgent, Link, LinkError};
 use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side};
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
+use wirecost_model::line::LineRelease;
 use wirecost_model::offload::Offload;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{DeviceState, Proof, ProofTime, SeenFrame};
@@ -32,6 +33,8 @@ pub struct LabContext {
     pub placement: Placement,
     /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
+    /// Microseconds between two releases of a line.
+    pub release_us: u32,
 }
 
 /// Two hosts with everything built, ready for cells of one network. Dropping it removes it.
@@ -45,6 +48,8 @@ pub struct Lab {
     guest_tids: [Vec<u32>; 2],
     /// What both hosts have, and its processes.
     open_vswitch: Option<OpenVswitch>,
+    /// How both hosts' lines let packets out, where the network has one.
+    line: Option<LineRelease>,
     daemons: Vec<u32>,
     /// Whether settings are in force that have to be undone.
     pub(crate) in_force: bool,
@@ -80,6 +85,7 @@ impl Lab {
             responders: [const { Vec::new() }; 2],
             guest_tids: [const { Vec::new() }; 2],
             open_vswitch: None,
+            line: None,
             daemons: Vec::new(),
             in_force: false,
             seen: BTreeSet::new(),
@@ -94,7 +100,7 @@ impl Lab {
     }
 
     fn build(&mut self, context: &LabContext, interrupt: &AtomicBool) -> Result<(), LinkError> {
-        let spec = |side| host_spec(side, &self.network, &context.placement);
+        let spec = |side| host_spec(side, &self.network, context);
         self.both_done(
             &Request::Prepare(spec(Side::A)),
             &Request::Prepare(spec(Side::B)),
@@ -111,12 +117,19 @@ impl Lab {
                 responders,
                 guest_tids,
                 switch,
+                line,
             } = reply
             else {
                 return Err(self.a.confused("Build"));
             };
             self.responders[index] = responders;
             self.guest_tids[index] = guest_tids;
+            // Of one kernel and one user, and so the same on both.
+            let line_of_a = std::mem::replace(&mut self.line, line);
+            if let (1, Some(message)) = (index, unlike(line_of_a.as_ref(), self.line.as_ref())) {
+                let host = "b".to_owned();
+                return Err(LinkError::Refused { host, message });
+            }
             if let Some(switch) = switch {
                 // Of one machine, and so the same on both.
                 self.open_vswitch = Some(switch.about);
@@ -154,6 +167,11 @@ impl Lab {
     /// The Open vSwitch of its hosts, where it is what carries frames.
     pub fn open_vswitch(&self) -> Option<&OpenVswitch> {
         self.open_vswitch.as_ref()
+    }
+
+    /// How its line lets packets out, where it has one.
+    pub fn line(&self) -> Option<&LineRelease> {
+        self.line.as_ref()
     }
 
     /// Thread ids, on this machine, of threads inside the guests' namespaces: a's guests and b's.
@@ -300,7 +318,14 @@ pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     ended.unwrap_or(error)
 }
 
-fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
+/// Why two lines must not be compared: what emulates them would be.
+pub(crate) fn unlike(one: Option<&LineRelease>, other: Option<&LineRelease>) -> Option<String> {
+    let (one, other) = one.zip(other)?;
+    (one.by != other.by).then(|| format!("{other}, and elsewhere in this run {one}"))
+}
+
+fn host_spec(side: Side, network: &Network, context: &LabContext) -> HostSpec {
+    let placement = &context.placement;
     let cpus = match side {
         Side::A => &placement.a,
         Side::B => &placement.b,
@@ -314,6 +339,7 @@ fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
             Rps::All => Some(placement.all()),
             Rps::Cores(cores) => Some(cores.clone()),
         },
+        release_us: context.release_us,
     }
 }
 

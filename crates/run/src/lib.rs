@@ -13,6 +13,7 @@ mod forecast;
 pub mod hosts;
 mod lab;
 mod labs;
+mod line;
 mod load;
 mod placement;
 mod preview;

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use wirecost_model::cell::{Chosen, Experiment};
+use wirecost_model::line::LineRelease;
 
 use crate::datapath;
 use crate::directory::refuse_existing;
 use crate::forecast::{Forecast, forecast};
+use crate::line;
 use crate::placement::{Placement, place};
 use crate::rounds::{RunError, allowed_cpus, choose_seed};
 
@@ -36,6 +38,8 @@ pub struct Preview {
     pub forecast: Forecast,
     /// The datapath that it would most likely choose, where that is not the first choice, and why.
     pub chosen: Option<Chosen>,
+    /// How its lines would most likely let packets out; `None` where no cell has one, or where that cannot be told.
+    pub line: Option<LineRelease>,
     cells: usize,
     rounds: u32,
 }
@@ -65,6 +69,7 @@ pub fn preview(
         placement: place(experiment.plan.cores, &allowed_cpus()?),
         forecast: forecast(experiment, seed),
         chosen: datapath::forecast(experiment),
+        line: line::forecast(experiment),
         cells: experiment.samples_a_round() as usize,
         rounds: experiment.plan.repeat.rounds,
     })
