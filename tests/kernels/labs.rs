@@ -8,7 +8,11 @@ use crate::machine::Machine;
 
 /// The cells and samples of a run in the machine, which must have completed.
 #[track_caller]
-fn measured(machine: &mut Machine, plan: &str, seconds: u32) -> (Vec<Value>, Vec<Value>) {
+pub(crate) fn measured(
+    machine: &mut Machine,
+    plan: &str,
+    seconds: u32,
+) -> (Vec<Value>, Vec<Value>) {
     let run = format!(
         "rm -rf /tmp/run; cat >/tmp/plan.yaml <<'END'\n{plan}END\n\
          wirecost run /tmp/plan.yaml --out /tmp/run --seed 1 >/tmp/shown || {{ tail -n 40 /tmp/shown; exit 1; }}"

@@ -45,8 +45,12 @@ const STEPS: &[Step] = &[
         run: labs::beside_the_kernel,
     },
     Step {
-        name: "a line by fq releases in steps",
-        run: line::by_fq,
+        name: "a line by fq keeps its rate and releases in steps",
+        run: line::at_its_rate,
+    },
+    Step {
+        name: "a run has its line by fq",
+        run: line::in_a_run,
     },
     Step {
         name: "labs without root",
