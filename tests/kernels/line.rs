@@ -97,7 +97,7 @@ pub(crate) fn in_a_run(machine: &mut Machine) {
 /// What a trace shows.
 #[derive(Debug)]
 struct Found {
-    /// By how much the rate is off over all windows together, as a fraction.
+    /// By how much the rate is off from the first third of all packets to the last, as a fraction.
     off: f64,
     /// The same of each window, the largest last.
     windows: Vec<f64>,
@@ -140,7 +140,7 @@ impl Found {
         let follows = |two: &&[Sent]| ((two[1].0 - two[0].0) as f64) < half_a_frame;
         let together = steady.windows(2).filter(follows).count();
         Self {
-            off: off(from, from + number * length),
+            off: drift(steady, bytes_per_us),
             windows,
             together: together as f64 / steady.len() as f64,
             one_frame: steady[0].1 as f64 / (length as f64 * bytes_per_us),
@@ -160,6 +160,30 @@ impl Found {
         let whole = self.room.floor() as usize..=self.room.ceil() as usize;
         assert!(whole.contains(&self.in_a_step), "{self:?}");
     }
+}
+
+/// How far a packet is behind what the line can have sent by then grows by this, from the most punctual of the first third
+/// to the most punctual of the last: late timers are not in it, since the line makes up for them.
+fn drift(steady: &[Sent], bytes_per_us: f64) -> f64 {
+    let mut before = 0;
+    let late: Vec<(f64, f64)> = steady
+        .iter()
+        .map(|&(at, bytes)| {
+            let late = at as f64 - f64::from(before) / bytes_per_us;
+            before += bytes as u32;
+            (late, at as f64)
+        })
+        .collect();
+    let third = late.len() / 3;
+    let punctual = |part: &[(f64, f64)]| {
+        let least = part.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0));
+        least.expect("packets")
+    };
+    let (first, last) = (
+        punctual(&late[..third]),
+        punctual(&late[late.len() - third..]),
+    );
+    (first.0 - last.0) / (last.1 - first.1)
 }
 
 /// The longest time in which the line never paused, less its beginning.
