@@ -44,6 +44,7 @@ fn lab(network: &Network) -> Lab {
         owner: Owner::this().expect("this process"),
         placement: place(Cores::Shared, &allowed),
         verbose: 0,
+        release_us: wirecost_model::line::RELEASE_US,
     };
     Lab::up(&context, network, &NEVER).unwrap_or_else(|error| panic!("{network}: {error}"))
 }

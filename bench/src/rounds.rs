@@ -57,6 +57,7 @@ pub(crate) fn run(
             owner: Owner::this().map_err(BenchError::machine("reading /proc"))?,
             placement,
             verbose: 0,
+            release_us: wirecost_model::line::RELEASE_US,
         },
         peers: arguments.peers()?,
         scratch: Scratch::create().map_err(BenchError::machine("making a directory"))?,

@@ -1,12 +1,17 @@
-//! Compiles bpf/vtep.bpf.c with clang; its warnings are errors here as everywhere.
+//! Compiles bpf/*.bpf.c with clang; its warnings are errors here as everywhere.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
 fn main() {
-    let sources = Path::new("bpf");
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
+    for program in ["vtep", "line"] {
+        compile(program);
+    }
+}
+
+fn compile(program: &str) {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
@@ -20,9 +25,9 @@ fn main() {
         // Debian keeps asm/types.h in a directory of the host's own architecture.
         .arg(format!("-I/usr/include/{arch}-linux-gnu"))
         .arg("-c")
-        .arg(sources.join("vtep.bpf.c"))
+        .arg(Path::new("bpf").join(format!("{program}.bpf.c")))
         .arg("-o")
-        .arg(out.join("vtep.bpf.o"));
+        .arg(out.join(format!("{program}.bpf.o")));
     match compile.output() {
         Ok(done) if done.status.success() => {}
         Ok(done) => {

@@ -19,6 +19,7 @@ mod by_ebpf;
 mod by_the_kernel;
 mod checks;
 mod killed;
+mod line;
 mod make_run;
 mod open_vswitch;
 

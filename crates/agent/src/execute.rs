@@ -16,6 +16,7 @@ use crate::address;
 use crate::datapath::{self, Carrier};
 use crate::keepers::Keepers;
 use crate::level::InForce;
+use crate::line::Line;
 use crate::load::{Counting, Loads};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
@@ -37,6 +38,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(crate) struct Agent {
     // Before the host: off its devices before they go.
     carrier: Option<Carrier>,
+    line: Option<Line>,
     host: Option<LabHost>,
     meter: Option<Meter>,
     /// Acknowledges the proofs of the other host's guests, which know the secret.
@@ -105,11 +107,15 @@ impl Agent {
             Request::Build { secret } => self.build(secret),
             Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
             Request::LiftLine => {
+                if let Some(line) = &mut self.line {
+                    line.lift()?;
+                }
                 self.host()?.lift_line().map_err(words)?;
                 Ok(Reply::Done)
             }
             Request::SetLine => {
                 self.host()?.set_line().map_err(words)?;
+                self.complete_line()?;
                 Ok(Reply::Done)
             }
             Request::PutInForce(settings) => {
@@ -194,16 +200,26 @@ impl Agent {
     fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
         let host = self.host.as_mut().ok_or(UNPREPARED)?;
         self.devices = host.adapt(guest_mtu, offload).map_err(words)?;
+        self.complete_line()?;
+        let host = self.host.as_ref().ok_or(UNPREPARED)?;
         if let Some(carrier) = &mut self.carrier {
             carrier.introduce(host.spec())?;
         }
         Ok(Reply::Devices(self.devices.clone()))
     }
 
+    fn complete_line(&mut self) -> Result<(), String> {
+        match (&mut self.line, &self.host) {
+            (Some(line), Some(host)) => line.set(host),
+            _ => Ok(()),
+        }
+    }
+
     fn build(&mut self, secret: Secret) -> Answer {
         let host = self.host.as_mut().ok_or(UNPREPARED)?;
         host.build().map_err(words)?;
         self.carrier = datapath::attach(host, self.keepers.owner())?;
+        self.line = Line::of(host)?;
         let responder = prove::respond(guests(host), secret)
             .map_err(|error| format!("starting the responder in the guests: {error}"))?;
         let responders = responder.addresses().to_vec();
@@ -223,6 +239,7 @@ impl Agent {
             guest_tids,
             switch: self.carrier.as_ref().and_then(Carrier::switch),
             steered: host.is_steered(),
+            line: self.line.as_ref().map(|line| line.release().clone()),
         })
     }
 
@@ -262,6 +279,8 @@ impl Agent {
             sysctls,
             hosts: BTreeMap::new(),
             wakeup_cost: wakeup_cost(),
+            // The controller's to say: it knows every lab's.
+            line: None,
         })))
     }
 }

@@ -12,6 +12,7 @@ pub mod keeper;
 mod keepers;
 pub mod lab;
 mod level;
+mod line;
 pub mod link;
 mod load;
 mod path;

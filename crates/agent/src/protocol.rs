@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use transfer::{TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent};
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
+use wirecost_model::line::LineRelease;
 use wirecost_model::load::Load;
 use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
@@ -232,6 +233,8 @@ pub enum Reply {
         switch: Option<BuiltSwitch>,
         /// False where what the host receives should have been steered to its cores and could not be.
         steered: bool,
+        /// How the host's line lets packets out, where its network has one.
+        line: Option<LineRelease>,
     },
     /// To [`Request::Adapt`] and [`Request::PutInForce`]: as read back.
     Devices(Vec<DeviceState>),

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use wirecost_control::experiment::{Forecast, Preview, SeedSource};
 use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::line::LineRelease;
 use wirecost_model::plan::{Cores, Levels};
 
 use crate::plan::Loaded;
@@ -45,6 +46,8 @@ struct Document<'a> {
     cores: Cores,
     /// Cores of each host.
     cpus: BTreeMap<&'static str, &'a [u32]>,
+    /// How lines would most likely let packets out; `null` where no cell has one, and where that cannot be told.
+    line: Option<&'a LineRelease>,
     expected: Forecast,
     /// What the result would warn of, as far as it is known before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,6 +99,7 @@ pub(crate) fn print(
         order: preview.orders().collect(),
         cores: preview.placement.cores,
         cpus: [("a", &preview.placement.a[..]), ("b", &preview.placement.b)].into(),
+        line: preview.line.as_ref(),
         expected: preview.forecast,
         warnings: preview.chosen.iter().map(ToString::to_string).collect(),
     };
@@ -195,8 +199,13 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
     parts.extend([
         String::new(),
         wrapped(&hosts(document, experiment.plan.cores)),
-        wrapped("This was a dry run: nothing was built, measured or written."),
     ]);
+    if let Some(line) = document.line {
+        parts.push(wrapped(&format!("As far as is known before, {line}.")));
+    }
+    parts.push(wrapped(
+        "This was a dry run: nothing was built, measured or written.",
+    ));
     parts.join("\n")
 }
 

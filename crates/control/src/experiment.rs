@@ -9,6 +9,7 @@ mod directory;
 mod error;
 mod forecast;
 mod labs;
+mod line;
 mod machine;
 mod preview;
 mod progress;

@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{LabAgent, Link, LinkError};
-use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side};
+use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side, Stage};
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
+use wirecost_model::line::LineRelease;
 use wirecost_model::offload::Offload;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{DeviceState, Proof, ProofTime, SeenFrame};
@@ -31,6 +32,8 @@ pub struct LabContext {
     pub placement: Placement,
     /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
+    /// Microseconds between two releases of a line.
+    pub release_us: u32,
 }
 
 /// Two hosts with everything built, ready for cells of one network. Dropping it removes it.
@@ -46,6 +49,8 @@ pub struct Lab {
     open_vswitch: Option<OpenVswitch>,
     /// Whether both hosts steer what they receive as their network has it.
     steered: bool,
+    /// How both hosts' lines let packets out, where the network has one.
+    line: Option<LineRelease>,
     daemons: Vec<u32>,
     /// Whether settings are in force that have to be undone.
     pub(crate) in_force: bool,
@@ -82,6 +87,7 @@ impl Lab {
             guest_tids: [const { Vec::new() }; 2],
             open_vswitch: None,
             steered: true,
+            line: None,
             daemons: Vec::new(),
             in_force: false,
             seen: BTreeSet::new(),
@@ -96,7 +102,7 @@ impl Lab {
     }
 
     fn build(&mut self, context: &LabContext, interrupt: &AtomicBool) -> Result<(), LinkError> {
-        let spec = |side| host_spec(side, &self.network, &context.placement);
+        let spec = |side| host_spec(side, &self.network, context);
         self.both_done(
             &Request::Prepare(spec(Side::A)),
             &Request::Prepare(spec(Side::B)),
@@ -114,6 +120,7 @@ impl Lab {
                 guest_tids,
                 switch,
                 steered,
+                line,
             } = reply
             else {
                 return Err(self.a.confused("Build"));
@@ -121,6 +128,16 @@ impl Lab {
             self.responders[index] = responders;
             self.guest_tids[index] = guest_tids;
             self.steered &= steered;
+            // Of one kernel and one user, and so the same on both.
+            let line_of_a = std::mem::replace(&mut self.line, line);
+            if let (1, Some(message)) = (index, unlike(line_of_a.as_ref(), self.line.as_ref())) {
+                let (host, stage) = ("b".to_owned(), Stage::Build);
+                return Err(LinkError::Refused {
+                    host,
+                    stage,
+                    message,
+                });
+            }
             if let Some(switch) = switch {
                 // Of one machine, and so the same on both.
                 self.open_vswitch = Some(switch.about);
@@ -163,6 +180,11 @@ impl Lab {
     /// False where a host's receive steering could not be set.
     pub const fn is_steered(&self) -> bool {
         self.steered
+    }
+
+    /// How its line lets packets out, where it has one.
+    pub fn line(&self) -> Option<&LineRelease> {
+        self.line.as_ref()
     }
 
     /// Thread ids, on this machine, of threads inside the guests' namespaces: a's guests and b's.
@@ -309,7 +331,14 @@ pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     ended.unwrap_or(error)
 }
 
-fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
+/// Why two lines must not be compared: what emulates them would be.
+pub(crate) fn unlike(one: Option<&LineRelease>, other: Option<&LineRelease>) -> Option<String> {
+    let (one, other) = one.zip(other)?;
+    (one.by != other.by).then(|| format!("{other}, and elsewhere in this run {one}"))
+}
+
+fn host_spec(side: Side, network: &Network, context: &LabContext) -> HostSpec {
+    let placement = &context.placement;
     let cpus = match side {
         Side::A => &placement.a,
         Side::B => &placement.b,
@@ -323,6 +352,7 @@ fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
             Rps::All => Some(placement.all()),
             Rps::Cores(cores) => Some(cores.clone()),
         },
+        release_us: context.release_us,
     }
 }
 

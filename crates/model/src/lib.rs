@@ -12,6 +12,7 @@ pub mod end_window;
 pub mod host;
 pub mod ip;
 pub mod latency;
+pub mod line;
 pub mod load;
 pub mod metric;
 pub mod offload;

@@ -125,6 +125,9 @@ pub struct Underlay {
     /// Whether guests may have an MTU that something between the hosts does not carry.
     #[serde(default, skip_serializing_if = "is_off")]
     pub oversize: bool,
+    /// Microseconds between two releases of the line, the same in all cells; `None` where no cell has a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_us: Option<u32>,
 }
 
 /// What a plan meant before there was a choice.

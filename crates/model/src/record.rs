@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Experiment;
+use crate::line::LineRelease;
 use crate::usage::Wakeups;
 
 /// Version of the record that this program writes. Readers read every older one and refuse a newer one.
@@ -22,7 +23,7 @@ use crate::usage::Wakeups;
 /// know, and `cores_apart` of samples, whose absence means that nobody looked; `lost` datagrams are of those sent within the
 /// window and not of the numbers read within it, and `late` responses no longer those that came again, which have `duplicated`.
 /// 6: a latency with a rate counts from when its request was sent, and `lateness` has the time from due to sent; `schedule` and
-/// `io` of loads, `saturated` of samples, `wakeups`, `idle_step_s` and `transit_cores` of hosts, `wakeup_cost` of the environment;
+/// `io` of loads, `saturated` of samples, `wakeups`, `idle_step_s` and `transit_cores` of hosts, `wakeup_cost` and `line` of the environment;
 /// the verdict `not_comparable`. All are absent in older records.
 pub const VERSION: u32 = 6;
 
@@ -82,6 +83,10 @@ pub struct Environment {
     /// programs left no quiet moment. It travels from the agent, so it is never left out.
     #[serde(default)]
     pub wakeup_cost: Option<WakeupCost>,
+    /// How the line lets packets out; `None` where no cell has one, and in records of earlier programs, whose line was a
+    /// token bucket. It travels from the agent, so it is never left out.
+    #[serde(default)]
+    pub line: Option<LineRelease>,
 }
 
 /// Core time that one wake-up costs on this machine, nanoseconds: what a core that wakes, does nothing and sleeps again is

@@ -75,6 +75,7 @@ pub const SIZE_UNITS: &[Unit] = &[
 pub const DURATION_UNITS: &[Unit] = &[
     Unit::times("s", 1.0),
     Unit::over("ms", 1e3),
+    Unit::over("us", 1e6),
     Unit::times("min", 60.0),
 ];
 
@@ -172,7 +173,7 @@ pub fn format_fraction(fraction: f64) -> String {
     format!("{}%", (fraction * 1e6).round() / 1e4)
 }
 
-/// Reads a duration: `1.5`, `1.5s`, `200ms`, `2min`. Returns seconds.
+/// Reads a duration: `1.5`, `1.5s`, `200ms`, `100us`, `2min`. Returns seconds.
 pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
     let hint = || {
         UnitError(format!(
@@ -213,6 +214,7 @@ mod tests {
         assert!(parse_bytes("1.5").is_err());
         assert_eq!(parse_fraction("5%"), Ok(0.05));
         assert_eq!(parse_seconds("200ms"), Ok(0.2));
+        assert_eq!(parse_seconds("100us"), Ok(1e-4));
         assert_eq!(format_fraction(0.05), "5%");
     }
 

@@ -10,7 +10,7 @@ use wirecost_model::offload::{Feature, Offload, Role, Treatment};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::sample::DeviceState;
 use wirecost_sys::ethtool::Ethtool;
-use wirecost_wire::size_table::tagged_size_table;
+use wirecost_wire::size_table::Frames;
 
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
@@ -83,7 +83,7 @@ impl LabHost {
 
         self.line = self.spec.network.rate.map(|rate| Line {
             rate,
-            sizes: tagged_size_table(guest_mtu, overhead, guest_ip, tag),
+            frames: Frames::new(guest_mtu, overhead, guest_ip, tag),
         });
         self.set_line()?;
         self.wait_until_ready()?;

@@ -4,6 +4,7 @@ use std::io;
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::steering::Rps;
+use wirecost_model::line::LineBy;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
@@ -35,6 +36,7 @@ pub struct LabHost {
     pub(crate) switched: Switched,
     /// The line that the last adaptation has set.
     pub(crate) line: Option<Line>,
+    pub(crate) line_by: LineBy,
 }
 
 impl LabHost {
@@ -65,6 +67,7 @@ impl LabHost {
             underlay: None,
             switched: Switched::default(),
             line: None,
+            line_by: LineBy::Tbf,
         })
     }
 

@@ -84,6 +84,8 @@ pub struct HostSpec {
     /// Cores that handle what the underlay receives, on each of its queues; `None` leaves it to the core that
     /// sent it.
     pub receive_cpus: Option<Vec<u32>>,
+    /// Microseconds between two releases of the line, where there is one and what emulates it takes steps.
+    pub release_us: u32,
 }
 
 impl HostSpec {

@@ -8,23 +8,24 @@
 
 use std::io;
 
-use netlink_packet_core::{DefaultNla, Emitable, Nla, NlasIterator};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+use netlink_packet_core::{DefaultNla, Emitable};
+use netlink_packet_route::tc::{TcAttribute, TcOption};
 use wirecost_wire::size_table::SizeTable;
 
-use crate::netlink::{Intent, Netlink};
+use crate::netlink::Netlink;
+use crate::qdisc;
 
 /// Tokens the bucket holds, as line time in seconds. The timer that refills it is late by up to
 /// some hundred microseconds on a busy virtual machine; a smaller bucket overflows meanwhile and
 /// loses rate (256 kB at 10 Gbit/s reached 97.5 % of the limit, 1 MB mostly 99.5 % and more). Over a window of
 /// 1 s a full bucket at its start adds 0.1 %.
-pub const BURST_SECONDS: f64 = 1.0e-3;
+const BURST_SECONDS: f64 = 1.0e-3;
 /// What may wait in the queue, as line time in seconds.
-pub const LATENCY_SECONDS: f64 = 4.0e-3;
+const LATENCY_SECONDS: f64 = 4.0e-3;
 /// The bucket must hold the largest super-packet, 64 KiB of payload and its headers per segment.
 const MIN_BURST_BYTES: u32 = 160 * 1024;
 
+const KIND: &str = "tbf";
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
@@ -33,12 +34,12 @@ const TCA_STAB_DATA: u16 = 2;
 const LINKLAYER_ETHERNET: u8 = 1;
 
 /// Bytes the bucket holds at a rate in bit/s.
-pub fn burst_bytes(rate: u64) -> u32 {
+fn burst_bytes(rate: u64) -> u32 {
     ((rate as f64 / 8.0 * BURST_SECONDS) as u32).max(MIN_BURST_BYTES)
 }
 
 /// Bytes that may wait at a rate in bit/s, the bucket's included (`limit` of tc-tbf(8)).
-pub fn limit_bytes(rate: u64) -> u32 {
+pub(crate) fn limit_bytes(rate: u64) -> u32 {
     (rate as f64 / 8.0 * LATENCY_SECONDS) as u32 + burst_bytes(rate)
 }
 
@@ -49,68 +50,21 @@ pub(crate) fn set(
     rate: u64,
     sizes: &SizeTable,
 ) -> io::Result<()> {
-    let mut message = TcMessage::with_index(index as i32);
-    message.header.parent = TcHandle::ROOT;
-    message.attributes = vec![
-        TcAttribute::Kind("tbf".to_owned()),
+    let attributes = [
         TcAttribute::Options(options(rate)),
         TcAttribute::Stab(stab(sizes)),
     ];
-    netlink.apply(
-        RouteNetlinkMessage::NewQueueDiscipline(message),
-        Intent::Replace,
-    )
+    qdisc::set(netlink, index, KIND, attributes)
 }
 
 /// The rate in bit/s of the device's root tbf; `None` where its root qdisc is another.
 pub(crate) fn read_rate(netlink: &mut Netlink, index: u32) -> io::Result<Option<u64>> {
-    let dump = netlink.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()))?;
-    Ok(dump
-        .into_iter()
-        .filter_map(|message| match message {
-            RouteNetlinkMessage::NewQueueDiscipline(tc) => Some(tc),
-            _ => None,
-        })
-        .filter(|tc| tc.header.index == index as i32 && tc.header.parent == TcHandle::ROOT)
-        .find_map(|tc| rate_of(&tc.attributes)))
-}
-
-/// Gives the device back the queueing that it was made with; packets that wait are dropped. Where there is none to
-/// take away, that is fine too.
-pub(crate) fn remove(netlink: &mut Netlink, index: u32) -> io::Result<()> {
-    if read_rate(netlink, index)?.is_none() {
-        return Ok(());
-    }
-    let mut message = TcMessage::with_index(index as i32);
-    message.header.parent = TcHandle::ROOT;
-    netlink.apply(
-        RouteNetlinkMessage::DelQueueDiscipline(message),
-        Intent::Change,
-    )
+    let found = qdisc::read(netlink, index)?;
+    Ok(found.and_then(|attributes| rate_of(&attributes)))
 }
 
 fn rate_of(attributes: &[TcAttribute]) -> Option<u64> {
-    let is_tbf = attributes
-        .iter()
-        .any(|a| matches!(a, TcAttribute::Kind(kind) if kind == "tbf"));
-    // The library does not know tbf: all its options come as one attribute, undivided.
-    let nested = attributes.iter().find_map(|attribute| match attribute {
-        TcAttribute::Options(options) if is_tbf => match options.as_slice() {
-            [TcOption::Other(whole)] => {
-                let mut bytes = vec![0; whole.value_len()];
-                whole.emit_value(&mut bytes);
-                Some(bytes)
-            }
-            _ => None,
-        },
-        _ => None,
-    })?;
-    let find = |wanted: u16| {
-        NlasIterator::new(nested.as_slice())
-            .filter_map(Result::ok)
-            .find(|nla| nla.kind() == wanted)
-            .map(|nla| nla.value().to_vec())
-    };
+    let find = |wanted| qdisc::option(attributes, KIND, wanted);
     if let Some(wide) = find(TCA_TBF_RATE64) {
         return Some(u64::from_ne_bytes(wide.get(..8)?.try_into().ok()?) * 8);
     }
@@ -196,14 +150,7 @@ mod tests {
     #[test]
     fn a_rate_beyond_32_bits_goes_into_its_own_attribute_and_reads_back() {
         for rate in [1_000_000, 10_000_000_000, 400_000_000_000] {
-            let sent = options(rate);
-            let mut bytes = vec![0; sent.as_slice().buffer_len()];
-            sent.as_slice().emit(&mut bytes);
-            let whole = TcOption::Other(DefaultNla::new(2, bytes));
-            let attributes = [
-                TcAttribute::Kind("tbf".into()),
-                TcAttribute::Options(vec![whole]),
-            ];
+            let attributes = qdisc::as_read(KIND, &options(rate));
             assert_eq!(rate_of(&attributes), Some(rate));
         }
     }

@@ -38,6 +38,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let steering = fields(reader, steering.as_ref());
     let factors = factors::read(reader, &root, &underlay, &steering);
     loads.count_among(reader, &factors.guests);
+    let release_us = release(reader, &underlay, &factors.rate.values());
     let between = transit::read(reader, &underlay);
     let varied = vary::read(reader, &root);
     let repeat = root.section(reader, &keys::REPEAT);
@@ -86,6 +87,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
             ip: factors.underlay_ip.values(),
             transit: between.transit,
             oversize: between.takes_oversize,
+            release_us,
         },
         guest_mtu: factors.guest_mtu.values(),
         guest_ip: factors.guest_ip.values(),
@@ -119,6 +121,22 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     };
     experiment.twin = twin(&experiment);
     Some(experiment)
+}
+
+/// Microseconds between two releases of the line; `None` where no cell has one, beside which the key is a fault.
+fn release(reader: &mut Reader, underlay: &Fields<'_>, rates: &[Option<u64>]) -> Option<u32> {
+    let entry = underlay.get(reader, &keys::UNDERLAY_RELEASE)?;
+    let seconds = number(reader, &entry)?;
+    if rates.iter().any(Option::is_some) {
+        return Some((seconds * 1e6).round() as u32);
+    }
+    if entry.written && !rates.is_empty() {
+        let message = format!("`{}` is of a line, and no cell has one", entry.path);
+        let help = "write a rate beside it, such as `rate: 10gbit`, or leave it out";
+        let span = entry.node.span.clone();
+        reader.fault(span, &entry.path, message, "without a line", help);
+    }
+    None
 }
 
 /// The first cell that can be built once more, where the plan asks for it.

@@ -105,6 +105,12 @@ keys! {
     }
         "Line rate, counted with the framing of 38 bytes a frame; `none` sets no limit. Below 100mbit the bucket that a \
          super-packet needs would hold more than 10 ms of the line.";
+    UNDERLAY_RELEASE "underlay.release" Seconds {
+        range: from_to(1e-5, 1e-3), presence: Default("100us"), example: "100us",
+    }
+        "How often the line lets out what waits for it, the same in all cells, as a card's interrupt moderation does. Where \
+         the kernel has no fq, or eBPF is not allowed, packets are let out one by one, and the result says so. Only beside a \
+         `rate`.";
     UNDERLAY_IP "underlay.ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
         "Which IP carries the tunnels. Without encapsulation nothing is carried in it: such a cell is measured once and \
          compared with the tunnels over either.";
@@ -337,7 +343,8 @@ keys! {
         "Until it is known: which effects the run waits for, by what they are on. One without a single valid pair of \
          samples is not waited for.";
     SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }
-        "Measured window of one sample.";
+        "Measured window of one sample. A cell with a line that its load would fill has two windows in each sample, with the \
+         line and without it: each has half of this, and half of `warmup`.";
     WARMUP "repeat.warmup" Seconds { range: from_to(0.0, 60.0), presence: Default("0.2"), example: "200ms" }
         "Load before the window, not measured.";
     WORTH "repeat.worth" Share { range: above_to(0.0, 1.0), presence: Default("5%"), example: "5%" }

@@ -215,10 +215,20 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
 }
 
 #[test]
+fn steps_of_a_line_need_a_line_and_have_a_range() {
+    let brief = |underlay: &str| brief(&format!("name: x\nunderlay: {{ {underlay} }}\n"));
+    insta::assert_snapshot!(brief("release: 100us"), @"2:22 `underlay.release` is of a line, and no cell has one | without a line | write a rate beside it, such as `rate: 10gbit`, or leave it out");
+    insta::assert_snapshot!(brief("rate: none, release: 50us"), @"2:34 `underlay.release` is of a line, and no cell has one | without a line | write a rate beside it, such as `rate: 10gbit`, or leave it out");
+    insta::assert_snapshot!(brief("rate: 10gbit, release: 0"), @"2:36 `underlay.release` cannot be `0` | below 10 us | write a duration from 10 us to 1 ms, such as `100us`");
+    insta::assert_snapshot!(brief("rate: 10gbit, release: off"), @"2:36 `underlay.release` cannot be `off` | not a duration | write a duration from 10 us to 1 ms, such as `100us`");
+    insta::assert_snapshot!(brief("rate: 10gbit, release: 2ms"), @"2:36 `underlay.release` cannot be `2ms` | above 1 ms | write a duration from 10 us to 1 ms, such as `100us`");
+}
+
+#[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
     2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
-    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `ip`, `hops`, `paths` and `oversize`
+    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `release`, `ip`, `hops`, `paths` and `oversize`
     ");
 }
 

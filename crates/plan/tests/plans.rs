@@ -783,3 +783,16 @@ fn a_guest_mtu_that_a_hop_drops_is_built_where_the_plan_asks_for_it() {
     assert_eq!(mtus, [1500, 9000]);
     assert!(load("x.yaml", &text("refuse")).is_err());
 }
+
+#[test]
+fn a_line_has_steps_and_no_line_has_none() {
+    let release = |underlay: &str| {
+        let text = format!("name: x\nunderlay: {{ {underlay} }}\n");
+        let experiment = load("plan.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
+        experiment.plan.underlay.release_us
+    };
+    assert_eq!(release("mtu: 9000"), None);
+    assert_eq!(release("rate: 10gbit"), Some(100));
+    assert_eq!(release("rate: [none, 1gbit], release: 50us"), Some(50));
+    assert_eq!(release("rate: 1gbit, release: 0.5ms"), Some(500));
+}

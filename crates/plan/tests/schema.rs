@@ -292,6 +292,7 @@ fn plan_with(key: &Key, value: &str) -> String {
                     || (other.path == "encapsulation" && key.path.ends_with(".tunnel"))
                     || (other.path == "encapsulation" && key.path == "udp_checksum")
                     // Neither stands alone.
+                    || (other.path == "underlay.rate" && child.path == "underlay.release")
                     || (other.path == "vary.*.before" && child.path == "vary.*.after")
                     || (other.path == "vary.*.after" && child.path == "vary.*.before")
                     || (other.path == "vary.*.sysctl" && child.path == "vary.*.on"))

@@ -67,6 +67,10 @@ pub(crate) fn place(doc: &Document) -> String {
             place.push_str(" and its other datapath");
         }
     }
+    if let Some(line) = &doc.environment.line {
+        // The same.
+        let _ = write!(place, "; {line}");
+    }
     if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
         // Writing to a string does not fail.
         let _ = write!(

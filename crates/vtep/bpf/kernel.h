@@ -39,6 +39,7 @@ enum { ETH_BYTES = 14, TAG_BYTES = 4, IPV4_BYTES = 20, IPV6_BYTES = 40, UDP_BYTE
 enum { PACKET_HOST = 0 };
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
+static __u64 (*bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns; /* CLOCK_MONOTONIC */
 static __u64 (*bpf_ktime_get_coarse_ns)(void) = (void *)BPF_FUNC_ktime_get_coarse_ns;
 static __u32 (*bpf_get_hash_recalc)(struct __sk_buff *skb) = (void *)BPF_FUNC_get_hash_recalc;
 static long (*bpf_skb_load_bytes)(const void *skb, __u32 offset, void *to, __u32 len) =
@@ -62,7 +63,6 @@ static __s64 (*bpf_csum_diff)(const void *from, __u32 from_len, const void *to, 
 	(void *)BPF_FUNC_csum_diff;
 static long (*bpf_csum_level)(struct __sk_buff *skb, __u64 what) = (void *)BPF_FUNC_csum_level;
 static long (*bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)BPF_FUNC_redirect;
-static long (*bpf_redirect_peer)(__u32 ifindex, __u64 flags) = (void *)BPF_FUNC_redirect_peer;
 static long (*bpf_redirect_neigh)(__u32 ifindex, struct bpf_redir_neigh *next, int len, __u64 flags) =
 	(void *)BPF_FUNC_redirect_neigh;
 static long (*bpf_clone_redirect)(struct __sk_buff *skb, __u32 ifindex, __u64 flags) =

@@ -30,7 +30,6 @@ const volatile __u32 local_address[4] = {}; /* as it stands in a packet */
 /* A guest's device at this host. */
 struct port {
 	__u32 vni;
-	__u32 peer; /* not 0: a veth whose other end is in another namespace */
 };
 
 struct station_key {
@@ -43,7 +42,6 @@ struct station_key {
 struct station {
 	__u32 remote;  /* index into remotes, or 0 */
 	__u32 ifindex; /* of the guest's device, where remote is 0 */
-	__u32 peer;
 };
 
 /* Another VTEP; the first entry is no remote and has the MTU for the formats without one. */

@@ -7,7 +7,7 @@ use crate::load::{DECAPSULATE, ENCAPSULATE, classifier};
 use crate::vtep::Vtep;
 
 /// `struct __sk_buff` (include/uapi/linux/bpf.h): its length and where the device stands in it.
-const CONTEXT_BYTES: usize = 192;
+pub(crate) const CONTEXT_BYTES: usize = 192;
 const IFINDEX_AT: usize = 40;
 
 /// What becomes of a frame.

@@ -8,9 +8,9 @@ pub(crate) const MAX_PORTS: usize = 64;
 pub(crate) const MAX_STATIONS: usize = 4096;
 pub(crate) const KNOWN_OPTIONS: usize = 64;
 
-pub(crate) type Port = [u8; 8];
+pub(crate) type Port = [u8; 4];
 pub(crate) type StationKey = [u8; 12];
-pub(crate) type Station = [u8; 12];
+pub(crate) type Station = [u8; 8];
 pub(crate) type Remote = [u8; 392];
 pub(crate) type Flood = [u8; 8 + 4 * (MAX_REMOTES + MAX_PORTS)];
 
@@ -35,8 +35,8 @@ fn numbers<const N: usize>(numbers: impl IntoIterator<Item = u32>) -> [u8; N] {
     bytes
 }
 
-pub(crate) fn port(vni: u32, peer: bool) -> Port {
-    numbers([vni, peer.into()])
+pub(crate) fn port(vni: u32) -> Port {
+    numbers([vni])
 }
 
 pub(crate) fn station_key(vni: u32, mac: [u8; 6]) -> StationKey {
@@ -46,8 +46,8 @@ pub(crate) fn station_key(vni: u32, mac: [u8; 6]) -> StationKey {
 }
 
 /// A station at a remote of this index, from 1, or at the guest's device.
-pub(crate) fn station(remote: u32, ifindex: u32, peer: bool) -> Station {
-    numbers([remote, ifindex, peer.into()])
+pub(crate) fn station(remote: u32, ifindex: u32) -> Station {
+    numbers([remote, ifindex])
 }
 
 pub(crate) fn flood(remotes: &[u32], ports: &[u32]) -> Flood {

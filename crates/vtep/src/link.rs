@@ -21,8 +21,6 @@ pub(crate) struct Device {
     pub(crate) index: u32,
     pub(crate) mtu: u32,
     pub(crate) mac: [u8; 6],
-    /// A veth whose other end is in another namespace: `bpf_redirect_peer` reaches it.
-    pub(crate) peers_elsewhere: bool,
 }
 
 /// Where packets for a remote go first.
@@ -59,23 +57,16 @@ impl Links {
             index: link.header.index,
             mtu: 0,
             mac: [0; 6],
-            peers_elsewhere: false,
         };
-        let (mut veth, mut elsewhere) = (false, false);
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => device.mtu = *mtu,
                 LinkAttribute::Address(mac) => {
                     device.mac = mac.as_slice().try_into().unwrap_or_default();
                 }
-                LinkAttribute::LinkNetNsId(_) => elsewhere = true,
-                LinkAttribute::LinkInfo(info) => {
-                    veth = info.contains(&LinkInfo::Kind(InfoKind::Veth));
-                }
                 _ => {}
             }
         }
-        device.peers_elsewhere = veth && elsewhere;
         Ok(device)
     }
 

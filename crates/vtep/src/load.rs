@@ -79,8 +79,16 @@ pub(crate) fn load(config: &Config, underlay: u32, segmenter: (u32, u32)) -> Res
     }
     loader.override_global("known_option", &known, true);
     loader.override_global("local_address", &local, true);
-    let mut object = loader.load(OBJECT).map_err(cannot_load)?;
-    for program in [ENCAPSULATE, DECAPSULATE] {
+    verify(loader.load(OBJECT), &[ENCAPSULATE, DECAPSULATE])
+}
+
+/// Takes an object's programs through the verifier.
+pub(crate) fn verify(
+    loaded: Result<Ebpf, EbpfError>,
+    programs: &[&'static str],
+) -> Result<Ebpf, Error> {
+    let mut object = loaded.map_err(cannot_load)?;
+    for program in programs {
         verified(classifier(&mut object, program)).map_err(|error| refused(program, error))?;
     }
     Ok(object)
@@ -98,7 +106,7 @@ fn verified(classifier: &mut SchedClassifier) -> Result<(), ProgramError> {
     classifier.load()
 }
 
-/// One of the two programs; both are in the object.
+/// A program of an object of our own.
 pub(crate) fn classifier<'a>(
     object: &'a mut Ebpf,
     program: &'static str,
@@ -116,6 +124,17 @@ pub(crate) fn attach(
     device: &str,
     hook: Hook,
 ) -> Result<Attached, Error> {
+    attach_to(object, program, device, TcAttachType::Ingress, hook)
+}
+
+/// Attaches to a device's ingress or egress, behind what is there already.
+pub(crate) fn attach_to(
+    object: &mut Ebpf,
+    program: &'static str,
+    device: &str,
+    side: TcAttachType,
+    hook: Hook,
+) -> Result<Attached, Error> {
     let classifier = classifier(object, program);
     let failed = |source| Error::Attach {
         program,
@@ -124,7 +143,7 @@ pub(crate) fn attach(
     };
     let tcx = |classifier: &mut SchedClassifier| {
         let order = TcAttachOptions::TcxOrder(LinkOrder::default());
-        classifier.attach_with_options(device, TcAttachType::Ingress, order)
+        classifier.attach_with_options(device, side, order)
     };
     let clsact = |classifier: &mut SchedClassifier| {
         match tc::qdisc_add_clsact(device) {
@@ -132,7 +151,7 @@ pub(crate) fn attach(
             _ => {}
         }
         let options = TcAttachOptions::Netlink(NlOptions::default());
-        classifier.attach_with_options(device, TcAttachType::Ingress, options)
+        classifier.attach_with_options(device, side, options)
     };
     let id = match hook {
         Hook::Tcx => tcx(classifier),
@@ -198,6 +217,18 @@ fn refused(program: &'static str, error: ProgramError) -> Error {
     }
 }
 
+/// A map of an object of our own, out of it.
+pub(crate) fn typed<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
+    object: &mut Ebpf,
+    map: &'static str,
+) -> Result<T, Error> {
+    let data = object.take_map(map).expect("a map of our own object");
+    data.try_into().map_err(|source| Error::Map {
+        map,
+        source: Box::new(source),
+    })
+}
+
 /// The programs' tables.
 pub(crate) struct Maps {
     pub(crate) ports: HashMap<MapData, u32, layout::Port>,
@@ -211,16 +242,6 @@ pub(crate) struct Maps {
 
 impl Maps {
     pub(crate) fn take(object: &mut Ebpf) -> Result<Self, Error> {
-        fn typed<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
-            object: &mut Ebpf,
-            map: &'static str,
-        ) -> Result<T, Error> {
-            let data = object.take_map(map).expect("a map of our own object");
-            data.try_into().map_err(|source| Error::Map {
-                map,
-                source: Box::new(source),
-            })
-        }
         Ok(Self {
             ports: typed(object, "ports")?,
             stations: typed(object, "stations")?,

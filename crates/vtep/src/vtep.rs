@@ -197,7 +197,7 @@ impl Vtep {
         })?;
         self.maps
             .ports
-            .insert(found.index, layout::port(vni, found.peers_elsewhere), 0)
+            .insert(found.index, layout::port(vni), 0)
             .map_err(in_map("ports"))?;
         let hook = self.config.hook;
         let attached = self.within(|object| load::attach(object, ENCAPSULATE, device, hook))??;
@@ -249,11 +249,11 @@ impl Vtep {
                     .get(device)
                     .filter(|guest| guest.vni == vni)
                     .ok_or_else(|| Error::Unknown(device.clone()))?;
-                layout::station(0, guest.device.index, guest.device.peers_elsewhere)
+                layout::station(0, guest.device.index)
             }
-            Location::Remote(address) => layout::station(self.remote(*address)?, 0, false),
+            Location::Remote(address) => layout::station(self.remote(*address)?, 0),
             Location::Underlay if self.config.format.tunnel().is_none() => {
-                layout::station(NOBODY_FAR, 0, false)
+                layout::station(NOBODY_FAR, 0)
             }
             Location::Underlay => {
                 let what = "a tunnel's stations are behind remotes";

@@ -1,6 +1,7 @@
 //! Whole tunnels between namespaces: our endpoint with itself, and with the kernel's vxlan and geneve.
 
 mod lab;
+mod paced;
 
 use std::process::Command;
 use std::time::Duration;

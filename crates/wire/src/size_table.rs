@@ -33,18 +33,24 @@ pub struct SizeTable {
 }
 
 /// The shapes of the frames that a path's packets become.
-#[derive(Debug, Clone, Copy)]
-struct Frames {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frames {
     /// Headers of each segment, in bytes.
-    header: u32,
+    pub header: u32,
     /// Most TCP payload in one frame, in bytes; at least 1.
-    payload: u32,
+    pub payload: u32,
     /// Bytes of a frame on the line that a packet's length lacks.
-    unseen: u32,
+    pub unseen: u32,
 }
 
 impl Frames {
-    fn new(guest_mtu: u32, overhead: u32, guest_ip: IpVersion, tag: u32) -> Self {
+    /// A packet's length of the shortest frame: below, it is padded.
+    pub const SHORTEST: u32 = MIN_FRAME;
+
+    /// The frames of a path whose guests speak `guest_ip` with an IP MTU of `guest_mtu` and whose encapsulation adds
+    /// `overhead`; each frame on the line has `tag` bytes of VLAN tags, which the kernel keeps beside a packet and does not
+    /// count in its length until the device sends it (include/linux/if_vlan.h, `__vlan_hwaccel_put_tag`).
+    pub fn new(guest_mtu: u32, overhead: u32, guest_ip: IpVersion, tag: u32) -> Self {
         // Repeated in each segment behind the inner Ethernet header: IP, and TCP with timestamps.
         let segment_header = tcp_header_bytes(guest_ip);
         Self {
@@ -61,7 +67,11 @@ impl Frames {
             .max(1)
     }
 
-    fn wire_bytes(self, len: u32) -> u32 {
+    /// Bytes that a packet occupies on the line once it is cut into frames, gaps included.
+    ///
+    /// `len` is the packet's length as a qdisc sees it: Ethernet header included, FCS not. Up to the largest frame it is
+    /// one frame (padded to 60 bytes); beyond, it is taken for a TCP super-packet that is cut into full segments.
+    pub fn wire_bytes(self, len: u32) -> u32 {
         match self.count(len) {
             1 => len.max(MIN_FRAME) + self.unseen,
             n => len + (n - 1) * self.header + n * self.unseen,
@@ -79,44 +89,32 @@ impl Frames {
             middle
         }
     }
+
+    /// The same as the kernel's table. The lengths that full frames and full super-packets have are exact within 1 byte. Any
+    /// other length is within 4 bytes, except up to 3 bytes above a full one, where the table is short by one frame's headers
+    /// and framing.
+    pub fn table(self) -> SizeTable {
+        let width = 1 << CELL_LOG;
+        let value = |cell| {
+            let bytes = self.wire_bytes(self.representative(cell, width));
+            u16::try_from(bytes.div_ceil(1 << SIZE_LOG)).unwrap_or(u16::MAX)
+        };
+        SizeTable {
+            cell_log: CELL_LOG,
+            size_log: SIZE_LOG,
+            data: (0..=COVERED).step_by(width as usize).map(value).collect(),
+        }
+    }
 }
 
-/// Bytes that a packet occupies on the line once it is cut into frames, gaps included.
-///
-/// `len` is the packet's length as a qdisc sees it: Ethernet header included, FCS not. Up to the largest frame it is
-/// one frame (padded to 60 bytes); beyond, it is taken for a TCP super-packet that is cut into full segments.
+/// [`Frames::wire_bytes`] without a tag.
 pub fn wire_bytes(len: u32, guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> u32 {
     Frames::new(guest_mtu, overhead, guest_ip, 0).wire_bytes(len)
 }
 
-/// The size table of a path whose guests speak `guest_ip` with an IP MTU of `guest_mtu` (at least 73) and whose
-/// encapsulation adds `overhead`, both in bytes.
-///
-/// The lengths that full frames and full super-packets have are exact within 1 byte. Any other length is within 4
-/// bytes, except up to 3 bytes above a full one, where the table is short by one frame's headers and framing.
+/// [`Frames::table`] of a path without a tag; a `guest_mtu` of at least 73.
 pub fn size_table(guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> SizeTable {
-    tagged_size_table(guest_mtu, overhead, guest_ip, 0)
-}
-
-/// The same where every frame on the line has `tag` bytes of VLAN tags, which the kernel keeps beside a packet and
-/// does not count in its length until the device sends it (include/linux/if_vlan.h, `__vlan_hwaccel_put_tag`).
-pub fn tagged_size_table(
-    guest_mtu: u32,
-    overhead: u32,
-    guest_ip: IpVersion,
-    tag: u32,
-) -> SizeTable {
-    let frames = Frames::new(guest_mtu, overhead, guest_ip, tag);
-    let width = 1 << CELL_LOG;
-    let value = |cell| {
-        let bytes = frames.wire_bytes(frames.representative(cell, width));
-        u16::try_from(bytes.div_ceil(1 << SIZE_LOG)).unwrap_or(u16::MAX)
-    };
-    SizeTable {
-        cell_log: CELL_LOG,
-        size_log: SIZE_LOG,
-        data: (0..=COVERED).step_by(width as usize).map(value).collect(),
-    }
+    Frames::new(guest_mtu, overhead, guest_ip, 0).table()
 }
 
 impl SizeTable {
@@ -184,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_tag_costs_4_bytes_of_every_frame_a_super_packet_becomes() {
-        let table = tagged_size_table(1500, 0, Ipv4, 4);
+        let table = Frames::new(1500, 0, Ipv4, 4).table();
         assert_eq!(table.lookup(1514), 1542);
         assert_eq!(table.lookup(66 + 45 * 1448), 45 * 1542);
         assert!(table.lookup(42).abs_diff(88) <= 2, "padded");

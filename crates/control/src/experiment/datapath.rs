@@ -102,13 +102,13 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
 }
 
 /// The symbols of the running kernel and the files of its modules, as far as they can be read.
-struct Drivers {
+pub(crate) struct Drivers {
     symbols: String,
     modules: String,
 }
 
 impl Drivers {
-    fn read() -> Self {
+    pub(crate) fn read() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let release = text("/proc/sys/kernel/osrelease");
         let modules = format!("/lib/modules/{}/modules.dep", release.trim());
@@ -126,11 +126,16 @@ impl Drivers {
             Encapsulation::Geneve(_) => (" geneve_newlink", "/geneve.ko", "CONFIG_GENEVE"),
             _ => return None,
         };
+        (self.has(symbol, module) == Some(false))
+            .then(|| format!("this kernel has no {option}, built in or as a module"))
+    }
+
+    /// Whether the kernel has what this symbol is of, loaded or lying ready in a module; `None` where that cannot be told.
+    pub(crate) fn has(&self, symbol: &str, module: &str) -> Option<bool> {
         // Hardly anything is in a list that could not be read.
         let readable = self.symbols.contains(" veth_newlink");
         let there = self.symbols.contains(symbol) || self.modules.contains(module);
-        (readable && !there)
-            .then(|| format!("this kernel has no {option}, built in or as a module"))
+        readable.then_some(there)
     }
 }
 

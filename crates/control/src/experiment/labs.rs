@@ -7,6 +7,7 @@ use tracing::debug;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request, Stage};
 use wirecost_model::cell::{Cell, Experiment, Network};
+use wirecost_model::line::LineRelease;
 use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::record::{Environment, HostEnvironment};
 use wirecost_model::sample::{Invalid, Sample};
@@ -15,7 +16,7 @@ use super::machine::Machine;
 use super::progress::Progress;
 use super::sample::{Taking, take};
 use crate::calls::PROMPT;
-use crate::lab::{Lab, LabContext};
+use crate::lab::{Lab, LabContext, unlike};
 
 /// Labs kept at the same time; beyond that the one unused for longest is taken down.
 pub(crate) const MAX_LABS: usize = 8;
@@ -28,6 +29,8 @@ pub(crate) struct Labs {
     broken: BTreeMap<Network, String>,
     /// By encapsulation, as `wirecost overhead` writes it: why other datapaths could not build it either.
     also_refused: BTreeMap<String, String>,
+    /// How lines let packets out: those of all labs do it alike.
+    line: Option<LineRelease>,
     pub(crate) machine: Machine,
 }
 
@@ -39,6 +42,7 @@ impl Labs {
             up: Vec::new(),
             broken: BTreeMap::new(),
             also_refused: BTreeMap::new(),
+            line: None,
         }
     }
 
@@ -50,7 +54,10 @@ impl Labs {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Environment, LinkError> {
         let mut first = None;
-        for cell in &experiment.cells {
+        // One with a line, where there is one: it says how lines are emulated here.
+        let (lines, others): (Vec<_>, Vec<_>) =
+            (experiment.cells.iter()).partition(|cell| cell.network.rate.is_some());
+        for cell in lines.into_iter().chain(others) {
             match self.get(&cell.network, interrupt, progress) {
                 Ok(Ok(lab)) => {
                     let Reply::Description(environment) =
@@ -63,6 +70,7 @@ impl Labs {
                     return Ok(Environment {
                         cpus,
                         hosts,
+                        line: self.line.clone(),
                         ..*environment
                     });
                 }
@@ -123,6 +131,11 @@ impl Labs {
             }
             match Lab::up(&self.context, network, interrupt) {
                 Ok(lab) => {
+                    if let Some(reason) = unlike(self.line.as_ref(), lab.line()) {
+                        self.broken.insert(network.clone(), reason.clone());
+                        return Ok(Err(reason));
+                    }
+                    self.line = self.line.take().or_else(|| lab.line().cloned());
                     progress(Progress::LabUp {
                         network: network.to_string(),
                         seconds: lab.seconds(),

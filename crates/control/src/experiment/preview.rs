@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use wirecost_model::cell::{Chosen, Experiment};
+use wirecost_model::line::LineRelease;
 
 use super::datapath;
 use super::directory::refuse_existing;
 use super::error::RunError;
 use super::forecast::{Forecast, forecast};
+use super::line;
 use super::start::{SeedSource, allowed_cpus, choose_seed};
 use crate::placement::{Placement, place};
 
@@ -24,6 +26,8 @@ pub struct Preview {
     pub forecast: Forecast,
     /// The datapath that it would most likely choose, where that is not the first choice, and why.
     pub chosen: Option<Chosen>,
+    /// How its lines would most likely let packets out; `None` where no cell has one, or where that cannot be told.
+    pub line: Option<LineRelease>,
     cells: usize,
     rounds: u32,
 }
@@ -53,6 +57,7 @@ pub fn preview(
         placement: place(experiment.plan.cores, &allowed_cpus()?),
         forecast: forecast(experiment, seed),
         chosen: datapath::forecast(experiment),
+        line: line::forecast(experiment),
         cells: experiment.samples_a_round() as usize,
         rounds: experiment.plan.repeat.rounds,
     })

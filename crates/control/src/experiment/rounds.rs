@@ -8,6 +8,7 @@ use std::time::Instant;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::line::RELEASE_US;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
@@ -78,6 +79,7 @@ pub fn run(
         owner,
         placement,
         verbose: options.verbose,
+        release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
     let mut labs = Labs::new(context);
 

@@ -177,6 +177,12 @@ impl Key {
         match self.kind {
             Kind::Size => format_bytes(number as u64),
             Kind::Rate => format_rate(number as u64),
+            Kind::Seconds if number > 0.0 && number < 0.001 => {
+                format!("{} us", (number * 1e6).round())
+            }
+            Kind::Seconds if number > 0.0 && number < 0.01 => {
+                format!("{} ms", (number * 1e3).round())
+            }
             Kind::Seconds => format!("{number} s"),
             Kind::Share => format_fraction(number),
             _ => number.to_string(),

@@ -71,6 +71,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "does not fit",
         "two loads are called",
         "beside it has none",
+        "is of a line, and no cell has one",
         "is a list of something else than `none` and a load",
         "nothing runs where",
         "cannot be a factor",

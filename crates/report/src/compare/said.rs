@@ -92,6 +92,9 @@ pub(crate) fn difference(difference: &Difference) -> String {
                 "cpu_model" => "CPU".into(),
                 "cpus" => "cores".into(),
                 "memory_bytes" => "memory (bytes)".into(),
+                "line.by" => "what emulates the line".into(),
+                "line.step_us" => "steps of the line (us)".into(),
+                "line.why" => "why the line is not fq's".into(),
                 key => match key.strip_prefix("hosts.") {
                     Some(host) => format!("host {}", host.replace(['.', '_'], " ")),
                     None => key.replace('_', " "),

@@ -294,6 +294,9 @@ fn environment(doc: &Document) -> Vec<(&'static str, String)> {
         ("Clock source", environment.clock_source.clone()),
         ("Privilege", environment.privilege.clone()),
     ];
+    if let Some(line) = &environment.line {
+        rows.push(("Line", line.to_string()));
+    }
     if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
         rows.push((
             "Time",

@@ -72,6 +72,7 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
                 ip: vec![IpVersion::Ipv4],
                 transit: Transit::wire(),
                 oversize: false,
+                release_us: None,
             },
             guests: vec![1],
             guest_ip: vec![IpVersion::Ipv4],

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT OR GPL-2.0-only */
+/* A line on a device's egress: when each packet departs. The fq queueing discipline behind it (net/sched/sch_fq.c) holds
+ * packets back until then. See src/line.rs. */
+#include "kernel.h"
+
+/* Bits of a nanosecond's fraction: its time lasts 4.5 years since the machine's start. */
+enum { FRACTION = 7, COST_FRACTION = 16, ATTEMPTS = 16 };
+
+/* What the line is like; mirrored in src/line.rs. */
+struct line {
+	__u64 cost;   /* of a byte on the line, in ns << (FRACTION + COST_FRACTION) */
+	__u64 step;   /* ns between two releases */
+	__u64 limit;  /* most that waits, in ns of the line */
+	__u32 header; /* of each frame of a super-packet, in bytes */
+	__u32 payload; /* most in one frame */
+	__u32 unseen; /* bytes of a frame on the line that a packet's length lacks */
+	__u32 shortest;
+};
+
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(max_entries, 1);
+	MAP_TYPE(key, __u32);
+	MAP_TYPE(value, struct line);
+} line SEC(".maps");
+
+/* When the line has sent all that it was given, in ns << FRACTION. */
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(max_entries, 1);
+	MAP_TYPE(key, __u32);
+	MAP_TYPE(value, __u64);
+} idle_from SEC(".maps");
+
+/* wirecost_wire::size_table::Frames::wire_bytes. */
+INLINE __u64 wire_bytes(const struct line *on, __u32 len)
+{
+	__u32 more = len > on->header && on->payload ? (len - on->header - 1) / on->payload : 0;
+
+	if (!more)
+		return (len > on->shortest ? len : on->shortest) + on->unseen;
+	return len + (__u64)more * on->header + (__u64)(more + 1) * on->unseen;
+}
+
+/* Whoever sends takes the line's time from where it is free. On an idle line a packet leaves at once; what has to wait
+ * leaves at the first step after its turn. Others may send from other cores meanwhile. */
+SEC("classifier")
+int depart(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct line *on = bpf_map_lookup_elem(&line, &zero);
+	__u64 *idle = bpf_map_lookup_elem(&idle_from, &zero);
+	__u64 now = bpf_ktime_get_ns() << FRACTION, takes, from, start, at;
+
+	if (!on || !idle)
+		return NEXT;
+	takes = wire_bytes(on, skb->len) * on->cost >> COST_FRACTION;
+	for (int i = 0; i < ATTEMPTS; i++) {
+		from = *(volatile __u64 *)idle;
+		start = from > now ? from : now;
+		if (start - now > on->limit << FRACTION)
+			return DROP;
+		if (__sync_val_compare_and_swap(idle, from, start + takes) != from)
+			continue;
+		at = start >> FRACTION;
+		if (start > now && on->step)
+			at = (at + on->step - 1) / on->step * on->step;
+		skb->tstamp = at;
+		return NEXT;
+	}
+	return DROP;
+}
+
+char terms[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,188 @@
+//! A line on a device's egress, by departure times: a program says when each packet leaves, and fq, which the caller puts
+//! on the device, holds it back until then (EDT, net/sched/sch_fq.c). Without fq nothing is held back.
+//!
+//! Times are `CLOCK_MONOTONIC`'s. What waits leaves at multiples of the step, so that all of it is released by one timer,
+//! as a card's interrupt moderation does. fq's `timer_slack` alone makes no such steps: whenever anything is enqueued, fq
+//! also releases what is due by then. The rate is exact over any time: a packet takes the line from where the one before
+//! left it, however late a timer was.
+
+use aya::maps::{Array, MapData};
+use aya::programs::{TcAttachType, TestRun as _, TestRunOptions};
+use aya::{Ebpf, EbpfLoader};
+use wirecost_wire::size_table::Frames;
+
+use crate::config::Hook;
+use crate::dry_run::CONTEXT_BYTES;
+use crate::error::Error;
+use crate::load::{self, Attached, attach_to, classifier};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/line.bpf.o"));
+
+const DEPART: &str = "depart";
+/// `FRACTION` and `COST_FRACTION` of `bpf/line.bpf.c`.
+const COST_BITS: u32 = 7 + 16;
+/// Where `struct __sk_buff` has `tstamp`: behind 38 words and one pointer (include/uapi/linux/bpf.h).
+const TSTAMP_AT: usize = 152;
+
+/// What a line is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Bits per second, 1e8 to 1e13.
+    pub rate: u64,
+    /// Nanoseconds between two releases; 0 releases each packet by itself.
+    pub step_ns: u64,
+    /// The most that waits, in nanoseconds of the line; what comes then is dropped.
+    pub limit_ns: u64,
+    /// What a packet takes of the line.
+    pub frames: Frames,
+}
+
+type LineBytes = [u8; 40];
+
+impl Pace {
+    /// `struct line`, member by member.
+    fn bytes(&self) -> LineBytes {
+        let mut bytes = [0; size_of::<LineBytes>()];
+        let cost = (8_000_000_000u128 << COST_BITS) / u128::from(self.rate.max(1));
+        let cost = u64::try_from(cost).unwrap_or(u64::MAX);
+        let wide = [cost, self.step_ns, self.limit_ns].map(u64::to_ne_bytes);
+        let Frames {
+            header,
+            payload,
+            unseen,
+        } = self.frames;
+        let narrow = [header, payload, unseen, Frames::SHORTEST].map(u32::to_ne_bytes);
+        let all = wide.as_flattened().iter().chain(narrow.as_flattened());
+        for (place, byte) in bytes.iter_mut().zip(all) {
+            *place = *byte;
+        }
+        bytes
+    }
+}
+
+/// The program, loaded, and attached while the line is in force. Dropping it, in the device's namespace, takes it off.
+pub struct Departures {
+    // Off the hook before anything else goes.
+    attached: Option<Attached>,
+    device: String,
+    line: Array<MapData, LineBytes>,
+    idle_from: Array<MapData, u64>,
+    object: Ebpf,
+}
+
+impl std::fmt::Debug for Departures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Departures")
+            .field("device", &self.device)
+            .field("attached", &self.attached.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Departures {
+    /// Loads the program for a device of the calling thread's network namespace; it is not attached yet.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`] without the privilege, [`Error::Refused`] with the verifier's log.
+    pub fn load(device: &str) -> Result<Self, Error> {
+        let mut object = load::verify(EbpfLoader::new().load(OBJECT), &[DEPART])?;
+        Ok(Self {
+            attached: None,
+            device: device.to_owned(),
+            line: load::typed(&mut object, "line")?,
+            idle_from: load::typed(&mut object, "idle_from")?,
+            object,
+        })
+    }
+
+    /// Puts a line in force on the device's egress, or changes the one that is: behind whatever else is attached there.
+    /// To be called in the device's namespace, with fq on the device.
+    ///
+    /// # Errors
+    /// [`Error::Attach`], [`Error::Map`].
+    pub fn set(&mut self, pace: &Pace, hook: Hook) -> Result<(), Error> {
+        self.pace(pace)?;
+        if self.attached.is_none() {
+            let side = TcAttachType::Egress;
+            let attached = attach_to(&mut self.object, DEPART, &self.device, side, hook)?;
+            self.attached = Some(attached);
+        }
+        Ok(())
+    }
+
+    fn pace(&mut self, pace: &Pace) -> Result<(), Error> {
+        let written = self.line.set(0, pace.bytes(), 0);
+        written.map_err(|source| Error::Map {
+            map: "line",
+            source: Box::new(source),
+        })
+    }
+
+    /// Takes the line off: packets leave as they come. What waited for it is forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Attach`], [`Error::Map`].
+    pub fn lift(&mut self) -> Result<(), Error> {
+        if let Some(attached) = self.attached.take() {
+            attached.detach(DEPART, &self.device)?;
+        }
+        self.idle_from.set(0, 0, 0).map_err(|source| Error::Map {
+            map: "idle_from",
+            source: Box::new(source),
+        })
+    }
+
+    /// When a frame would depart, in nanoseconds of `CLOCK_MONOTONIC`; `None` where it would be dropped. It takes its time of
+    /// the line like any other (`BPF_PROG_TEST_RUN`). For tests.
+    ///
+    /// # Errors
+    /// [`Error::Map`], [`Error::Refused`] where the kernel cannot try it: frames below 14 bytes, for one.
+    pub fn dry_run(&mut self, pace: &Pace, frame: &[u8]) -> Result<Option<u64>, Error> {
+        self.pace(pace)?;
+        let (context, mut after) = ([0; CONTEXT_BYTES], [0; CONTEXT_BYTES]);
+        let result = classifier(&mut self.object, DEPART)
+            .test_run(TestRunOptions {
+                data_in: Some(frame),
+                ctx_in: Some(&context),
+                ctx_out: Some(&mut after),
+                ..TestRunOptions::default()
+            })
+            .map_err(|source| Error::Refused {
+                program: DEPART,
+                source: Box::new(source),
+            })?;
+        let mut at = [0; 8];
+        at.copy_from_slice(&after[TSTAMP_AT..TSTAMP_AT + 8]);
+        Ok((result.return_value as i32 != 2).then_some(u64::from_ne_bytes(at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::ip::IpVersion;
+
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_those_of_struct_line() {
+        let pace = Pace {
+            rate: 10_000_000_000,
+            step_ns: 100_000,
+            limit_ns: 5_000_000,
+            frames: Frames::new(1450, 50, IpVersion::Ipv4, 4),
+        };
+        // 0.8 ns a byte.
+        let cost = (0.8 * f64::from(1 << COST_BITS)) as u64;
+        let expected: Vec<u8> = [
+            &cost.to_ne_bytes()[..],
+            &100_000u64.to_ne_bytes(),
+            &5_000_000u64.to_ne_bytes(),
+            &116u32.to_ne_bytes(),
+            &1398u32.to_ne_bytes(),
+            &28u32.to_ne_bytes(),
+            &60u32.to_ne_bytes(),
+        ]
+        .concat();
+        assert_eq!(pace.bytes().as_slice(), expected);
+    }
+}
