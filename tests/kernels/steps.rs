@@ -1,7 +1,9 @@
 //! What is tried on every kernel, one after the other. A step is a file of its own; one more is one line here.
 
 use crate::machine::Machine;
-use crate::{beside_the_kernel, by_ebpf, by_the_kernel, checks, killed, line, make_run, open_vswitch};
+use crate::{
+    beside_the_kernel, by_ebpf, by_the_kernel, checks, killed, line, make_run, open_vswitch,
+};
 
 /// One thing that is tried on every kernel.
 pub(crate) struct Step {

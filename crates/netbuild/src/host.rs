@@ -3,8 +3,8 @@
 use std::io;
 
 use wirecost_model::datapath::Datapath;
-use wirecost_model::steering::Rps;
 use wirecost_model::line::LineBy;
+use wirecost_model::steering::Rps;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
