@@ -53,8 +53,8 @@ pub(crate) fn segments(options: &Options) -> usize {
 }
 
 impl BufferSizes {
-    /// Of TCP request/response with a connection for each transaction.
-    pub(crate) fn tcp_crr(options: &Options) -> Self {
+    /// Of a TCP workload without a ring.
+    pub(crate) fn tcp(options: &Options) -> Self {
         Self {
             read: (options.load.request.max(options.load.response) as usize).max(READ_BUFFER),
             ..Self::default()
@@ -72,13 +72,13 @@ impl BufferSizes {
         };
         Self {
             ring,
-            ..Self::tcp_crr(options)
+            ..Self::tcp(options)
         }
     }
 
     /// Of a TCP stream, whose readers choose where in them a read begins.
     pub(crate) fn tcp_stream(options: &Options) -> Self {
-        let usual = Self::tcp_crr(options);
+        let usual = Self::tcp(options);
         Self {
             read: usual.read + SLACK,
             ..usual

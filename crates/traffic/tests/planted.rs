@@ -405,7 +405,7 @@ fn silenced(path: &Path) -> Option<Vec<(Workload, (Server, Client))>> {
         .map(|workload| {
             let options = Options::new(workload, SECRET).with(|load| {
                 load.rate =
-                    (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000))
+                    (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000));
             });
             (workload, path.pair(&options))
         })

@@ -1,6 +1,6 @@
 //! What is compared with what.
 
-use wirecost_traffic::{Load, Multiplexing, Options, Rate, Segmentation, Waiting, Workload};
+use wirecost_traffic::{Multiplexing, Options, Rate, Segmentation, Waiting, Workload};
 
 pub(crate) struct Way {
     pub(crate) name: &'static str,

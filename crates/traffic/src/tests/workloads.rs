@@ -566,7 +566,7 @@ fn many_flows_begin_run_and_end_without_an_error() {
         (Workload::UdpRr, 512),
     ] {
         let options = options(workload, streams).with(|load| {
-            load.rate = (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000))
+            load.rate = (workload == Workload::UdpStream).then_some(Rate::BitsPerSecond(1_000_000));
         });
         run(&options);
     }

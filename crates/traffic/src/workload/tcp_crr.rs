@@ -24,5 +24,5 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
     closing: closing::by_connection,
     after_close: None,
     threads: ThreadPolicy::Processors,
-    buffers: BufferSizes::tcp_crr,
+    buffers: BufferSizes::tcp,
 };
