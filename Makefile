@@ -37,10 +37,13 @@ test: install-missing-test build
 ## The program in emulated machines with Debian's own kernels (docs/kernels.md); downloads each kernel once.
 test-kernels: build
 	@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
-		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin
+		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin \
+		teamnl:libteam-utils
 	tunnels=$$($(CARGO) test --locked --package wirecost-vtep --test tunnels --no-run --message-format=json | \
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
-	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_BINARY=$(abspath $(BINARY)) \
+	faults=$$($(CARGO) test --locked --package wirecost --test faults --no-run --message-format=json | \
+		sed -n '/"name":"faults"/s/.*"executable":"\([^"]*\)".*/\1/p') && \
+	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_FAULTS_PROGRAM=$$faults WIRECOST_BINARY=$(abspath $(BINARY)) \
 		$(CARGO) test --locked --package wirecost --test kernels --test two_machines -- --nocapture --test-threads 1
 
 ## Our loads beside other generators' on the same lab; takes two hours or more and wants the machine for

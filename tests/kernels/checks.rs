@@ -20,6 +20,8 @@ const EVERYWHERE: &[&str] = &[
     "ebpf",
     "btf",
     "tbf",
+    "netem",
+    "fq",
     "receive-steering",
 ];
 

@@ -9,6 +9,7 @@ mod machine;
 
 mod checks;
 mod labs;
+mod paths;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -56,6 +57,14 @@ const STEPS: &[Step] = &[
         run: checks::faulty_paths,
     },
     Step {
+        name: "far, slow, policed and lossy paths",
+        run: paths::far,
+    },
+    Step {
+        name: "the catalogue's faults on bonds, teams, VLANs and VRFs",
+        run: paths::catalogue,
+    },
+    Step {
         name: "whatever is killed leaves nothing",
         run: labs::killed,
     },
@@ -72,9 +81,14 @@ fn machine(kernel: &Kernel) -> Machine {
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
     archive.copy(&named("WIRECOST_TUNNELS"), "/usr/bin/tunnels");
-    for name in ["ip", "tc", "nft", "ethtool", "bridge", "setpriv"] {
+    for name in ["ip", "tc", "nft", "ethtool", "bridge", "setpriv", "teamnl"] {
         archive.command(name);
     }
+    // It finds both where they are here.
+    archive.copy(&named("WIRECOST_FAULTS_PROGRAM"), "/usr/bin/faults");
+    archive.link(env!("CARGO_BIN_EXE_wirecost"), "/usr/bin/wirecost");
+    let catalogue = wirecost_faults::directory();
+    archive.copy(&catalogue, catalogue.to_str().expect("a plain path"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     archive.copy(&root.join("tests/kernels/scripts"), "/scripts");
     Machine::boot(kernel, contents)

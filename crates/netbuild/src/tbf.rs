@@ -64,15 +64,21 @@ pub(crate) fn set(
 
 /// The rate in bit/s of the device's root tbf; `None` where its root qdisc is another.
 pub(crate) fn read_rate(netlink: &mut Netlink, index: u32) -> io::Result<Option<u64>> {
+    Ok(rate_of(&read_root(netlink, index)?))
+}
+
+/// The attributes of the device's root queueing discipline; none where it has none.
+pub(crate) fn read_root(netlink: &mut Netlink, index: u32) -> io::Result<Vec<TcAttribute>> {
     let dump = netlink.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()))?;
-    Ok(dump
-        .into_iter()
-        .filter_map(|message| match message {
-            RouteNetlinkMessage::NewQueueDiscipline(tc) => Some(tc),
-            _ => None,
-        })
-        .filter(|tc| tc.header.index == index as i32 && tc.header.parent == TcHandle::ROOT)
-        .find_map(|tc| rate_of(&tc.attributes)))
+    let root = dump.into_iter().find_map(|message| match message {
+        RouteNetlinkMessage::NewQueueDiscipline(tc)
+            if tc.header.index == index as i32 && tc.header.parent == TcHandle::ROOT =>
+        {
+            Some(tc.attributes)
+        }
+        _ => None,
+    });
+    Ok(root.unwrap_or_default())
 }
 
 /// Gives the device back the queueing that it was made with; packets that wait are dropped. Where there is none to

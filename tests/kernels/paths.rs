@@ -1,0 +1,22 @@
+//! What a check says of paths and faults that need drivers which this machine's kernel may lack.
+
+use crate::machine::Machine;
+
+/// Round trips of up to 3 s, shapers, policers, loss: netem and tbf.
+pub(crate) fn far(machine: &mut Machine) {
+    let told = machine.sh(400, ". /scripts/far.sh").fine();
+    println!("{}:\n{told}", machine.release);
+}
+
+/// Of the catalogue of faults what needs bonds, teams, VLANs, filtering bridges or VRFs, by its own test program.
+pub(crate) fn catalogue(machine: &mut Machine) {
+    for part in ["bond", "team", "vlan", "vrf"] {
+        let run = format!(
+            "WIRECOST_REQUIRE_ROOT=1 WIRECOST_EVERY_DEVICE=1 WIRECOST_FAULTS={part} \
+             faults --test-threads 1 --nocapture every_fault 2>&1"
+        );
+        let told = machine.sh(200, &run).fine();
+        assert!(told.contains("right"), "{part}: {told}");
+        println!("{}: {told}", machine.release);
+    }
+}
