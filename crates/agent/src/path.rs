@@ -45,7 +45,10 @@ impl Paths {
             }
             PathRequest::Survey(order) => {
                 let asked = asked(&order).map_err(words)?;
-                (self.flows, self.pace) = (asked.sockets, asked.pace);
+                // The place of a loss is looked for on the flows that were searched.
+                if !order.count {
+                    (self.flows, self.pace) = (asked.sockets, asked.pace);
+                }
                 PathReply::Path(asked.report)
             }
             PathRequest::BadChecksums => {
@@ -260,6 +263,7 @@ fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
         flows,
         config: config(&order.limits),
         pace: pace(&order.limits),
+        count: order.count,
     };
     let endpoints = Endpoints {
         from: way.from.address,

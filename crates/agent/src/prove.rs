@@ -95,6 +95,7 @@ fn prove(
             max_time: limit,
             ..Pace::default()
         },
+        count: false,
     };
     let surveyed = survey(endpoints, question, secret)?;
     let outcome = surveyed.result.outcomes.first().map(|flow| &flow.outcome);

@@ -1,6 +1,6 @@
 //! Every equal path between two addresses: one flow is searched, the others are asked whether they carry the same,
-//! and where they do not it is searched again. Where something was lost that can pass, how much is counted at the end,
-//! with small datagrams at a slow pace.
+//! and where they do not it is searched again. How much is lost is counted by a survey of its own, when nothing else of
+//! ours is on the way: what a search loses to its own pace, or to that of the other direction, is not the path's loss.
 
 mod loss;
 mod result;
@@ -34,6 +34,8 @@ pub struct Question {
     pub config: Config,
     /// How fast.
     pub pace: Pace,
+    /// Whether, once every flow is settled, it is counted how much is lost, with small datagrams at a slow pace.
+    pub count: bool,
 }
 
 /// A probe and the flow that it belongs to.

@@ -132,6 +132,7 @@ fn question(flows: u32) -> Question {
         flows,
         config: Config::default(),
         pace: Pace::default(),
+        count: false,
     }
 }
 

@@ -61,6 +61,8 @@ pub struct SurveyOrder {
     pub flows: u32,
     /// How fast.
     pub limits: Limits,
+    /// Whether it is only counted how much is lost, with small datagrams.
+    pub count: bool,
 }
 
 /// Where a size is lost, on one flow of the last survey.

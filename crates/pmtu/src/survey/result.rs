@@ -41,8 +41,9 @@ pub struct SurveyResult {
     pub probes: u32,
     /// How long it took, from the same moment as `now`.
     pub took: Duration,
-    /// Datagrams of sizes that pass whose answers came, or were waited for in vain. Where some were lost, these are small
-    /// ones that were sent for it at the end, at a slow pace: what was lost to our own is not counted.
+    /// Datagrams of sizes that pass whose answers came, or were waited for in vain. Where it was to be counted what is
+    /// lost, these are the small ones that were sent for it; else those of the search, some of which may have been lost to
+    /// its own pace.
     pub awaited: u32,
     /// How many of these were not answered: lost there or back, whatever their size.
     pub missing: u32,

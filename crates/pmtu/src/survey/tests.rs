@@ -126,6 +126,7 @@ fn flows(flows: u32) -> Question {
         flows,
         config: Config::default(),
         pace: Pace::default(),
+        count: false,
     }
 }
 
@@ -367,10 +368,6 @@ fn random_loss_is_no_fault_and_hides_none() {
         };
         let result = faulty.survey(flows(64));
         assert!(result.untold().is_empty(), "seed {seed}: {result:?}");
-        // 1 - 0.8 * 0.8, as far as 300 tell: 3.6 standard deviations.
-        let share = f64::from(result.missing) / f64::from(result.awaited);
-        assert!(result.awaited >= 300, "{}", result.awaited);
-        assert!((0.26..0.46).contains(&share), "seed {seed}: {share}");
         for answer in &result.outcomes {
             assert_eq!(
                 answer.outcome.mtu(),

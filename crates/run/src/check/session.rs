@@ -2,6 +2,7 @@
 
 mod beside;
 mod lines;
+mod loss;
 mod place;
 mod responders;
 mod segments;
@@ -155,6 +156,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        self.count_loss(&ways, &mut made.paths)?;
         self.stream(&ways, &mut made.paths)?;
         self.count_bad_checksums(&mut made.paths)?;
         self.locate(&ways, &mut made.paths, told)
@@ -186,6 +188,7 @@ impl<'a> Session<'a> {
                     expect: self.asked.expect,
                     flows: self.asked.flows,
                     limits,
+                    count: false,
                 })
             })
         };

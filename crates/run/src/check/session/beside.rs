@@ -102,6 +102,7 @@ impl Session<'_> {
                 expect: Some(SMALL),
                 flows: 1,
                 limits: self.limits(),
+                count: false,
             }));
         }
         let mut asked: Vec<usize> = dead.to_vec();
