@@ -85,6 +85,15 @@ impl Flow {
         self.settled.is_none() && self.stage != Stage::Waits
     }
 
+    /// Whether it was taken for dead: too early, where an answer comes after all, or the first one of all flows.
+    fn is_given_up(&self) -> bool {
+        let silent = Outcome::CannotTell {
+            reason: CannotTell::Silent,
+            at_least: None,
+        };
+        self.settled.as_ref() == Some(&silent)
+    }
+
     /// Ids of late answers to the prober before stay unknown to the new one.
     fn begin(&mut self, prober: Prober) {
         self.base += u64::from(self.prober.probes());
@@ -225,11 +234,16 @@ impl Survey {
 
     /// The other end acknowledged a probe and told how it arrived.
     pub fn on_arrived(&mut self, flow: u32, probe: u64, arrival: Arrival, now: Duration) {
-        if !self
-            .flight
-            .answered(flow, probe, arrival == Arrival::Whole, now)
-        {
+        let was_known = self.flight.rtt().is_known();
+        let whole = arrival == Arrival::Whole;
+        if !self.flight.answered(flow, probe, whole, now) {
             return;
+        }
+        for (number, other) in (0..).zip(&mut self.flows) {
+            if (number == flow || !was_known) && other.is_given_up() {
+                other.settled = None;
+                other.stage = Stage::Waits;
+            }
         }
         if let Some((flow, id)) = self.find(flow, probe) {
             flow.prober.on_arrived(id, arrival, now);

@@ -43,7 +43,7 @@ netem 30 delay 1500ms
 netem 8 delay 20ms reorder 25% 50% duplicate 5%
 netem 8 delay 10ms loss 1%
 netem 8 delay 10ms loss 3%
-netem 8 delay 10ms loss 5%
+netem 15 delay 10ms loss 5%
 # What a container's bandwidth plugin does.
 for rate in 1mbit 2mbit 10mbit; do
     for mtu in 1500 9000; do

@@ -210,6 +210,21 @@ fn a_healthy_path_of_up_to_three_seconds_takes_some_round_trips() {
     }
 }
 
+/// With the patience for near ends flows are given up before the first answer, and taken up again.
+#[test]
+fn an_end_that_is_farther_than_was_thought_is_asked_again() {
+    for round_trip in [750, 850, 900, 950] {
+        let path = Far::new(9000, MS * round_trip);
+        let question = Question {
+            config: Config::default(),
+            ..path.question(16)
+        };
+        let result = path.run(question).result;
+        let dead = result.untold().len();
+        assert!([0, 16].contains(&dead), "{round_trip} ms: {dead} flows");
+    }
+}
+
 #[test]
 fn jitter_reordering_and_duplicates_are_no_loss() {
     for (round_trip, jitter) in [(1, 1), (10, 20), (20, 8), (300, 200), (1, 300)] {
@@ -276,6 +291,7 @@ fn loss_is_told_as_it_is() {
                 ..Far::new(9000, MS * round_trip)
             };
             let result = path.survey(16).result;
+            println!("{loss} {round_trip} ms: {:?}", result.took);
             assert!(
                 result.untold().is_empty(),
                 "{path:?}: {:?}",
