@@ -81,7 +81,10 @@ fn machine(kernel: &Kernel) -> Machine {
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
     archive.copy(&named("WIRECOST_TUNNELS"), "/usr/bin/tunnels");
-    for name in ["ip", "tc", "nft", "ethtool", "bridge", "setpriv", "teamnl"] {
+    // busybox's nsenter has busybox's own shell run busybox's own `ip`.
+    for name in [
+        "ip", "tc", "nft", "ethtool", "bridge", "setpriv", "nsenter", "teamnl",
+    ] {
         archive.command(name);
     }
     // It finds both where they are here.

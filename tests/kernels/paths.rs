@@ -13,7 +13,7 @@ pub(crate) fn catalogue(machine: &mut Machine) {
     for part in ["bond", "team", "vlan", "vrf"] {
         let run = format!(
             "WIRECOST_REQUIRE_ROOT=1 WIRECOST_EVERY_DEVICE=1 WIRECOST_FAULTS={part} \
-             faults --test-threads 1 --nocapture every_fault 2>&1"
+             faults --test-threads 1 --nocapture every_fault_of 2>&1"
         );
         let told = machine.sh(200, &run).fine();
         assert!(told.contains("right"), "{part}: {told}");
