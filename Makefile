@@ -57,10 +57,12 @@ check-aarch64: install-missing
 test-kernels: build
 	@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
 		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin \
-		ovs-vswitchd:openvswitch-switch
+		ovs-vswitchd:openvswitch-switch teamnl:libteam-utils
 	tunnels=$$($(CARGO) test --locked --package wirecost-vtep --test tunnels --no-run --message-format=json | \
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
-	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_BINARY=$(abspath $(BINARY)) \
+	faults=$$($(CARGO) test --locked --package wirecost --test faults --no-run --message-format=json | \
+		sed -n '/"name":"faults"/s/.*"executable":"\([^"]*\)".*/\1/p') && \
+	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_FAULTS_PROGRAM=$$faults WIRECOST_BINARY=$(abspath $(BINARY)) \
 		$(CARGO) test --locked --package wirecost --test kernels -- --nocapture
 
 ## Our loads beside other generators' on the same lab; takes two hours or more and wants the machine for

@@ -139,6 +139,14 @@ fn what_it_says_of_devices_is_what_iproute2_finds() {
         ),
         ("ifb", "ip link add x type ifb"),
         (
+            "netem",
+            "ip link add x type veth peer name y && tc qdisc add dev x root netem delay 1ms",
+        ),
+        (
+            "fq",
+            "ip link add x type veth peer name y && tc qdisc add dev x root fq",
+        ),
+        (
             "tbf",
             "ip link add x type veth peer name y && \
              tc qdisc add dev x root tbf rate 1gbit burst 200kb latency 5ms",

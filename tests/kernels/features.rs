@@ -12,7 +12,6 @@ pub(crate) const DRIVERS: &[(&str, &str)] = &[
     ("bond", "`check` of hosts with bonds"),
     ("team", "`check` of hosts with teams"),
     ("vrf", "`check` of hosts with VRFs"),
-    ("netem", "paths with delay, loss, reordering"),
     ("clsact", "`datapath: ebpf` where there is no tcx"),
     ("openvswitch", "`datapath: ovs` in the kernel"),
     (
@@ -35,6 +34,8 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "ebpf",
     "btf",
     "tbf",
+    "netem",
+    "fq",
     "receive-steering",
 ];
 

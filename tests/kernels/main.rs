@@ -22,6 +22,7 @@ mod killed;
 mod line;
 mod make_run;
 mod open_vswitch;
+mod paths;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -84,7 +85,15 @@ fn boot(kernel: &Kernel) -> Machine {
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
     archive.copy(&named("WIRECOST_TUNNELS"), "/usr/bin/tunnels");
-    for name in ["ip", "tc", "nft", "ethtool", "bridge", "setpriv"] {
+    // It finds the program and its files where they are here.
+    archive.copy(&named("WIRECOST_FAULTS_PROGRAM"), "/usr/bin/faults");
+    archive.link(env!("CARGO_BIN_EXE_wirecost"), "/usr/bin/wirecost");
+    let catalogue = wirecost_faults::directory();
+    archive.copy(&catalogue, catalogue.to_str().expect("a plain path"));
+    // busybox's nsenter has busybox's own shell run busybox's own `ip`.
+    for name in [
+        "ip", "tc", "nft", "ethtool", "bridge", "setpriv", "nsenter", "teamnl",
+    ] {
         archive.command(name);
     }
     // Linked to an alternative in Debian, which `command` follows.

@@ -37,5 +37,7 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &["netem", "bond", "vlan"],
         run: checks::faulty_paths,
     },
+    paths::FAR,
+    paths::CATALOGUE,
     killed::STEP,
 ];

@@ -1,11 +1,13 @@
 //! A host's own addresses, and which of them the kernel would use.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::SockaddrStorage;
+
+use wirecost_sys::socket::source_towards;
 
 use crate::protocol::OwnAddress;
 
@@ -30,16 +32,9 @@ pub(crate) fn own() -> io::Result<Vec<OwnAddress>> {
     Ok(own)
 }
 
-/// The address that packets to `target` leave with, by the kernel's own lookup: connecting a datagram socket sends
-/// nothing.
+/// The address that packets to `target` leave with, by the kernel's own lookup: nothing is sent.
 pub(crate) fn towards(target: IpAddr) -> io::Result<IpAddr> {
-    let any: IpAddr = match target {
-        IpAddr::V4(_) => [0; 4].into(),
-        IpAddr::V6(_) => [0; 16].into(),
-    };
-    let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
-    socket.connect(SocketAddr::new(target, DISCARD))?;
-    Ok(socket.local_addr()?.ip())
+    source_towards(SocketAddr::new(target, DISCARD))
 }
 
 fn ip(address: &SockaddrStorage) -> Option<IpAddr> {

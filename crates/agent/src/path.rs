@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use wirecost_audit::Neighbour;
 use wirecost_check::{Hint, OneSidedReport, PathReport, Stream, Stretch, Wanted, WayOut};
-use wirecost_pmtu::{Config, Pace, Question, likely_sizes};
+use wirecost_pmtu::{Config, FAR_AWAY, Pace, Question, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
-    Endpoints, ProbeError, Responder, StreamServer, Streamed, device_mtu, locate_on, one_sided,
-    stream, survey,
+    Endpoints, ProbeError, Responder, StreamPath, StreamServer, Streamed, device_mtu, locate_on,
+    one_sided, stream, survey,
 };
 
 use crate::protocol::{
@@ -20,7 +20,7 @@ use crate::protocol::{
 };
 use crate::prove::smallest;
 
-/// How long an answer is waited for while the place of a loss is looked for.
+/// How long an answer is waited for at least while the place of a loss is looked for: routers answer when they have time.
 const HOP_WAIT: Duration = Duration::from_millis(50);
 
 /// What a check has on this host.
@@ -30,8 +30,10 @@ pub(crate) struct Paths {
     server: Option<StreamServer>,
     /// Wrong checksums until the responder was started.
     bad_before: Bad,
-    /// The sockets of the last survey.
+    /// The sockets of the last survey,
     flows: Vec<UdpSocket>,
+    /// and what it found of the path's pace: how long an answer may take, and bytes per second.
+    pace: (Duration, f64),
     gathering: Option<JoinHandle<Result<String, String>>>,
 }
 
@@ -42,9 +44,12 @@ impl Paths {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => {
-                let (report, flows) = asked(&order).map_err(words)?;
-                self.flows = flows;
-                PathReply::Path(report)
+                let asked = asked(&order).map_err(words)?;
+                // The place of a loss is looked for on the flows that were searched.
+                if !order.count {
+                    (self.flows, self.pace) = (asked.sockets, asked.pace);
+                }
+                PathReply::Path(asked.report)
             }
             PathRequest::BadChecksums => {
                 let (now, before) = (Bad::count(), self.bad_before);
@@ -64,8 +69,13 @@ impl Paths {
                 size,
                 bytes_per_second,
             } => {
-                let from = way.from.address;
-                let streamed = stream(from, way.target(), size, bytes_per_second, &way.secret);
+                let (wait, carried) = self.pace;
+                let path = StreamPath {
+                    size,
+                    bytes_per_second: bytes_per_second.min(carried).max(1.0),
+                    wait,
+                };
+                let streamed = stream(way.from.address, way.target(), &path, &way.secret);
                 PathReply::Streamed(said(streamed.map_err(words)?))
             }
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
@@ -118,7 +128,9 @@ impl Paths {
         let socket = self.flows.get(order.flow as usize);
         let socket = socket.ok_or_else(|| format!("there is no flow {}", order.flow))?;
         let way = &order.way;
-        let located = locate_on(socket, way.target(), order.failing, HOP_WAIT, &way.secret);
+        let (wait, carried) = self.pace;
+        let pace = (wait.max(HOP_WAIT), carried);
+        let located = locate_on(socket, way.target(), order.failing, pace, &way.secret);
         Ok(located
             .map_err(words)?
             .map(|located| Stretch::from(&located))
@@ -185,6 +197,14 @@ fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
+fn config(limits: &Limits) -> Config {
+    let near = Config::default();
+    Config {
+        patience: if limits.far { FAR_AWAY } else { near.patience },
+        ..near
+    }
+}
+
 fn pace(limits: &Limits) -> Pace {
     Pace {
         datagrams_per_second: limits.datagrams_per_second,
@@ -211,8 +231,14 @@ fn wanted(
     })
 }
 
-/// What came of a survey, and its sockets.
-fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError> {
+/// What came of a survey.
+struct Asked {
+    report: PathReport,
+    sockets: Vec<UdpSocket>,
+    pace: (Duration, f64),
+}
+
+fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
     let way = &order.way;
     let ends = (way.from.clone(), way.to.clone());
     let leaving = leaving(way.from.address, way.to.address);
@@ -220,8 +246,11 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
     let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
             let wanted = Wanted::Expected(order.expect.unwrap_or(0));
-            let report = PathReport::without_route(ends, way.port, wanted, order.flows);
-            return Ok((report, Vec::new()));
+            return Ok(Asked {
+                report: PathReport::without_route(ends, way.port, wanted, order.flows),
+                sockets: Vec::new(),
+                pace: (Duration::ZERO, order.limits.bytes_per_second),
+            });
         }
         wanted => wanted?,
     };
@@ -232,8 +261,9 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
         expect: order.expect,
         likely_sizes: likely_sizes(),
         flows,
-        config: Config::default(),
+        config: config(&order.limits),
         pace: pace(&order.limits),
+        count: order.count,
     };
     let endpoints = Endpoints {
         from: way.from.address,
@@ -254,23 +284,26 @@ fn asked(order: &SurveyOrder) -> Result<(PathReport, Vec<UdpSocket>), ProbeError
             }
             surveyed => surveyed?,
         };
-        let ends = ends.clone();
-        let report = PathReport::new(ends, way.port, wanted, &surveyed.result, &surveyed.ports);
-        Ok((report, surveyed.sockets))
+        let (ends, result) = (ends.clone(), &surveyed.result);
+        Ok(Asked {
+            report: PathReport::new(ends, way.port, wanted, result, &surveyed.ports),
+            pace: (result.wait, result.bytes_per_second),
+            sockets: surveyed.sockets,
+        })
     };
-    let (mut report, mut sockets) = survey()?;
-    if report.is_dead() {
+    let mut asked = survey()?;
+    if asked.report.is_dead() {
         match sought(way.from.address, way.to.address) {
             Sought::Found => {
-                (report, sockets) = survey()?;
-                report.late = true;
+                asked = survey()?;
+                asked.report.late = true;
             }
-            Sought::Missing(next) => report.hint = Some(Hint::NoNeighbour(next)),
+            Sought::Missing(next) => asked.report.hint = Some(Hint::NoNeighbour(next)),
             Sought::Known => {}
         }
     }
-    report.leaving = leaving;
-    Ok((report, sockets))
+    asked.report.leaving = leaving;
+    Ok(asked)
 }
 
 /// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range
@@ -343,7 +376,8 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     };
     let low = smallest(to).min(high);
     let began = Instant::now();
-    let ask = || one_sided(from, to, (low, high), pace(&order.limits));
+    let (config, pace) = (config(&order.limits), pace(&order.limits));
+    let ask = || one_sided(from, to, (low, high), config, pace);
     let mut result = ask()?;
     let mut hint = None;
     if result.is_dead() {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
-use wirecost_pmtu::{Config, Outcome, Pace, Question, likely_sizes};
+use wirecost_pmtu::{Config, FAR_AWAY, Outcome, Pace, Question, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
@@ -83,14 +83,19 @@ fn prove(
         expect: Some(size),
         likely_sizes: likely_sizes(),
         flows: 1,
-        config: Config::default(),
+        config: Config {
+            patience: FAR_AWAY,
+            ..Config::default()
+        },
         // The lab is ours alone: nobody is disturbed by how fast it goes.
         pace: Pace {
+            first_bytes_per_second: 10e9,
             datagrams_per_second: 1e6,
             bytes_per_second: 10e9,
             max_time: limit,
             ..Pace::default()
         },
+        count: false,
     };
     let surveyed = survey(endpoints, question, secret)?;
     let outcome = surveyed.result.outcomes.first().map(|flow| &flow.outcome);

@@ -15,6 +15,8 @@ pub(crate) enum Trial {
     Veth,
     Bridge,
     RateLimit,
+    Netem,
+    Fq,
     Vxlan,
     Offloads,
     Steering,

@@ -111,6 +111,7 @@ fn settle(fault: &Fault, name: &str, namespace: &Namespace) -> Vec<String> {
             .iter()
             .map(|(device, made)| vxlan(device, made)),
     );
+    lines.extend(namespace.devices.values().flatten().cloned());
     for (bridge, made) in &namespace.bridges {
         for port in &made.ports {
             lines.push(format!("ip link set {port} master {bridge}"));

@@ -73,6 +73,8 @@ pub struct Namespace {
     pub bridges: BTreeMap<String, Bridge>,
     /// Tunnels by name.
     pub vxlans: BTreeMap<String, Vxlan>,
+    /// Devices that not every kernel has, by name: the commands that make each, run by name before anything is up.
+    pub devices: BTreeMap<String, Vec<String>>,
     /// Addresses with prefix, by device.
     pub addresses: BTreeMap<String, Vec<String>>,
     /// What `ip route add` takes.

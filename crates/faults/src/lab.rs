@@ -24,6 +24,14 @@ pub enum LabError {
         /// Why not.
         source: io::Error,
     },
+    /// This kernel has no device of a kind that a file makes.
+    #[error("{fault}: this kernel has no such device: {said}")]
+    Lacks {
+        /// The file's name.
+        fault: String,
+        /// The command, and the kernel's answer.
+        said: String,
+    },
     /// A command of a file was refused.
     #[error("{fault}: {place}: {said}")]
     Command {
@@ -131,9 +139,12 @@ fn run(fault: &Fault, step: &Step<'_>) -> Result<(), LabError> {
     let said = String::from_utf8_lossy(&output.stderr);
     let lines: Vec<&str> = said.lines().collect();
     let last = lines.iter().rposition(|line| line.starts_with("+ "));
-    Err(LabError::Command {
-        fault: fault.name.clone(),
-        place: step.at.unwrap_or("beside the namespaces").to_owned(),
-        said: lines[last.unwrap_or(0)..].join("; "),
+    let said = lines[last.unwrap_or(0)..].join("; ");
+    let fault = fault.name.clone();
+    Err(if said.contains("Unknown device type") {
+        LabError::Lacks { fault, said }
+    } else {
+        let place = step.at.unwrap_or("beside the namespaces").to_owned();
+        LabError::Command { fault, place, said }
     })
 }

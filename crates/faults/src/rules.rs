@@ -53,7 +53,8 @@ fn is_name(name: &str) -> bool {
 
 fn names(fault: &Fault) -> Rule {
     for (name, namespace) in &fault.namespaces {
-        let devices = namespace.bridges.keys().chain(namespace.vxlans.keys());
+        let made = namespace.bridges.keys().chain(namespace.vxlans.keys());
+        let devices = made.chain(namespace.devices.keys());
         for word in std::iter::once(name).chain(devices) {
             if !is_name(word) {
                 let message = format!("`{word}` is no name: 1 to {NAME} letters, digits, - or _");
@@ -125,6 +126,7 @@ pub(crate) fn devices_of<'a>(fault: &'a Fault, name: &'a str) -> Vec<String> {
         .map(|(_, device)| device.to_owned());
     let namespace = &fault.namespaces[name];
     let made = namespace.bridges.keys().chain(namespace.vxlans.keys());
+    let made = made.chain(namespace.devices.keys());
     let members = fault
         .equal_paths
         .iter()

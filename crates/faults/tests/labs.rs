@@ -30,6 +30,10 @@ fn build(fault: &Fault) -> bool {
             );
             false
         }
+        Err(error @ LabError::Lacks { .. }) => {
+            println!("skipped: {error}");
+            true
+        }
         Err(error) => panic!("{error}"),
     }
 }

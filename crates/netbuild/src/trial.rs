@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, Geneve, Gre, Ipip, Vxlan};
 use wirecost_sys::ethtool::Ethtool;
@@ -18,9 +19,10 @@ use wirecost_sys::namespace::HeldNetns;
 use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change, PeerNamespace, TunnelDevice};
+use crate::netem;
 use crate::netlink::{Intent, Netlink};
 use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
-use crate::tbf;
+use crate::{fq, qdisc, tbf};
 
 const VETH: &str = "veth0";
 const BRIDGE: &str = "bridge0";
@@ -139,6 +141,32 @@ impl Scratch {
             &Some(RATE),
             &tbf::read_rate(&mut self.netlink, index)?,
         )
+    }
+
+    /// A delay as the veth's root qdisc.
+    pub fn delay(&mut self) -> io::Result<()> {
+        netem::delay(&mut self.netlink, VETH, 1000)?;
+        self.same_queue("netem")
+    }
+
+    /// The qdisc that paces flows by themselves, and releases a lab's line in steps.
+    pub fn fair_queue(&mut self) -> io::Result<()> {
+        let index = self.index(VETH)?;
+        qdisc::set(&mut self.netlink, index, fq::KIND, [])?;
+        self.same_queue(fq::KIND)
+    }
+
+    fn same_queue(&mut self, kind: &str) -> io::Result<()> {
+        let index = self.index(VETH)?;
+        let root = qdisc::read(&mut self.netlink, index)?;
+        let found = root
+            .into_iter()
+            .flatten()
+            .find_map(|attribute| match attribute {
+                TcAttribute::Kind(kind) => Some(kind),
+                _ => None,
+            });
+        same("qdisc", &Some(kind.to_owned()), &found)
     }
 
     /// A bridge with the veth as a port.

@@ -16,6 +16,10 @@ pub(crate) struct Log {
     probes: Vec<Entry>,
     /// By round: whether anything sent in it was answered. Silent rounds are no evidence.
     live: Vec<bool>,
+    /// By round: when the last of it was sent.
+    last: Vec<Duration>,
+    /// What was sent until then and is not answered is lost; later ones may be on their way.
+    overdue: Option<Duration>,
     largest_answered: Option<u32>,
     /// The smallest size that arrived in fragments, and the largest fragment.
     fragmented: Option<(u32, u32)>,
@@ -56,10 +60,20 @@ impl std::ops::AddAssign for Tally {
 impl Log {
     pub(crate) fn start_round(&mut self) {
         self.live.push(false);
+        self.last.push(Duration::ZERO);
     }
 
     pub(crate) fn rounds(&self) -> u32 {
         self.live.len() as u32
+    }
+
+    /// Answers to what was sent until then had their time.
+    pub(crate) fn overdue_until(&mut self, at: Option<Duration>) {
+        self.overdue = self.overdue.max(at);
+    }
+
+    fn is_lost(&self, entry: &Entry) -> bool {
+        entry.fate == Fate::Unanswered && Some(entry.at) <= self.overdue
     }
 
     pub(crate) fn probes(&self) -> u32 {
@@ -70,6 +84,9 @@ impl Log {
     pub(crate) fn sent(&mut self, size: u32, at: Duration) -> u64 {
         let id = self.probes.len() as u64;
         let round = self.live.len().saturating_sub(1);
+        if let Some(last) = self.last.last_mut() {
+            *last = at;
+        }
         self.probes.push(Entry {
             size,
             round,
@@ -79,8 +96,8 @@ impl Log {
         id
     }
 
-    /// Records the first answer to a probe; in which round and when it was sent.
-    pub(crate) fn answered(&mut self, id: u64, arrival: Arrival) -> Option<(usize, Duration)> {
+    /// Records the first answer to a probe; when that was sent.
+    pub(crate) fn answered(&mut self, id: u64, arrival: Arrival) -> Option<Duration> {
         let entry = self.open(id)?;
         let (size, round, at) = (entry.size, entry.round, entry.at);
         match arrival {
@@ -96,7 +113,7 @@ impl Log {
             }
         }
         self.live[round] = true;
-        Some((round, at))
+        Some(at)
     }
 
     /// The smallest size that arrived in fragments, and its largest fragment; larger than any that arrived whole.
@@ -123,7 +140,7 @@ impl Log {
 
     /// The smallest size that may be too big: larger than any answered, and lost while others were answered.
     pub(crate) fn smallest_lost(&self) -> Option<u32> {
-        let lost = |entry: &&Entry| entry.fate == Fate::Unanswered && self.live[entry.round];
+        let lost = |entry: &&Entry| self.is_lost(entry) && self.live[entry.round];
         let sizes = self.probes.iter().filter(lost).map(|entry| entry.size);
         sizes
             .filter(|&size| Some(size) > self.largest_answered)
@@ -145,13 +162,23 @@ impl Log {
         self.live.iter().rev().take_while(|live| !**live).count()
     }
 
+    /// The same of those whose answers had their time.
+    pub(crate) fn overdue_rounds(&self) -> usize {
+        let rounds = self.live.iter().zip(&self.last).rev();
+        let silent = rounds.take_while(|(live, _)| !**live);
+        silent
+            .filter(|(_, last)| Some(**last) <= self.overdue)
+            .count()
+    }
+
     /// The probes of sizes that are known to pass.
     pub(crate) fn passing(&self) -> Tally {
         self.tally(|entry| Some(entry.size) <= self.largest_answered)
     }
 
     /// Whether the losses of `size` are more than bad luck, from the rounds it was probed in, and the chance that they
-    /// are not is at most `error`.
+    /// are not is at most `error`. Where something of about that size passes, only that is held against it: a policer
+    /// or a queue that is full has room for small packets when it has none for large ones.
     pub(crate) fn is_too_big(&self, size: u32, error: f64) -> bool {
         if self.fragmented().is_some_and(|(known, _)| known == size) {
             return true;
@@ -162,21 +189,25 @@ impl Log {
             probed[entry.round] = self.live[entry.round];
         }
         let big = self.tally(|entry| entry.size == size && probed[entry.round]);
-        let passing =
-            self.tally(|entry| Some(entry.size) <= self.largest_answered && probed[entry.round]);
+        let like = size - size / 8;
+        let least = self.largest_answered.filter(|&passes| passes >= like);
+        let least = least.map_or(0, |_| like);
+        let passing = self.tally(|entry| {
+            (least..size).contains(&entry.size)
+                && Some(entry.size) <= self.largest_answered
+                && probed[entry.round]
+        });
         big.lost == big.sent && chance_that_only_luck_lost(big.sent, passing) <= error
     }
 
-    /// The probes of sizes that are known to pass and that were sent until `until`.
-    pub(crate) fn passing_until(&self, until: Duration) -> Tally {
-        self.tally(|entry| Some(entry.size) <= self.largest_answered && entry.at <= until)
-    }
-
+    /// Of those whose fate is known.
     fn tally(&self, counts: impl Fn(&Entry) -> bool) -> Tally {
         let mut tally = Tally::default();
         for entry in self.probes.iter().filter(|entry| counts(entry)) {
-            tally.sent += u32::from(entry.fate != Fate::Refused);
-            tally.lost += u32::from(entry.fate == Fate::Unanswered);
+            let lost = self.is_lost(entry);
+            let arrived = matches!(entry.fate, Fate::Answered | Fate::Fragmented);
+            tally.sent += u32::from(arrived || lost);
+            tally.lost += u32::from(lost);
         }
         tally
     }
@@ -190,12 +221,12 @@ pub(crate) fn chance_that_only_luck_lost(big: u32, passing: Tally) -> f64 {
         .product()
 }
 
-/// How many copies of a size decide in one round that it is too big, where nothing else is lost: with each goes one that
-/// passes and a control, and a last control behind them.
+/// How many copies of a size decide in one round that it is too big, where nothing else is lost: with each goes one
+/// of the size that passes.
 pub(crate) fn copies_to_decide(error: f64) -> u32 {
     const MOST: u32 = 16;
     let clean = |copies: u32| Tally {
-        sent: 2 * copies + 1,
+        sent: copies,
         lost: 0,
     };
     (1..MOST)
@@ -210,7 +241,7 @@ mod tests {
     #[test]
     fn a_deciding_round_has_copies_enough_and_no_more() {
         let each = |flows: f64| copies_to_decide(ERROR_IN_SEARCH / flows);
-        assert_eq!((each(1.0), each(16.0), each(64.0)), (7, 8, 9));
+        assert_eq!((each(1.0), each(16.0), each(64.0)), (10, 12, 13));
     }
 
     #[test]

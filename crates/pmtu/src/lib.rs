@@ -48,6 +48,7 @@
 
 mod config;
 mod evidence;
+mod flight;
 mod flows;
 mod locate;
 mod one_sided;
@@ -55,17 +56,18 @@ mod outcome;
 mod pacing;
 mod prober;
 mod rounds;
+mod rtt;
 mod sizes;
 mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Arrival, Config, Probe};
+pub use config::{Arrival, Config, FAR_AWAY, Probe};
 pub use flows::{Share, flows_to_meet_all, flows_to_meet_one, paths_met};
 pub use locate::{HopProbe, LocateConfig, Located, Locator, NotLocated, Place};
 pub use one_sided::{Forward, OneSided, OneSidedProbe, OneSidedResult, Way};
 pub use outcome::{CannotTell, Limit, Outcome, Source, TooBig};
-pub use pacing::Pace;
+pub use pacing::{LONGEST_BESIDE, Pace, ROUND_TRIPS};
 pub use prober::Prober;
 pub use sizes::likely_sizes;
 pub use survey::{FlowOutcome, FlowProbe, Group, Question, Survey, SurveyResult};

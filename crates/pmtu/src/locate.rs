@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// How to look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LocateConfig {
     /// IP packet size that passes, bytes; small.
     pub passing: u32,
@@ -23,10 +23,12 @@ pub struct LocateConfig {
     pub copies: u32,
     /// How long an answer is waited for.
     pub wait: Duration,
+    /// Bytes per second at most, above 0: a queue that is full because of us is no place of a loss.
+    pub bytes_per_second: f64,
 }
 
 impl LocateConfig {
-    /// 30 hops, 14 copies, 50 ms.
+    /// 30 hops, 14 copies, 50 ms, 40 MB/s.
     pub const fn new(passing: u32, failing: u32) -> Self {
         Self {
             passing,
@@ -34,6 +36,7 @@ impl LocateConfig {
             max_ttl: 30,
             copies: 14,
             wait: Duration::from_millis(50),
+            bytes_per_second: 40e6,
         }
     }
 }
@@ -105,6 +108,8 @@ pub struct Locator {
     sent: u32,
     allowed: u32,
     last: Option<Duration>,
+    /// When the next one may leave.
+    free_at: Duration,
     next_id: u64,
     /// Reports in this stage, and the probe of the last one.
     reports: u32,
@@ -143,6 +148,7 @@ impl Locator {
             sent: 0,
             allowed: 1,
             last: None,
+            free_at: Duration::ZERO,
             next_id: 0,
             reports: 0,
             reported: None,
@@ -170,6 +176,9 @@ impl Locator {
                 return None;
             }
         }
+        if now < self.free_at {
+            return None;
+        }
         let (ttl, size) = match self.stage {
             Stage::Discover { ttl } => (ttl, self.config.passing),
             Stage::Large { position } => (self.asked[position], self.config.failing),
@@ -179,6 +188,8 @@ impl Locator {
         self.next_id += 1;
         self.sent += 1;
         self.last = Some(now);
+        let each = f64::from(size) / self.config.bytes_per_second;
+        self.free_at = now + Duration::try_from_secs_f64(each).unwrap_or_default();
         Some(HopProbe { id, ttl, size })
     }
 
@@ -192,7 +203,7 @@ impl Locator {
         Some(if complete {
             last + self.config.wait
         } else {
-            last
+            self.free_at
         })
     }
 

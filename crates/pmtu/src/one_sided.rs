@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
 use crate::evidence::{ERROR, Log, Tally, chance_that_only_luck_lost};
+use crate::flight::Flight;
 use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
-use crate::pacing::{Pace, Pacer};
+use crate::pacing::Pace;
 use crate::prober::Prober;
 
 /// How a probe is to be sent.
@@ -78,12 +79,14 @@ const LIMITED: f64 = 0.5;
 /// in 53,130 times, and take 5 of the 6 answers that Linux gives at once.
 const LARGE_PER_SMALL: u32 = 5;
 const SMALL: u32 = 5;
+/// How long an answer from a closed port is waited for where no echo was answered.
+const UNHEARD: Duration = Duration::from_secs(1);
 
 /// Asks a path from one side.
 #[derive(Debug)]
 pub struct OneSided {
     echo: Prober,
-    pacer: Pacer,
+    flight: Flight,
     config: Config,
     high: u32,
     /// Ids of the second part begin here.
@@ -111,7 +114,7 @@ impl OneSided {
     pub fn new(low: u32, high: u32, likely_sizes: Vec<u32>, config: Config, pace: Pace) -> Self {
         Self {
             echo: Prober::search(low, high, likely_sizes, config),
-            pacer: Pacer::new(pace),
+            flight: Flight::new(1, config, pace),
             config,
             high,
             base: 0,
@@ -128,7 +131,8 @@ impl OneSided {
         if self.forward.is_some() {
             return None;
         }
-        if self.pacer.is_exhausted(now) {
+        self.flight.look(now);
+        if self.flight.is_exhausted(now) {
             self.echo.give_up(CannotTell::OutOfBudget);
             self.forward = Some(Forward::CannotTell);
             return None;
@@ -142,7 +146,7 @@ impl OneSided {
         if self.echo.outcome().is_some() && self.port.is_none() {
             self.begin_port_check();
         }
-        if self.forward.is_some() || !self.pacer.is_free(now) {
+        if self.forward.is_some() || !self.flight.is_free(now) {
             return None;
         }
         let sent = if let Some(port) = &mut self.port {
@@ -161,7 +165,8 @@ impl OneSided {
             })
         };
         if let Some(sent) = sent {
-            self.pacer.charge(sent.probe.size, now);
+            let id = self.flight.sent(0, sent.probe.size, now);
+            debug_assert_eq!(id, sent.probe.id);
             return Some(sent);
         }
         if self.echo.outcome().is_some() && self.port.is_none() {
@@ -182,20 +187,22 @@ impl OneSided {
         if self.forward.is_some() {
             return None;
         }
-        let free = self.pacer.free_at();
+        let free = self.flight.free_at();
         let next = match &self.port {
-            Some(port) if port.is_complete() => {
-                port.last.unwrap_or_default() + self.config.wait * 2
-            }
+            Some(port) if port.is_complete() => port.last.unwrap_or_default() + self.port_wait(),
             Some(_) => free,
             None if self.echo.is_due() || self.echo.outcome().is_some() => free,
             None => self.echo.next_timeout().unwrap_or(free),
         };
-        Some(self.pacer.ends_at().map_or(next, |end| next.min(end)))
+        Some(self.flight.ends_at().map_or(next, |end| next.min(end)))
     }
 
     /// A probe was answered: an echo came back, whole or in fragments, or the closed port reported.
     pub fn on_answered(&mut self, probe: u64, arrival: Arrival, now: Duration) {
+        let whole = arrival == Arrival::Whole;
+        if !self.flight.answered(0, probe, whole, now) {
+            return;
+        }
         let Some(port) = &mut self.port else {
             self.echo.on_arrived(probe, arrival, now);
             return;
@@ -221,7 +228,7 @@ impl OneSided {
 
     /// This host refused to send a probe because of its size.
     pub fn on_send_refused(&mut self, probe: u64, mtu: Option<u32>) {
-        self.pacer.refund();
+        self.flight.refused(0, probe);
         if let Some(port) = &self.port {
             // Asked for more than this host sends: then for what it does.
             if let Some(mtu) = mtu.filter(|&mtu| mtu < port.size && self.is_silent()) {
@@ -240,7 +247,16 @@ impl OneSided {
         Some(OneSidedResult {
             both_ways: self.echo.outcome()?.clone(),
             forward: self.forward?,
-            probes: self.pacer.sent(),
+            probes: self.flight.datagrams(),
+        })
+    }
+
+    /// How long an answer from a closed port may take.
+    fn port_wait(&self) -> Duration {
+        self.flight.wait().max(if self.is_silent() {
+            UNHEARD
+        } else {
+            self.config.wait * 2
         })
     }
 
@@ -263,7 +279,7 @@ impl OneSided {
         );
         self.tally = passing;
         if sent > 0 && f64::from(lost) > LIMITED * f64::from(sent) {
-            self.pacer.slow_down();
+            self.flight.slow_down();
         }
     }
 
@@ -298,7 +314,7 @@ impl OneSided {
 
     fn conclude_port_check(&mut self, now: Duration) {
         let Some(port) = &self.port else { return };
-        let over = port.last.unwrap_or_default() + self.config.wait * 2;
+        let over = port.last.unwrap_or_default() + self.port_wait();
         if self.forward.is_some() || !port.is_complete() || now < over {
             return;
         }

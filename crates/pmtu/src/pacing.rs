@@ -5,20 +5,30 @@ use std::time::Duration;
 /// How fast, and how much in all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// Datagrams per second, above 0.
+    /// Bytes of IP packets per second to begin with, above 0; while answers come it doubles. A path that carries no
+    /// more loses nothing by us.
+    pub first_bytes_per_second: f64,
+    /// Datagrams per second at most, above 0.
     pub datagrams_per_second: f64,
-    /// Bytes of IP packets per second, above 0.
+    /// Bytes of IP packets per second at most, above 0.
     pub bytes_per_second: f64,
     /// Datagrams after which a survey ends without an answer for what is still open.
     pub max_datagrams: u32,
-    /// Time after which it does.
+    /// Time after which it does, beside [`ROUND_TRIPS`] times what an answer takes.
     pub max_time: Duration,
 }
 
+/// Round trips that a survey may take beside [`Pace::max_time`]: a search is over after some five rounds, and so is a
+/// comparison of flows whose members differ.
+pub const ROUND_TRIPS: u32 = 12;
+/// However long an answer takes, a survey ends so much later at most.
+pub const LONGEST_BESIDE: Duration = Duration::from_mins(1);
+
 impl Default for Pace {
-    /// 5,000 datagrams and 40 MB per second, 100,000 datagrams and 20 s in all.
+    /// From 100 kB to 40 MB per second, 5,000 datagrams per second, 100,000 datagrams and 20 s in all.
     fn default() -> Self {
         Self {
+            first_bytes_per_second: 100e3,
             datagrams_per_second: 5_000.0,
             bytes_per_second: 40e6,
             max_datagrams: 100_000,
@@ -34,6 +44,7 @@ const CATCH_UP: Duration = Duration::from_millis(2);
 #[derive(Debug, Clone)]
 pub(crate) struct Pacer {
     pace: Pace,
+    bytes_per_second: f64,
     free_at: Duration,
     /// What the last charge was, to give it back.
     last: Duration,
@@ -45,6 +56,7 @@ pub(crate) struct Pacer {
 impl Pacer {
     pub(crate) fn new(pace: Pace) -> Self {
         Self {
+            bytes_per_second: pace.first_bytes_per_second.min(pace.bytes_per_second),
             pace,
             free_at: Duration::ZERO,
             last: Duration::ZERO,
@@ -59,15 +71,32 @@ impl Pacer {
         self.free_at
     }
 
-    pub(crate) fn is_free(&self, now: Duration) -> bool {
-        now >= self.free_at
+    /// Bytes per second now.
+    pub(crate) fn rate(&self) -> f64 {
+        self.bytes_per_second
+    }
+
+    /// The pace that it began with.
+    pub(crate) fn first_rate(&self) -> f64 {
+        self.pace
+            .first_bytes_per_second
+            .min(self.pace.bytes_per_second)
+    }
+
+    /// Sends so many bytes per second from now on, as far as is allowed; what was charged last is paid at the new pace.
+    pub(crate) fn set_rate(&mut self, bytes_per_second: f64, now: Duration) {
+        let rate = bytes_per_second.min(self.pace.bytes_per_second);
+        let due = self.free_at.saturating_sub(now);
+        let due = due.mul_f64((self.bytes_per_second / rate).min(1.0));
+        self.free_at = self.free_at.min(now.saturating_add(due));
+        self.bytes_per_second = rate;
     }
 
     /// A datagram of `size` bytes leaves at `now`.
     pub(crate) fn charge(&mut self, size: u32, now: Duration) {
         self.began.get_or_insert(now);
         let each = (1.0 / self.pace.datagrams_per_second)
-            .max(f64::from(size) / self.pace.bytes_per_second)
+            .max(f64::from(size) / self.bytes_per_second)
             * self.slowed;
         self.last = Duration::try_from_secs_f64(each).unwrap_or(Duration::MAX);
         self.free_at = self
@@ -92,17 +121,19 @@ impl Pacer {
         self.sent
     }
 
-    /// Whether what is allowed in all is used up.
-    pub(crate) fn is_exhausted(&self, now: Duration) -> bool {
-        let out_of_time = self
-            .began
-            .is_some_and(|began| now.saturating_sub(began) >= self.pace.max_time);
-        self.sent >= self.pace.max_datagrams || out_of_time
+    /// Whether what is allowed in all is used up, where an answer takes `wait` at most.
+    pub(crate) fn is_exhausted(&self, now: Duration, wait: Duration) -> bool {
+        self.sent >= self.pace.max_datagrams || self.ends_at(wait).is_some_and(|end| now >= end)
     }
 
     /// When the time that is allowed ends.
-    pub(crate) fn ends_at(&self) -> Option<Duration> {
-        Some(self.began?.saturating_add(self.pace.max_time))
+    pub(crate) fn ends_at(&self, wait: Duration) -> Option<Duration> {
+        let beside = (wait * ROUND_TRIPS).min(LONGEST_BESIDE);
+        Some(
+            self.began?
+                .saturating_add(self.pace.max_time)
+                .saturating_add(beside),
+        )
     }
 }
 
@@ -111,19 +142,26 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// At the highest pace from the beginning.
+    fn fast() -> Pace {
+        Pace {
+            first_bytes_per_second: 40e6,
+            ..Pace::default()
+        }
+    }
+
     proptest! {
         #[test]
         fn no_second_holds_more_than_the_pace_allows(
             sizes in prop::collection::vec(64u32..9217, 200..2000),
             late in 0u64..5000,
         ) {
-            let mut pacer = Pacer::new(Pace::default());
+            let mut pacer = Pacer::new(fast());
             let mut sent: Vec<(Duration, u32)> = Vec::new();
             let mut now = Duration::ZERO;
             for size in sizes {
                 // The driver wakes up late now and then.
                 now = now.max(pacer.free_at()) + Duration::from_micros(late * u64::from(size % 7 == 0));
-                prop_assert!(pacer.is_free(now));
                 pacer.charge(size, now);
                 sent.push((now, size));
             }
@@ -151,5 +189,16 @@ mod tests {
         pacer.charge(9000, Duration::from_secs(1));
         pacer.refund();
         assert_eq!((pacer.free_at(), pacer.sent()), (free, 1));
+    }
+
+    #[test]
+    fn what_was_charged_is_paid_at_the_new_pace() {
+        let mut pacer = Pacer::new(Pace::default());
+        pacer.charge(10_000, Duration::ZERO);
+        assert_eq!(pacer.free_at(), Duration::from_millis(100));
+        pacer.set_rate(200e3, Duration::from_millis(20));
+        assert_eq!(pacer.free_at(), Duration::from_millis(60));
+        pacer.set_rate(1e12, Duration::from_millis(60));
+        assert!((pacer.rate() - 40e6).abs() < 1.0);
     }
 }

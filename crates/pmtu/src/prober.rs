@@ -8,7 +8,11 @@ use crate::config::{Arrival, Config, Probe};
 use crate::evidence::{ERROR, ERROR_IN_SEARCH, Tally, copies_to_decide};
 use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
 use crate::rounds::Rounds;
+use crate::rtt::Rtt;
 use crate::sizes::between;
+
+/// Sizes of a round before the largest two.
+const BEFORE_LARGEST: usize = 6;
 
 /// Proves or searches a path MTU: see the crate's documentation for the loop around it.
 ///
@@ -205,6 +209,7 @@ impl Prober {
         if self.outcome.is_some() || !self.rounds.is_over(now) {
             return;
         }
+        self.rounds.look(now);
         if self.rounds.log.rounds() > 0 {
             self.conclude();
         }
@@ -235,14 +240,14 @@ impl Prober {
         });
     }
 
-    /// The probes of sizes that are known to pass whose answers are overdue or there, and how many are missing.
-    pub(crate) fn overdue(&self, now: Duration) -> Tally {
-        self.rounds.overdue(now)
+    /// Sends no more in this round.
+    pub(crate) fn cut_short(&mut self) {
+        self.rounds.stop();
     }
 
-    /// An answer after the outcome, which it does not change.
-    pub(crate) fn on_late(&mut self, probe: u64, arrival: Arrival, now: Duration) {
-        self.rounds.on_acked(probe, arrival, now);
+    /// What round trips were measured, on other flows as well.
+    pub(crate) fn learn(&mut self, rtt: Rtt) {
+        self.rounds.learn(rtt);
     }
 
     /// Whether a round went by and nothing was ever answered.
@@ -336,7 +341,15 @@ impl Prober {
     /// What the next round asks for.
     fn sizes(&self) -> Vec<u32> {
         match (self.stage, &self.search) {
-            (Stage::Search, Some(search)) => self.candidates(search).into_iter().collect(),
+            (Stage::Search, Some(search)) => {
+                let mut sizes: Vec<u32> = self.candidates(search).into_iter().collect();
+                // The largest may end it, and on a slow path the others would be in its way. Some small ones go before
+                // it: with them the pace rises where it may.
+                if sizes.len() > BEFORE_LARGEST + 2 {
+                    sizes[BEFORE_LARGEST..].rotate_right(2);
+                }
+                sizes
+            }
             (Stage::Confirm(mtu), _) => {
                 let above = (mtu < self.high && self.rounds.refused().is_none()).then_some(mtu + 1);
                 std::iter::once(mtu).chain(above).collect()
@@ -367,6 +380,9 @@ impl Prober {
             .chain([floor + 1, self.high])
             .chain(between(floor, ceiling))
             .filter(|size| (floor + 1..ceiling).contains(size))
+            // The largest that this host sends: where much is lost for another reason, it ends the search.
+            .chain([self.rounds.refused().map_or(self.high, |size| size - 1)])
+            .filter(|&size| size > passes)
             .collect()
     }
 }

@@ -4,19 +4,18 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::{Log, Tally};
+use crate::evidence::Log;
 use crate::outcome::{CannotTell, Limit, Source, TooBig};
+use crate::rtt::Rtt;
 
-/// Consecutive rounds without a single answer after which nothing is there to answer. They are waited for 1, 1, 2, 4, 4
-/// and 4 times as long as was configured, 0.8 s in all by default: a round trip by satellite takes 0.6 s, and on a busy
-/// machine the other end may stand still for a while.
+/// Rounds without a single answer are waited for 1, 1, 2, 4, 4 and 4 times as long as was configured, 0.8 s in all by
+/// default: on a busy machine the other end may stand still for a while. Where a round trip is known they are waited for
+/// at least as long as an answer takes, and then nothing is there any longer. Where none is, more may follow, each
+/// waited for 14 times as long, until the patience is over.
 const SILENT_ROUNDS: usize = 6;
-/// The last of these, as a power of two.
-const PATIENCE: usize = 2;
+const LATER: u32 = 14;
 /// At least one control probe is sent for this many others.
 const CONTROL_EVERY: usize = 8;
-/// The wait is at most this many times what was configured.
-const MAX_STRETCH: u32 = 40;
 /// Messages that are kept; a path has few routers, and a flood of lies must not fill the memory.
 const MAX_MESSAGES: usize = 16;
 
@@ -27,9 +26,7 @@ pub(crate) struct Rounds {
     queue: VecDeque<(u32, bool)>,
     pub(crate) log: Log,
     last_sent: Option<Duration>,
-    /// Of the last round that was answered: its number, and its slowest round trip. What came before may have waited
-    /// for a neighbour to be found.
-    slowest: Option<(usize, Duration)>,
+    rtt: Rtt,
     messages: Vec<TooBig>,
     /// The smallest size that this host refused to send, and the limit that it named.
     refused: Option<(u32, u32)>,
@@ -45,7 +42,7 @@ impl Rounds {
             queue: VecDeque::new(),
             log: Log::default(),
             last_sent: None,
-            slowest: None,
+            rtt: Rtt::default(),
             messages: Vec::new(),
             refused: None,
         }
@@ -106,15 +103,31 @@ impl Rounds {
     /// When the current round ends if nothing more is heard; `None` while there is something to send.
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let sent = self.last_sent.filter(|_| self.queue.is_empty())?;
-        let most = self.config.wait * MAX_STRETCH;
-        let wait = self.slowest.map_or(self.config.wait, |(_, slowest)| {
-            (slowest * 2 + self.config.min_wait).min(most)
-        });
-        let patience = match self.log.silent_rounds() {
-            0 | 1 => Duration::ZERO,
-            silent => self.config.wait * (1 << (silent - 2).min(PATIENCE)),
-        };
-        Some(sent + wait.max(patience))
+        let silence = self.silence(self.log.silent_rounds());
+        Some(sent + self.wait().unwrap_or(self.config.wait).max(silence))
+    }
+
+    /// How long the nth round without an answer is waited for at least.
+    fn silence(&self, round: usize) -> Duration {
+        if round > SILENT_ROUNDS {
+            return self.config.wait * LATER;
+        }
+        self.config.wait * (1 << round.saturating_sub(2).min(2))
+    }
+
+    fn wait(&self) -> Option<Duration> {
+        self.rtt.wait(self.config.min_wait)
+    }
+
+    /// What round trips were measured, on other flows as well.
+    pub(crate) fn learn(&mut self, rtt: Rtt) {
+        self.rtt = rtt;
+    }
+
+    /// Takes for lost what had its time.
+    pub(crate) fn look(&mut self, now: Duration) {
+        let until = self.wait().and_then(|wait| now.checked_sub(wait));
+        self.log.overdue_until(until);
     }
 
     /// Whether the last round, which is over, was not answered at all: then only a knock is worth sending.
@@ -129,11 +142,10 @@ impl Rounds {
 
     /// Whether this is the first answer to a probe that is known.
     pub(crate) fn on_acked(&mut self, probe: u64, arrival: Arrival, now: Duration) -> bool {
-        let Some((round, sent)) = self.log.answered(probe, arrival) else {
+        let Some(sent) = self.log.answered(probe, arrival) else {
             return false;
         };
-        // Rounds are compared first.
-        self.slowest = self.slowest.max(Some((round, now.saturating_sub(sent))));
+        self.rtt.measured(now.saturating_sub(sent));
         true
     }
 
@@ -205,7 +217,14 @@ impl Rounds {
 
     /// Why to give up, when it is time to.
     pub(crate) fn hopeless(&self) -> Option<CannotTell> {
-        if self.log.silent_rounds() >= SILENT_ROUNDS {
+        let silent = self.log.silent_rounds();
+        let is_over = if self.rtt.is_known() {
+            self.log.overdue_rounds() >= SILENT_ROUNDS
+        } else {
+            let waited: Duration = (1..=silent).map(|round| self.silence(round)).sum();
+            waited >= self.config.patience
+        };
+        if is_over {
             return Some(CannotTell::Silent);
         }
         (self.log.rounds() >= self.config.max_rounds).then(|| {
@@ -216,15 +235,6 @@ impl Rounds {
                 lost: passing.lost,
             }
         })
-    }
-
-    /// The probes of sizes that are known to pass whose answers are overdue or there.
-    pub(crate) fn overdue(&self, now: Duration) -> Tally {
-        let wait = self
-            .slowest
-            .map(|(_, slowest)| slowest * 2 + self.config.min_wait);
-        let until = wait.and_then(|wait| now.checked_sub(wait));
-        until.map_or_else(Tally::default, |until| self.log.passing_until(until))
     }
 
     pub(crate) fn control_size(&self) -> u32 {

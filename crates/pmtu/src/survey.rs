@@ -1,16 +1,19 @@
 //! Every equal path between two addresses: one flow is searched, the others are asked whether they carry the same,
-//! and where they do not it is searched again.
+//! and where they do not it is searched again. How much is lost is counted by a survey of its own, when nothing else of
+//! ours is on the way: what a search loses to its own pace, or to that of the other direction, is not the path's loss.
 
+mod loss;
 mod result;
 
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::Tally;
+use crate::flight::Flight;
 use crate::outcome::{CannotTell, Outcome, TooBig};
-use crate::pacing::{Pace, Pacer};
+use crate::pacing::Pace;
 use crate::prober::Prober;
 
+use loss::Loss;
 pub use result::{FlowOutcome, Group, SurveyResult};
 
 /// What is asked of a path, in one direction.
@@ -31,6 +34,8 @@ pub struct Question {
     pub config: Config,
     /// How fast.
     pub pace: Pace,
+    /// Whether, once every flow is settled, it is counted how much is lost, with small datagrams at a slow pace.
+    pub count: bool,
 }
 
 /// A probe and the flow that it belongs to.
@@ -49,10 +54,14 @@ pub struct FlowProbe {
 pub struct Survey {
     question: Question,
     flows: Vec<Flow>,
-    pacer: Pacer,
+    flight: Flight,
     /// Where the next look for something to send begins, so that no flow starves another.
     turn: usize,
     knocked: bool,
+    /// Whether the first round was cut short, because nothing was answered yet.
+    cut: bool,
+    /// What is done once every flow is settled.
+    loss: Option<Loss>,
     ended: Option<Duration>,
 }
 
@@ -65,8 +74,6 @@ struct Flow {
     /// When it was.
     settled_at: Duration,
     stage: Stage,
-    /// Answers of probers that came before that were waited for.
-    overdue: Tally,
     /// It carries less than this.
     below: u32,
     /// It carries more than this.
@@ -78,9 +85,17 @@ impl Flow {
         self.settled.is_none() && self.stage != Stage::Waits
     }
 
+    /// Whether it was taken for dead: too early, where an answer comes after all, or the first one of all flows.
+    fn is_given_up(&self) -> bool {
+        let silent = Outcome::CannotTell {
+            reason: CannotTell::Silent,
+            at_least: None,
+        };
+        self.settled.as_ref() == Some(&silent)
+    }
+
     /// Ids of late answers to the prober before stay unknown to the new one.
-    fn begin(&mut self, prober: Prober, now: Duration) {
-        self.overdue += self.prober.overdue(now);
+    fn begin(&mut self, prober: Prober) {
         self.base += u64::from(self.prober.probes());
         self.prober = prober;
     }
@@ -111,17 +126,18 @@ impl Survey {
                 settled: None,
                 settled_at: Duration::ZERO,
                 stage: Stage::Waits,
-                overdue: Tally::default(),
                 below: u32::MAX,
                 above: 0,
             })
             .collect();
         let mut survey = Self {
-            pacer: Pacer::new(question.pace),
+            flight: Flight::new(question.flows, question.config, question.pace),
             question,
             flows,
             turn: 0,
             knocked: false,
+            cut: false,
+            loss: None,
             ended: None,
         };
         survey.flows[0].stage = Stage::Searches;
@@ -137,9 +153,17 @@ impl Survey {
         if self.ended.is_some() {
             return None;
         }
-        if self.pacer.is_exhausted(now) {
+        if self.flight.is_exhausted(now) {
             self.stop(CannotTell::OutOfBudget, now);
             return None;
+        }
+        self.flight.look(now);
+        if !self.cut && self.flight.is_unheard() {
+            self.cut = true;
+            self.flows[0].prober.cut_short();
+        }
+        if self.loss.is_some() {
+            return self.count_loss(now);
         }
         loop {
             // Rounds end whether or not something may leave.
@@ -148,9 +172,12 @@ impl Survey {
                     flow.prober.on_timeout(now);
                 }
             }
-            self.knock(now);
+            self.knock();
             let moved = self.settle(now);
-            if self.ended.is_some() || !self.pacer.is_free(now) {
+            if self.loss.is_some() {
+                return self.count_loss(now);
+            }
+            if self.ended.is_some() || !self.flight.is_free(now) {
                 return None;
             }
             let count = self.flows.len();
@@ -161,11 +188,12 @@ impl Survey {
                     continue;
                 }
                 if let Some(probe) = flow.prober.poll_transmit(now) {
-                    let id = flow.base + probe.id;
                     self.turn = index + 1;
-                    self.pacer.charge(probe.size, now);
+                    let flow = index as u32;
+                    let id = self.flight.sent(flow, probe.size, now);
+                    debug_assert_eq!(id, self.flows[index].base + probe.id);
                     return Some(FlowProbe {
-                        flow: index as u32,
+                        flow,
                         probe: Probe { id, ..probe },
                     });
                 }
@@ -181,30 +209,48 @@ impl Survey {
         if self.ended.is_some() {
             return None;
         }
+        if let Some(loss) = &self.loss {
+            return Some(self.capped(loss.next_timeout(&self.flight)));
+        }
         let mut active = self.flows.iter().filter(|flow| flow.is_active());
         let due = active
             .clone()
             .any(|flow| flow.prober.is_due() || flow.prober.outcome().is_some());
         let next = if due {
-            Some(self.pacer.free_at())
+            self.flight.free_at()
         } else {
             active
                 .try_fold(Duration::MAX, |least, flow| {
                     flow.prober.next_timeout().map(|at| at.min(least))
                 })
-                .or(Some(self.pacer.free_at()))
+                .unwrap_or_else(|| self.flight.free_at())
         };
-        next.map(|at| self.pacer.ends_at().map_or(at, |end| at.min(end)))
+        Some(self.capped(next))
+    }
+
+    fn capped(&self, at: Duration) -> Duration {
+        self.flight.ends_at().map_or(at, |end| at.min(end))
     }
 
     /// The other end acknowledged a probe and told how it arrived.
     pub fn on_arrived(&mut self, flow: u32, probe: u64, arrival: Arrival, now: Duration) {
+        let was_known = self.flight.rtt().is_known();
+        let whole = arrival == Arrival::Whole;
+        if !self.flight.answered(flow, probe, whole, now) {
+            return;
+        }
+        for (number, other) in (0..).zip(&mut self.flows) {
+            if (number == flow || !was_known) && other.is_given_up() {
+                other.settled = None;
+                other.stage = Stage::Waits;
+            }
+        }
         if let Some((flow, id)) = self.find(flow, probe) {
             flow.prober.on_arrived(id, arrival, now);
-        } else if let Some(flow) = self.flows.get_mut(flow as usize)
-            && let Some(id) = probe.checked_sub(flow.base)
-        {
-            flow.prober.on_late(id, arrival, now);
+        }
+        let rtt = self.flight.rtt();
+        for flow in self.flows.iter_mut().filter(|flow| flow.is_active()) {
+            flow.prober.learn(rtt);
         }
     }
 
@@ -217,7 +263,7 @@ impl Survey {
 
     /// This host refused to send a probe because of its size.
     pub fn on_send_refused(&mut self, flow: u32, probe: u64, mtu: Option<u32>) {
-        self.pacer.refund();
+        self.flight.refused(flow, probe);
         if let Some((flow, id)) = self.find(flow, probe) {
             flow.prober.on_send_refused(id, mtu);
         }
@@ -251,24 +297,23 @@ impl Survey {
                 took: flow.settled_at,
             })
         });
-        let mut overdue = Tally::default();
-        for flow in &self.flows {
-            overdue += flow.overdue;
-            overdue += flow.prober.overdue(ended);
-        }
+        let counted = self.loss.as_ref().map_or(0, |loss| loss.before);
+        let overdue = self.flight.overdue(counted, ended);
         Some(SurveyResult {
             outcomes: outcomes.collect(),
             expected: self.question.expect,
-            probes: self.pacer.sent(),
+            probes: self.flight.datagrams(),
             took: ended,
             awaited: overdue.sent,
             missing: overdue.lost,
+            wait: self.flight.wait(),
+            bytes_per_second: self.flight.rate(),
         })
     }
 
     /// Datagrams sent so far.
     pub fn probes(&self) -> u32 {
-        self.pacer.sent()
+        self.flight.datagrams()
     }
 
     fn find(&mut self, flow: u32, probe: u64) -> Option<(&mut Flow, u64)> {
@@ -305,9 +350,9 @@ impl Survey {
         let active = self.flows.iter().any(Flow::is_active);
         let waiting = self.flows.iter().any(|flow| flow.settled.is_none());
         if !waiting {
-            self.ended.get_or_insert(now);
+            self.all_settled(now);
         } else if !active {
-            self.next_stage(now);
+            self.next_stage();
             changed = true;
         }
         changed
@@ -315,7 +360,7 @@ impl Survey {
 
     /// The first flow hears nothing: whether others do is asked meanwhile. One after the other, dead flows would take a
     /// search's patience each.
-    fn knock(&mut self, now: Duration) {
+    fn knock(&mut self) {
         if self.knocked || !self.flows[0].prober.is_unheard() {
             return;
         }
@@ -326,12 +371,13 @@ impl Survey {
         };
         for flow in self.flows.iter_mut().skip(1) {
             flow.stage = Stage::Knocks;
-            flow.begin(Prober::verify(config.control_size, config), now);
+            flow.begin(Prober::verify(config.control_size, config));
         }
     }
 
     /// Nothing is under way: compare the waiting flows with what was found last, or search one of them.
-    fn next_stage(&mut self, now: Duration) {
+    fn next_stage(&mut self) {
+        let rtt = self.flight.rtt();
         let mut known: Vec<u32> = self
             .flows
             .iter()
@@ -365,10 +411,12 @@ impl Survey {
                     Some(expected) if flow.below > expected && flow.above < expected => {
                         question.proof(expected)
                     }
-                    _ => question.search(question.low, question.high.min(flow.below)),
+                    // Up to the largest: what is said to be too big there need not be.
+                    _ => question.search(question.low, question.high),
                 }
             };
-            flow.begin(prober, now);
+            flow.begin(prober);
+            flow.prober.learn(rtt);
         }
     }
 }

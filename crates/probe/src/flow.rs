@@ -3,9 +3,10 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
+use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_pmtu::{Source, TooBig};
 use wirecost_sys::socket::{
-    ErrorOrigin, enable_recverr, read_quoted_error, set_mtu_discover_probe,
+    ErrorOrigin, bind_here, enable_recverr, read_quoted_error, set_mtu_discover_probe,
 };
 
 use crate::error::ProbeError;
@@ -29,10 +30,18 @@ pub(crate) const fn control_size(address: IpAddr) -> u32 {
     headers(address) + PROBE_BYTES as u32
 }
 
+/// A datagram socket on an address of this host, in a VRF or not.
+pub(crate) fn datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
+    let domain = Domain::for_address(address);
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    bind_here(&socket, address)?;
+    Ok(socket.into())
+}
+
 /// A connected socket that sends in one piece or not at all.
 pub(crate) fn open(flow: u32, from: SocketAddr, to: SocketAddr) -> Result<UdpSocket, ProbeError> {
     let opened = || {
-        let socket = UdpSocket::bind(from)?;
+        let socket = datagrams(from)?;
         set_mtu_discover_probe(&socket)?;
         enable_recverr(&socket)?;
         socket.connect(to)?;

@@ -12,7 +12,8 @@ use wirecost_pmtu::{
     Arrival, Config, OneSided, OneSidedProbe, OneSidedResult, Pace, Way, likely_sizes,
 };
 use wirecost_sys::socket::{
-    enable_fragment_size, enable_recverr, poll_readable, receive_arrived, set_mtu_discover_probe,
+    bind_here, enable_fragment_size, enable_recverr, poll_readable, receive_arrived,
+    set_mtu_discover_probe,
 };
 
 use crate::error::ProbeError;
@@ -34,6 +35,7 @@ pub fn one_sided(
     from: IpAddr,
     to: IpAddr,
     (low, high): (u32, u32),
+    config: Config,
     pace: Pace,
 ) -> Result<OneSidedResult, ProbeError> {
     if from.is_ipv4() != to.is_ipv4() {
@@ -46,7 +48,7 @@ pub fn one_sided(
     };
     let config = Config {
         control_size: flow::control_size(to),
-        ..Config::default()
+        ..config
     };
     let mut asking = Asking {
         machine: OneSided::new(low, high, likely_sizes(), config, pace),
@@ -92,7 +94,7 @@ fn open_echo(from: IpAddr, to: IpAddr) -> io::Result<(UdpSocket, bool)> {
             (raw.map_err(|_| not_allowed)?, true)
         }
     };
-    socket.bind(&SocketAddr::new(from, 0).into())?;
+    bind_here(&socket, SocketAddr::new(from, 0))?;
     set_mtu_discover_probe(&socket)?;
     enable_recverr(&socket)?;
     // Not on every kernel; replies in fragments then count as whole.

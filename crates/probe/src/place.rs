@@ -13,24 +13,27 @@ use crate::flow::{self, Said};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
 use crate::survey::{Endpoints, is_queued};
 
-/// Whatever happens, it ends.
+/// Whatever happens, it ends: after so long, or so many times what an answer takes, and a minute at most.
 const LIMIT: Duration = Duration::from_secs(20);
+const ANSWERS: u32 = 30;
+/// The longest that it takes.
+pub const LOCATING: Duration = Duration::from_mins(1);
 
 /// Looks between which two hops packets of `failing` bytes are lost, on the flow that leaves from `endpoints`' first
-/// port. `wait` is how long an answer takes at most: two round trips and some.
+/// port. An answer takes `wait` at most; no more than `bytes_per_second` are sent.
 ///
 /// # Errors
 /// Where the socket fails; that nothing can be located is in the answer.
 pub fn locate(
     endpoints: Endpoints,
     failing: u32,
-    wait: Duration,
+    (wait, bytes_per_second): (Duration, f64),
     secret: &Secret,
 ) -> Result<Result<Located, NotLocated>, ProbeError> {
     endpoints.check(1)?;
     let to = endpoints.to;
     let socket = flow::open(0, endpoints.source(0), to)?;
-    locate_on(&socket, to, failing, wait, secret)
+    locate_on(&socket, to, failing, (wait, bytes_per_second), secret)
 }
 
 /// The same on a flow of a [`survey`](crate::survey()), whose hop limit is not what it was afterwards. Another socket with the
@@ -43,23 +46,26 @@ pub fn locate_on(
     socket: &UdpSocket,
     to: SocketAddr,
     failing: u32,
-    wait: Duration,
+    (wait, bytes_per_second): (Duration, f64),
     secret: &Secret,
 ) -> Result<Result<Located, NotLocated>, ProbeError> {
     let config = LocateConfig {
         wait,
+        bytes_per_second,
         ..LocateConfig::new(flow::control_size(to.ip()), failing)
     };
-    run(socket, Locator::new(config), to.ip(), secret)
+    let limit = LIMIT.max(wait * ANSWERS).min(LOCATING);
+    run(socket, Locator::new(config), limit, to.ip(), secret)
         .map_err(|source| ProbeError::Socket { to, source })
 }
 
 /// What these probes call their flow: an answer to a probe of before is not taken for one of theirs.
-const LOCATING: u32 = u32::MAX;
+const HOPS: u32 = u32::MAX;
 
 fn run(
     socket: &UdpSocket,
     mut locator: Locator,
+    limit: Duration,
     to: IpAddr,
     secret: &Secret,
 ) -> io::Result<Result<Located, NotLocated>> {
@@ -69,7 +75,7 @@ fn run(
         while let Some(probe) = locator.poll_transmit(began.elapsed()) {
             set_hop_limit(socket, probe.ttl)?;
             let message = ProbeMessage {
-                flow: LOCATING,
+                flow: HOPS,
                 id: probe.id,
             };
             payload[..PROBE_BYTES].copy_from_slice(&message.write(secret));
@@ -87,7 +93,7 @@ fn run(
         if let Some(result) = locator.result() {
             return Ok(result.clone());
         }
-        if began.elapsed() > LIMIT {
+        if began.elapsed() > limit {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let until = locator.next_timeout().unwrap_or_default();
@@ -99,7 +105,7 @@ fn run(
 fn hear(socket: &UdpSocket, locator: &mut Locator, secret: &Secret) -> io::Result<()> {
     while let Some(said) = flow::said(socket, secret)? {
         if let Said::Expired { from, probe } = said
-            && probe.is_none_or(|probe| probe.flow == LOCATING)
+            && probe.is_none_or(|probe| probe.flow == HOPS)
         {
             locator.on_expired(probe.map(|probe| probe.id), from);
         }
@@ -109,7 +115,7 @@ fn hear(socket: &UdpSocket, locator: &mut Locator, secret: &Secret) -> io::Resul
         match socket.recv(&mut answer) {
             Ok(length) => {
                 if let Some(told) = Acknowledgement::parse(&answer[..length], secret)
-                    && told.flow == LOCATING
+                    && told.flow == HOPS
                 {
                     locator.on_arrived(told.id);
                 }

@@ -11,6 +11,7 @@ use socket2::SockRef;
 use wirecost_sys::socket::{enable_fragment_size, poll_readable, receive_arrived};
 
 use crate::error::ProbeError;
+use crate::flow::datagrams;
 use crate::message::{Secret, answer};
 use crate::tap::Tap;
 
@@ -58,7 +59,7 @@ impl Responder {
     /// # Errors
     /// Where the address cannot be bound.
     pub fn bind(address: SocketAddr) -> Result<UdpSocket, ProbeError> {
-        let bound = UdpSocket::bind(address);
+        let bound = datagrams(address);
         let socket = bound.map_err(|source| ProbeError::Responder { address, source })?;
         // Less where `net.core.rmem_max` does not allow it.
         let _ = SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);

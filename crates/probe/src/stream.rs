@@ -9,21 +9,26 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
-use wirecost_sys::socket::{poll_readable, set_max_pacing_rate};
+use wirecost_sys::socket::{bind_here, poll_readable, set_max_pacing_rate};
 
 use crate::error::ProbeError;
 use crate::message::{Secret, same};
 
-/// How long a connection may take to be made: where a filter drops it, nothing is said about it.
+/// How long a connection may take to be made beside two answers: where a filter drops it, nothing is said about it.
 const CONNECTING: Duration = Duration::from_millis(300);
-/// How long a part may take: a lost segment comes again after 200 ms.
+/// How long a part may take beside the answers that it needs: a lost segment comes again after 200 ms.
 const ANSWERING: Duration = Duration::from_millis(400);
-/// The server's patience with a client.
-const SERVING: Duration = Duration::from_secs(3);
-/// Bytes of the small part, sent in writes of [`SMALL_WRITE`], and of the full one.
+/// The server's patience with a client: the longest answer, and a part on a slow path.
+const SERVING: Duration = Duration::from_secs(15);
+/// Bytes of the small part, sent in writes of [`SMALL_WRITE`], and of the full one at most.
 const SMALL: usize = 800;
 const SMALL_WRITE: usize = 100;
 const FULL: usize = 256 << 10;
+/// On a path with long round trips the full part is what a connection sends at once (RFC 6928: ten segments), and on a
+/// slow one what passes in this time.
+const FAR: Duration = Duration::from_millis(100);
+const AT_ONCE: usize = 10;
+const FULL_TIME: Duration = Duration::from_millis(500);
 /// The content repeats after so many bytes, a prime: no segment is like the next.
 const PERIOD: usize = 251;
 /// TCP and IP headers without options, bytes.
@@ -67,7 +72,7 @@ impl StreamServer {
     pub fn start(address: IpAddr, secret: Secret) -> Result<Self, ProbeError> {
         let address = SocketAddr::new(address, 0);
         let failed = |source| ProbeError::Responder { address, source };
-        let listener = TcpListener::bind(address).map_err(failed)?;
+        let listener = listen(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let (end, ends) = UnixStream::pair().map_err(failed)?;
@@ -97,6 +102,15 @@ impl Drop for StreamServer {
     }
 }
 
+/// A listener on an address of this host, in a VRF or not.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let domain = Domain::for_address(address);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    bind_here(&socket, address)?;
+    socket.listen(16)?;
+    Ok(socket.into())
+}
+
 fn serve(listener: &TcpListener, secret: &Secret, ends: &UnixStream) {
     while let Ok(ready) = poll_readable(&[listener.as_fd(), ends.as_fd()], WAIT) {
         if ready.contains(&1) {
@@ -109,7 +123,7 @@ fn serve(listener: &TcpListener, secret: &Secret, ends: &UnixStream) {
     }
 }
 
-/// The secret, then both parts, each answered with 1 where it arrived as it was sent, or with 0.
+/// The secret, the bytes of the full part, then both parts, each answered with 1 where it arrived as it was sent, or with 0.
 fn take(mut stream: TcpStream, secret: &Secret) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(SERVING))?;
@@ -120,8 +134,11 @@ fn take(mut stream: TcpStream, secret: &Secret) -> io::Result<()> {
     if !same(&said, &secret.probe) {
         return Ok(());
     }
+    let mut full = [0; 4];
+    stream.read_exact(&mut full)?;
+    let full = (u32::from_be_bytes(full) as usize).min(FULL);
     let mut buffer = vec![0; 16 << 10];
-    for bytes in [SMALL, FULL] {
+    for bytes in [SMALL, full] {
         let (mut taken, mut right) = (0, true);
         while taken < bytes {
             let room = buffer.len().min(bytes - taken);
@@ -145,58 +162,89 @@ const fn content(at: usize) -> u8 {
     (at % PERIOD) as u8
 }
 
-/// Sends small and full segments to a [`StreamServer`] with the same secret; full ones are IP packets of `size` bytes.
-/// The connection and each part have an end of their own, so that it takes little more than a second at most.
+/// A path for a stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamPath {
+    /// Full segments are IP packets of this size, bytes.
+    pub size: u32,
+    /// How fast at most, bytes per second, above 0.
+    pub bytes_per_second: f64,
+    /// How long an answer may take.
+    pub wait: Duration,
+}
+
+impl StreamPath {
+    /// Bytes of the full part.
+    fn full(&self) -> usize {
+        let segments = AT_ONCE * self.size as usize;
+        let far = if self.wait > FAR { segments } else { FULL };
+        let slow = self.bytes_per_second * FULL_TIME.as_secs_f64();
+        // Some segments in any case: their checksums are what it is about.
+        far.min((slow as usize).max(segments / 2)).min(FULL)
+    }
+
+    /// How long so many bytes may take in all, there and their answer back.
+    fn answering(&self, bytes: usize) -> Duration {
+        let sending = bytes as f64 / self.bytes_per_second;
+        ANSWERING + self.wait * 2 + Duration::try_from_secs_f64(2.0 * sending).unwrap_or_default()
+    }
+}
+
+/// Sends small and full segments to a [`StreamServer`] with the same secret. The connection and each part have an end of
+/// their own, so that it takes little more than a second and some round trips at most.
 ///
 /// # Errors
 /// Where a socket cannot be made. What the path does is no error.
 pub fn stream(
     from: IpAddr,
     to: SocketAddr,
-    size: u32,
-    bytes_per_second: f64,
+    path: &StreamPath,
     secret: &Secret,
 ) -> Result<Streamed, ProbeError> {
     let failed = |source| ProbeError::Socket { to, source };
-    let socket = open(from, to, size, bytes_per_second).map_err(failed)?;
-    if socket.connect_timeout(&to.into(), CONNECTING).is_err() {
+    let socket = open(from, to, path).map_err(failed)?;
+    let connecting = CONNECTING + path.wait * 2;
+    if socket.connect_timeout(&to.into(), connecting).is_err() {
         return Ok(Streamed::NotConnected);
     }
     let mut stream = TcpStream::from(socket);
     stream.set_nodelay(true).map_err(failed)?;
-    stream.set_write_timeout(Some(ANSWERING)).map_err(failed)?;
+    let full = path.full();
+    let writing = path.answering(full);
+    stream.set_write_timeout(Some(writing)).map_err(failed)?;
     let small = stream
-        .write_all(&secret.probe)
-        .and_then(|()| part(&mut stream, SMALL, SMALL_WRITE));
+        .write_all(&[&secret.probe[..], &(full as u32).to_be_bytes()].concat())
+        .and_then(|()| part(&mut stream, SMALL, SMALL_WRITE, path.answering(SMALL)));
     match small {
         Ok(true) => {}
         Ok(false) => return Ok(Streamed::SmallFails { changed: true }),
         Err(_) => return Ok(Streamed::SmallFails { changed: false }),
     }
-    Ok(match part(&mut stream, FULL, FULL) {
+    Ok(match part(&mut stream, full, full, path.answering(full)) {
         Ok(true) => Streamed::Passed,
         Ok(false) => Streamed::FullFails { changed: true },
         Err(_) => Streamed::FullFails { changed: false },
     })
 }
 
-fn open(from: IpAddr, to: SocketAddr, size: u32, bytes_per_second: f64) -> io::Result<Socket> {
+fn open(from: IpAddr, to: SocketAddr, path: &StreamPath) -> io::Result<Socket> {
     let (domain, header) = match to {
         SocketAddr::V4(_) => (Domain::IPV4, 20),
         SocketAddr::V6(_) => (Domain::IPV6, 40),
     };
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-    socket.bind(&SocketAddr::new(from, 0).into())?;
+    bind_here(&socket, SocketAddr::new(from, 0))?;
     // A larger device must not make it send more than is asked about. The kernel's range: net/ipv4/tcp.c, TCP_MAXSEG.
-    let segment = size.saturating_sub(header + TCP_BYTES).clamp(88, 32_767);
+    let segment = path.size.saturating_sub(header + TCP_BYTES);
+    let segment = segment.clamp(88, 32_767);
     socket.set_tcp_mss(segment)?;
-    set_max_pacing_rate(&socket, bytes_per_second as u64)?;
+    set_max_pacing_rate(&socket, path.bytes_per_second as u64)?;
     Ok(socket)
 }
 
 /// Sends a part in writes of so many bytes; what the other end answers.
-fn part(stream: &mut TcpStream, bytes: usize, each: usize) -> io::Result<bool> {
-    let until = Instant::now() + ANSWERING;
+fn part(stream: &mut TcpStream, bytes: usize, each: usize, within: Duration) -> io::Result<bool> {
+    let until = Instant::now() + within;
     let part: Vec<u8> = (0..bytes).map(content).collect();
     for chunk in part.chunks(each) {
         let mut rest = chunk;
@@ -228,7 +276,12 @@ mod tests {
     fn a_loopback_passes_and_another_secret_is_not_served() {
         let home: IpAddr = [127, 0, 0, 1].into();
         let server = StreamServer::start(home, SECRET).expect("a port");
-        let asked = |secret: &Secret| stream(home, server.address(), 1500, 1e9, secret);
+        let path = StreamPath {
+            size: 1500,
+            bytes_per_second: 1e9,
+            wait: Duration::from_millis(10),
+        };
+        let asked = |secret: &Secret| stream(home, server.address(), &path, secret);
         assert_eq!(asked(&SECRET).expect("a socket"), Streamed::Passed);
         let other = Secret {
             probe: [9; 16],
@@ -240,7 +293,29 @@ mod tests {
         );
         let address = server.address();
         drop(server);
-        let nobody = stream(home, address, 1500, 1e9, &SECRET);
+        let nobody = stream(home, address, &path, &SECRET);
         assert_eq!(nobody.expect("a socket"), Streamed::NotConnected);
+    }
+
+    #[test]
+    fn a_far_or_slow_path_has_fewer_full_segments() {
+        let near = StreamPath {
+            size: 1500,
+            bytes_per_second: 40e6,
+            wait: Duration::from_millis(10),
+        };
+        assert_eq!(near.full(), FULL);
+        let far = StreamPath {
+            wait: Duration::from_secs(3),
+            ..near
+        };
+        assert_eq!(far.full(), 15_000);
+        assert!(far.answering(far.full()) > Duration::from_secs(6));
+        let slow = StreamPath {
+            bytes_per_second: 100e3,
+            ..near
+        };
+        assert_eq!(slow.full(), 50_000);
+        assert!(slow.answering(slow.full()) > Duration::from_secs(1));
     }
 }

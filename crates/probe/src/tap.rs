@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
-use wirecost_sys::socket::PacketCapture;
+use wirecost_sys::socket::{PacketCapture, vrf_of};
 
 /// Enough of a datagram for every header and a probe's own.
 const SNAP_BYTES: usize = 256;
@@ -52,10 +52,14 @@ impl Tap {
             SocketAddr::V4(_) => v4_filter(address.port()),
             SocketAddr::V6(_) => v6_filter(address.port()),
         };
+        let answers = Socket::new(domain, Type::RAW, Some(Protocol::from(RAW)))?;
+        if let Some(vrf) = vrf_of(address.ip())? {
+            answers.bind_device(Some(vrf.as_bytes()))?;
+        }
         Ok(Self {
             address,
             heard: PacketCapture::open_cooked(ether_type, &filter, SNAP_BYTES)?,
-            answers: Socket::new(domain, Type::RAW, Some(Protocol::from(RAW)))?,
+            answers,
         })
     }
 

@@ -132,6 +132,7 @@ fn question(flows: u32) -> Question {
         flows,
         config: Config::default(),
         pace: Pace::default(),
+        count: false,
     }
 }
 
@@ -297,7 +298,7 @@ fn the_place_of_a_drop_is_behind_the_router_or_before_it() {
                     first_port: 0,
                     to: responder.addresses()[0],
                 };
-                let wait = Duration::from_millis(50);
+                let wait = (Duration::from_millis(50), 40e6);
                 let within = path
                     .a
                     .netns()
@@ -340,10 +341,15 @@ fn one_side_tells_a_narrow_way_there_from_a_narrow_way_back() {
         let result = std::thread::scope(|scope| {
             let run = scope.spawn(|| {
                 let ends = ["10.0.0.1", "10.0.0.2"].map(|end| end.parse().expect("an address"));
-                let within = path
-                    .a
-                    .netns()
-                    .within(|| one_sided(ends[0], ends[1], (576, 9216), Pace::default()));
+                let within = path.a.netns().within(|| {
+                    one_sided(
+                        ends[0],
+                        ends[1],
+                        (576, 9216),
+                        Config::default(),
+                        Pace::default(),
+                    )
+                });
                 within.expect("the namespace").expect("sockets")
             });
             run.join().expect("the thread")

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
@@ -133,6 +134,20 @@ impl Ethtool {
             }
         }
         self.call(device, &mut words)
+    }
+
+    /// What the device's driver calls itself (struct ethtool_drvinfo).
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where it does not tell.
+    pub fn driver(&self, device: &str) -> io::Result<String> {
+        // cmd, then driver, version and more, up to four lengths.
+        let mut words = [0; 49];
+        words[0] = ETHTOOL_GDRVINFO;
+        self.call(device, &mut words)?;
+        let bytes = words[1..9].iter().flat_map(|word| word.to_ne_bytes());
+        let name: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+        Ok(String::from_utf8_lossy(&name).into_owned())
     }
 
     /// The device's rings (struct ethtool_ringparam).

@@ -15,6 +15,7 @@ mod options;
 mod probing;
 mod tcp;
 mod transfer;
+mod vrf;
 mod zero_copy;
 
 use std::io;
@@ -40,6 +41,7 @@ pub use tcp::{
     CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion, tcp_info,
 };
 pub use transfer::{receive, receive_discarding, send};
+pub use vrf::{bind_here, source_towards, vrf_index, vrf_of};
 pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 
 /// Waits until at least one of `fds` can be read, has an error to tell (its error queue included) or was hung up.

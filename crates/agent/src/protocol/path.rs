@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use wirecost_check::{End, OneSidedReport, PathReport, Stream, Stretch};
+use wirecost_pmtu::LONGEST_BESIDE;
 use wirecost_probe::message::Secret;
 
 /// How fast probes of one direction may leave, and how much in all.
@@ -14,8 +15,17 @@ pub struct Limits {
     pub datagrams_per_second: f64,
     /// Bytes of IP packets per second, above 0.
     pub bytes_per_second: f64,
-    /// Time after which what is still open gets no answer.
+    /// Whether the first answer may take seconds. It is waited for longer then where nobody is there.
+    pub far: bool,
+    /// Time after which what is still open gets no answer, beside what round trips take.
     pub most: Duration,
+}
+
+impl Limits {
+    /// How long it takes at most, however long round trips are.
+    pub fn longest(&self) -> Duration {
+        self.most.saturating_add(LONGEST_BESIDE)
+    }
 }
 
 /// Between whom: one direction of a path.
@@ -51,6 +61,8 @@ pub struct SurveyOrder {
     pub flows: u32,
     /// How fast.
     pub limits: Limits,
+    /// Whether it is only counted how much is lost, with small datagrams.
+    pub count: bool,
 }
 
 /// Where a size is lost, on one flow of the last survey.

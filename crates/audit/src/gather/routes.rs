@@ -4,6 +4,8 @@
 use std::io;
 use std::net::IpAddr;
 
+use wirecost_sys::socket::vrf_index;
+
 use super::netlink::{Attributes, Netlink, attribute};
 use crate::snapshot::{Exception, Neighbour, Remote, RouteMtu, RouteWords};
 
@@ -202,6 +204,8 @@ pub(super) fn way_out(
     (from, to): (IpAddr, IpAddr),
     name: &mut dyn FnMut(u32) -> Option<String>,
 ) -> Option<Way> {
+    // Of an address in a VRF, routes are in the VRF's table: the kernel takes its device for the way out then.
+    let vrf = vrf_index(from);
     let ((family, to), (_, from)) = (octets(to), octets(from));
     let mut ask = |flags: u32| {
         let mut body = vec![0; RTMSG];
@@ -211,6 +215,9 @@ pub(super) fn way_out(
         body[8..12].copy_from_slice(&flags.to_ne_bytes());
         body.extend(attribute(RTA_DST, &to));
         body.extend(attribute(RTA_SRC, &from));
+        if let Some(vrf) = vrf {
+            body.extend(attribute(RTA_OIF, &vrf.to_ne_bytes()));
+        }
         netlink.get(GETROUTE, &body).ok().flatten()
     };
     let answer = ask(0)?;

@@ -2,6 +2,7 @@
 
 mod beside;
 mod lines;
+mod loss;
 mod place;
 mod responders;
 mod segments;
@@ -112,13 +113,15 @@ impl<'a> Session<'a> {
             made.ends[1].1 = true;
             self.both_ways(&mut made, told)?;
         } else {
+            let limits = self.patient();
             let order = OneSidedOrder {
                 from: self.ends[0].clone(),
                 to: self.ends[1].clone(),
                 expect: self.asked.expect,
-                limits: self.limits(),
+                limits,
             };
-            let replies = self.ask(vec![PathRequest::OneSided(order)], self.most() + PROMPT)?;
+            let within = limits.longest() + PROMPT;
+            let replies = self.ask(vec![PathRequest::OneSided(order)], within)?;
             for reply in replies {
                 let PathReply::OneSided(report) = reply else {
                     return Err(self.links[0].confused("OneSided"));
@@ -140,20 +143,22 @@ impl<'a> Session<'a> {
     fn both_ways(&mut self, made: &mut Made, told: &mut dyn FnMut(Step)) -> Result<(), LinkError> {
         let secret = random::secret(&self.links[0])?;
         let mut ways = self.ways(secret, made)?;
-        made.paths = self.survey(&ways, [true; 2])?;
+        made.paths = self.survey(&ways, [true; 2], self.limits())?;
         self.survey_again(&ways, &mut made.paths)?;
-        self.stream(&ways, &mut made.paths)?;
-        self.count_bad_checksums(&mut made.paths)?;
         let slow = self.look_beside(&ways, &mut made.paths)?;
         if slow != [false; 2] {
             ways = self.ways(secret, made)?;
+            let limits = self.patient();
             let asked = (0..2).filter(|index| slow[*index]);
-            for (index, report) in asked.zip(self.survey(&ways, slow)?) {
+            for (index, report) in asked.zip(self.survey(&ways, slow, limits)?) {
                 if !report.is_dead() {
                     made.paths[index] = report;
                 }
             }
         }
+        self.count_loss(&ways, &mut made.paths)?;
+        self.stream(&ways, &mut made.paths)?;
+        self.count_bad_checksums(&mut made.paths)?;
         self.locate(&ways, &mut made.paths, told)
     }
 
@@ -170,20 +175,26 @@ impl<'a> Session<'a> {
     }
 
     /// The directions that are wanted, in their order.
-    fn survey(&mut self, ways: &[Way; 2], wanted: [bool; 2]) -> Result<Vec<PathReport>, LinkError> {
+    fn survey(
+        &mut self,
+        ways: &[Way; 2],
+        wanted: [bool; 2],
+        limits: Limits,
+    ) -> Result<Vec<PathReport>, LinkError> {
         let order = |index: usize| {
             wanted[index].then(|| {
                 PathRequest::Survey(SurveyOrder {
                     way: ways[index].clone(),
                     expect: self.asked.expect,
                     flows: self.asked.flows,
-                    limits: self.limits(),
+                    limits,
+                    count: false,
                 })
             })
         };
         let orders = vec![order(0), order(1)];
         let mut reports = Vec::new();
-        for reply in self.ask_some(orders, self.most() + PROMPT)? {
+        for reply in self.ask_some(orders, limits.longest() + PROMPT)? {
             let PathReply::Path(report) = reply else {
                 return Err(self.links[0].confused("Survey"));
             };
@@ -200,7 +211,7 @@ impl<'a> Session<'a> {
         };
         let again = [unheard(0), unheard(1)];
         let asked = (0..2).filter(|index| again[*index]);
-        for (index, report) in asked.zip(self.survey(ways, again)?) {
+        for (index, report) in asked.zip(self.survey(ways, again, self.limits())?) {
             paths[index] = report;
         }
         Ok(())
@@ -210,7 +221,16 @@ impl<'a> Session<'a> {
         Limits {
             datagrams_per_second: self.asked.datagrams_per_s,
             bytes_per_second: self.asked.bytes_per_s,
+            far: false,
             most: self.most(),
+        }
+    }
+
+    /// The same, for an end that may be far away.
+    fn patient(&self) -> Limits {
+        Limits {
+            far: true,
+            ..self.limits()
         }
     }
 

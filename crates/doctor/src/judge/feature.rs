@@ -215,6 +215,26 @@ pub(super) const FEATURES: &[Feature] = &[
         ..DEVICE
     },
     Feature {
+        trial: Trial::Netem,
+        id: "netem",
+        title: "Delay (netem)",
+        needed_for: "plans with `delay` between the hosts",
+        option: "CONFIG_NET_SCH_NETEM",
+        module: Some("sch_netem"),
+        absent: &[ENOENT, EOPNOTSUPP],
+        ..DEVICE
+    },
+    Feature {
+        trial: Trial::Fq,
+        id: "fq",
+        title: "Pacing (fq)",
+        needed_for: "datagrams that the kernel paces, one flow beside another; TCP paces itself without it",
+        option: "CONFIG_NET_SCH_FQ",
+        module: Some("sch_fq"),
+        absent: &[ENOENT, EOPNOTSUPP],
+        ..DEVICE
+    },
+    Feature {
         trial: Trial::Ebpf,
         id: "ebpf",
         title: "eBPF programs",

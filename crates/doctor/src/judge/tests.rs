@@ -351,6 +351,34 @@ fn each_distribution_has_its_own_package_of_modules() {
 }
 
 #[test]
+fn netem_and_fq_are_named_with_the_package_that_has_them() {
+    for (trial, id, module) in [
+        (Trial::Netem, "netem", "sch_netem"),
+        (Trial::Fq, "fq", "sch_fq"),
+    ] {
+        let mut evidence = as_user();
+        let none = refused(2, "ENOENT: No such file or directory");
+        evidence.plain.outcomes.insert(trial, none);
+        let words = format!(
+            "`modprobe {module}` as root; where that finds nothing, `apt install linux-modules-extra-"
+        );
+        evidence.machine.distribution = Some("ubuntu".into());
+        expect(&evidence, id, Status::No, &words);
+        let option = format!("CONFIG_NET_{}=y\n", module.to_uppercase());
+        let other = option.replace(
+            module.trim_start_matches("sch_").to_uppercase().as_str(),
+            "TBF",
+        );
+        let config = KernelConfig::parse("/proc/config.gz".into(), &other);
+        evidence.machine.config = Some(config);
+        let words = format!("built without {}", option.trim_end().trim_end_matches("=y"));
+        expect(&evidence, id, Status::No, &words);
+        // A lab without a delay needs neither.
+        assert!(examination(&evidence, 0.7).can_run_labs);
+    }
+}
+
+#[test]
 fn a_missing_essential_decides_and_is_named_in_the_summary() {
     for (trial, id, outcome, words) in [
         (Trial::Vxlan, "vxlan", unknown_device(), "`modprobe vxlan`"),

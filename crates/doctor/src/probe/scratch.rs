@@ -17,10 +17,12 @@ use super::attempts::{outcome, refused};
 use crate::evidence::{Outcome, Trial};
 
 /// What is tried here, in this order.
-pub(crate) const TRIALS: [Trial; 19] = [
+pub(crate) const TRIALS: [Trial; 21] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
+    Trial::Netem,
+    Trial::Fq,
     Trial::Vxlan,
     Trial::Offloads,
     Trial::Steering,
@@ -54,7 +56,12 @@ pub(super) fn try_all(program: Option<&PassingClassifier>, told: &mut impl FnMut
     for trial in TRIALS {
         let needs_veth = matches!(
             trial,
-            Trial::RateLimit | Trial::Offloads | Trial::Vlan | Trial::OpenVswitch
+            Trial::RateLimit
+                | Trial::Netem
+                | Trial::Fq
+                | Trial::Offloads
+                | Trial::Vlan
+                | Trial::OpenVswitch
         );
         let outcome = if needs_veth && !has_veth {
             Outcome::NotTried("no veth to try it on".into())
@@ -75,6 +82,8 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
         ),
         Trial::Bridge => made(scratch.bridge(), "made, a veth its port"),
         Trial::RateLimit => made(scratch.rate_limit(), "10 Gbit/s with a size table"),
+        Trial::Netem => made(scratch.delay(), "a delay of 1 ms on a veth, and read back"),
+        Trial::Fq => made(scratch.fair_queue(), "on a veth, and read back"),
         Trial::Vxlan => made(scratch.vxlan(), "made, options read back"),
         Trial::Offloads => made(scratch.offloads(), "TSO and GRO of a veth off and on"),
         Trial::Steering => steering(scratch),

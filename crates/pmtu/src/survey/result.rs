@@ -41,11 +41,16 @@ pub struct SurveyResult {
     pub probes: u32,
     /// How long it took, from the same moment as `now`.
     pub took: Duration,
-    /// Datagrams of sizes that pass whose answers came, or were waited for in vain: the longer of what a survey sends is
-    /// over before that is known.
+    /// Datagrams of sizes that pass whose answers came, or were waited for in vain. Where it was to be counted what is
+    /// lost, these are the small ones that were sent for it; else those of the search, some of which may have been lost to
+    /// its own pace.
     pub awaited: u32,
     /// How many of these were not answered: lost there or back, whatever their size.
     pub missing: u32,
+    /// How long an answer may take on this path.
+    pub wait: Duration,
+    /// Bytes per second that it was asked at in the end, without loss of our making.
+    pub bytes_per_second: f64,
 }
 
 impl SurveyResult {

@@ -13,6 +13,7 @@ use wirecost_sys::socket::poll_readable;
 use super::{HEARTBEAT_BYTES, HEARTBEATS, LOOK, STALL};
 use crate::error::ProbeError;
 use crate::message::Secret;
+use crate::stream::listen;
 
 /// Who says nothing for so long after connecting is hung up on.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -49,7 +50,7 @@ impl Receiver {
     /// Where the address cannot be bound.
     pub fn start(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
         let failed = |source| ProbeError::Responder { address, source };
-        let listener = TcpListener::bind(address).map_err(failed)?;
+        let listener = listen(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let ends = Arc::new(AtomicBool::new(false));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
-use wirecost_sys::socket::{congestion, tcp_info};
+use wirecost_sys::socket::{bind_here, congestion, tcp_info};
 
 use super::{Amount, HEARTBEAT_BYTES, HEARTBEATS, LOOK};
 use crate::error::ProbeError;
@@ -65,7 +65,7 @@ pub fn transfer(
 
 fn open(from: IpAddr, to: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
-    socket.bind(&SocketAddr::new(from, 0).into())?;
+    bind_here(&socket, SocketAddr::new(from, 0))?;
     // Closed is gone: nothing is sent again after this.
     socket.set_linger(Some(Duration::ZERO))?;
     Ok(socket)

@@ -20,7 +20,7 @@ const SLOW: f64 = 0.25;
 
 impl Session<'_> {
     /// Where nothing passes: whether another port does where one was asked for, or else echo requests. Which directions
-    /// are answered so slowly that what was asked first may only have been given up too early.
+    /// are answered so slowly, or not at all, that what was asked first may only have been given up too early.
     pub(super) fn look_beside(
         &mut self,
         ways: &[Way; 2],
@@ -39,6 +39,9 @@ impl Session<'_> {
             }
             dead.retain(|index| paths[*index].hint.is_none());
         }
+        for index in &dead {
+            slow[*index] = true;
+        }
         let mut orders = vec![None, None];
         for index in &dead {
             orders[*index] = Some(PathRequest::OneSided(OneSidedOrder {
@@ -48,7 +51,8 @@ impl Session<'_> {
                 limits: self.limits(),
             }));
         }
-        let replies = match self.ask_some(orders, self.most() + PROMPT) {
+        let within = self.limits().longest() + PROMPT;
+        let replies = match self.ask_some(orders, within) {
             // Not allowed to, perhaps: it would have said more, and what was found stands without it.
             Err(LinkError::Refused { .. }) => return Ok(slow),
             replies => replies?,
@@ -98,11 +102,12 @@ impl Session<'_> {
                 expect: Some(SMALL),
                 flows: 1,
                 limits: self.limits(),
+                count: false,
             }));
         }
         let mut asked: Vec<usize> = dead.to_vec();
         asked.sort_unstable();
-        let replies = self.ask_some(orders, self.most() + PROMPT)?;
+        let replies = self.ask_some(orders, self.limits().longest() + PROMPT)?;
         let answered = asked
             .into_iter()
             .zip(replies)

@@ -1,16 +1,12 @@
 //! Where a size is lost.
 
-use std::time::Duration;
-
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{LocateOrder, PathReply, PathRequest, Way};
+use wirecost_agent::protocol::{LOCATING, LocateOrder, PathReply, PathRequest, Way};
 use wirecost_check::{FlowReport, Kind, PathReport};
 
 use super::Session;
+use crate::calls::PROMPT;
 use crate::path::step::Step;
-
-/// How long looking for the place of a loss may take.
-const LOCATING: Duration = Duration::from_secs(30);
 
 impl Session<'_> {
     /// Where sizes are lost that the sender's device takes and nobody reports.
@@ -46,7 +42,7 @@ impl Session<'_> {
         let asked: Vec<usize> = (0..orders.len())
             .filter(|index| orders[*index].is_some())
             .collect();
-        let replies = match self.ask_some(orders, LOCATING) {
+        let replies = match self.ask_some(orders, LOCATING + PROMPT) {
             Err(LinkError::Refused { .. }) => return Ok(()),
             replies => replies?,
         };

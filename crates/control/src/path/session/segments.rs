@@ -1,11 +1,16 @@
 //! Whether TCP's segments arrive as they are sent, and whether what vanishes arrived with a wrong checksum.
 
+use std::time::Duration;
+
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{PathReply, PathRequest, Way};
 use wirecost_check::{Kind, PathReport, Stream};
 
 use super::Session;
 use crate::calls::PROMPT;
+
+/// Longer than a stream takes, whose every step waits for two answers.
+const STREAMING: Duration = Duration::from_mins(2);
 
 impl Session<'_> {
     /// Where every size passes: whether TCP's small and full segments arrive as they are sent.
@@ -42,7 +47,7 @@ impl Session<'_> {
             });
         }
         let asked: Vec<usize> = (0..2).filter(|index| orders[*index].is_some()).collect();
-        for (index, reply) in asked.into_iter().zip(self.ask_some(orders, PROMPT)?) {
+        for (index, reply) in asked.into_iter().zip(self.ask_some(orders, STREAMING)?) {
             let PathReply::Streamed(streamed) = reply else {
                 return Err(self.links[index].confused("Stream"));
             };

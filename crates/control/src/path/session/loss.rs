@@ -1,0 +1,45 @@
+//! How much of what can pass is lost.
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{PathReply, PathRequest, SurveyOrder, Way};
+use wirecost_check::PathReport;
+
+use super::Session;
+use crate::calls::PROMPT;
+
+/// Passes wherever anything does, bytes.
+const SMALL: u32 = 128;
+
+impl Session<'_> {
+    /// Where something was lost that can pass, counts how much, now that no search is on the way in either direction.
+    pub(super) fn count_loss(
+        &mut self,
+        ways: &[Way; 2],
+        paths: &mut [PathReport],
+    ) -> Result<(), LinkError> {
+        let limits = self.patient();
+        let order = |index: usize| {
+            (paths[index].missing > 0).then(|| {
+                PathRequest::Survey(SurveyOrder {
+                    way: ways[index].clone(),
+                    expect: Some(SMALL),
+                    flows: self.asked.flows,
+                    limits,
+                    count: true,
+                })
+            })
+        };
+        let orders = vec![order(0), order(1)];
+        let asked: Vec<usize> = (0..2).filter(|index| orders[*index].is_some()).collect();
+        let replies = self.ask_some(orders, limits.longest() + PROMPT)?;
+        for (index, reply) in asked.into_iter().zip(replies) {
+            let PathReply::Path(counted) = reply else {
+                return Err(self.links[index].confused("Survey"));
+            };
+            let path = &mut paths[index];
+            (path.awaited, path.missing) = (counted.awaited, counted.missing);
+            path.probes += counted.probes;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,377 @@
+//! What is under way, over all flows: when the next probe may leave, how long its answer is waited for, and what was
+//! lost.
+//!
+//! The pace follows what is answered, because what a path carries is not known before: it begins slowly, and doubles
+//! when what was sent at one pace is answered, and as fast as it was sent (a shaper's queue would be filling
+//! otherwise). What may be unanswered at a time is what the pace allows in a round trip and [`QUEUED`]. Where more than a third is lost that
+//! was not at the first pace, a queue was too short or a policer's bucket empty, and that was us: it goes back to the
+//! first pace, and from then on only up to half of what was too much. Random loss does not follow the pace and does
+//! not slow it down.
+
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::evidence::Tally;
+use crate::pacing::{Pace, Pacer};
+use crate::rtt::Rtt;
+
+/// What an answer has to come for at a pace before that is doubled: so long's worth of bytes, and four times what
+/// round trips vary by.
+const PROVEN: Duration = Duration::from_millis(2);
+/// The same once a pace was too much: a bucket that is filling lets much pass at first.
+const PROVEN_AGAIN: Duration = Duration::from_millis(100);
+/// How long probes may wait in queues on the way that are ours alone.
+const QUEUED: Duration = Duration::from_millis(20);
+/// Bytes after which it is waited for the first answer: what TCP sends at once (RFC 6928), and a jumbo frame.
+const UNHEARD: u64 = 20_000;
+/// Answers that come in this many times what it took to send what they answer are too slow.
+const SPREAD: f64 = 1.5;
+const SPREAD_BESIDE: Duration = Duration::from_millis(1);
+/// Of the last [`LAST`] large probes this share lost, beyond what the first pace loses, is too much; of so many at least.
+const LAST: u32 = 16;
+const SOME: u32 = 8;
+const TOO_MUCH: f64 = 1.0 / 3.0;
+/// Probes at the first pace that tell what is lost whatever the pace.
+const ENOUGH: u32 = 20;
+/// From this share of those on, what is lost is not our doing.
+const NOT_OURS: f64 = 0.2;
+
+/// Everything that was sent, and at which pace.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    config: Config,
+    pacer: Pacer,
+    rtt: Rtt,
+    /// In the order of sending.
+    sent: Vec<Sent>,
+    flows: Vec<Flow>,
+    /// Everything before this one is answered, or was overtaken by an answer, or is overdue.
+    first_open: usize,
+    /// Everything before this one is overdue, and was looked at.
+    looked: usize,
+    level: Level,
+    /// No pace above this one: it was too much.
+    most: f64,
+    is_lifted: bool,
+    /// Loss of what was sent before is known and was acted on.
+    slowed_at: Duration,
+    /// The last probes that can pass, of those that are half as large as the largest or more: a bit for each that was
+    /// lost. Small ones pass where there is no room for large ones.
+    last: (u32, u32),
+    at_first_pace: Tally,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    flow: u32,
+    size: u32,
+    at: Duration,
+    level: u32,
+    rate: f64,
+    /// Bytes sent until then, with this one.
+    until: u64,
+    fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Open,
+    Answered,
+    /// Never left this host.
+    Refused,
+}
+
+#[derive(Debug, Default)]
+struct Flow {
+    /// Where each id is in `sent`.
+    places: Vec<u32>,
+    largest_answered: Option<u32>,
+}
+
+/// What is answered at one pace.
+#[derive(Debug, Default, Clone, Copy)]
+struct Level {
+    number: u32,
+    bytes: u64,
+    /// When the first answer came, and when its probe was sent.
+    first: Option<(Duration, Duration)>,
+}
+
+impl Flight {
+    pub(crate) fn new(flows: u32, config: Config, pace: Pace) -> Self {
+        Self {
+            config,
+            pacer: Pacer::new(pace),
+            rtt: Rtt::default(),
+            sent: Vec::new(),
+            flows: (0..flows).map(|_| Flow::default()).collect(),
+            first_open: 0,
+            looked: 0,
+            level: Level::default(),
+            most: f64::INFINITY,
+            is_lifted: false,
+            slowed_at: Duration::ZERO,
+            last: (0, 0),
+            at_first_pace: Tally::default(),
+        }
+    }
+
+    pub(crate) fn rtt(&self) -> Rtt {
+        self.rtt
+    }
+
+    /// Bytes per second that the path was found to carry, or that it is asked at.
+    pub(crate) fn rate(&self) -> f64 {
+        self.pacer.rate()
+    }
+
+    /// How long an answer may take.
+    pub(crate) fn wait(&self) -> Duration {
+        self.rtt
+            .wait(self.config.min_wait)
+            .unwrap_or(self.config.wait)
+    }
+
+    /// When the next datagram may leave, unless answers come before.
+    pub(crate) fn free_at(&self) -> Duration {
+        let free = self.pacer.free_at();
+        match self.sent.get(self.first_open) {
+            Some(open) if self.is_full() => free.max(open.at + self.wait()),
+            _ => free,
+        }
+    }
+
+    /// Whether enough was sent to be answered, and nothing was.
+    pub(crate) fn is_unheard(&self) -> bool {
+        !self.rtt.is_known() && self.bytes() >= UNHEARD
+    }
+
+    /// Whether as much is unanswered as may be.
+    fn is_full(&self) -> bool {
+        if !self.rtt.is_known() {
+            return false;
+        }
+        let before = self.first_open.checked_sub(1).map(|at| self.sent[at].until);
+        let open = self.bytes() - before.unwrap_or(0);
+        let allowed = self.pacer.rate() * (self.rtt.least() + QUEUED).as_secs_f64();
+        open as f64 > allowed
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sent.last().map_or(0, |sent| sent.until)
+    }
+
+    /// A probe of a flow leaves; its id.
+    pub(crate) fn sent(&mut self, flow: u32, size: u32, now: Duration) -> u64 {
+        let until = self.bytes() + u64::from(size);
+        self.pacer.charge(size, now);
+        let places = &mut self.flows[flow as usize].places;
+        let id = places.len() as u64;
+        places.push(self.sent.len() as u32);
+        self.sent.push(Sent {
+            flow,
+            size,
+            at: now,
+            level: self.level.number,
+            rate: self.pacer.rate(),
+            until,
+            fate: Fate::Open,
+        });
+        id
+    }
+
+    fn place(&self, flow: u32, id: u64) -> Option<usize> {
+        let places = &self.flows.get(flow as usize)?.places;
+        Some(*places.get(usize::try_from(id).ok()?)? as usize)
+    }
+
+    /// The last probe did not leave this host after all.
+    pub(crate) fn refused(&mut self, flow: u32, id: u64) {
+        self.pacer.refund();
+        let Some(place) = self.place(flow, id) else {
+            return;
+        };
+        let sent = &mut self.sent[place];
+        if sent.fate == Fate::Open {
+            sent.fate = Fate::Refused;
+            sent.until -= u64::from(sent.size);
+        }
+    }
+
+    /// A probe was answered; whether that is the first answer to it.
+    pub(crate) fn answered(&mut self, flow: u32, id: u64, whole: bool, now: Duration) -> bool {
+        let Some(place) = self.place(flow, id) else {
+            return false;
+        };
+        let sent = self.sent[place];
+        if sent.fate != Fate::Open {
+            return false;
+        }
+        self.sent[place].fate = Fate::Answered;
+        self.rtt.measured(now.saturating_sub(sent.at));
+        let flow = &mut self.flows[flow as usize];
+        if whole {
+            flow.largest_answered = flow.largest_answered.max(Some(sent.size));
+        }
+        self.first_open = self.first_open.max(place + 1);
+        if sent.level == self.level.number {
+            self.level.bytes += u64::from(sent.size);
+            let first = *self.level.first.get_or_insert((now, sent.at));
+            self.look_at_level(first, sent.at, now);
+        }
+        true
+    }
+
+    /// Doubles the pace where it is proven.
+    fn look_at_level(&mut self, first: (Duration, Duration), sent: Duration, now: Duration) {
+        let rate = self.pacer.rate();
+        let proven = if self.slowed_at.is_zero() {
+            PROVEN
+        } else {
+            PROVEN_AGAIN
+        };
+        let proven = proven + self.rtt.varies() * 4;
+        if (self.level.bytes as f64) < rate * proven.as_secs_f64() {
+            return;
+        }
+        let came_in = now.saturating_sub(first.0);
+        let sent_in = sent.saturating_sub(first.1);
+        let allowed = sent_in.mul_f64(SPREAD) + SPREAD_BESIDE + self.rtt.varies();
+        if came_in <= allowed && rate < self.most {
+            self.pacer.set_rate((rate * 2.0).min(self.most), now);
+        }
+        self.next_level();
+    }
+
+    fn next_level(&mut self) {
+        self.level = Level {
+            number: self.level.number + 1,
+            ..Level::default()
+        };
+    }
+
+    /// Looks at what is overdue; to be called before something is sent.
+    pub(crate) fn look(&mut self, now: Duration) {
+        if !self.rtt.is_known() {
+            return;
+        }
+        let wait = self.wait();
+        while let Some(&sent) = self.sent.get(self.looked) {
+            if sent.at + wait > now {
+                break;
+            }
+            self.looked += 1;
+            self.first_open = self.first_open.max(self.looked);
+            self.look_at_loss(sent, now);
+        }
+    }
+
+    fn look_at_loss(&mut self, sent: Sent, now: Duration) {
+        let largest = self.flows[sent.flow as usize].largest_answered;
+        let largest = largest.filter(|&largest| sent.size <= largest && sent.fate != Fate::Refused);
+        let Some(largest) = largest else { return };
+        let lost = u32::from(sent.fate == Fate::Open);
+        let first = self.pacer.first_rate();
+        if sent.rate <= first {
+            self.at_first_pace += Tally { sent: 1, lost };
+            let is_lossy = self.at_first_pace.sent >= ENOUGH && self.share() >= NOT_OURS;
+            if is_lossy && !self.is_lifted {
+                (self.most, self.is_lifted) = (f64::INFINITY, true);
+            }
+            return;
+        }
+        if sent.at < self.slowed_at || sent.size < largest / 2 {
+            return;
+        }
+        let (bits, count) = self.last;
+        self.last = (
+            (bits << 1 | lost) & ((1 << LAST) - 1),
+            (count + 1).min(LAST),
+        );
+        let (bits, count) = self.last;
+        let (lost, count) = (f64::from(bits.count_ones()), f64::from(count));
+        let share = self.share_at_most();
+        // No luck: four standard deviations of what the first pace loses.
+        let usual = count * share + 4.0 * (count * share * (1.0 - share)).sqrt();
+        if count >= f64::from(SOME) && lost > (count * (TOO_MUCH + share)).max(usual) {
+            self.most = (sent.rate / 2.0).max(first);
+            self.pacer.set_rate(first, now);
+            self.slowed_at = now;
+            self.last = (0, 0);
+            self.next_level();
+        }
+    }
+
+    /// The same, as much as it may be with 95 %.
+    fn share_at_most(&self) -> f64 {
+        let share = self.share();
+        let sent = f64::from(self.at_first_pace.sent.max(1));
+        (share + 2.0 * (share * (1.0 - share) / sent).sqrt()).min(1.0)
+    }
+
+    /// What share the first pace loses; unknown until enough was sent at it.
+    fn share(&self) -> f64 {
+        let Tally { sent, lost } = self.at_first_pace;
+        if sent < ENOUGH {
+            return 0.0;
+        }
+        f64::from(lost) / f64::from(sent)
+    }
+
+    /// Back to the first pace, for good: what is lost then is not lost to the pace.
+    pub(crate) fn stay_slow(&mut self, rate: f64, now: Duration) {
+        self.most = rate;
+        self.pacer.set_rate(rate, now);
+        self.next_level();
+    }
+
+    /// Probes sent, but for the `before` first: those of sizes that pass whose answers are there or overdue, and how many
+    /// are missing.
+    pub(crate) fn overdue(&self, before: usize, now: Duration) -> Tally {
+        let mut tally = Tally::default();
+        let wait = self.wait();
+        for sent in self.sent.iter().skip(before) {
+            let passes = Some(sent.size) <= self.flows[sent.flow as usize].largest_answered;
+            let over = sent.fate == Fate::Answered || sent.at + wait <= now;
+            if passes && over && sent.fate != Fate::Refused && self.rtt.is_known() {
+                tally += Tally {
+                    sent: 1,
+                    lost: u32::from(sent.fate == Fate::Open),
+                };
+            }
+        }
+        tally
+    }
+
+    /// Flows on which something of this size was answered, or larger.
+    pub(crate) fn passes(&self, flow: u32, size: u32) -> bool {
+        self.flows[flow as usize].largest_answered >= Some(size)
+    }
+
+    /// How many are in the order of sending.
+    pub(crate) fn count(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Datagrams that left this host.
+    pub(crate) fn datagrams(&self) -> u32 {
+        self.pacer.sent()
+    }
+
+    /// Sends more slowly from now on than it would.
+    pub(crate) fn slow_down(&mut self) {
+        self.pacer.slow_down();
+    }
+
+    pub(crate) fn is_exhausted(&self, now: Duration) -> bool {
+        self.pacer.is_exhausted(now, self.wait())
+    }
+
+    pub(crate) fn ends_at(&self) -> Option<Duration> {
+        self.pacer.ends_at(self.wait())
+    }
+
+    pub(crate) fn is_free(&self, now: Duration) -> bool {
+        now >= self.free_at()
+    }
+}
