@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_packet_route::tc::TcAttribute;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, Geneve, Gre, Ipip, Vxlan};
 use wirecost_sys::ethtool::Ethtool;

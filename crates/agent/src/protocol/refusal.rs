@@ -46,8 +46,7 @@ impl Request {
             Self::OpenServers(_)
             | Self::OpenClients(_)
             | Self::Start
-            | Self::Measure(_)
-            | Self::Begin
+            | Self::Begin(_)
             | Self::Part { .. }
             | Self::Whole
             | Self::StopClients
