@@ -10,7 +10,7 @@ pub(crate) const STEP: Step = Step {
     name: "labs by Open vSwitch",
     looks_at: "`datapath: [ovs, ovs-kernel]`: none, VLAN, VXLAN, Geneve with OVN's option over IPv4, VXLAN over IPv6, each \
                proven and seen on the underlay; no daemon, device or datapath is left",
-    needs: &["openvswitch", "open-vswitch", "tbf"],
+    needs: &["openvswitch", "tbf"],
     run,
 };
 

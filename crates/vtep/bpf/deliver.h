@@ -13,34 +13,6 @@ INLINE int deliver(__u32 ifindex)
 	return bpf_redirect(ifindex, 0);
 }
 
-/* Copies of a frame to ports of its VNI. */
-struct copies {
-	struct __sk_buff *skb;
-	const struct flood *flood;
-	__u32 except; /* a port that gets none */
-};
-
-static long copy_to_port(__u32 i, struct copies *copies)
-{
-	__u32 ifindex;
-
-	if (i >= MAX_PORTS)
-		return 1;
-	ifindex = copies->flood->ifindex[i];
-	if (ifindex != copies->except) {
-		bpf_clone_redirect(copies->skb, ifindex, 0);
-		count(FLOODED);
-	}
-	return 0;
-}
-
-INLINE void copy_to_ports(struct __sk_buff *skb, const struct flood *flood, __u32 except)
-{
-	struct copies copies = { .skb = skb, .flood = flood, .except = except };
-
-	bpf_loop(flood->ports, copy_to_port, &copies, 0);
-}
-
 /* A frame that is as the guest shall see it. */
 INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key)
 {
@@ -57,7 +29,10 @@ INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key)
 	/* What is for a station at another VTEP was not for us to carry on: no frame goes back to the underlay. */
 	if (station || !flood->ports)
 		return drop(NO_DESTINATION);
-	copy_to_ports(skb, flood, flood->ifindex[0]);
+	for (__u32 i = 1; i < MAX_PORTS && i < flood->ports; i++) {
+		bpf_clone_redirect(skb, flood->ifindex[i], 0);
+		count(FLOODED);
+	}
 	count(DECAPSULATED);
 	return bpf_redirect(flood->ifindex[0], 0);
 }
@@ -89,7 +64,10 @@ INLINE int receive_plain(struct __sk_buff *skb)
 	flood = bpf_map_lookup_elem(&floods, &key.vni);
 	if (!flood)
 		return NEXT;
-	copy_to_ports(skb, flood, 0);
+	for (__u32 i = 0; i < MAX_PORTS && i < flood->ports; i++) {
+		bpf_clone_redirect(skb, flood->ifindex[i], 0);
+		count(FLOODED);
+	}
 	return NEXT;
 }
 

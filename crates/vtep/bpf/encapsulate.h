@@ -109,6 +109,34 @@ INLINE int send_plain(struct __sk_buff *skb)
 	return bpf_redirect(underlay, 0);
 }
 
+/* Copies of a frame to ports of its VNI. */
+struct copies {
+	struct __sk_buff *skb;
+	const struct flood *flood;
+	__u32 except; /* a port that gets none */
+};
+
+static long copy_to_port(__u32 i, struct copies *copies)
+{
+	__u32 ifindex;
+
+	if (i >= MAX_PORTS)
+		return 1;
+	ifindex = copies->flood->ifindex[i];
+	if (ifindex != copies->except) {
+		bpf_clone_redirect(copies->skb, ifindex, 0);
+		count(FLOODED);
+	}
+	return 0;
+}
+
+INLINE void copy_to_ports(struct __sk_buff *skb, const struct flood *flood, __u32 except)
+{
+	struct copies copies = { .skb = skb, .flood = flood, .except = except };
+
+	bpf_loop(flood->ports, copy_to_port, &copies, 0);
+}
+
 /* A frame on its way to all remotes of its VNI. */
 struct spread {
 	struct __sk_buff *skb;

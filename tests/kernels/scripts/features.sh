@@ -12,6 +12,7 @@ queueing() { # QDISC
     ip link del try0
     return $made
 }
+tells ifb device ifb
 tells bond device bond
 tells team device team
 tells vrf device vrf table 99
