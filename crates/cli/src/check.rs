@@ -16,7 +16,7 @@ use wirecost_wire::overhead::Stack;
 
 use self::simulate::NotALab;
 use self::watch::Watch;
-use crate::arguments::Talk;
+use crate::talk::Talk;
 use crate::{complain, exit, interrupt, screen};
 
 /// Each of up to four equal paths is met with a probability of 95 % (the stopping rule of the Multipath Detection

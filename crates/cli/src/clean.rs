@@ -3,12 +3,19 @@
 use std::io;
 use std::process::ExitCode;
 
+use clap::Args;
 use serde_json::json;
 use wirecost_agent::stray::{self, Cleaned, Stray};
 use wirecost_agent::tunnel;
 
-use crate::arguments::Clean;
 use crate::{complain, exit, screen};
+
+#[derive(Debug, Args)]
+pub(crate) struct Clean {
+    /// Print what was ended as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 pub(crate) fn clean(arguments: &Clean) -> ExitCode {
     let Cleaned { ended, refused } = match stray::end_all() {

@@ -14,7 +14,7 @@ use wirecost_run::hosts::HostsError;
 
 use self::options::{Kind, LoadOptions, duration, size};
 use self::print::Watching;
-use crate::arguments::Talk;
+use crate::talk::Talk;
 use crate::{complain, exit, interrupt, screen};
 
 /// The longest that may be asked for, seconds: a day.

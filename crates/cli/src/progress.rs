@@ -11,8 +11,8 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Metric;
 use wirecost_run::Progress;
 
-use crate::arguments::Talk;
 use crate::screen;
+use crate::talk::Talk;
 
 /// How often the bar's time left is written anew within a sample.
 const TICK: Duration = Duration::from_secs(1);

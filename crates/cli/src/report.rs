@@ -6,11 +6,40 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use wirecost_model::record::file;
 use wirecost_report::{Document, Reading, Terminal};
 
-use crate::arguments::Report;
 use crate::{complain, exit, screen};
+
+#[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of one form, and clap lets one through"
+)]
+pub(crate) struct Report {
+    /// The run directory
+    #[arg(value_name = "RUN_DIR")]
+    pub(crate) directory: PathBuf,
+    /// One HTML file with charts, which needs no network
+    #[arg(long, group = "form")]
+    pub(crate) html: bool,
+    /// Markdown for a pull request or a wiki
+    #[arg(long, group = "form")]
+    pub(crate) markdown: bool,
+    /// Every sample as a row of CSV
+    #[arg(long, group = "form")]
+    pub(crate) csv: bool,
+    /// The result as one JSON document
+    #[arg(long, group = "form")]
+    pub(crate) json: bool,
+    /// What other people's rules make of the same samples (pbench, trimmed, worst-of, netperf)
+    #[arg(long, group = "form")]
+    pub(crate) rules: bool,
+    /// Write it to this file, over what is there, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
 
 /// A record, and what was worked out of it.
 pub(crate) struct Result {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cores::Cores;
 use crate::end_window::End;
 use crate::load::Workload;
-use crate::plan::Cores;
 use crate::sample::{LoadResult, RequestResult, Sample};
 use crate::usage::HostUsage;
 

@@ -13,7 +13,6 @@
 mod treatment;
 
 pub use treatment::{Cut, Treatment};
-pub(crate) use treatment::{refused, unlike};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::cores::Cores;
 pub use crate::encapsulation::{
     Encapsulation, Geneve, GeneveOptions, Gre, IpTunnel, Ipip, OuterDf, SourcePorts, UdpTunnel,
     Vlan, Vxlan,
@@ -97,16 +98,6 @@ pub type Levels = BTreeMap<String, String>;
 pub enum Hosts {
     /// Two hosts made of network namespaces on this machine.
     Lab,
-}
-
-/// How the lab's hosts share this machine's cores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cores {
-    /// Host a on one half of the cores, host b on the other: sender and receiver CPU can be told apart.
-    Split,
-    /// Both hosts on all cores: CPU is known for the machine as a whole only.
-    Shared,
 }
 
 /// The network between the hosts.

@@ -15,10 +15,10 @@ mod older;
 mod result;
 mod schedule;
 
+pub use crate::end_window::{Interval, Socket};
 pub use apart::CoresApart;
 pub use result::{
-    DatagramResult, Flow, Generator, Interval, LoadResult, RequestResult, Socket, StreamResult,
-    ZeroCopyCounts,
+    DatagramResult, Flow, Generator, LoadResult, RequestResult, StreamResult, ZeroCopyCounts,
 };
 pub use schedule::Behind;
 

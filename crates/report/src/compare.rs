@@ -18,8 +18,9 @@ use wirecost_model::record::Run;
 use wirecost_stats::{Judged, Summary};
 
 use self::caveats::caveats;
+use crate::document::Trust;
 use crate::document::{Document, Ending};
-use crate::trust::{self, Trust};
+use crate::trust;
 
 pub use differences::{Area, Difference};
 pub use junit::{JunitError, comparison_junit};

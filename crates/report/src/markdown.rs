@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use wirecost_model::metric::Metric;
 use wirecost_stats::{Margin, Summary};
 
-use crate::beside::{self, EffectResult};
+use crate::document::EffectResult;
 use crate::document::{CellResult, Document};
+use crate::effects;
 use crate::visible::visible;
-use crate::{loads, notes, short, skipped, trust, until, validity, words};
+use crate::{digits, loads, notes, short, skipped, trust, until, validity, words};
 
 pub use compare::comparison_markdown;
 
@@ -121,7 +122,7 @@ fn oddities(doc: &Document, page: &mut Page) {
     let marked = notes::marked(doc);
     let missing = validity::missing(doc);
     let findings = validity::sentences(doc);
-    let general = beside::for_all(doc);
+    let general = effects::for_all(doc);
     let quiet = findings.is_empty() && doc.warnings.is_empty() && general.is_empty();
     if invalid.is_none() && marked.is_none() && missing.is_none() && quiet {
         return;
@@ -185,7 +186,7 @@ fn verdicts(doc: &Document, page: &mut Page) {
 
 /// What one factor does only with some level of another.
 fn dependences(doc: &Document, page: &mut Page) {
-    let depends = beside::dependences(doc, true);
+    let depends = effects::dependences(doc, true);
     if depends.is_empty() {
         return;
     }
@@ -201,21 +202,21 @@ fn dependences(doc: &Document, page: &mut Page) {
 
 fn verdict(doc: &Document, effect: &EffectResult) -> String {
     let mut said = format!("**{}**", effect.verdict);
-    if let Some(ratio) = words::ratio_and_interval(effect.ratio, effect.low, effect.high) {
+    if let Some(ratio) = digits::ratio_and_interval(effect.ratio, effect.low, effect.high) {
         // Writing to a string does not fail.
         let _ = write!(said, " {}", text(&ratio.replacen('x', "×", 1)));
     }
-    if let Some(reason) = beside::reason(effect) {
+    if let Some(reason) = effects::reason(effect) {
         let _ = write!(said, "<br>{}", text(&reason));
         return said;
     }
     if effect.rounds < doc.rounds_done {
         let _ = write!(said, " ({} of {} rounds)", effect.rounds, doc.rounds_done);
     }
-    for remark in beside::remarks(effect, beside::family(doc)) {
+    for remark in effects::remarks(effect, effects::family(doc)) {
         let _ = write!(said, "<br>but {}", text(&remark));
     }
-    for difference in beside::differences(effect) {
+    for difference in effects::differences(effect) {
         let _ = write!(said, "<br>beside it, {}", text(&difference));
     }
     said
@@ -226,15 +227,17 @@ type Figure = (&'static str, fn(&CellResult) -> Option<String>);
 
 const FIGURES: [Figure; 9] = [
     ("Gbit/s#", |cell| {
-        Some(words::gbps(cell.throughput_gbps?.median))
+        Some(digits::gbps(cell.throughput_gbps?.median))
     }),
     ("±%#", |cell| {
         Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
     }),
     ("line limit#", |cell| {
-        Some(words::gbps(cell.line_limit_gbps?))
+        Some(digits::gbps(cell.line_limit_gbps?))
     }),
-    ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
+    ("published#", |cell| {
+        Some(digits::gbps(cell.published_gbps?))
+    }),
     ("sender CPU#", |cell| cell.cpu(Metric::SenderCpu)),
     ("receiver CPU#", |cell| cell.cpu(Metric::ReceiverCpu)),
     ("CPU#", |cell| cell.cpu(Metric::Cpu)),
@@ -329,10 +332,10 @@ fn published(doc: &Document, page: &mut Page) {
     let heads = ["change", "published#", "here#"].map(str::to_owned);
     let times = |ratio: String| text(&ratio.replacen('x', "×", 1));
     let rows = published.ratios.iter().map(|ratio| {
-        let here = words::ratio_and_interval(ratio.here, ratio.low, ratio.high);
+        let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
         vec![
             text(&notes::published_contrast(doc, ratio)),
-            times(words::ratio(ratio.published)),
+            times(digits::ratio(ratio.published)),
             here.map_or_else(|| "not measured".into(), times),
         ]
     });

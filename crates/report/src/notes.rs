@@ -11,8 +11,7 @@ use wirecost_stats::Margin;
 
 use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 
-use crate::document::{CellResult, Document, Ending, InvalidSample};
-use crate::published::{PublishedNote, PublishedRatio};
+use crate::document::{CellResult, Document, Ending, InvalidSample, PublishedNote, PublishedRatio};
 use crate::{skipped, words};
 
 /// What a lab measures, and what it does not.

@@ -6,9 +6,9 @@ use std::iter;
 use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 
-use crate::beside::{EffectResult, NoRatio};
 use crate::document::Document;
-use crate::{self_test, skipped, words};
+use crate::document::{EffectResult, NoRatio};
+use crate::{digits, self_test, skipped, words};
 
 /// Changes that get a sentence: of every factor one, then those with the largest effects.
 const CHANGES: usize = 5;
@@ -230,7 +230,7 @@ fn example(doc: &Document, effect: &EffectResult, ratio: f64, of: usize, times: 
         text.push_str("most ");
     }
     text.push(times);
-    text.push_str(&words::figure(ratio));
+    text.push_str(&digits::figure(ratio));
     let place = words::levels(&doc.factors, &effect.where_);
     let side = match effect.metric {
         Metric::SenderCpu => "sender",

@@ -10,7 +10,7 @@ mod verdicts;
 mod wakeups;
 
 use crate::document::Document;
-use crate::{beside, notes as text, self_test, short, trust, until};
+use crate::{effects, notes as text, self_test, short, trust, until};
 use page::{Page, Style};
 
 pub use compare::comparison_terminal;
@@ -41,7 +41,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     for sentence in short::sentences(doc, 'x') {
         page.paragraph(&sentence);
     }
-    let depends = beside::dependences(doc, false);
+    let depends = effects::dependences(doc, false);
     for sentence in depends.iter().take(DEPENDENCES) {
         page.paragraph(&format!("{sentence}."));
     }

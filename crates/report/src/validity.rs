@@ -4,7 +4,7 @@ use wirecost_stats::Margin;
 use wirecost_stats::validity::{FarSample, Finding, Trend};
 
 use crate::document::Document;
-use crate::{apart, skipped, words};
+use crate::{core_distance, digits, skipped, words};
 
 /// Outliers that are named one by one; all are in the JSON document.
 const NAMED: usize = 8;
@@ -16,7 +16,7 @@ pub(crate) fn sentences(doc: &Document) -> Vec<String> {
         .iter()
         .filter_map(|finding| sentence(doc, finding))
         .collect();
-    sentences.extend(apart::within(doc));
+    sentences.extend(core_distance::within(doc));
     sentences.extend(outliers(doc));
     sentences
 }
@@ -45,7 +45,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             "Drift: {} {} over the rounds, {} from the first to the last ({}); comparisons within rounds do not mind it.",
             words::measured(doc, load, *metric),
             if *change > 1.0 { "rose" } else { "fell" },
-            words::ratio(*change),
+            digits::ratio(*change),
             p(trend)
         )),
         Finding::ForeignLoad {
@@ -59,7 +59,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             "Foreign load: {} went with what others used of this machine, {} from {least:.3} to {most:.3} cores of theirs \
              ({}); measure on a quieter machine.",
             words::measured(doc, load, *metric),
-            words::ratio(*change),
+            digits::ratio(*change),
             p(trend)
         )),
         Finding::CoresApart {
@@ -73,7 +73,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             "Cores: {} went with how far apart the cores were, {} from {nearest_ns:.0} to {farthest_ns:.0} ns for a cache \
              line to the other and back ({}); in a virtual machine the hypervisor moves them.",
             words::measured(doc, load, *metric),
-            words::ratio(*change),
+            digits::ratio(*change),
             p(trend)
         )),
         Finding::TwoModes {
@@ -87,7 +87,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
              many of each there were.",
             words::measured(doc, load, *metric),
             name(doc, *cell),
-            words::ratio(*ratio),
+            digits::ratio(*ratio),
             modes.low_share * 100.0,
             words::count(modes.n as usize, "sample"),
         )),
@@ -116,7 +116,7 @@ fn outliers(doc: &Document) -> Option<String> {
             continue;
         };
         let one = |far: &FarSample| {
-            let (round, ratio) = (far.round + 1, words::ratio(far.of_median));
+            let (round, ratio) = (far.round + 1, digits::ratio(far.of_median));
             let text = format!(
                 "{}, {}, round {round} {ratio}",
                 words::measured(doc, load, *metric),

@@ -9,7 +9,8 @@ use wirecost_model::sample::Behind;
 use wirecost_model::switch::OvsDatapath;
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage, LEAST_FOR_CPU_S};
 
-use crate::document::{CellResult, open_vswitch};
+use crate::document::CellResult;
+use crate::samples::open_vswitch;
 use crate::steered;
 
 /// All that apply to a run, in the order in which they are told.

@@ -10,8 +10,8 @@ use wirecost_run::by_hand::{
     ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
 };
 
-use crate::arguments::Talk;
 use crate::screen::{say, wrap};
+use crate::talk::Talk;
 
 /// More flows than this are told by their extremes.
 const FLOWS: usize = 16;

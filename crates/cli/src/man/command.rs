@@ -5,8 +5,8 @@ use roff::{bold, roman};
 
 use super::Page;
 use super::text::Text;
-use crate::definition::{EXIT_CODES, split_exit_codes};
 use crate::examples::{self, Example};
+use crate::exit::{EXIT_CODES, split_exit_codes};
 
 const DESCRIPTION: &[&str] = &[
     "Tells which frame size, which overlay encapsulation and which offloads a network should run, \

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::end_window::{End, Io, Schedule, ThreadWindow};
+use crate::end_window::{End, Interval, Io, Schedule, Socket, ThreadWindow};
 use crate::latency::Latency;
 use crate::load::{Direction, Workload};
 
@@ -139,19 +139,6 @@ pub struct Generator {
     pub bound: bool,
 }
 
-/// A part of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Seconds since the window began, at its end.
-    pub end_s: f64,
-    /// Bytes received in it.
-    pub bytes: u64,
-    /// Messages received in it: datagrams, requests, or at a client responses in time. A TCP stream has none.
-    /// Never left out: agents send intervals in a format that cannot tell.
-    #[serde(default)]
-    pub messages: u64,
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -171,33 +158,4 @@ pub struct Flow {
     /// The server's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<Socket>,
-}
-
-/// A TCP socket: what its TCP_INFO gained over the window, and its state at the end.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Socket {
-    /// Segments sent, retransmits and pure ACKs included.
-    pub segs_out: u64,
-    /// Segments received, as they were on the wire.
-    pub segs_in: u64,
-    /// Segments with data sent.
-    pub data_segs_out: u64,
-    /// Segments retransmitted.
-    pub retransmits: u64,
-    /// Smoothed round-trip time at the end, microseconds.
-    pub rtt_us: u32,
-    /// Smallest round-trip time seen, microseconds.
-    pub min_rtt_us: u32,
-    /// Sending MSS at the end, bytes.
-    pub snd_mss: u32,
-    /// Path MTU that the socket uses, bytes.
-    pub pmtu: u32,
-    /// Congestion window at the end, segments.
-    pub snd_cwnd: u32,
-    /// Congestion control in use.
-    pub congestion: String,
-    /// `SO_SNDBUF` at the end, bytes.
-    pub sndbuf: u32,
-    /// `SO_RCVBUF` at the end, bytes.
-    pub rcvbuf: u32,
 }

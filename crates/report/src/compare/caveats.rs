@@ -5,7 +5,7 @@ use wirecost_model::plan::Cores;
 use super::Compared;
 use super::matching::{Matching, Unknown, Unshared};
 use crate::document::{Document, Ending};
-use crate::{apart, notes, words};
+use crate::{core_distance, notes, words};
 
 /// In sentences, of both runs and of each.
 pub(super) fn caveats(
@@ -26,7 +26,7 @@ pub(super) fn caveats(
              and is not compared"
         ));
     }
-    all.extend(apart::between(before.document, after.document));
+    all.extend(core_distance::between(before.document, after.document));
     all.extend(matching.unshared.iter().filter_map(unshared));
     let mut sides = [before, after].map(|side| of_side(side.document));
     // What holds for both is said once.

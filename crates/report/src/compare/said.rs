@@ -11,8 +11,8 @@ use wirecost_stats::Margin;
 
 use super::differences::TRANSIT;
 use super::{Area, ComparedCell, Comparison, Conclusion, Difference, FailOn, Figure, Side};
-use crate::beside::words_of;
-use crate::words;
+use crate::effects::words_of;
+use crate::{digits, words};
 
 /// What a comparison of two runs cannot know.
 pub(crate) const DRIFT: &str = "Nothing pairs the rounds of two runs: an interval holds the noise within the runs, and not \
@@ -125,8 +125,8 @@ pub(crate) fn medians(figure: &Figure, to: &str) -> Option<String> {
     let (before, after) = (figure.before?, figure.after?);
     Some(format!(
         "{} {to} {}",
-        words::figure(before.median),
-        words::figure(after.median)
+        digits::figure(before.median),
+        digits::figure(after.median)
     ))
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn medians(figure: &Figure, to: &str) -> Option<String> {
 pub(crate) fn ratio(figure: &Figure) -> Option<String> {
     let unpaired = &figure.judged.unpaired;
     let interval = unpaired.interval;
-    words::ratio_and_interval(
+    digits::ratio_and_interval(
         unpaired.ratio,
         interval.map(|interval| interval.low),
         interval.map(|interval| interval.high),
@@ -275,9 +275,9 @@ pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
             format!(
                 "{} {} ({} to {})",
                 words::figure_of(several, &shift.load, shift.metric),
-                words::ratio(shift.median),
-                words::figure(shift.min),
-                words::figure(shift.max)
+                digits::ratio(shift.median),
+                digits::figure(shift.min),
+                digits::figure(shift.max)
             )
         })
         .collect();
@@ -291,7 +291,7 @@ pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
         let _ = write!(
             said,
             " It is as if the whole machine were {} as fast.",
-            words::ratio(speed.median)
+            digits::ratio(speed.median)
         );
     }
     Some(said)

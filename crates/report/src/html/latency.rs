@@ -11,7 +11,8 @@ use super::scale::Scale;
 use super::shown::ShownLoad;
 use super::svg::Svg;
 use crate::document::Document;
-use crate::loads::{ENOUGH_BEYOND, LatencyResult};
+use crate::document::LatencyResult;
+use crate::loads::ENOUGH_BEYOND;
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 290.0;

@@ -9,11 +9,11 @@ use super::chart::{Chart, Table};
 use super::shown::ShownLoad;
 use super::verdicts::{Meaning, Verdicts};
 use super::{cpu, drift, flows, forest, latency, strip, summary, verdicts, wakeups, window};
+use crate::document::Intervals;
+use crate::document::WakeupsResult;
 use crate::document::{Document, Ending};
 use crate::read::Reading;
-use crate::until::Intervals;
-use crate::wakeups::WakeupsResult;
-use crate::{beside, notes, rules, short, trust, until, validity, words};
+use crate::{digits, effects, notes, rules, short, trust, until, validity, words};
 
 /// Kinds of invalid samples listed at the top; all are in the table of samples.
 const INVALID: usize = 12;
@@ -131,8 +131,8 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         marked: notes::marked(doc),
         missing: validity::missing(doc),
         findings: validity::sentences(doc),
-        depends: beside::dependences(doc, true),
-        general: beside::for_all(doc),
+        depends: effects::dependences(doc, true),
+        general: effects::for_all(doc),
         warnings: doc.warnings.clone(),
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),
         verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc)),
@@ -250,13 +250,13 @@ fn published(doc: &Document) -> Option<Published> {
         heads,
     );
     for ratio in &published.ratios {
-        let here = words::ratio_and_interval(ratio.here, ratio.low, ratio.high);
+        let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
         let here = here.unwrap_or_else(|| "not measured".into());
         let (here, interval) = here.split_once(' ').unwrap_or((&here, "–"));
         let times = |text: &str| text.replacen('x', "×", 1);
         let fields = vec![
             notes::published_contrast(doc, ratio),
-            times(&words::ratio(ratio.published)),
+            times(&digits::ratio(ratio.published)),
             times(here),
             interval.into(),
         ];

@@ -1,8 +1,8 @@
 //! A comparison as Markdown, for a pull request.
 
 use super::{Page, text};
-use crate::beside::words_of;
 use crate::compare::{Comparison, Conclusion, Figure, said};
+use crate::effects::words_of;
 
 /// Prints a comparison: the conclusion, what differs between the runs, then a row for each figure.
 /// Every text of the records is escaped.

@@ -1,21 +1,9 @@
 //! How far apart the lab's cores were: told where that changed within a run, or between two.
 
-use serde::Serialize;
 use wirecost_model::sample::{CoresApart, Sample};
 use wirecost_stats::validity::Finding;
 
-use crate::document::Document;
-
-/// Nanoseconds that a cache line took from core to core and back, over a run's samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CoresApartResult {
-    /// The least of all samples.
-    pub nearest_ns: f64,
-    /// Half of the samples had no more.
-    pub median_ns: f64,
-    /// The most.
-    pub farthest_ns: f64,
-}
+use crate::document::{CoresApartResult, Document};
 
 /// Of every sample that knows.
 pub(crate) fn of(samples: &[Sample]) -> Option<CoresApartResult> {

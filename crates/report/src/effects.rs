@@ -2,9 +2,7 @@
 //! the verdict when the whole family is judged. The raw interval and verdict stay what they are.
 
 use std::collections::BTreeSet;
-use std::ops::Deref;
 
-use serde::Serialize;
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
 use wirecost_model::record::Run;
 use wirecost_stats::{
@@ -12,80 +10,12 @@ use wirecost_stats::{
     second_opinions,
 };
 
-use crate::document::Document;
+use crate::document::{Document, EffectResult, NoRatio};
 use crate::until::Basis;
-use crate::words;
-
-/// An effect with what stands beside it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EffectResult {
-    /// The effect, by Student's t.
-    #[serde(flatten)]
-    pub effect: Effect,
-    /// What other methods say, those that have rounds enough.
-    pub second_opinions: Vec<Opinion>,
-    /// Whether one of them has another verdict, or its estimate outside the interval.
-    pub disagreement: bool,
-    /// p-values and the verdict when all effects of the run that have one are judged together; `null` in a run
-    /// until it is known that its rule did not stop, and where the cells are not comparable.
-    pub corrected: Option<Corrected>,
-    /// Why there is no ratio, where there is none.
-    pub no_ratio: Option<NoRatio>,
-}
-
-/// Why an effect has no ratio.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoRatio {
-    /// In no round were both samples valid.
-    NoValidPair,
-    /// No window had transactions enough for the percentile in both cells.
-    TooFewTransactions,
-    /// The cores were busy for too few steps of their counter.
-    TooFewSteps,
-    /// Samples of both are valid, and in no round both have the figure.
-    NoFigure,
-}
-
-impl NoRatio {
-    /// In words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::NoValidPair => "no valid pair",
-            Self::TooFewTransactions => "too few transactions for it",
-            Self::TooFewSteps => "too little core time for it",
-            Self::NoFigure => "no pair of samples with this figure",
-        }
-    }
-}
-
-impl EffectResult {
-    /// What is left of the verdict among all effects: what is counted.
-    pub(crate) fn told(&self) -> Verdict {
-        self.corrected
-            .map_or(self.effect.verdict, |corrected| corrected.verdict)
-    }
-
-    /// Why there is no ratio, in words.
-    pub(crate) const fn no_pair(&self) -> &'static str {
-        match self.no_ratio {
-            Some(why) => why.words(),
-            None => NoRatio::NoFigure.words(),
-        }
-    }
-}
-
-/// It is an effect, and is read as one by everything that does not ask for more.
-impl Deref for EffectResult {
-    type Target = Effect;
-
-    fn deref(&self) -> &Effect {
-        &self.effect
-    }
-}
+use crate::{digits, words};
 
 /// Judges every contrast of a run.
-pub(crate) fn effects(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<EffectResult> {
+pub(crate) fn judge(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<EffectResult> {
     let worth = run.head.experiment.plan.repeat.worth;
     let judged = |contrast: &Contrast| match basis {
         Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
@@ -174,7 +104,7 @@ pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
         };
         let ends = opinion.interval;
         let ratio =
-            words::ratio_and_interval(Some(opinion.ratio), Some(ends.low), Some(ends.high))?;
+            digits::ratio_and_interval(Some(opinion.ratio), Some(ends.low), Some(ends.high))?;
         match (opinion.differs, opinion.outside) {
             (true, _) => Some(format!(
                 "{name} says {} ({ratio})",
@@ -324,7 +254,7 @@ fn dependence(measured: &str, view: &View, says: &Says, combinations: u32) -> St
         (view.at_to, &view.other_from, view.at_from)
     };
     let ratio = |of: wirecost_stats::PairedRatio| {
-        words::ratio_and_interval(of.ratio, of.low, of.high).unwrap_or_else(|| "-".into())
+        digits::ratio_and_interval(of.ratio, of.low, of.high).unwrap_or_else(|| "-".into())
     };
     let costs = if matches!(says, Says::Reverses { .. }) {
         format!(" and costs with {}", with(other))
