@@ -17,6 +17,7 @@ mod keeper;
 mod load;
 mod log;
 mod man;
+mod output;
 mod overhead;
 mod plan;
 mod plans;

@@ -160,7 +160,7 @@ fn result(
     let page = page.as_deref();
     let printed = match baseline {
         Some(baseline) => baseline.print(&result, page, json),
-        None => report::print(document, page, json),
+        None => report::print(&result, page, json),
     };
     Some((measured, printed))
 }

@@ -18,11 +18,12 @@ use wirecost_model::record::Run;
 use wirecost_stats::{Judged, Summary};
 
 use self::caveats::caveats;
-use crate::document::Trust;
-use crate::document::{Document, Ending};
+use crate::document::{Document, Ending, Trust};
+use crate::format::RunResult;
 use crate::trust;
 
 pub use differences::{Area, Difference};
+pub(crate) use junit::Junit;
 pub use junit::{JunitError, comparison_junit};
 
 /// A run, and its result as [`document`](crate::document()) works it out.
@@ -32,6 +33,15 @@ pub struct Compared<'a> {
     pub run: &'a Run,
     /// The result.
     pub document: &'a Document,
+}
+
+impl<'a> From<&'a RunResult> for Compared<'a> {
+    fn from(result: &'a RunResult) -> Self {
+        Self {
+            run: &result.reading.run,
+            document: &result.document,
+        }
+    }
 }
 
 /// What makes a comparison fail. Each fails what the one before it fails, and more.

@@ -1,6 +1,5 @@
 //! Records to what people read: a run directory is [`read`], worked out into one [`Document`]
-//! (the `--json` contract), and printed for the [`terminal`], as [`html`], as [`markdown`], or sample by
-//! sample as [`csv`]. Two runs are put beside each other by [`compare`].
+//! (the `--json` contract), and printed in a [`Format`]. Two runs are compared by [`compare`].
 //!
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
@@ -14,7 +13,10 @@ mod document;
 mod effects;
 mod evaluate;
 mod flows;
+mod format;
+mod formats;
 mod html;
+mod json;
 mod loads;
 mod markdown;
 mod notes;
@@ -43,8 +45,10 @@ pub use document::{
     WakeupsResult, WindowCpu,
 };
 pub use evaluate::document;
+pub use format::{Format, FormatError, Formatted, RunResult, Terminal};
 pub use html::{HtmlError, html};
+pub use json::Json;
 pub use markdown::{comparison_markdown, markdown};
 pub use read::{ReadError, Reading, read};
-pub use terminal::{Terminal, comparison_terminal, rules, terminal};
+pub use terminal::{Text, comparison_terminal, rules, terminal};
 pub use trust::DISTURBED;

@@ -11,10 +11,29 @@ use wirecost_stats::{Margin, Summary};
 use crate::document::EffectResult;
 use crate::document::{CellResult, Document};
 use crate::effects;
+use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::visible::visible;
 use crate::{digits, loads, notes, short, skipped, trust, until, validity, words};
 
 pub use compare::comparison_markdown;
+
+/// GitHub-flavoured Markdown.
+#[derive(Debug)]
+pub(crate) struct Markdown;
+
+impl Format<RunResult> for Markdown {
+    fn option(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn help(&self) -> &'static str {
+        "Markdown for a pull request or a wiki"
+    }
+
+    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
+        Ok(markdown(&result.document))
+    }
+}
 
 /// Prints a result. Every text of the record is escaped: it is shown as it is, and neither markup,
 /// nor HTML, nor a mention of somebody.

@@ -6,8 +6,27 @@ use wirecost_model::effect::Verdict;
 
 use super::said;
 use super::{Comparison, Conclusion, FailOn, Figure};
+use crate::format::{Format, FormatError, Terminal};
 use crate::visible::visible;
 use crate::words;
+
+/// JUnit XML.
+#[derive(Debug)]
+pub(crate) struct Junit;
+
+impl Format<Comparison> for Junit {
+    fn option(&self) -> &'static str {
+        "junit"
+    }
+
+    fn help(&self) -> &'static str {
+        "JUnit XML for a CI system: a test case per figure"
+    }
+
+    fn print(&self, comparison: &Comparison, _: Terminal) -> Result<String, FormatError> {
+        comparison_junit(comparison).map_err(FormatError::of)
+    }
+}
 
 /// The document could not be written.
 #[derive(Debug, Error)]

@@ -1,8 +1,23 @@
 //! A comparison as Markdown, for a pull request.
 
-use super::{Page, text};
+use super::{Markdown, Page, text};
 use crate::compare::{Comparison, Conclusion, Figure, said};
 use crate::effects::words_of;
+use crate::format::{Format, FormatError, Terminal};
+
+impl Format<Comparison> for Markdown {
+    fn option(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn help(&self) -> &'static str {
+        "Markdown for a pull request"
+    }
+
+    fn print(&self, comparison: &Comparison, _: Terminal) -> Result<String, FormatError> {
+        Ok(comparison_markdown(comparison))
+    }
+}
 
 /// Prints a comparison: the conclusion, what differs between the runs, then a row for each figure.
 /// Every text of the records is escaped.

@@ -4,11 +4,26 @@ use std::fmt::Write as _;
 
 use wirecost_model::effect::Verdict;
 
-use super::Terminal;
+use super::Text;
 use super::page::{Page, Style, glue};
 use crate::compare::{Comparison, Conclusion, Figure, said};
+use crate::format::{Format, FormatError, Terminal};
 use crate::visible::visible;
 use crate::words;
+
+impl Format<Comparison> for Text {
+    fn option(&self) -> &'static str {
+        "text"
+    }
+
+    fn help(&self) -> &'static str {
+        "Text for a terminal"
+    }
+
+    fn print(&self, comparison: &Comparison, options: Terminal) -> Result<String, FormatError> {
+        Ok(comparison_terminal(comparison, options))
+    }
+}
 
 /// Prints a comparison: what differs between the runs first, then what follows, then every figure.
 /// Every line fits the width, save for what has no space to break at (a path).

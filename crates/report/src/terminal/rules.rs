@@ -1,10 +1,28 @@
 //! Other people's rules, a paragraph per cell.
 
-use super::Terminal;
 use super::page::Page;
 use crate::document::Document;
+use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::rules::{by_netperf, by_pbench, gbps, meanings};
 use crate::{notes, words};
+
+/// What other people's rules say, as text.
+#[derive(Debug)]
+pub(crate) struct Rules;
+
+impl Format<RunResult> for Rules {
+    fn option(&self) -> &'static str {
+        "rules"
+    }
+
+    fn help(&self) -> &'static str {
+        "What other people's rules make of the same samples (pbench, trimmed, worst-of, netperf)"
+    }
+
+    fn print(&self, result: &RunResult, options: Terminal) -> Result<String, FormatError> {
+        Ok(rules(&result.document, options))
+    }
+}
 
 /// Prints what other people's rules make of a run's samples.
 pub fn rules(doc: &Document, options: Terminal) -> String {
