@@ -32,13 +32,13 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Build the networks of a plan, measure them, and say what pays
     Run(Run),
-    /// Load the path between any two hosts by hand, and tell what it carries
+    /// Load the path between two hosts by hand, and print what it carries
     Load(Box<Load>),
-    /// Find out what the path between two hosts carries, and what to type where it is too little
+    /// Find the path MTU between two hosts, and the commands that fix it
     Check(Check),
-    /// Print the result of a run again, from its record alone; also as HTML, Markdown or CSV
+    /// Print the result of a run again, from its record; also as HTML, Markdown or CSV
     Report(Report),
-    /// Compare a run with an earlier one, from their records alone
+    /// Compare a run with an earlier one, from their records
     Compare(Compare),
     /// List the built-in plans, or print one
     Plans(Plans),
@@ -46,21 +46,21 @@ pub(crate) enum Command {
     Schema(Schema),
     /// Compute what encapsulations cost: guest MTU, headers, goodput
     Overhead(Overhead),
-    /// Make, show and remove tunnels by hand, to try applications over
+    /// Make, show and remove tunnels by hand, to test applications over them
     Tunnel(Tunnel),
-    /// End agents whose run is gone, remove what is left of tunnels, and say which
+    /// End agents whose run is gone and remove leftovers of tunnels
     Clean(Clean),
-    /// Find out what this machine can do, and what to do about what it cannot
+    /// Check what this machine can do, and say how to fix what it cannot
     Doctor(Doctor),
     /// Print a script that lets a shell complete `wirecost`
     Completions(Completions),
     /// Write the manual pages
     #[command(hide = true)]
     Man(Man),
-    /// Be the agent of a host, spoken to over standard input and output
+    /// Run as the agent of a host, controlled over standard input and output
     #[command(hide = true)]
     Agent(Agent),
-    /// Put settings of a plan in force and undo them, spoken to over standard input and output
+    /// Apply settings of a plan and undo them, controlled over standard input and output
     #[command(hide = true)]
     Keeper(Keeper),
 }

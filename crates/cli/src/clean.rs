@@ -63,7 +63,7 @@ fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &tunnel::Clea
     });
     let tunnels: Vec<String> = tunnel_lines(tunnels).collect();
     if ended.is_empty() && refused.is_empty() && tunnels.is_empty() {
-        let nothing = "nothing to clean: no agent has outlived its run".to_owned();
+        let nothing = "nothing to clean: every agent belongs to a running run".to_owned();
         return [nothing]
             .into_iter()
             .chain(up)
@@ -107,7 +107,7 @@ fn tunnel_lines(tunnels: &tunnel::Cleaned) -> impl Iterator<Item = String> {
     let devices = tunnels
         .devices
         .iter()
-        .map(|device| format!("removed the device {device}, which no tunnel has any more"));
+        .map(|device| format!("removed the device {device}, which belongs to no tunnel"));
     let refused = tunnels
         .refused
         .iter()

@@ -14,8 +14,9 @@ use crate::{exit, report, screen};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 no regression, or too much disturbed to tell (1 with --strict), 1 a regression (see --fail-on), 2 a run directory or the \
-    command line cannot be used, 3 nothing is comparable (or --out could not be written)."
+    after_help = "Exit codes: 0 no regression, or too many disturbed samples to tell (1 with --strict), 1 a \
+                  regression (see --fail-on), 2 a run directory or the command line is not usable, 3 nothing is \
+                  comparable (or --out could not be written)."
 )]
 pub(crate) struct Compare {
     /// The run directory of the run compared with
@@ -31,13 +32,13 @@ pub(crate) struct Compare {
 /// What of a comparison is a failure.
 #[derive(Debug, Clone, Copy, Args)]
 struct Judging {
-    /// The mildest verdict that is a regression; it fails all worse ones too
+    /// The mildest verdict that counts as a regression; worse ones count too
     #[arg(long, value_name = "VERDICT", default_value = "costs")]
     fail_on: Rule,
     /// Judge by the verdicts corrected for the number of figures compared
     #[arg(long)]
     corrected: bool,
-    /// Fail (exit code 1) also where too many samples of a run were disturbed for anything to be told
+    /// Fail (exit code 1) also if too many samples of a run were disturbed for a verdict
     #[arg(long)]
     strict: bool,
 }
@@ -48,13 +49,13 @@ pub(crate) struct Earlier {
     /// Compare with this run directory when measured; it is read before anything is built
     #[arg(long, value_name = "RUN_DIR")]
     against: Option<PathBuf>,
-    /// With --against: the mildest verdict that is a regression; it fails all worse ones too [default: costs]
+    /// With --against: the mildest verdict that counts as a regression; worse ones count too [default: costs]
     #[arg(long, value_name = "VERDICT", requires = "against")]
     fail_on: Option<Rule>,
     /// With --against: judge by the verdicts corrected for the number of figures compared
     #[arg(long, requires = "against")]
     corrected: bool,
-    /// With --against: fail (exit code 1) also where too many samples were disturbed for anything to be told
+    /// With --against: fail (exit code 1) also if too many samples were disturbed for a verdict
     #[arg(long, requires = "against")]
     strict: bool,
 }
@@ -62,11 +63,11 @@ pub(crate) struct Earlier {
 /// As [`FailOn`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Rule {
-    /// Nothing is
+    /// No verdict
     Never,
-    /// Worse by more than is worth it, or no longer measurable
+    /// Worse by more than the margin, or no longer measurable
     Costs,
-    /// Worse for certain, perhaps less than worth
+    /// Certainly worse, perhaps within the margin
     Loses,
     /// Not shown to be no worse, or not compared
     CannotTell,

@@ -15,7 +15,7 @@ pub(crate) fn regression() -> ExitCode {
     ExitCode::from(1)
 }
 
-/// The command line, a plan or a record cannot be used as it is.
+/// The command line, a plan or a record is wrong.
 pub(crate) fn usage() -> ExitCode {
     ExitCode::from(2)
 }

@@ -138,7 +138,7 @@ impl<'a> Display<'a> {
         match &repeat.until {
             None => format!("{samples} samples"),
             Some(until) => format!(
-                "rounds until it is known, {} to {}, of {} samples each",
+                "adaptive run, {} to {} rounds of {} samples each",
                 until.min_rounds,
                 repeat.rounds,
                 self.experiment.samples_a_round()

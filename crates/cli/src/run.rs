@@ -30,7 +30,7 @@ pub(crate) struct Run {
     /// Seed of the random order of cells [default: the plan's, or a random one; recorded]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u32>,
-    /// Print cells, order and expected time, and change nothing
+    /// Print cells, order and expected time; build and measure nothing
     #[arg(long = "dry-run")]
     pub(crate) preview: bool,
     #[command(flatten)]

@@ -188,7 +188,7 @@ pub struct Repeat {
     pub warmup: f64,
     /// The smallest change worth having, as a fraction (0.05 is 5 %).
     pub worth: f64,
-    /// Go on until it is known; `None` is a fixed number of rounds.
+    /// The stopping rule of an adaptive run; `None` is a fixed number of rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
 }

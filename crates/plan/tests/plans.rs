@@ -505,7 +505,7 @@ proptest! {
 }
 
 #[test]
-fn any_key_of_a_run_until_it_is_known_makes_it_one_with_the_defaults_of_the_others() {
+fn any_key_of_an_adaptive_run_makes_it_one_with_the_defaults_of_the_others() {
     let repeat = |text: &str| {
         experiment(&format!("name: x\nrepeat: {{ {text} }}\n"))
             .plan

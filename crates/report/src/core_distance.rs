@@ -23,8 +23,8 @@ pub(crate) fn within(doc: &Document) -> Option<String> {
     let told = findings.any(|finding| matches!(finding, Finding::CoresApart { .. }));
     (!told && CoresApart::differ([apart.nearest_ns, apart.farthest_ns])).then(|| {
         format!(
-            "Cores: a cache line took {:.0} to {:.0} ns from one to the other and back, half of the samples {:.0} or less; \
-             in a virtual machine the hypervisor moves them, and that can change all figures.",
+            "Core distance: a cache line took {:.0} to {:.0} ns from one core to the other and back, median {:.0}; in \
+             a virtual machine the hypervisor moves virtual CPUs, and that can change every figure.",
             apart.nearest_ns, apart.farthest_ns, apart.median_ns
         )
     })
@@ -35,8 +35,9 @@ pub(crate) fn between(before: &Document, after: &Document) -> Option<String> {
     let [before, after] = [before.cores_apart?, after.cores_apart?].map(|apart| apart.median_ns);
     CoresApart::differ([before, after]).then(|| {
         format!(
-            "the cores were not as far apart: a cache line took {before:.0} ns from one to the other and back before, \
-             {after:.0} after (medians); in a virtual machine the hypervisor decides that, and it can change all figures"
+            "the core distance differs: a cache line took {before:.0} ns from one core to the other and back before, \
+             {after:.0} ns after (medians); in a virtual machine the hypervisor places virtual CPUs, and that can \
+             change every figure"
         )
     })
 }

@@ -54,16 +54,16 @@ pub struct Document {
     pub reason: Option<String>,
     /// Rounds in which every cell has its sample, valid or not.
     pub rounds_done: u32,
-    /// Rounds that the plan asked for; of a run until it is known that its rule ended, those it took,
+    /// Rounds that the plan asked for; of an adaptive run that its rule ended, those it took,
     /// and else the most that it would take.
     pub rounds_planned: u32,
-    /// How a run until it is known stopped; `null` where the number of rounds is fixed.
+    /// How an adaptive run stopped; `null` where the number of rounds is fixed.
     pub until: Option<UntilResult>,
     /// Rounds, window and warm-up in seconds, and the margin called worth it (a fraction).
     pub repeat: Repeat,
     /// Samples taken, invalid ones included.
     pub samples: u32,
-    /// Samples that the plan asked for; `null` in a run until it is known that its rule did not stop.
+    /// Samples that the plan asked for; `null` in an adaptive run that its rule did not stop.
     pub samples_planned: Option<u32>,
     /// The samples that enter no verdict, in the order in which they were taken.
     pub invalid: Vec<InvalidSample>,
@@ -79,8 +79,8 @@ pub struct Document {
     pub figures: Vec<Figure>,
     /// Every effect, for every figure; none of a skipped cell, which more rounds would not tell either.
     pub effects: Vec<EffectResult>,
-    /// Main effects and interactions by metric; empty below two varied factors, and in a run until it
-    /// is known that its rule did not stop.
+    /// Main effects and interactions by metric; empty below two varied factors, and in an adaptive run that its rule
+    /// did not stop.
     pub factorials: Vec<Factorial>,
     /// What speaks against the result.
     pub findings: Vec<Finding>,

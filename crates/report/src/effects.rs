@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
+use wirecost_model::effect::{Remark, RemarkKind, Verdict};
 use wirecost_model::record::Run;
 use wirecost_stats::{
-    Contrast, Corrected, Factorial, Method, Opinion, Says, View, correct, factorial,
-    second_opinions,
+    Contrast, Factorial, Method, Opinion, Says, View, correct, factorial, second_opinions,
 };
 
 use crate::document::{Document, EffectResult, NoRatio};
@@ -110,7 +109,7 @@ pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
                 "{name} says {} ({ratio})",
                 verdict(opinion.verdict)
             )),
-            (false, true) => Some(format!("{name} puts it outside the interval ({ratio})")),
+            (false, true) => Some(format!("{name} estimates {ratio}, outside the interval")),
             (false, false) => None,
         }
     };
@@ -121,7 +120,7 @@ pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
 pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String> {
     let corrected = effect.corrected.filter(|c| c.verdict != effect.verdict)?;
     Some(format!(
-        "among all {family} effects {}",
+        "corrected for all {family} effects, {}",
         verdict(corrected.verdict)
     ))
 }
@@ -199,8 +198,8 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Pays => "it pays",
         Verdict::Costs => "it costs",
         Verdict::MakesNoDifference => "it makes no difference",
-        Verdict::Gains => "it gains, perhaps less than worth",
-        Verdict::Loses => "it loses, perhaps less than worth",
+        Verdict::Gains => "it gains, perhaps within the margin",
+        Verdict::Loses => "it loses, perhaps within the margin",
         Verdict::CannotTellYet => "it cannot be told yet",
         Verdict::NotComparable => "it is not comparable",
     }

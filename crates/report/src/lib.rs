@@ -39,10 +39,10 @@ mod words;
 
 pub use csv::{CsvError, csv};
 pub use document::{
-    CellResult, CellRules, CellWakeups, CoresApartResult, Document, EffectResult, Ending,
-    HostWakeups, Intervals, InvalidSample, MarkCount, MetricSelfTest, NoRatio, OtherRules,
-    PublishedNote, PublishedRatio, PublishedResult, SelfTestResult, Trust, TrustLevel, UntilResult,
-    WakeupsResult, WindowCpu,
+    CellLoad, CellResult, CellRules, CellWakeups, CoresApartResult, DatagramsResult, Document,
+    EffectResult, Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount,
+    MetricSelfTest, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
+    SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
 };
 pub use evaluate::document;
 pub use format::{Format, FormatError, Formatted, RunResult, Terminal};

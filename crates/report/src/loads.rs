@@ -9,7 +9,7 @@ use wirecost_model::load::{NamedLoad, Workload};
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
 use wirecost_model::units::format_per_second;
-use wirecost_stats::{CpuFigures, Summary, summary};
+use wirecost_stats::{CpuFigures, summary};
 
 use crate::cpu;
 use crate::digits::{gbps, micros, thousands};
@@ -195,7 +195,7 @@ const SPREAD: Column = column("±%", 2, "±%: its relative standard deviation", 
 const SENDER_CPU: Column = column(
     "sender CPU",
     2,
-    "CPU of a stream: percent of one core per Gbit/s, everything that was not idle",
+    "CPU of a stream: percent of one core per Gbit/s, all time that was not idle",
     |load| load.cpu(Metric::SenderCpu),
 );
 
@@ -230,7 +230,7 @@ const DATAGRAMS: [Column; 8] = [
     column(
         "jitter us",
         3,
-        "jitter: of the times between arrivals, RFC 3550",
+        "jitter: interarrival jitter (RFC 3550)",
         |load| Some(micros(load.jitter_us?.median)),
     ),
     SENDER_CPU,
@@ -264,19 +264,19 @@ const REQUESTS: [Column; 11] = [
     column(
         "late p99 us",
         4,
-        "late: from when a request was due until it was sent, which is in no latency",
+        "late: time from when a request was due until it was sent; not part of its latency",
         |load| Some(micros(load.latency?.late_p99_us?)),
     ),
     column(
         "timed out",
         2,
-        "timed out: requests given up, which are in no latency",
+        "timed out: requests given up; not part of any latency",
         |load| Some(load.latency?.timeouts.to_string()).filter(|_| load.workload.is_udp()),
     ),
     column(
         "client CPU us",
         3,
-        "CPU of requests: microseconds of a core per transaction, everything that was not idle",
+        "CPU of requests: microseconds of a core per transaction, all time that was not idle",
         |load| load.cpu(Metric::ClientCpu),
     ),
     column("server CPU us", 3, "", |load| load.cpu(Metric::ServerCpu)),
@@ -303,7 +303,6 @@ pub(crate) fn named(doc: &Document) -> Vec<(&str, Workload)> {
 pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     let several = doc.cells.iter().any(|cell| cell.loads.len() > 1);
     several.then_some(
-        "Where several loads ran at once, the processors' time is of all of them together, and of none by itself: there \
-         is no CPU per load.",
+        "Where several loads ran at once, CPU time cannot be attributed to one of them: there is no CPU per load.",
     )
 }

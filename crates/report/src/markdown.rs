@@ -146,7 +146,7 @@ fn oddities(doc: &Document, page: &mut Page) {
     if invalid.is_none() && marked.is_none() && missing.is_none() && quiet {
         return;
     }
-    page.heading("To know before you rely on it");
+    page.heading("Caveats");
     if let Some(label) = invalid {
         page.line(&format!("- **{}**", text(&label)));
         for line in notes::invalid_alike(doc) {
@@ -236,7 +236,7 @@ fn verdict(doc: &Document, effect: &EffectResult) -> String {
         let _ = write!(said, "<br>but {}", text(&remark));
     }
     for difference in effects::differences(effect) {
-        let _ = write!(said, "<br>beside it, {}", text(&difference));
+        let _ = write!(said, "<br>note: {}", text(&difference));
     }
     said
 }
@@ -296,9 +296,9 @@ fn cells(doc: &Document, page: &mut Page) {
     page.table(&heads, rows);
     page.paragraph(
         "Gbit/s: what the receiving application read, median of valid samples; ±%: its relative standard deviation; line \
-         limit: the TCP payload that the line carries in such frames; CPU: percent of one core per Gbit/s, everything that \
-         was not idle; kframes/s: thousand frames a second on the wire, both directions; segs/packet: segments on the wire \
-         per packet that the receiver's TCP handled.",
+         limit: the TCP payload that the line carries in such frames; CPU: percent of one core per Gbit/s, all time \
+         that was not idle; kframes/s: thousand frames a second on the wire, both directions; segs/packet: segments \
+         on the wire per packet that the receiver's TCP handled.",
     );
 }
 
@@ -346,7 +346,7 @@ fn published(doc: &Document, page: &mut Page) {
     let Some(published) = &doc.published else {
         return;
     };
-    page.heading("Beside published figures");
+    page.heading("Compared with published figures");
     page.paragraph(&text(&published.source));
     let heads = ["change", "published#", "here#"].map(str::to_owned);
     let times = |ratio: String| text(&ratio.replacen('x', "×", 1));

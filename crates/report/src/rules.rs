@@ -49,8 +49,8 @@ pub(crate) fn meanings(doc: &Document) -> Vec<String> {
     let (pbench, netperf) = (rules.pbench, rules.netperf);
     let mut meanings = vec![
         format!(
-            "pbench: sets of {} samples until one has a population standard deviation within {:.0}% of its mean, {} sets at \
-             most; the others are set aside.",
+            "pbench: sets of {} samples until one has a population standard deviation within {:.0}% of its mean, {} \
+             sets at most; the other sets are discarded.",
             pbench.samples,
             pbench.within * 100.0,
             pbench.sets
@@ -73,8 +73,8 @@ fn time(doc: &Document) -> Option<String> {
     let pbench_s = rules.pbench_s?;
     let samples: u32 = rules.cells.iter().map(|cell| cell.samples).sum();
     Some(format!(
-        "Time: the cells' samples took {:.0} s here ({}); pbench's rule would have taken {pbench_s:.0} s on average, at the \
-         spread seen.",
+        "Time: the cells' samples took {:.0} s here ({}); pbench's rule would have taken {pbench_s:.0} s on average, \
+         at the observed spread.",
         rules.ours_s,
         words::count(samples as usize, "valid sample"),
     ))

@@ -57,15 +57,16 @@ pub(crate) fn alarm(doc: &Document, times: char) -> Option<String> {
     let (beyond, any) = (shown(true), shown(false));
     if !beyond.is_empty() {
         return Some(format!(
-            "Do not rely on this run: its first cell, measured twice in every round, differs from itself by more than is \
-             worth it, in {}.",
+            "Do not rely on this run: its first cell, measured twice in every round, differs from itself by more than \
+             the margin, in {}.",
             beyond.join(", ")
         ));
     }
     (!any.is_empty()).then(|| {
         format!(
             "The self-test shows an effect where there is none: the first cell, measured twice in every round, differs from \
-             itself in {}. By chance that happens to one run in twenty for each figure; differences of this size say nothing here.",
+             itself in {}. By chance that happens to one run in twenty for each figure; effects of this size are no \
+             evidence here.",
             any.join(", ")
         )
     })

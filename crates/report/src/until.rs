@@ -1,4 +1,4 @@
-//! Runs that go on until it is known: how they stopped, and which intervals are right then.
+//! Adaptive runs: how they stopped, and which intervals are right then.
 
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Ask;
@@ -15,11 +15,11 @@ use crate::words;
 pub(crate) enum Basis {
     /// The run ended as its plan says.
     Ended(Stopping),
-    /// A run until it is known that something else stopped: only what may be looked at at any time is right.
+    /// An adaptive run that something else stopped: only what hold at any stopping time is right.
     Looking { aim: Aim, ends_at: u32 },
 }
 
-/// How a run until it is known stopped, `rounds` of which were measured whole, and from what its
+/// How an adaptive run stopped, `rounds` of which were measured whole, and from what its
 /// effects are judged.
 pub(crate) fn judge(
     run: &Run,
@@ -61,7 +61,7 @@ pub(crate) fn judge(
     (Some(result), basis)
 }
 
-/// How a run until it is known went, in a sentence or two.
+/// How an adaptive run went, in a sentence or two.
 pub(crate) fn sentence(doc: &Document) -> Option<String> {
     let until = doc.until.as_ref()?;
     let on = match until.ask {
@@ -85,25 +85,25 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
     };
     let rounds = words::count(doc.rounds_done as usize, "round");
     let rule = format!(
-        "known is a verdict against {} that stood three rounds in a row, or an interval of ±{}",
+        "an effect is known when its verdict against {} stands three rounds in a row, or its interval is within ±{}",
         format_fraction(doc.repeat.worth),
         format_fraction(until.precision)
     );
     let why = match until.stopped {
-        Some(Why::Known) => "everything that was asked is known".to_owned(),
-        Some(Why::MaxRounds) => "these are the most that the plan allows".to_owned(),
+        Some(Why::Known) => "every effect asked for is known".to_owned(),
+        Some(Why::MaxRounds) => "the plan allows no more rounds".to_owned(),
         Some(Why::Budget) => format!(
-            "another one did not fit into the budget of {} s",
+            "another round did not fit into the budget of {} s",
             until.budget_s
         ),
         None => {
             return Some(format!(
-                "Rounds until it is known: stopped by something else after {rounds}, {known}. Its intervals are those \
-                 that may be looked at at any time, wider than those of a run that its own rule ends."
+                "Adaptive run: interrupted after {rounds}, before its stopping rule was met; {known}. Its intervals \
+                 hold at any stopping time and are wider than those of a run that its rule stops."
             ));
         }
     };
     Some(format!(
-        "Rounds until it is known: stopped after {rounds}, because {why}; {known} ({rule})."
+        "Adaptive run: stopped after {rounds}, because {why}; {known} ({rule})."
     ))
 }

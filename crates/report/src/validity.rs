@@ -28,7 +28,7 @@ pub(crate) fn missing(doc: &Document) -> Option<String> {
     let valid: u32 = doc.measured().map(|cell| cell.valid).sum();
     (valid < planned).then(|| {
         format!(
-            "Of {} in the plan {taken} were taken, and {valid} count.",
+            "Of {} in the plan {taken} were taken, and {valid} are valid.",
             words::count(planned as usize, "sample")
         )
     })
@@ -42,7 +42,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             change,
             trend,
         } => Some(format!(
-            "Drift: {} {} over the rounds, {} from the first to the last ({}); comparisons within rounds do not mind it.",
+            "Drift: {} {} over the rounds, {} from the first to the last ({}); pairing within rounds removes it.",
             words::measured(doc, load, *metric),
             if *change > 1.0 { "rose" } else { "fell" },
             digits::ratio(*change),
@@ -56,7 +56,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             change,
             trend,
         } => matters(doc, *change).then(|| format!(
-            "Foreign load: {} went with what others used of this machine, {} from {least:.3} to {most:.3} cores of theirs \
+            "Foreign load: {} correlates with the CPU that other programs used, {} from {least:.3} to {most:.3} cores \
              ({}); measure on a quieter machine.",
             words::measured(doc, load, *metric),
             digits::ratio(*change),
@@ -70,8 +70,8 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             change,
             trend,
         } => matters(doc, *change).then(|| format!(
-            "Cores: {} went with how far apart the cores were, {} from {nearest_ns:.0} to {farthest_ns:.0} ns for a cache \
-             line to the other and back ({}); in a virtual machine the hypervisor moves them.",
+            "Core distance: {} correlates with it, {} from {nearest_ns:.0} to {farthest_ns:.0} ns for a cache line to \
+             the other core and back ({}); in a virtual machine the hypervisor moves virtual CPUs.",
             words::measured(doc, load, *metric),
             digits::ratio(*change),
             p(trend)
@@ -83,8 +83,8 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             ratio,
             modes,
         } => matters(doc, *ratio).then(|| format!(
-            "Two modes: {} of {} has good and bad runs {} apart, {:.0}% of {} in the lower mode; its mean depends on how \
-             many of each there were.",
+            "Two modes: {} of {} falls into two groups, {} apart, with {:.0}% of {} in the lower one; its mean \
+             depends on the share of each group.",
             words::measured(doc, load, *metric),
             name(doc, *cell),
             digits::ratio(*ratio),
@@ -147,7 +147,7 @@ fn outliers(doc: &Document) -> Option<String> {
         texts.push(format!("and {more} more"));
     }
     Some(format!(
-        "Outliers: {count} far from the others of their cell, which count all the same, as a multiple of the median: {}.",
+        "Outliers: {count} far from the others of their cell, as a multiple of the median (they count): {}.",
         texts.join("; ")
     ))
 }

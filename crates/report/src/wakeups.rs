@@ -103,17 +103,17 @@ impl WakeupsResult {
     /// What the columns mean.
     pub(crate) fn meaning(&self) -> String {
         let at = if self.has_line() {
-            "At the line: CPU in percent of a core, and how much of it as many wake-ups take; without the line: percent of a \
-             core per Gbit/s where nobody waits for it, which is what verdicts on CPU are about."
+            "At the line: CPU in percent of a core, and the share of it that its wake-ups take. Without the line: \
+             percent of a core per Gbit/s when the line does not limit the load; verdicts on CPU use this."
         } else {
-            "CPU in percent of a core, and how much of it as many wake-ups take."
+            "CPU in percent of a core, and the share of it that its wake-ups take."
         };
         let cost = match self.cost {
             Some(cost) => format!(
-                " A wake-up is an interrupt: a timer's costs {:.1} us of a core here.",
+                " A wake-up is an interrupt; a timer interrupt costs {:.1} us of a core here.",
                 cost.timer_ns as f64 / 1e3
             ),
-            None => " What a wake-up costs here is not known.".to_owned(),
+            None => " The cost of a wake-up here is not known.".to_owned(),
         };
         format!("{at}{cost}")
     }

@@ -61,14 +61,14 @@ fn netfilter(head: &RunHead) -> Option<String> {
     } else {
         (
             "where the kernel bridges",
-            "which other cells have nothing of",
+            "a cost that other cells do not have",
         )
     };
     let on = hooked("net.bridge.bridge-nf-call-iptables") && number > 0;
     on.then(|| {
         format!(
-            "br_netfilter is on, this machine's default: every bridged frame, {which}, also walks the firewall's \
-             hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
+            "br_netfilter is on in this machine's configuration: every bridged frame, {which}, also passes the \
+             netfilter hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
         )
     })
 }
@@ -78,7 +78,7 @@ fn frame_by_frame(run: &Run) -> Option<String> {
     let switch = open_vswitch(run)?;
     (switch.datapath == OvsDatapath::Userspace).then(|| {
         format!(
-            "{switch}, takes frames one by one over packet sockets: segmentation, aggregation and checksum offloads \
+            "{switch}, handles frames one by one on packet sockets: segmentation, aggregation and checksum offloads \
              are off at its ports whatever `offload` says, as the devices of each sample show"
         )
     })
@@ -91,8 +91,8 @@ fn routed(head: &RunHead) -> Option<String> {
     let some = cells.iter().any(|cell| routes(&cell));
     let all = cells.iter().all(|cell| routes(&cell));
     (some && !all).then(|| {
-        "gre and ipip carry IP packets, so there the hosts route for their guests, where they bridge in the other \
-         cells: what `encapsulation` shows between the two is of both"
+        "gre and ipip carry IP packets, so their hosts route for the guests, while hosts of other cells bridge: the \
+         effect of `encapsulation` between the two includes both"
             .to_owned()
     })
 }
@@ -194,8 +194,8 @@ fn strays(cells: &[CellResult]) -> Option<String> {
     let strays: u64 = loads.map(|load| load.strays).sum();
     (strays > 0).then(|| {
         format!(
-            "{strays} connections or datagrams of others reached the ports of loads and were dropped: they are in no \
-             figure but that of CPU"
+            "{strays} connections or datagrams from other senders reached the ports of loads and were dropped: only \
+             CPU figures include them"
         )
     })
 }
@@ -210,7 +210,7 @@ fn behind_schedule(cells: &[CellResult]) -> Option<String> {
     let names: BTreeSet<&str> = cells.iter().flat_map(behind).collect();
     (number > 0).then(|| {
         format!(
-            "requests of {} did not keep to their rate in {number} of {} cells: {}; {}",
+            "requests of {} did not keep their rate in {number} of {} cells: {}; {}",
             Vec::from_iter(names).join(" and "),
             cells.len(),
             Behind::WHY,

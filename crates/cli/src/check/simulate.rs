@@ -35,8 +35,8 @@ impl fmt::Display for NotALab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing meanwhile, \
-             which every other connection there would meet",
+            "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing \
+             meanwhile, which would affect every other connection there",
             self.0
         )
     }

@@ -45,7 +45,7 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
-    let head = "Put in force before each sample of a cell that has the level, undone after it:";
+    let head = "Applied before each sample of a cell that has the level, undone after it:";
     let mut text = wrap(head, "", width);
     for Line { setting, cells, .. } in lines {
         let noun = if *cells == 1 { "cell" } else { "cells" };
@@ -109,7 +109,7 @@ fn visible(text: &str) -> String {
         .collect()
 }
 
-/// For whoever starts such a run: that it is about to run somebody's commands.
+/// A notice at the start of a run whose plan runs commands or changes the machine.
 pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
     let lines = lines(experiment);
     let commands = lines.iter().filter(|line| line.setting.command.is_some());
@@ -136,7 +136,7 @@ pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
     }
     (!parts.is_empty()).then(|| {
         format!(
-            "this plan {}; --dry-run shows what exactly",
+            "this plan {}; --dry-run shows the details",
             parts.join(" and ")
         )
     })
@@ -160,7 +160,7 @@ mod tests {
         );
         let text = text(&lines(&experiment), 100).expect("settings");
         insta::assert_snapshot!(text, @r"
-        Put in force before each sample of a cell that has the level, undone after it:
+        Applied before each sample of a cell that has the level, undone after it:
           poll: busy (6 cells)
             sysctl net.core.busy_poll = 50, on this machine, outside of the lab
           tc: echo one... (4 cells)

@@ -50,7 +50,7 @@ fn unshared(unshared: &Unshared) -> Option<String> {
         ("after", "before")
     };
     let factor = words::factor(&unshared.key);
-    let unknown = format!("the record of the run {run} does not know the factor {factor}");
+    let unknown = format!("the record of the run {run} lacks the factor {factor}");
     match &unshared.what {
         Unknown::Had(levels) if levels.is_empty() => None,
         Unknown::Had(levels) => Some(format!(
@@ -61,7 +61,7 @@ fn unshared(unshared: &Unshared) -> Option<String> {
             "{unknown}, which is {level} in every cell {other}: cells are matched without it"
         )),
         Unknown::Varied => Some(format!(
-            "{unknown}, which was varied {other}: which of these cells it had cannot be told"
+            "{unknown}, which was varied {other}: which of these cells it had is not known"
         )),
     }
 }

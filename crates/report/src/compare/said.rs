@@ -15,12 +15,12 @@ use crate::effects::words_of;
 use crate::{digits, words};
 
 /// What a comparison of two runs cannot know.
-pub(crate) const DRIFT: &str = "Nothing pairs the rounds of two runs: an interval holds the noise within the runs, and not \
-     what else changed on the machine between them.";
+pub(crate) const DRIFT: &str = "The rounds of two runs are not paired: an interval covers the noise within the runs, \
+                                not what else changed on the machine between them.";
 
 /// What a shift of all cells may be.
-pub(crate) const SHARED: &str =
-    "What all cells share may be the machine and not the change; to tell, measure both in one run.";
+pub(crate) const SHARED: &str = "A shift that all cells share may come from the machine and not from the change; to tell them apart, measure both \
+     in one run.";
 
 /// Verdicts, the worst first.
 const VERDICTS: [Verdict; 7] = [
@@ -168,7 +168,7 @@ pub(crate) fn beside(figure: &Figure) -> Vec<String> {
     }
     let differences = figure.remarks.iter();
     let own = differences.filter(|remark| remark.kind != RemarkKind::TransitCpu);
-    all.extend(own.map(|remark| format!("beside it, {}", words_of(remark))));
+    all.extend(own.map(|remark| format!("note: {}", words_of(remark))));
     all
 }
 
@@ -353,11 +353,11 @@ pub(crate) fn how_to_read(comparison: &Comparison) -> String {
     let margin = Margin::of(comparison.worth);
     format!(
         "How to read: medians before and after, x the ratio after / before of the geometric means, [ ] its 95% interval \
-         (Welch). pays, costs: all of it outside {:.2} to {:.2} (worth {}, of the plan after); makes no difference: all of \
-         it within; gains, loses: beyond 1, perhaps less than worth; cannot tell yet: more rounds are needed; not \
-         comparable: something else differs and decides the figure. For throughput \
-         more is better, for CPU less. corrected: what is left of a verdict among so many (Holm); by ranks: what the \
-         Hodges-Lehmann interval says.",
+         (Welch). pays, costs: the whole interval is outside the margin, {:.2} to {:.2} (worth {}, of the plan \
+         after); makes no difference: the whole interval is within the margin; gains, loses: the interval excludes 1 \
+         and reaches into the margin; cannot tell yet: more rounds are needed; not comparable: something else differs \
+         and decides the figure. For throughput more is better, for CPU less. corrected: the verdict after Holm's \
+         correction for the number of figures; by ranks: the verdict of the Hodges-Lehmann interval.",
         margin.low,
         margin.high,
         format_fraction(comparison.worth)

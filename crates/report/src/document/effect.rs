@@ -16,8 +16,8 @@ pub struct EffectResult {
     pub second_opinions: Vec<Opinion>,
     /// Whether one of them has another verdict, or its estimate outside the interval.
     pub disagreement: bool,
-    /// p-values and the verdict when all effects of the run that have one are judged together; `null` in a run
-    /// until it is known that its rule did not stop, and where the cells are not comparable.
+    /// p-values and the verdict when all effects of the run that have one are judged together; `null` in an adaptive
+    /// run that its rule did not stop, and where the cells are not comparable.
     pub corrected: Option<Corrected>,
     /// Why there is no ratio, where there is none.
     pub no_ratio: Option<NoRatio>,
@@ -42,8 +42,8 @@ impl NoRatio {
     pub const fn words(self) -> &'static str {
         match self {
             Self::NoValidPair => "no valid pair",
-            Self::TooFewTransactions => "too few transactions for it",
-            Self::TooFewSteps => "too little core time for it",
+            Self::TooFewTransactions => "too few transactions for this percentile",
+            Self::TooFewSteps => "too little CPU time for this figure",
             Self::NoFigure => "no pair of samples with this figure",
         }
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use wirecost_model::plan::Ask;
 use wirecost_model::record::Why;
 
-/// What a run until it is known was asked, and what it came to.
+/// What an adaptive run was asked, and what it came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UntilResult {
     /// Half-width of an interval that is narrow enough, a fraction.

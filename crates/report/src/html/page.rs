@@ -32,7 +32,7 @@ pub(super) struct Page {
     doubt: Option<Sentence>,
     /// Paced loads that did not keep their schedule.
     behind: Option<String>,
-    /// How a run until it is known stopped.
+    /// How an adaptive run stopped.
     until: Option<String>,
     invalid: Option<Oddity>,
     marked: Option<String>,
@@ -227,7 +227,7 @@ fn invalid(doc: &Document) -> Option<Oddity> {
 /// Other people's rules, a row per cell.
 fn rules_table(doc: &Document) -> Table {
     let heads = ["cell", "pbench", "trimmed#", "worst-of#", "netperf"];
-    let title = "Other people's rules on the same samples of throughput, Gbit/s";
+    let title = "Stopping rules of other tools on the same throughput samples, Gbit/s";
     let mut table = Table::new(title, heads);
     for (result, cell) in doc.cells.iter().zip(&doc.other_rules.cells) {
         let fields = vec![
@@ -338,16 +338,16 @@ fn measured(doc: &Document, run: &Run) -> Vec<String> {
         ),
         format!(
             "After {} s of warm-up both hosts counted over a window of {} s. Throughput is what the receiving application \
-             read; frames are counted by the sockets on both ends. CPU is everything that was not idle, waiting for I/O or \
-             stolen, on the host's own cores, as /proc/stat tells it, in steps of 10 ms.",
+             read; frames are counted by the sockets on both ends. CPU is all time that was not idle, waiting for I/O \
+             or stolen, on the host's own cores, from /proc/stat in steps of 10 ms.",
             doc.repeat.warmup, doc.repeat.seconds
         ),
-        "No sample is thrown away. One that is not valid enters no verdict and is listed with its reason; one that may have \
-         been disturbed is marked, and counts."
+        "No sample is discarded. A sample that is not valid enters no verdict and is listed with its reason; one that \
+         may have been disturbed is marked and counts."
             .into(),
         format!(
             "Intervals are 95 % Student's t intervals: of the logarithms of the paired ratios for effects, of the mean for a \
-             cell. A change of {} is called worth it.{}",
+             cell. The margin of the verdicts is {}.{}",
             wirecost_model::units::format_fraction(doc.repeat.worth),
             match doc.until.as_ref().map(|until| until.intervals) {
                 None => "",
@@ -356,7 +356,7 @@ fn measured(doc: &Document, run: &Run) -> Vec<String> {
                      the rule stops (docs/statistics.md).",
                 Some(Intervals::Lasting) =>
                     " The number of rounds was not fixed, and the rule did not stop the run: effects have intervals by \
-                     O'Brien and Fleming's boundary, which may be looked at at any time (docs/statistics.md).",
+                     O'Brien and Fleming's boundary, which hold at any stopping time (docs/statistics.md).",
             }
         ),
     ]

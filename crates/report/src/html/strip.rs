@@ -118,8 +118,14 @@ fn draw(doc: &Document, shown: &Shown<'_>, cells: &[&CellView], label: &str) -> 
     let mut svg = Svg::default();
     let mut signs = vec![
         (Sign::Sample(State::Valid), "a sample"),
-        (Sign::Sample(State::Marked), "perhaps disturbed (it counts)"),
-        (Sign::Sample(State::Invalid), "not valid (in no verdict)"),
+        (
+            Sign::Sample(State::Marked),
+            "may have been disturbed (counts)",
+        ),
+        (
+            Sign::Sample(State::Invalid),
+            "not valid (enters no verdict)",
+        ),
         (Sign::Median, "median"),
         (Sign::Interval, "95 % interval of the mean"),
     ];

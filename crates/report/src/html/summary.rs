@@ -106,7 +106,7 @@ pub(super) fn meanings(doc: &Document) -> String {
         let plain = [
             "Gbit/s: what the receiving application read",
             "±%: relative standard deviation",
-            "CPU: percent of one core per Gbit/s, everything that was not idle",
+            "CPU: percent of one core per Gbit/s, all time that was not idle",
         ];
         meanings.extend(plain.map(str::to_owned));
     } else {

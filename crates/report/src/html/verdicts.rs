@@ -203,19 +203,21 @@ pub(super) fn meanings(low: f64, high: f64) -> Vec<Meaning> {
             word: word(verdict),
             says: match verdict {
                 Verdict::Pays => {
-                    format!("the whole interval is better than the band from {band}: worth it")
+                    format!("the whole interval is better than the margin, {band}")
                 }
-                Verdict::Costs => format!("the whole interval is worse than the band from {band}"),
-                Verdict::Gains => "better for certain, perhaps by less than is worth it".into(),
-                Verdict::Loses => "worse for certain, perhaps by less than is worth it".into(),
+                Verdict::Costs => format!("the whole interval is worse than the margin, {band}"),
+                Verdict::Gains => {
+                    "the interval is better than 1 and reaches into the margin".into()
+                }
+                Verdict::Loses => "the interval is worse than 1 and reaches into the margin".into(),
                 Verdict::MakesNoDifference => {
-                    format!("the whole interval is within {band}: no difference worth having")
+                    format!("the whole interval is within the margin, {band}")
                 }
                 Verdict::CannotTellYet => {
                     "the interval is too wide to say: more rounds are needed".into()
                 }
                 Verdict::NotComparable => {
-                    "something else than what was changed differs between the two and decides the figure"
+                    "something other than the change differs between the two and decides the figure"
                         .into()
                 }
             },

@@ -41,7 +41,7 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
     }
     differences(comparison, &mut page);
     if !comparison.notes.is_empty() {
-        page.heading("To know before you rely on it");
+        page.heading("Caveats");
         for note in &comparison.notes {
             page.line(&format!("- {}.", text(note)));
         }
@@ -59,9 +59,9 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
 }
 
 fn differences(comparison: &Comparison, page: &mut Page) {
-    page.heading("What differs besides");
+    page.heading("Other differences");
     if comparison.differences.is_empty() {
-        page.paragraph("Nothing that the records know of.");
+        page.paragraph("None recorded.");
         return;
     }
     let rows = comparison.differences.iter().map(|difference| {

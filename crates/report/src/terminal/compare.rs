@@ -94,9 +94,9 @@ pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String
 }
 
 fn differences(comparison: &Comparison, page: &mut Page) {
-    page.heading("What differs besides");
+    page.heading("Other differences");
     if comparison.differences.is_empty() {
-        page.paragraph("nothing that the records know of");
+        page.paragraph("none recorded");
     }
     for difference in &comparison.differences {
         page.paragraph(&format!(

@@ -16,7 +16,7 @@ impl Format<RunResult> for Rules {
     }
 
     fn help(&self) -> &'static str {
-        "What other people's rules make of the same samples (pbench, trimmed, worst-of, netperf)"
+        "What the rules of other tools make of the same samples (pbench, trimmed, worst-of, netperf)"
     }
 
     fn print(&self, result: &RunResult, options: Terminal) -> Result<String, FormatError> {
@@ -29,7 +29,7 @@ pub fn rules(doc: &Document, options: Terminal) -> String {
     let mut page = Page::new(options);
     page.paragraph(&notes::title(doc));
     page.heading(
-        "Other people's rules on the same samples of throughput, Gbit/s; none decides a verdict",
+        "Stopping rules of other tools on the same throughput samples, Gbit/s; none decides a verdict",
     );
     for cell in &doc.other_rules.cells {
         let name = words::cell_numbered(doc, cell.cell);

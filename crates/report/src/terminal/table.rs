@@ -163,7 +163,7 @@ fn columns(doc: &Document) -> Vec<Column> {
     columns.push(number(
         "sender\nCPU",
         1,
-        "CPU: percent of one core per Gbit/s, everything that was not idle",
+        "CPU: percent of one core per Gbit/s, all time that was not idle",
         &|cell| cell.cpu(Metric::SenderCpu),
     ));
     columns.push(number("recei-\nver CPU", 1, "", &|cell| {

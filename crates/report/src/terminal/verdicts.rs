@@ -35,7 +35,7 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
                 line.push_str(&remarks.join(", "));
             }
             for difference in effects::differences(effect) {
-                line.push_str("; beside it, ");
+                line.push_str("; note: ");
                 line.push_str(&difference);
             }
             page.paragraph(&line);

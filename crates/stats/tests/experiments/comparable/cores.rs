@@ -244,7 +244,7 @@ fn microseconds_tell_what_steps_do_not() {
 }
 
 #[test]
-fn a_run_until_it_is_known_does_not_wait_for_what_cannot_be_compared() {
+fn an_adaptive_run_does_not_wait_for_what_cannot_be_compared() {
     let planted = planted("guest_mtu", [30_000, 10_000]);
     let contrasts = contrasts(&planted.experiment, &planted.samples, planted.cost);
     let waited: Vec<Metric> = asked(&contrasts, Ask::All).map(|one| one.metric).collect();
