@@ -9,6 +9,10 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 # Without rustc in the PATH, as under sudo, what was built is still found.
 TUPLE := $(or $(shell rustc --print host-tuple 2>/dev/null),$(shell uname -m)-unknown-linux-gnu)
 BINARY = $(TARGET)/$(TUPLE)/release/wirecost
+# What `make install` and `make deb` take.
+PACKAGED = $(TARGET)/$(TUPLE)/dist/wirecost
+# Bytes of it at most: it is copied to each host that has none.
+LARGEST = 10485760
 SOURCES = Cargo.toml Cargo.lock .cargo/config.toml $(wildcard plans/*) \
 	$(shell find crates -path '*/src/*' -type f -o -path '*/bpf/*' -type f -o -name Cargo.toml -o -name build.rs)
 
@@ -17,7 +21,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test test-kernels build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
+.PHONY: run test check check-aarch64 size test-kernels build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -28,11 +32,26 @@ build: install-missing
 	$(CARGO) build --release --locked --package wirecost
 
 ## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation.
-test: install-missing-test build
+test: install-missing-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	WIRECOST_BINARY=$(abspath $(BINARY)) $(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+## Format, lints and unit tests: for every change while one works.
+check: install-missing
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --lib --bins --locked --quiet
+
+## Whether the program is as small as a host may be asked to take.
+size: $(PACKAGED)
+	@size=$$(stat -c %s '$(PACKAGED)'); echo "$(PACKAGED): $$size of at most $(LARGEST) bytes"; [ $$size -le $(LARGEST) ]
+
+## Compiles for the other architecture, and runs nothing.
+check-aarch64: install-missing
+	rustup target add aarch64-unknown-linux-gnu
+	$(CARGO) check --workspace --locked --target aarch64-unknown-linux-gnu
 
 ## The program in emulated machines with Debian's own kernels (docs/kernels.md); downloads each kernel once.
 test-kernels: build
@@ -83,23 +102,24 @@ deny:
 	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny --locked check licenses bans sources
 
-# Only where a source is newer, so that `sudo make install` after `make build` needs no cargo.
-$(BINARY): $(SOURCES)
-	$(MAKE) build
+# Only where a source is newer, so that `sudo make install` after `make deb` needs no cargo.
+$(PACKAGED): $(SOURCES)
+	@$(MAKE) install-missing
+	$(CARGO) build --profile dist --locked --package wirecost
 	@touch $@
 
 ## The program, its manual pages and completions, below DESTDIR and PREFIX.
-install: $(BINARY)
+install: $(PACKAGED)
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/man/man5' \
 		'$(BASH_COMPLETIONS)' '$(ZSH_COMPLETIONS)' '$(FISH_COMPLETIONS)'
-	install -m 755 '$(BINARY)' '$(DESTDIR)$(PREFIX)/bin/wirecost'
+	install -s -m 755 '$(PACKAGED)' '$(DESTDIR)$(PREFIX)/bin/wirecost'
 	pages=$$(mktemp -d) && trap 'rm -r "$$pages"' EXIT && \
-	'$(BINARY)' man --out "$$pages" && \
+	'$(PACKAGED)' man --out "$$pages" && \
 	install -m 644 "$$pages"/*.1 '$(SHARE)/man/man1' && \
 	install -m 644 "$$pages"/*.5 '$(SHARE)/man/man5' && \
-	'$(BINARY)' completions bash > "$$pages/bash" && \
-	'$(BINARY)' completions zsh > "$$pages/zsh" && \
-	'$(BINARY)' completions fish > "$$pages/fish" && \
+	'$(PACKAGED)' completions bash > "$$pages/bash" && \
+	'$(PACKAGED)' completions zsh > "$$pages/zsh" && \
+	'$(PACKAGED)' completions fish > "$$pages/fish" && \
 	install -m 644 "$$pages/bash" '$(BASH_COMPLETIONS)/wirecost' && \
 	install -m 644 "$$pages/zsh" '$(ZSH_COMPLETIONS)/_wirecost' && \
 	install -m 644 "$$pages/fish" '$(FISH_COMPLETIONS)/wirecost.fish'
@@ -110,8 +130,8 @@ uninstall:
 		'$(BASH_COMPLETIONS)/wirecost' '$(ZSH_COMPLETIONS)/_wirecost' '$(FISH_COMPLETIONS)/wirecost.fish'
 
 ## A Debian package in dist/; it needs nothing but dpkg-deb.
-deb: $(BINARY)
-	scripts/make-deb '$(BINARY)' dist
+deb: $(PACKAGED)
+	scripts/make-deb '$(PACKAGED)' dist
 ## Every simulation behind docs/statistics.md, from fixed seeds; some minutes.
 soak-stats: install-missing
 	$(CARGO) run --release --locked --package wirecost-stats --example soak

@@ -1,5 +1,4 @@
-//! The one file: static, small, and enough alone. `make test` gives the release build in
-//! `WIRECOST_BINARY`; without it the development build stands in where it can.
+//! The one file: static, and enough alone. `make size` holds the size of the one that is packaged.
 
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
@@ -13,18 +12,14 @@ use object::elf::{DT_NEEDED, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 
 use common::{
-    Place, Record, alone, install, lab_can_be_built, program, released, run, skip, succeeds,
+    Place, Record, alone, install, lab_can_be_built, program, run, skip, succeeds,
 };
-
-/// What an agent's host may be asked to take: it is copied there for one run. 10 MB is wanted; with every
-/// encapsulation, Open vSwitch, the check of paths and a ring for requests it has 10.8.
-const LARGEST: u64 = 10_900_000;
 
 /// The file to look at; `None` where these tests were built without a static C library.
 fn one_file() -> Option<PathBuf> {
     let as_configured = cfg!(target_feature = "crt-static")
         || skip("RUSTFLAGS replaces the flags of .cargo/config.toml: nothing here is static");
-    as_configured.then(|| released().unwrap_or_else(|| program().to_owned()))
+    as_configured.then(|| program().to_owned())
 }
 
 /// The interpreter and the libraries that a program asks the kernel and ld.so for.
@@ -54,16 +49,6 @@ fn the_program_wants_no_interpreter_and_no_library() {
 fn a_dynamic_program_is_told_from_a_static_one() {
     let (interpreter, libraries) = wanted(Path::new("/bin/sh"));
     assert!(interpreter && libraries > 0);
-}
-
-#[test]
-fn the_release_build_is_small_and_has_no_symbols() {
-    let Some(file) = released() else { return };
-    let size = fs::metadata(&file).expect("the program").len();
-    assert!(size < LARGEST, "{size} bytes are too many");
-    let bytes = fs::read(&file).expect("the program");
-    let elf = ElfFile64::<Endianness>::parse(&*bytes).expect("an ELF file");
-    assert!(elf.elf_symbol_table().is_empty(), "symbols are there");
 }
 
 /// A run in a root that holds the program, a plan, /dev, /proc and nothing else: agents are started from

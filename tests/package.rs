@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Ended, Place, program, released, run, skip, succeeds};
+use common::{Ended, Place, program, run, skip, succeeds};
 
 fn repository() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -22,7 +22,7 @@ fn make(target: &str, binary: &Path, settings: &[String]) -> Ended {
         .args(["--no-print-directory", "-o"])
         .arg(binary)
         .arg(target)
-        .arg(format!("BINARY={}", binary.display()))
+        .arg(format!("PACKAGED={}", binary.display()))
         .args(settings)
         .current_dir(repository())
         // What the make above this test, if there is one, was told is not meant for this one.
@@ -86,7 +86,7 @@ fn install_puts_program_pages_and_completions_below_destdir_and_uninstall_takes_
     );
 }
 
-/// Packs the release build; the path of the package.
+/// Packs the program; the path of the package.
 fn packed(binary: &Path, place: &Place, name: &str) -> PathBuf {
     let directory = place.path().join(name);
     let ended = run(Command::new("scripts/make-deb")
@@ -100,11 +100,10 @@ fn packed(binary: &Path, place: &Place, name: &str) -> PathBuf {
     packages.next().expect("a package").expect("entry").path()
 }
 
-/// The release build, where packages can be made and looked at.
+/// The program, where packages can be made and looked at.
 fn packable() -> Option<PathBuf> {
-    let binary = released()?;
     let can = succeeds(Command::new("dpkg-deb").arg("--version"));
-    (can || skip("there is no dpkg-deb")).then_some(binary)
+    (can || skip("there is no dpkg-deb")).then(|| program().to_owned())
 }
 
 #[test]

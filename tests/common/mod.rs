@@ -27,17 +27,6 @@ pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_wirecost"))
 }
 
-/// The release build, where `make test` names it.
-pub(crate) fn released() -> Option<PathBuf> {
-    let file = std::env::var_os("WIRECOST_BINARY").map(PathBuf::from);
-    if file.is_none() {
-        println!(
-            "skipped: this is about the release build; `make test` names it in WIRECOST_BINARY"
-        );
-    }
-    file
-}
-
 /// The program with arguments, as if typed without a terminal.
 pub(crate) fn wirecost<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = Command::new(program());

@@ -83,6 +83,8 @@ pub enum RemarkKind {
     Disturbed,
     /// Devices between the hosts are part of a host's figure.
     TransitCpu,
+    /// The receiving host decapsulates each frame before frames are joined, where a NIC joins first.
+    JoinedInside,
 }
 
 /// What an interval says, given the margin that the user calls worth it.

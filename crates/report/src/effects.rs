@@ -162,7 +162,10 @@ pub(crate) fn for_all(doc: &Document) -> Vec<String> {
 }
 
 fn is_general(remark: &Remark) -> bool {
-    remark.kind == RemarkKind::TransitCpu
+    matches!(
+        remark.kind,
+        RemarkKind::TransitCpu | RemarkKind::JoinedInside
+    )
 }
 
 /// The text, and the advice behind it.

@@ -141,6 +141,7 @@ pub(crate) const fn kind(kind: RemarkKind) -> &'static str {
         RemarkKind::Pacing => "pacing without a network",
         RemarkKind::Disturbed => "disturbed",
         RemarkKind::TransitCpu => "CPU of switches and routers",
+        RemarkKind::JoinedInside => "frames joined after decapsulation",
     }
 }
 

@@ -119,7 +119,7 @@ fn remark(kind: RemarkKind, text: String, advice: &str) -> Remark {
 }
 
 /// The checks, in the order in which the first that bars is told.
-const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 13] = [
+const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 14] = [
     factor_is_figure::check,
     in_effect::zero_copy,
     pacing::check,
@@ -132,7 +132,8 @@ const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 13] = [
     distance::check,
     wakeups::check,
     schedule::late,
-    transit::check,
+    transit::cpu,
+    transit::joined_inside,
 ];
 
 /// Looks at two cells, or at one cell in two runs.
@@ -155,7 +156,11 @@ pub fn look(
     for says in CHECKS.iter().filter_map(|check| check(&pair)) {
         match says {
             Says::Bars(remark) if found.barred.is_none() => found.barred = Some(remark),
-            Says::Bars(remark) | Says::Remarks(remark) => found.remarks.push(remark),
+            // A verdict is given all the same: there is nothing that has to be done.
+            Says::Bars(remark) | Says::Remarks(remark) => found.remarks.push(Remark {
+                advice: String::new(),
+                ..remark
+            }),
         }
     }
     found

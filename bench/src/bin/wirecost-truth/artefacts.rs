@@ -1,8 +1,8 @@
 //! What differs in the lab and not in the network: nothing pays and nothing costs by it.
 
 use wirecost_model::metric::Metric::{
-    self, ClientCpu, LatencyMedian, LatencyP99, LatencyP999, ReceiverCpu, SenderCpu, ServerCpu,
-    Throughput, Transactions,
+    self, ClientCpu, Datagrams, LatencyMedian, LatencyP99, LatencyP999, ReceiverCpu, SenderCpu,
+    ServerCpu, Throughput, Transactions,
 };
 
 use crate::case::{Case, Claim, Kind, Must, Second, Turn, Way};
@@ -188,7 +188,12 @@ pub(super) const CASES: &[Case] = &[
                 metrics: &[SenderCpu],
                 must: Must::Neither(Turn::Worse),
             },
-            of("rate", ALL, Must::Silent),
+            // Not the share delivered: an unlimited sender does lose more.
+            of(
+                "rate",
+                &[Throughput, Datagrams, SenderCpu, ReceiverCpu],
+                Must::Silent,
+            ),
         ],
     ),
     case(
@@ -255,7 +260,7 @@ pub(super) const CASES: &[Case] = &[
         "gro-by-hand",
         plan!("gro-by-hand"),
         Way::Run,
-        "where there is a tunnel somebody switches GRO off at the underlay: the receiver aggregates in one cell only, \
+        "where there is a tunnel a command switches GRO off at the underlay: the receiver aggregates in one cell only, \
          whatever the plan says",
         &[of("encapsulation", ALL, Must::Alike(Turn::Worse))],
     ),
@@ -263,7 +268,7 @@ pub(super) const CASES: &[Case] = &[
         "gro-by-command",
         plan!("gro-by-command"),
         Way::Run,
-        "the same as a factor whose levels are a command: nobody knows what it is about, and what it did is that the \
+        "the same as a factor whose levels are a command: what it is about is unknown, and what it did is that the \
          receiver aggregates no more",
         &[of("tuning", ALL, Must::Silent)],
     ),

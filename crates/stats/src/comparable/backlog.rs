@@ -23,7 +23,12 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         "a core's backlog dropped {} of the packets",
         pair.texts((&percent(from), &percent(to)))
     );
-    let advice = "raise net.core.netdev_max_backlog, or use fewer streams";
+    let several = [pair.from, pair.to].map(|cell| cell.load.load.streams > 1);
+    let advice = if several.contains(&true) {
+        "raise net.core.netdev_max_backlog, or use fewer streams"
+    } else {
+        "raise net.core.netdev_max_backlog"
+    };
     Some(Says::unless(
         more < DROPPED || pair.subject.is_about_backlog(),
         remark(RemarkKind::BacklogDrops, text, advice),

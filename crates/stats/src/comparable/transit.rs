@@ -1,10 +1,15 @@
-//! Switches and routers of the lab work on the hosts' cores.
+//! Switches and routers of the lab work on the hosts' cores, and hand over frames one by one.
 
 use wirecost_model::effect::RemarkKind;
+use wirecost_model::metric::Metric;
 
 use super::{Evidence, Pair, Says, remark};
 
-pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+/// Segments per packet at the receiver from which on frames were joined.
+const JOINED: f64 = 2.0;
+
+/// Core time of the devices between the hosts, where it was not measured by itself.
+pub(super) fn cpu(pair: &Pair<'_>) -> Option<Says> {
     if !pair.metric.is_cpu() {
         return None;
     }
@@ -19,5 +24,23 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         let text = "what the switches and routers between the hosts cost is part of the hosts' CPU"
             .to_owned();
         Says::Remarks(remark(RemarkKind::TransitCpu, text, ""))
+    })
+}
+
+/// A tunnel that is taken off frame by frame behind a hop, beside none (docs/offloads.md).
+pub(super) fn joined_inside(pair: &Pair<'_>) -> Option<Says> {
+    if !matches!(pair.metric, Metric::Throughput | Metric::ReceiverCpu) {
+        return None;
+    }
+    let tunnel = |cell: &Evidence<'_>| cell.cell.network.encapsulation.is_tunnel();
+    let joined = |cell: &Evidence<'_>| {
+        !cell.cell.network.transit.hops.is_empty() && cell.received.is_some_and(|n| n > JOINED)
+    };
+    let differ = tunnel(pair.from) != tunnel(pair.to);
+    (differ && joined(pair.from) && joined(pair.to)).then(|| {
+        let text = "behind a switch or router the receiving host takes the tunnel's headers off each frame before frames \
+                    are joined; a NIC with receive offload for this tunnel does so once for each joined packet"
+            .to_owned();
+        Says::Remarks(remark(RemarkKind::JoinedInside, text, ""))
     })
 }

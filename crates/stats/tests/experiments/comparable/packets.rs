@@ -4,7 +4,9 @@ use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::load::Sending;
 use wirecost_model::metric::Metric;
 use wirecost_model::offload::{Feature, Offload, Profile};
+use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::sample::{Flow, Sample, Socket, ZeroCopyCounts};
+use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::LinkDelta;
 use wirecost_model::vary::{Place, Setting, Vary};
 use wirecost_stats::comparable::{APART, COPIED, DROPPED, MUCH_LESS, REMARKABLE, TOLD, UNCHANGED};
@@ -170,6 +172,28 @@ fn larger_frames_have_fewer_segments_to_aggregate() {
         one_sided.barred(Metric::Throughput),
         Some(RemarkKind::Aggregation)
     );
+}
+
+#[test]
+fn behind_a_hop_a_tunnel_is_taken_off_before_frames_are_joined_and_a_verdict_says_so() {
+    let behind = |hops: &[Hop], received: f64| {
+        let hops = hops.to_vec();
+        planted("encapsulation", VXLAN, [(45.0, received), (45.0, received)])
+            .cell(1, |cell| {
+                cell.network.encapsulation = Encapsulation::Vxlan(Vxlan::default());
+            })
+            .cells(move |cell| cell.network.transit.hops.clone_from(&hops))
+    };
+    let switch = [Hop::new(HopKind::Switch, 9000)];
+    let joined = behind(&switch, 20.0);
+    for metric in [Metric::Throughput, Metric::ReceiverCpu] {
+        assert!(joined.beside(metric).contains(&RemarkKind::JoinedInside));
+        let not = [behind(&switch, 1.0), behind(&[], 20.0)];
+        for other in not {
+            assert!(!other.beside(metric).contains(&RemarkKind::JoinedInside));
+        }
+    }
+    assert!(!joined.beside(Metric::SenderCpu).contains(&RemarkKind::JoinedInside));
 }
 
 #[test]
