@@ -11,9 +11,7 @@ use object::Endianness;
 use object::elf::{DT_NEEDED, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 
-use common::{
-    Place, Record, alone, install, lab_can_be_built, program, run, skip, succeeds,
-};
+use common::{Place, Record, alone, install, lab_can_be_built, program, run, skip, succeeds};
 
 /// The file to look at; `None` where these tests were built without a static C library.
 fn one_file() -> Option<PathBuf> {

@@ -23,14 +23,14 @@ pub const FORMS: &str = "local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMA
 #[serde(into = "String", try_from = "String")]
 pub struct HostAddress {
     /// Where.
-    pub place: Place,
+    pub place: Location,
     /// The address that measured packets go to and come from; `None` has it found out.
     pub data: Option<IpAddr>,
 }
 
 /// Where an agent is started.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Location {
     /// This machine, in the caller's own network namespace.
     Local,
     /// A named network namespace of this machine, as `ip netns` keeps them.
@@ -62,7 +62,7 @@ pub struct CommandLine {
 }
 
 /// As it is written.
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local => f.write_str("local"),

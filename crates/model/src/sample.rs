@@ -9,14 +9,14 @@ use crate::offload::Role;
 use crate::switch::OpenVswitch;
 use crate::usage::HostUsage;
 
-mod apart;
+mod core_distance;
 mod join;
 mod older;
 mod result;
 mod schedule;
 
 pub use crate::end_window::{Interval, Socket};
-pub use apart::CoresApart;
+pub use core_distance::CoreDistance;
 pub use result::{
     DatagramResult, Flow, Generator, LoadResult, RequestResult, StreamResult, ZeroCopyCounts,
 };
@@ -52,7 +52,7 @@ pub struct Sample {
     /// How far apart the lab's cores were; the same pairs in every sample. Empty of a record of version 4 or before, and
     /// where the run had one core.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cores_apart: Vec<CoresApart>,
+    pub cores_apart: Vec<CoreDistance>,
     /// What each of the cell's loads did, in the cell's order; empty where they never ran. (Of a record of version 1
     /// or 2, which knew TCP streams only, its `stream`.)
     #[serde(default, alias = "stream", deserialize_with = "older::of_any_version")]

@@ -7,7 +7,7 @@ mod differences;
 mod guard;
 mod junit;
 mod matching;
-pub(crate) mod said;
+pub(crate) mod sentences;
 
 use serde::Serialize;
 use wirecost_model::cell::{Experiment, Factor};
@@ -52,7 +52,7 @@ pub enum FailOn {
     Never,
     /// `costs`, and a cell that was measured before and of which every sample is invalid now.
     Costs,
-    /// `loses` as well: worse for certain, perhaps less than worth.
+    /// `loses` as well: certainly worse, perhaps within the margin.
     Loses,
     /// Whatever is not shown to be no worse: `cannot tell yet`, and cells of the run before that
     /// were not compared.

@@ -59,7 +59,7 @@ const ALWAYS: [Figure; 14] = [
     ("backlog_drops", |s| {
         both(s, |host| Some(host.backlog_drops as f64))
     }),
-    ("cores_apart_ns", Sample::apart_ns),
+    ("cores_apart_ns", Sample::core_distance_ns),
     ("wire_frames_per_s", wire_frames_per_second),
     ("stack_packets_per_s", stack_packets_per_second),
     ("segments_per_packet", segments_per_packet),

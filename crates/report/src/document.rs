@@ -21,7 +21,7 @@ use wirecost_model::vary::Vary;
 use wirecost_stats::validity::Finding;
 use wirecost_stats::{Factorial, Summary};
 
-pub use core_distance::CoresApartResult;
+pub use core_distance::CoreDistanceResult;
 pub use effect::{EffectResult, NoRatio};
 pub use load::{CellLoad, DatagramsResult, LatencyResult};
 pub use published::{PublishedNote, PublishedRatio, PublishedResult};
@@ -96,7 +96,7 @@ pub struct Document {
     pub seconds: Option<f64>,
     /// How far apart the lab's cores were; absent where no sample knows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cores_apart: Option<CoresApartResult>,
+    pub cores_apart: Option<CoreDistanceResult>,
     /// CPU at the line and without it, and wake-ups; absent where no cell has a window without its line and wake-ups take little.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeups: Option<WakeupsResult>,

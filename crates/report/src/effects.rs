@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use wirecost_model::effect::{Remark, RemarkKind, Verdict};
 use wirecost_model::record::Run;
 use wirecost_stats::{
-    Contrast, Factorial, Method, Opinion, Says, View, correct, factorial, second_opinions,
+    Contrast, Dependence, Factorial, Method, Opinion, View, correct, factorial, second_opinions,
 };
 
 use crate::document::{Document, EffectResult, NoRatio};
@@ -221,7 +221,7 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
                 .map_or(0.0, |ratio| ratio.ln().abs());
             for view in &interaction.views {
                 let says = view.says.as_ref();
-                let says = says.filter(|says| all || !matches!(says, Says::MoreWith { .. }));
+                let says = says.filter(|says| all || !matches!(says, Dependence::MoreWith { .. }));
                 if let Some(says) = says {
                     let text = dependence(
                         &words::measured(doc, &factorial.load, factorial.metric),
@@ -238,14 +238,14 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-fn dependence(measured: &str, view: &View, says: &Says, combinations: u32) -> String {
+fn dependence(measured: &str, view: &View, says: &Dependence, combinations: u32) -> String {
     let what = words::contrast(&view.factor, &view.from, &view.to);
     let with = |level: &str| words::level(&view.other, level);
     let (verb, level) = match says {
-        Says::PaysOnlyWith { with } => ("pays only with", with),
-        Says::CostsOnlyWith { with } => ("costs only with", with),
-        Says::Reverses { pays_with } => ("pays with", pays_with),
-        Says::MoreWith { with } => match view.verdict_at_from {
+        Dependence::PaysOnlyWith { with } => ("pays only with", with),
+        Dependence::CostsOnlyWith { with } => ("costs only with", with),
+        Dependence::Reverses { pays_with } => ("pays with", pays_with),
+        Dependence::MoreWith { with } => match view.verdict_at_from {
             Verdict::Costs => ("costs more with", with),
             _ => ("pays more with", with),
         },
@@ -258,7 +258,7 @@ fn dependence(measured: &str, view: &View, says: &Says, combinations: u32) -> St
     let ratio = |of: wirecost_stats::PairedRatio| {
         digits::ratio_and_interval(of.ratio, of.low, of.high).unwrap_or_else(|| "-".into())
     };
-    let costs = if matches!(says, Says::Reverses { .. }) {
+    let costs = if matches!(says, Dependence::Reverses { .. }) {
         format!(" and costs with {}", with(other))
     } else {
         String::new()

@@ -39,7 +39,7 @@ mod words;
 
 pub use csv::{CsvError, csv};
 pub use document::{
-    CellLoad, CellResult, CellRules, CellWakeups, CoresApartResult, DatagramsResult, Document,
+    CellLoad, CellResult, CellRules, CellWakeups, CoreDistanceResult, DatagramsResult, Document,
     EffectResult, Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount,
     MetricSelfTest, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
     SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,

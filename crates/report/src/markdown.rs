@@ -196,9 +196,10 @@ fn verdicts(doc: &Document, page: &mut Page) {
     page.table(&heads.collect::<Vec<_>>(), rows);
     let margin = Margin::of(doc.repeat.worth);
     page.paragraph(&format!(
-        "× is the ratio paired within rounds, \\[ \\] its 95 % interval. **pays**, **costs**: all of it outside {:.2} to \
-         {:.2}; **makes no difference**: all of it within; **gains**, **loses**: beyond 1, perhaps less than worth; \
-         **cannot tell yet**: more rounds are needed; **not comparable**: something else differs and decides the figure. For throughput more is better, for CPU less.",
+        "× is the ratio paired within rounds, \\[ \\] its 95 % interval. **pays**, **costs**: the whole interval is outside the \
+         margin, {:.2} to {:.2}; **makes no difference**: the whole interval is within the margin; **gains**, **loses**: the \
+         interval excludes 1 and reaches into the margin; **cannot tell yet**: more rounds are needed; **not comparable**: \
+         something else differs and decides the figure. For throughput more is better, for CPU less.",
         margin.low, margin.high
     ));
 }

@@ -62,7 +62,7 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             digits::ratio(*change),
             p(trend)
         )),
-        Finding::CoresApart {
+        Finding::CoreDistance {
             load,
             metric,
             nearest_ns,

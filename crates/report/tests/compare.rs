@@ -14,7 +14,7 @@ use wirecost_model::plan::{Cores, GuestMtu};
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::Invalid;
 use wirecost_model::transit::{Hop, HopKind, Transit};
-use wirecost_model::vary::{Place, Setting};
+use wirecost_model::vary::{Scope, Setting};
 use wirecost_report::compare::{
     Area, Compared, Comparison, Conclusion, FailOn, Strictness, Why, comparable, compare,
     comparison_junit,
@@ -281,7 +281,7 @@ fn setting() -> Setting {
         sysctl: [("net.ipv4.tcp_sack".into(), "0".into())].into(),
         ethtool: [].into(),
         command: None,
-        on: Place::Guests,
+        on: Scope::Guests,
     }
 }
 

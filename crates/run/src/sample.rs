@@ -70,7 +70,7 @@ pub(crate) fn take(
     let interrupt = taking.interrupt;
     sample.open_vswitch = lab.open_vswitch().cloned();
     sample.devices = lab.adapt(cell.guest_mtu, &cell.offload, interrupt)?;
-    match lab.put_in_force(&cell.settings, interrupt) {
+    match lab.apply(&cell.settings, interrupt) {
         Ok(None) => {}
         Ok(Some(devices)) => sample.devices = devices,
         Err(LinkError::Refused { message, .. }) => {

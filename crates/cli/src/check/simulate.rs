@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use wirecost_check::Simulated;
-use wirecost_model::host::{HostAddress, Place};
+use wirecost_model::host::{HostAddress, Location};
 use wirecost_run::check::{Far, Simulation};
 
 use crate::screen::wrap;
@@ -57,7 +57,7 @@ impl Options {
         if !self.simulate {
             return Ok(None);
         }
-        let is_lab = |host: &HostAddress| matches!(host.place, Place::Netns(_));
+        let is_lab = |host: &HostAddress| matches!(host.place, Location::Netns(_));
         let other = match to {
             Far::Host(host) => (!is_lab(host)).then(|| host.place.to_string()),
             Far::Address(address) => Some(address.to_string()),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
-use wirecost_model::vary::{Place, Setting, role_key};
+use wirecost_model::vary::{Scope, Setting, role_key};
 
 use crate::screen::wrap;
 
@@ -89,7 +89,7 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
 
 fn place(setting: &Setting) -> String {
     match setting.on {
-        Place::Machine => format!("on {}", Place::Machine),
+        Scope::Machine => format!("on {}", Scope::Machine),
         place => format!("in {place}"),
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
     let commands = lines.iter().filter(|line| line.setting.command.is_some());
     let machine = lines
         .iter()
-        .filter(|line| line.setting.on == Place::Machine);
+        .filter(|line| line.setting.on == Scope::Machine);
     let (commands, machine) = (commands.count(), machine.count());
     let levels = |n: usize| {
         if n == 1 {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Nanoseconds that a cache line took from core to core and back, over a run's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CoresApartResult {
+pub struct CoreDistanceResult {
     /// The least of all samples.
     pub nearest_ns: f64,
     /// Half of the samples had no more.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
 use wirecost_model::metric::{Figure, Metric};
-use wirecost_model::sample::{CoresApart, Sample};
+use wirecost_model::sample::{CoreDistance, Sample};
 
 use super::{Outlier, Trend, TwoModes, outliers, trend, two_modes};
 use crate::family::holm;
@@ -33,7 +33,7 @@ pub enum Finding {
         /// The test.
         trend: Trend,
     },
-    /// A figure went with the load that others put on the machine.
+    /// A figure correlates with the load of other programs.
     ForeignLoad {
         /// Whose.
         load: String,
@@ -48,8 +48,9 @@ pub enum Finding {
         /// The test, on samples divided by their cell's median.
         trend: Trend,
     },
-    /// A figure went with how far apart the lab's cores were, where that changed.
-    CoresApart {
+    /// A figure correlates with the core distance, where that changed.
+    #[serde(rename = "cores_apart")]
+    CoreDistance {
         /// Whose.
         load: String,
         /// Which figure.
@@ -208,7 +209,10 @@ impl Table {
                     .flatten()
                     .filter_map(|host| host.foreign_cores)
                     .reduce(f64::max),
-                apart: sample.apart_ns().filter(|&ns| has_log(ns)).map(f64::ln),
+                apart: sample
+                    .core_distance_ns()
+                    .filter(|&ns| has_log(ns))
+                    .map(f64::ln),
             });
         }
         for entries in cells.values_mut() {
@@ -268,12 +272,12 @@ impl Table {
         let (trend, [least, most]) = self.over(|entry| entry.apart)?;
         let (nearest_ns, farthest_ns) = (least.exp(), most.exp());
         // Cores that stay are not always told as just as far apart.
-        if !CoresApart::differ([nearest_ns, farthest_ns]) {
+        if !CoreDistance::differ([nearest_ns, farthest_ns]) {
             return None;
         }
         Some((
             trend,
-            Finding::CoresApart {
+            Finding::CoreDistance {
                 load: self.figure.load.clone(),
                 metric: self.figure.metric,
                 nearest_ns,

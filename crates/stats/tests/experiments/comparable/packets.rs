@@ -8,7 +8,7 @@ use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::sample::{Flow, Sample, Socket, ZeroCopyCounts};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::LinkDelta;
-use wirecost_model::vary::{Place, Setting, Vary};
+use wirecost_model::vary::{Scope, Setting, Vary};
 use wirecost_stats::comparable::{APART, COPIED, DROPPED, MUCH_LESS, REMARKABLE, TOLD, UNCHANGED};
 
 use super::Planted;
@@ -143,7 +143,7 @@ fn of_a_plans_own_factor_what_it_sets_counts() {
         sysctl: [].into(),
         ethtool: [].into(),
         command: None,
-        on: Place::Both,
+        on: Scope::Both,
     };
     assert_eq!(vary(setting.clone()), Some(RemarkKind::Aggregation));
     let declared = Setting {
@@ -193,7 +193,11 @@ fn behind_a_hop_a_tunnel_is_taken_off_before_frames_are_joined_and_a_verdict_say
             assert!(!other.beside(metric).contains(&RemarkKind::JoinedInside));
         }
     }
-    assert!(!joined.beside(Metric::SenderCpu).contains(&RemarkKind::JoinedInside));
+    assert!(
+        !joined
+            .beside(Metric::SenderCpu)
+            .contains(&RemarkKind::JoinedInside)
+    );
 }
 
 #[test]

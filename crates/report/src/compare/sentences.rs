@@ -141,8 +141,8 @@ pub(crate) fn ratio(figure: &Figure) -> Option<String> {
     )
 }
 
-/// What there is to say beside the verdict: other verdicts, too few samples.
-pub(crate) fn beside(figure: &Figure) -> Vec<String> {
+/// Notes next to the verdict: other verdicts, too few samples.
+pub(crate) fn notes(figure: &Figure) -> Vec<String> {
     let judged = &figure.judged;
     let mut all = Vec::new();
     if let Some(barred) = &figure.not_comparable {
@@ -184,9 +184,9 @@ pub(crate) fn figure(figure: &Figure) -> String {
         said.push_str(" - ");
     }
     said.push_str(&figure.judged.verdict.to_string());
-    for beside in beside(figure) {
+    for note in notes(figure) {
         said.push_str("; ");
-        said.push_str(&beside);
+        said.push_str(&note);
     }
     said
 }
