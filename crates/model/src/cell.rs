@@ -147,7 +147,7 @@ pub struct Network {
     /// Who puts them into it, and takes them out again.
     #[serde(default)]
     pub datapath: Datapath,
-    /// Which IP the guests speak.
+    /// IP version of the guests.
     #[serde(default)]
     pub guest_ip: IpVersion,
     /// Guests of each host, 1 to [`MAX_GUESTS`].

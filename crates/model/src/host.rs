@@ -22,7 +22,7 @@ pub const FORMS: &str = "local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMA
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct HostAddress {
-    /// Where.
+    /// Where the agent is started.
     pub place: Location,
     /// The address that measured packets go to and come from; `None` has it found out.
     pub data: Option<IpAddr>,
@@ -37,18 +37,18 @@ pub enum Location {
     Netns(String),
     /// Another machine, by the user's own ssh client.
     Ssh(SshHost),
-    /// Whatever a command leads to.
+    /// The host that a command leads to.
     Exec(CommandLine),
 }
 
 /// What is given to an ssh client. Host may be an alias of the user's own configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SshHost {
-    /// Whom to log in as, where the client is told.
+    /// The user to log in as, if given.
     pub user: Option<String>,
     /// Name, alias or address; an IPv6 address without brackets.
     pub host: String,
-    /// Port, where the client is told.
+    /// The port, if given.
     pub port: Option<u16>,
 }
 

@@ -67,7 +67,7 @@ pub enum Direction {
     Lower,
 }
 
-/// Transactions beyond a percentile below which it is the tale of a few of them.
+/// Transactions that must lie beyond a percentile for it to be given.
 const ENOUGH_BEYOND: f64 = 10.0;
 
 impl Metric {
@@ -206,7 +206,7 @@ impl Metric {
         }
     }
 
-    /// Whose cores it is about.
+    /// The host whose cores it is about.
     const fn end(self) -> End {
         match self {
             Self::SenderCpu | Self::ClientCpu => End::Client,

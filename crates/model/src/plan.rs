@@ -76,7 +76,7 @@ pub struct Plan {
     /// Combinations to leave out: a cell that matches every level of an entry is dropped.
     #[serde(default)]
     pub exclude: Vec<Levels>,
-    /// Figures somebody else published for some of these cells.
+    /// Figures published by others for some of these cells.
     #[serde(default)]
     pub published: Option<Published>,
     /// Seed of the random order; chosen at the start of the run where the plan names none.
@@ -235,7 +235,7 @@ impl Ask {
     }
 }
 
-/// Figures somebody else published.
+/// Figures published by others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Who, what, on which hardware.
@@ -247,7 +247,7 @@ pub struct Published {
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
-    /// Which cells it stands beside.
+    /// The cells that it is compared with.
     pub levels: Levels,
     /// Throughput in Gbit/s.
     pub gbps: f64,

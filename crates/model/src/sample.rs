@@ -135,7 +135,7 @@ pub enum Mark {
     },
     /// The hypervisor took more than the threshold.
     Steal {
-        /// Which host.
+        /// The host.
         host: String,
         /// Share of its core time.
         fraction: f64,
@@ -144,7 +144,7 @@ pub enum Mark {
     },
     /// Packets were dropped from a core's backlog.
     BacklogDrops {
-        /// Which host.
+        /// The host.
         host: String,
         /// How many.
         packets: u64,
@@ -154,9 +154,9 @@ pub enum Mark {
     GeneratorBound {
         /// The load's name.
         load: String,
-        /// Which host.
+        /// The host.
         host: String,
-        /// Which end.
+        /// The end.
         end: End,
     },
     /// The hypervisor moved a core of the lab while the sample was taken: before the load a cache line took so much longer

@@ -148,9 +148,9 @@ pub struct Side {
 /// How all cells together moved: the machine, as far as what is asked about is not in every cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shift {
-    /// Whose figure.
+    /// The load whose figure it is.
     pub load: String,
-    /// Of which figure.
+    /// The figure.
     pub metric: Metric,
     /// Cells that were compared.
     pub cells: u32,
@@ -180,9 +180,9 @@ pub struct ComparedCell {
 /// One figure of one cell in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
-    /// Whose.
+    /// The load.
     pub load: String,
-    /// Which.
+    /// The figure.
     pub metric: Metric,
     /// The unit of `before` and `after`.
     pub unit: &'static str,
@@ -212,9 +212,9 @@ pub struct NotComparable {
     pub levels: Levels,
     /// Its levels of all factors.
     pub all_levels: Levels,
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// Why, in words.
+    /// The reason in words.
     pub reason: String,
     /// Whether it makes the comparison fail.
     pub fails: bool,

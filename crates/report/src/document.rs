@@ -31,7 +31,7 @@ pub use trust::{Trust, TrustLevel};
 pub use until::{Intervals, UntilResult};
 pub use wakeups::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
 
-/// Everything that a run has to say.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     /// Version of the record that it was worked out from.
@@ -82,13 +82,13 @@ pub struct Document {
     /// Main effects and interactions by metric; empty below two varied factors, and in an adaptive run that its rule
     /// did not stop.
     pub factorials: Vec<Factorial>,
-    /// What speaks against the result.
+    /// Findings that cast doubt on the result.
     pub findings: Vec<Finding>,
-    /// What other people's rules make of the same samples.
+    /// What stopping rules of other tools make of the same samples.
     pub other_rules: OtherRules,
     /// The first cell against itself; `null` where the plan asks for no self-test.
     pub self_test: Option<SelfTestResult>,
-    /// Figures of others beside these.
+    /// Published figures compared with these.
     pub published: Option<PublishedResult>,
     /// Share of the run's time that lay within measured windows; absent where it has no end.
     pub measured_share: Option<f64>,
@@ -109,7 +109,7 @@ pub struct Document {
     /// The Open vSwitch of the hosts; absent where no sample was carried by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_vswitch: Option<OpenVswitch>,
-    /// What was odd about the record.
+    /// Oddities of the record.
     pub warnings: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ pub struct InvalidSample {
     pub round: u32,
     /// The cell's number.
     pub cell: u32,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -177,9 +177,9 @@ pub struct CellResult {
     pub skipped: Option<String>,
     /// Samples taken.
     pub samples: u32,
-    /// Of these, valid.
+    /// Valid samples.
     pub valid: u32,
-    /// Of these, marked as perhaps disturbed.
+    /// Samples marked as possibly disturbed.
     pub marked: u32,
     /// Gbit/s that the receiving application read.
     pub throughput_gbps: Option<Summary>,

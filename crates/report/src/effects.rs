@@ -1,5 +1,5 @@
-//! What stands beside each effect: what other methods say of the same rounds, and what is left of
-//! the verdict when the whole family is judged. The raw interval and verdict stay what they are.
+//! Effects with second opinions: other methods on the same rounds, and the verdict corrected for the whole family.
+//! The raw interval and verdict do not change.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(crate) fn judge(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<Effe
     let Basis::Ended(stopping) = basis else {
         return results;
     };
-    // What is not said cannot be wrong: only verdicts that are given are the family.
+    // Only verdicts that are given can be wrong: they are the family.
     let spoken: Vec<(&Contrast, &mut EffectResult)> = contrasts
         .iter()
         .zip(&mut results)
@@ -94,7 +94,7 @@ pub(crate) fn factorials(run: &Run, basis: Basis) -> Vec<Factorial> {
         .collect()
 }
 
-/// Where somebody else would judge otherwise: `signed rank says cannot tell yet (x1.02 [0.98, 1.06])`.
+/// Second opinions that differ from the verdict: `signed rank says cannot tell yet (x1.02 [0.98, 1.06])`.
 pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
     let of = |opinion: &Opinion| {
         let name = match opinion.method {
@@ -116,7 +116,7 @@ pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
     effect.second_opinions.iter().filter_map(of).collect()
 }
 
-/// What is left of the verdict among all effects, where that is less.
+/// The corrected verdict where it differs.
 pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String> {
     let corrected = effect.corrected.filter(|c| c.verdict != effect.verdict)?;
     Some(format!(
@@ -125,7 +125,7 @@ pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String>
     ))
 }
 
-/// Both, for a place where only what matters is said; empty where nothing does.
+/// Dissent and correction together; empty if there is none.
 pub(crate) fn remarks(effect: &EffectResult, family: usize) -> Vec<String> {
     let mut remarks = dissent(effect);
     remarks.extend(correction(effect, family));

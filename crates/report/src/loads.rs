@@ -16,7 +16,7 @@ use crate::digits::{gbps, micros, thousands};
 use crate::document::{CellLoad, DatagramsResult, Document, LatencyResult};
 use crate::flows;
 
-/// Transactions beyond a percentile below which it is the tale of a few of them.
+/// Transactions that must lie beyond a percentile for it to be given.
 pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
 
 /// The bound that shares of transactions are given for.
@@ -299,7 +299,7 @@ pub(crate) fn named(doc: &Document) -> Vec<(&str, Workload)> {
     named
 }
 
-/// What nobody can tell where several loads ran at once.
+/// A note on CPU where several loads ran at once.
 pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     let several = doc.cells.iter().any(|cell| cell.loads.len() > 1);
     several.then_some(

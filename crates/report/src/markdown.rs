@@ -36,7 +36,7 @@ impl Format<RunResult> for Markdown {
 }
 
 /// Prints a result. Every text of the record is escaped: it is shown as it is, and neither markup,
-/// nor HTML, nor a mention of somebody.
+/// nor HTML, nor a mention of a user.
 pub fn markdown(doc: &Document) -> String {
     let mut page = Page::default();
     if let Some((label, why)) = trust::line(doc) {

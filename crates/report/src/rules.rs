@@ -1,4 +1,4 @@
-//! What other people's rules make of the same samples of throughput, beside ours. None decides a verdict.
+//! What stopping rules of other tools make of the same throughput samples. None decides a verdict.
 
 use wirecost_model::cell::Cell;
 use wirecost_model::metric::Metric;

@@ -1,4 +1,4 @@
-//! Whether a run's verdicts can be relied on: said before them, not after.
+//! Whether a run's verdicts can be relied on; printed before them.
 
 use wirecost_model::sample::{Mark, Sample};
 
@@ -33,7 +33,7 @@ pub(crate) fn of(doc: &Document, samples: &[Sample]) -> Trust {
     }
 }
 
-/// Whether a mark says that something beside the plan decided the figures. The load's own threads and a backlog that a full
+/// Whether a mark says that something outside of the plan affected the figures. The load's own threads and a backlog that a full
 /// core overflows are part of what was measured, and looked at before each verdict.
 const fn disturbs(mark: &Mark) -> bool {
     match mark {
@@ -65,7 +65,7 @@ pub(crate) fn disturbed(doc: &Document) -> Option<String> {
     too_many(doc, doc.trust.disturbed)
 }
 
-/// The first line of every form, where there is something to say: a label, and the reasons.
+/// The first line of every format if the run is doubtful: a label, and the reasons.
 pub(crate) fn line(doc: &Document) -> Option<(&'static str, String)> {
     let reasons = &doc.trust.reasons;
     (!reasons.is_empty()).then(|| ("Doubtful:", format!("{}.", reasons.join("; "))))

@@ -153,7 +153,7 @@ fn outliers(doc: &Document) -> Option<String> {
 }
 
 /// Whether a ratio is beyond what the plan calls worth it: where a figure hardly varies (CPU behind a line) a test sees
-/// differences that nobody cares for. All are in the JSON document.
+/// differences too small to matter. All are in the JSON document.
 fn matters(doc: &Document, ratio: f64) -> bool {
     let margin = Margin::of(doc.repeat.worth);
     !(margin.low..=margin.high).contains(&ratio)

@@ -32,7 +32,7 @@ pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String
     .flatten()
 }
 
-/// A datapath that nobody asked for.
+/// A datapath that the run chose.
 fn chosen(head: &RunHead) -> Option<String> {
     head.experiment.chosen.as_ref().map(ToString::to_string)
 }
@@ -137,7 +137,7 @@ fn is_limited(cell: &Cell) -> bool {
     cell.loads.iter().any(|named| named.load.limit.is_some())
 }
 
-/// Likewise of loads that a limit ends.
+/// The same for loads that a limit ends.
 fn soon_over(run: &Run) -> Option<String> {
     let cells = &run.head.experiment.cells;
     let limited = |cell: u32| {
@@ -168,7 +168,7 @@ fn soon_over(run: &Run) -> Option<String> {
     })
 }
 
-/// More than the line can carry is a fault of the limiter or of a clock, not a result.
+/// A throughput above the line's limit is an error of the rate limiter or of a clock.
 fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
     // The bucket's 1 ms, and what lay in the receive buffer when the window began.
     const SLACK: f64 = 1.02;
@@ -188,7 +188,7 @@ fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
     ))
 }
 
-/// Somebody else who found the ports of a load, or a host that lies about who it is.
+/// Traffic of other senders that reached the ports of a load.
 fn strays(cells: &[CellResult]) -> Option<String> {
     let loads = cells.iter().flat_map(|cell| &cell.loads);
     let strays: u64 = loads.map(|load| load.strays).sum();

@@ -69,7 +69,7 @@ impl Contrast {
     }
 
     /// The effect of an adaptive run that something other than its rule has stopped: with the
-    /// lasting interval, which is right whatever made somebody stop. It has none while that is endless, and
+    /// lasting interval, which holds at any stopping time. It has none while that is endless, and
     /// none below [`Aim::MIN_ROUNDS`].
     pub fn lasting_effect(&self, aim: &Aim, ends_at: u32) -> Effect {
         let look = look(&self.logs, aim, ends_at);

@@ -66,7 +66,7 @@ fn paths(text: &mut String, document: &Document, width: usize) {
     }
     let widest = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
     let [first, second, third] = [0, 1, 2].map(|column| widest(column).unwrap_or(0));
-    // Where a line has no room for all of it, what carries how much stands below who sends to whom.
+    // Where a line has no room for all of it, the path MTUs are printed below the pair of hosts.
     let fits = first + 2 + second + 2 + third <= width;
     for (index, [ends, mtu, words]) in lines.iter().enumerate() {
         let start = if index > 0 { "\n" } else { "" };

@@ -48,7 +48,7 @@ impl Watch {
 
     pub(super) fn show(&self, step: Step) {
         if let Some(steps) = &self.steps {
-            // Quiet: nobody listens.
+            // Nothing is printed when quiet.
             let _ = steps.send(step);
         }
     }

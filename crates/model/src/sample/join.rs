@@ -136,7 +136,7 @@ fn datagrams(pairs: &[(EndWindow, EndWindow)]) -> DatagramResult {
             result.sent += sent;
             result.lost += sent.cast_signed() - came.cast_signed();
         } else {
-            // Nobody could be asked at the end: by the numbers that came within the window.
+            // No end could be asked at the end: by the numbers that came within the window.
             result.sent += client.sum(|counts| counts.sent);
             result.lost += server.flows.iter().map(|flow| flow.lost).sum::<i64>();
         }

@@ -50,7 +50,7 @@ impl NoRatio {
 }
 
 impl EffectResult {
-    /// What is left of the verdict among all effects: what is counted.
+    /// The corrected verdict where there is one: what is counted.
     pub(crate) fn told(&self) -> Verdict {
         self.corrected
             .map_or(self.effect.verdict, |corrected| corrected.verdict)
@@ -65,7 +65,7 @@ impl EffectResult {
     }
 }
 
-/// It is an effect, and is read as one by everything that does not ask for more.
+/// An effect with second opinions is used as an effect.
 impl Deref for EffectResult {
     type Target = Effect;
 

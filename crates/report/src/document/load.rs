@@ -31,7 +31,7 @@ pub struct CellLoad {
     pub delivered_percent: Option<Summary>,
     /// Interarrival jitter in microseconds (RFC 3550).
     pub jitter_us: Option<Summary>,
-    /// Percent of one core of the sending host per Gbit/s; where several loads ran at once nobody knows.
+    /// Percent of one core of the sending host per Gbit/s; `null` where several loads ran at once.
     pub sender_cpu_percent_per_gbps: Option<Summary>,
     /// Percent of one core of the receiving host per Gbit/s.
     pub receiver_cpu_percent_per_gbps: Option<Summary>,

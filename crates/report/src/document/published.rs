@@ -39,7 +39,7 @@ pub struct PublishedRatio {
 /// How a published configuration differs from the cell beside which it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PublishedNote {
-    /// Which cells.
+    /// The levels of the cells.
     pub levels: Levels,
     /// How it differs.
     pub note: String,

@@ -1,9 +1,9 @@
-//! What other people's rules make of the same samples.
+//! What stopping rules of other tools make of the same samples.
 
 use serde::Serialize;
 use wirecost_stats::rules::{Netperf, NetperfResult, Pbench, PbenchResult};
 
-/// Other people's rules, with their usual options, on every cell.
+/// Stopping rules of other tools, with their usual options, on every cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OtherRules {
     /// The options of `pbench`.
@@ -22,7 +22,7 @@ pub struct OtherRules {
 /// The rules on one cell's valid samples, in the order in which they were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CellRules {
-    /// Which cell.
+    /// The cell's number.
     pub cell: u32,
     /// Valid samples with a figure.
     pub samples: u32,

@@ -20,9 +20,9 @@ pub struct SelfTestResult {
 /// A metric's self-test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricSelfTest {
-    /// Whose figure.
+    /// The load whose figure it is.
     pub load: String,
-    /// Which figure.
+    /// The figure.
     pub metric: Metric,
     /// The twin over the cell, and what follows.
     #[serde(flatten)]

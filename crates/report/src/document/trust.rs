@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Whether a run can be relied on, and why not.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Trust {
-    /// The word.
+    /// The level.
     pub level: TrustLevel,
     /// Why it is not [`TrustLevel::Sound`], in words.
     pub reasons: Vec<String>,

@@ -23,7 +23,7 @@ pub struct UntilResult {
     pub ends_at: u32,
     /// Effects that were waited for: those asked for with a valid pair.
     pub asked: u32,
-    /// Of these, known.
+    /// Effects that are known.
     pub known: u32,
     /// Which intervals the effects have.
     pub intervals: Intervals,
@@ -35,6 +35,6 @@ pub struct UntilResult {
 pub enum Intervals {
     /// Those to report where the rule stopped the run.
     Reported,
-    /// Those that are right whatever made somebody stop it.
+    /// Those that hold at any stopping time.
     Lasting,
 }

@@ -224,7 +224,7 @@ fn invalid(doc: &Document) -> Option<Oddity> {
     })
 }
 
-/// Other people's rules, a row per cell.
+/// Stopping rules of other tools, a row per cell.
 fn rules_table(doc: &Document) -> Table {
     let heads = ["cell", "pbench", "trimmed#", "worst-of#", "netperf"];
     let title = "Stopping rules of other tools on the same throughput samples, Gbit/s";

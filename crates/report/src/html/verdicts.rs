@@ -33,7 +33,7 @@ pub(super) const fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Its sign, for those to whom colours say nothing.
+/// Its sign, for readers who do not see colours.
 pub(super) const fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pays => "▲",

@@ -1,4 +1,4 @@
-//! Other people's rules, a paragraph per cell.
+//! Stopping rules of other tools, a paragraph per cell.
 
 use super::page::Page;
 use crate::document::Document;
@@ -6,7 +6,7 @@ use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::rules::{by_netperf, by_pbench, gbps, meanings};
 use crate::{notes, words};
 
-/// What other people's rules say, as text.
+/// What stopping rules of other tools say, as text.
 #[derive(Debug)]
 pub(crate) struct Rules;
 
@@ -24,7 +24,7 @@ impl Format<RunResult> for Rules {
     }
 }
 
-/// Prints what other people's rules make of a run's samples.
+/// Prints what stopping rules of other tools make of a run's samples.
 pub fn rules(doc: &Document, options: Terminal) -> String {
     let mut page = Page::new(options);
     page.paragraph(&notes::title(doc));

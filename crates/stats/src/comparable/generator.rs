@@ -23,7 +23,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         "the load's own threads were the limit in {}",
         pair.texts((&of(pair.from), &of(pair.to)))
     );
-    // What a thread of a paced load does while it waits is nobody's work.
+    // A thread of a paced load does no work while it waits.
     let paced = pair.from.load.load.rate.is_some() || pair.to.load.load.rate.is_some();
     let about = pair.subject.is_about_generator() && !paced;
     Some(Objection::unless(

@@ -24,9 +24,9 @@ pub const FINDING_ALPHA: f64 = 0.01;
 pub enum Finding {
     /// A figure rose or fell over the rounds, in all cells together.
     Drift {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
         /// Factor from the first to the last round.
         change: f64,
@@ -35,13 +35,13 @@ pub enum Finding {
     },
     /// A figure correlates with the load of other programs.
     ForeignLoad {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
         /// Cores that others used: the 5th percentile over the samples.
         least: f64,
-        /// And the 95th.
+        /// The 95th percentile.
         most: f64,
         /// Factor from the least to the most.
         change: f64,
@@ -51,13 +51,13 @@ pub enum Finding {
     /// A figure correlates with the core distance, where that changed.
     #[serde(rename = "cores_apart")]
     CoreDistance {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
         /// Nanoseconds that a cache line took from core to core and back: the 5th percentile over the samples.
         nearest_ns: f64,
-        /// And the 95th.
+        /// The 95th percentile.
         farthest_ns: f64,
         /// Factor from the nearest to the farthest.
         change: f64,
@@ -66,11 +66,11 @@ pub enum Finding {
     },
     /// A cell has good and bad runs.
     TwoModes {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
-        /// Which cell.
+        /// The cell's number.
         cell: u32,
         /// How much higher the higher mode is.
         ratio: f64,
@@ -79,11 +79,11 @@ pub enum Finding {
     },
     /// Samples far from the others of their cell, which count all the same.
     Outliers {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
-        /// Which cell.
+        /// The cell's number.
         cell: u32,
         /// Round, modified z-score, and the sample as a multiple of the cell's median.
         samples: Vec<FarSample>,
@@ -297,7 +297,7 @@ impl Table {
                 metric: self.figure.metric,
                 least,
                 most,
-                // Not for a whole core: nobody knows what is beyond what was seen.
+                // Not for a whole core: nothing is known beyond the range that was seen.
                 change: (trend.slope * (most - least)).exp(),
                 trend,
             },
