@@ -984,7 +984,7 @@ fn tabs_are_fine_where_they_indent_nothing() {
 
 #[test]
 fn a_fixed_number_of_rounds_and_an_adaptive_run_exclude_each_other() {
-    insta::assert_snapshot!(brief("name: x\nrepeat: { rounds: 8, seconds: 1, precision: 2%, budget: 5min }\n"), @"2:19 `repeat.rounds` cannot stand beside `repeat.precision` | two ways to say how often | `rounds` is a fixed number of rounds, `precision` belongs to a run until it is known: leave one of them out (`max_rounds` is the most rounds of such a run)");
+    insta::assert_snapshot!(brief("name: x\nrepeat: { rounds: 8, seconds: 1, precision: 2%, budget: 5min }\n"), @"2:19 `repeat.rounds` cannot be used with `repeat.precision` | a fixed and an adaptive number of rounds | `rounds` is a fixed number of rounds, `precision` belongs to an adaptive run: leave one of them out (`max_rounds` is the most rounds of such a run)");
     insta::assert_snapshot!(brief("name: x\nrepeat: { max_rounds: 8, min_rounds: 9 }\n"), @"2:38 `repeat.min_rounds`, 9, is above `repeat.max_rounds`, 8 | above 8 | write 8 or less, or a larger `max_rounds`");
     insta::assert_snapshot!(brief("name: x\nrepeat: { max_rounds: 5 }\n"), @"2:23 `repeat.min_rounds`, 6 by default, is above `repeat.max_rounds`, 5 | below 6 | write 6 or more, or a smaller `min_rounds`");
     insta::assert_snapshot!(brief("name: x\nrepeat: { min_rounds: 3, precision: 0, ask: speed }\n"), @"

@@ -175,7 +175,7 @@ mod tests {
             notice(&experiment).as_deref(),
             Some(
                 "this plan runs commands (1 level) and changes this machine outside of the lab (1 level); --dry-run \
-                 shows what exactly"
+                 shows the details"
             )
         );
     }
