@@ -542,7 +542,7 @@ encapsulation: [{ gre: { key: -1 } }, { gretap: { ttl: 0 } }, { ipip: { df: unse
     2:31 `encapsulation[0].gre.key` cannot be `-1` | below 0 | write `none` or a whole number from 0 to 4294967295, such as `42`
     2:56 `encapsulation[1].gretap.ttl` cannot be `0` | below 1 | write `inherit` or a whole number from 1 to 255, such as `64`
     2:77 `encapsulation[2].ipip.df` cannot be `unset` | unknown word | did you mean `set`? write `set` or `inherit`
-    2:102 a `ttl` of 64 cannot stand beside `df: inherit` | sets `df` | the kernel sets the don't-fragment bit of a tunnel that has a TTL of its own: leave one of the two out, or write `df: set`
+    2:102 a `ttl` of 64 cannot be used with `df: inherit` | sets `df` | the kernel sets the don't-fragment bit of a tunnel that has a TTL of its own: leave one of the two out, or write `df: set`
     2:133 `encapsulation[4].ipip` has no key `key` | unknown key | `key` stands under `encapsulation.gre`. `encapsulation[4].ipip` may have `ttl` and `df`
     ");
     let over_ipv6 = "name: x\nunderlay: { mtu: 1500, ip: [ipv4, ipv6] }\nencapsulation: [none, gretap, { gre: { df: set } }]\n";
@@ -611,7 +611,7 @@ fn a_bridge_of_the_machines_own_open_vswitch_is_none_of_a_labs() {
 
 #[test]
 fn auto_is_no_datapath_to_compare_with() {
-    insta::assert_snapshot!(brief("name: x\ndatapath: [auto, ebpf]\n"), @"2:12 `auto` stands beside other datapaths | not a datapath of its own | it is whichever of them can build every cell: write it alone, or name those to compare");
+    insta::assert_snapshot!(brief("name: x\ndatapath: [auto, ebpf]\n"), @"2:12 `auto` cannot be used with other datapaths | not a datapath of its own | it is whichever of them can build every cell: write it alone, or name those to compare");
     insta::assert_snapshot!(brief("name: x\ndatapath: dpdk\n"), @"2:11 `datapath` cannot be `dpdk` | unknown word | write `auto`, `kernel`, `ebpf` or `ovs`");
 }
 

@@ -35,7 +35,7 @@ fn a_disturbed_run() {
 fn cores_that_were_moved_are_told_once() {
     let sentences = |run: &Run| -> Vec<String> {
         let text = print(run);
-        let of_cores = text.lines().filter(|line| line.contains("Cores:"));
+        let of_cores = text.lines().filter(|line| line.contains("Core distance:"));
         of_cores.map(str::to_owned).collect()
     };
     let mut quiet = run(4, Cores::Split);
