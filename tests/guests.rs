@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use common::{alone, lab_can_be_built, program, state_and_start, wait_for};
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
+use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::{MAX_GUESTS, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
@@ -18,7 +19,6 @@ use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::sample::ProofTime;
 use wirecost_model::steering::Steering;
 use wirecost_model::transit::Transit;
-use wirecost_run::{Lab, LabContext, place};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 

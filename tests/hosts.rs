@@ -15,8 +15,8 @@ use common::{Place, install, is_root, program, succeeds, wait_for};
 use pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::stray::Owner;
+use wirecost_control::hosts::{Asked, HostsContext, Reachable, data_plane, open};
 use wirecost_model::host::HostAddress;
-use wirecost_run::hosts::{Asked, HostsContext, Reachable, data_plane, open};
 
 static NO_INTERRUPT: AtomicBool = AtomicBool::new(false);
 

@@ -46,13 +46,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
     ("doctor", &["meter", "model", "netbuild", "ovs", "sys"]),
     // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
-    ("run", &["agent", "check", "model", "stats", "wire"]),
+    ("control", &["agent", "check", "model", "stats", "wire"]),
     ("report", &["model", "stats", "wire"]),
     // `wirecost overhead` is arithmetic and nothing else: no run, no record.
     (
         "cli",
         &[
-            "agent", "check", "doctor", "model", "plan", "report", "run", "sys", "wire",
+            "agent", "check", "control", "doctor", "model", "plan", "report", "sys", "wire",
         ],
     ),
     // Its own load runs in a process of its own in the guest, started as the peers beside it are. Records of runs are
@@ -60,7 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "bench",
         &[
-            "agent", "faults", "model", "report", "run", "stats", "sys", "traffic",
+            "agent", "control", "faults", "model", "report", "stats", "sys", "traffic",
         ],
     ),
 ];
@@ -192,11 +192,11 @@ fn unsafe_is_switched_on_in_one_room_only() {
 
 #[test]
 fn the_manifest_reader_sees_rooms_however_they_are_written() {
-    let manifest = "[package]\nname = \"wirecost-x\"\n[dependencies]\nwirecost-run.workspace = true\n\
+    let manifest = "[package]\nname = \"wirecost-x\"\n[dependencies]\nwirecost-control.workspace = true\n\
                     wirecost-sys = { path = \"../sys\" }\nserde = \"1\"\n[dev-dependencies]\nwirecost-plan.workspace = true\n";
     assert_eq!(
         used(manifest),
-        BTreeSet::from(["run".to_owned(), "sys".to_owned()])
+        BTreeSet::from(["control".to_owned(), "sys".to_owned()])
     );
 }
 

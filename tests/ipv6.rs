@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use common::{Place, Record, alone, lab_can_be_built, program, run, succeeds};
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
+use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
@@ -20,7 +21,6 @@ use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime, Sample};
 use wirecost_model::steering::Steering;
 use wirecost_model::transit::Transit;
-use wirecost_run::{Lab, LabContext, place};
 
 /// Every way in which the two versions meet, at a rate that any machine reaches.
 const EVERY_WAY: &str = "\

@@ -12,12 +12,13 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::namespaces::Namespaces;
+use common::namespaces::{Namespaces, leave_the_machine};
 use common::{
     Ended, Place, Record, Running, alone, is_root, lines_written, run, signal, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::record::{Outcome, file};
+use wirecost_model::sample::Invalid;
 
 /// Two labs, one sample each: every phase of a run, and little of each.
 const PLAN: &str = "\
@@ -78,7 +79,8 @@ impl Schedule {
         let began = Instant::now();
         let ended = Running::start(&mut place.run_command(plan, "reference")).wait();
         let whole = began.elapsed();
-        ended.expect_code(0);
+        // On a machine that others keep busy nothing may arrive within so short a window (3).
+        assert!(matches!(ended.status.code(), Some(0 | 3)), "{ended:#?}");
         let record = Record::read(&place.path().join("reference")).expect("a record");
         assert_eq!(record.samples.len(), SAMPLES);
         let rest = |at: usize| record.samples[at].took_s - WARMUP - WINDOW;
@@ -254,7 +256,9 @@ impl Attempt<'_> {
             assert_eq!((sample.round, sample.position), (0, place), "{self:?}");
         }
         for sample in &record.samples[..before] {
-            assert_eq!(sample.invalid, None, "{self:?}: {sample:#?}");
+            // In so short a window nothing may arrive on a machine that others keep busy.
+            let fine = matches!(sample.invalid, None | Some(Invalid::Load(_)));
+            assert!(fine, "{self:?}: {sample:#?}");
         }
         assert!(!record.cut || ended.was_killed(), "{self:?}: {ended:#?}");
         run(wirecost(["report", "--json"]).arg(out)).expect_code(0);
@@ -328,7 +332,7 @@ impl OfTheUser {
 
     /// Everything that a run could have left in, or taken from, this test's namespace and theirs.
     fn surroundings(&self) -> [String; 4] {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+        let mounts = fs::read_to_string("/proc/thread-self/mountinfo").expect("mounts");
         let namespaces: Vec<&str> = mounts
             .lines()
             .filter(|line| line.contains(" - nsfs "))
@@ -355,6 +359,7 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
         return;
     }
     let _alone = alone();
+    leave_the_machine();
     let mut user = OfTheUser::new();
     let place = Place::new();
     let plan: PathBuf = place.plan(PLAN);

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use common::{Place, Record, alone, lab_can_be_built, program, run, wirecost};
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
+use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
@@ -16,7 +17,6 @@ use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime};
 use wirecost_model::steering::Steering;
 use wirecost_model::transit::{Hop, HopKind, Icmp, Member, Transit};
-use wirecost_run::{Lab, LabContext, place};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 

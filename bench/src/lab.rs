@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request};
+use wirecost_control::Lab;
 use wirecost_model::sample::ProofTime;
 use wirecost_model::vary::{Deed, Scope, Setting};
-use wirecost_run::Lab;
 
 use crate::error::BenchError;
 use crate::report::Report;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wirecost_agent::protocol::Measured;
-use wirecost_model::usage::HostUsage;
-use wirecost_run::{Counting, FOREIGN_CORES_THRESHOLD, Lab, STEAL_THRESHOLD};
+use wirecost_control::{Counting, Lab};
+use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD};
 use wirecost_sys::cores::line_round_trip_ns;
 
 use crate::error::BenchError;

@@ -8,9 +8,9 @@ use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::stray::Owner;
 use wirecost_bench::program;
 use wirecost_bench::scratch::Scratch;
+use wirecost_control::{Lab, LabContext, Placement, place};
 use wirecost_model::plan::Cores;
 use wirecost_model::units::format_rate;
-use wirecost_run::{Lab, LabContext, Placement, place};
 
 use crate::arguments::Arguments;
 use crate::bound::Bound;

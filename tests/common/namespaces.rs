@@ -48,3 +48,17 @@ impl Drop for Namespaces {
         }
     }
 }
+
+/// Moves the calling thread, and what it starts from now on, to a network and a mount namespace of its own with an empty
+/// /run: what another test names or mounts is not seen there. For root.
+pub(crate) fn leave_the_machine() {
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, unshare};
+
+    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).expect("namespaces");
+    let none = None::<&str>;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(none, "/", none, private, none).expect("private mounts");
+    mount(Some("none"), "/run", Some("tmpfs"), MsFlags::empty(), none).expect("an empty /run");
+    run(Command::new("ip").args(["link", "set", "lo", "up"])).expect_code(0);
+}

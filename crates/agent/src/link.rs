@@ -16,7 +16,7 @@ use tracing::debug;
 
 use self::line::{Hearing, Line, Stop};
 use crate::frame;
-use crate::protocol::{Reply, Request, VERSION};
+use crate::protocol::{Refusal, Reply, Request, VERSION};
 use crate::stray::Owner;
 
 pub use error::LinkError;
@@ -151,7 +151,8 @@ impl Link {
         });
         debug!(host = self.host, ms = milliseconds(sent), "{during}");
         match answer {
-            Ok(Ok(Reply::Failed { message })) => Err(LinkError::Refused {
+            Ok(Ok(Reply::Failed(Refusal { stage, message }))) => Err(LinkError::Refused {
+                stage,
                 host: self.host.clone(),
                 message,
             }),

@@ -1,6 +1,7 @@
 //! What a controller asks and what an agent answers: one answer to each request, in order.
 
 mod path;
+mod refusal;
 mod transfer;
 
 use std::net::{IpAddr, SocketAddr};
@@ -8,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 pub use path::{
     Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Responding, SurveyOrder, Way,
 };
+pub use refusal::{Refusal, Stage};
 use serde::{Deserialize, Serialize};
 pub use transfer::{TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent};
 use wirecost_model::end_window::{Counts, End, EndWindow};
@@ -24,7 +26,7 @@ pub use wirecost_probe::message::Secret;
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -218,10 +220,7 @@ pub enum Reply {
         pid: u32,
     },
     /// What was asked could not be done; the agent goes on.
-    Failed {
-        /// In words, with the step and what to do.
-        message: String,
-    },
+    Failed(Refusal),
     /// Done, nothing to tell.
     Done,
     /// To [`Request::Build`].

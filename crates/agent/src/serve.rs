@@ -11,7 +11,7 @@ use tracing::{debug, trace};
 use crate::execute::Agent;
 use crate::frame;
 use crate::keepers::Keepers;
-use crate::protocol::{Reply, Request, VERSION};
+use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
 
 /// How long a load runs on where its controller asks for nothing, as one that was stopped (Ctrl-Z) does not: a load is not
 /// to fill a path for as long as somebody has forgotten it. Between two requests about loads are seconds at most.
@@ -62,22 +62,23 @@ pub fn serve(
             }
             Err(_) => break,
         };
-        let (doing, began) = (request.doing(), Instant::now());
+        let (doing, stage, began) = (request.doing(), request.stage(), Instant::now());
         let reply = match (started, request) {
             // Whatever else is the matter: the controller compares, and says so.
             (_, Request::Hello { version }) if version != VERSION => Reply::Hello {
                 version: VERSION,
                 pid: std::process::id(),
             },
-            (Err(message), _) => Reply::Failed {
+            (Err(message), _) => Reply::Failed(Refusal {
+                stage: Stage::Build,
                 message: message.clone(),
-            },
+            }),
             (Ok(()), request) => agent
                 .execute(request)
-                .unwrap_or_else(|message| Reply::Failed { message }),
+                .unwrap_or_else(|message| Reply::Failed(Refusal { stage, message })),
         };
         let us = began.elapsed().as_micros() as u64;
-        if let Reply::Failed { message } = &reply {
+        if let Reply::Failed(Refusal { message, .. }) = &reply {
             debug!(us, "failed {doing}: {message}");
         } else {
             trace!(us, "done {doing}");

@@ -8,10 +8,10 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 
 use clap::Args;
+use wirecost_control::hosts::HostsError;
+use wirecost_control::path::{Check as Asked, Far, check as run};
 use wirecost_model::host::HostAddress;
 use wirecost_model::units::{UnitError, parse_rate};
-use wirecost_run::check::{Check as Asked, Far, check as run};
-use wirecost_run::hosts::HostsError;
 use wirecost_wire::overhead::Stack;
 
 use self::simulate::NotALab;

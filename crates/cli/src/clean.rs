@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use wirecost_agent::stray::{self, Cleaned, Stray};
-use wirecost_agent::tunnel;
+use wirecost_control::clean::{self, Agents, Stray, Tunnels};
 
 use crate::{complain, exit, screen};
 
@@ -18,14 +17,13 @@ pub(crate) struct Clean {
 }
 
 pub(crate) fn clean(arguments: &Clean) -> ExitCode {
-    let Cleaned { ended, refused } = match stray::end_all() {
+    let (Agents { ended, refused }, tunnels) = match clean::clean() {
         Ok(cleaned) => cleaned,
         Err(error) => {
             complain(&error);
             return exit::incomplete();
         }
     };
-    let tunnels = tunnel::clean();
     let printed = if arguments.json {
         let refused: Vec<_> = refused
             .iter()
@@ -57,7 +55,7 @@ pub(crate) fn clean(arguments: &Clean) -> ExitCode {
     }
 }
 
-fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &tunnel::Cleaned) -> String {
+fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &Tunnels) -> String {
     let up = tunnels.up.iter().map(|name| {
         format!("tunnel {name} is up and stays: `wirecost tunnel down {name}` removes it")
     });
@@ -99,7 +97,7 @@ const fn kind(stray: &Stray) -> &'static str {
     }
 }
 
-fn tunnel_lines(tunnels: &tunnel::Cleaned) -> impl Iterator<Item = String> {
+fn tunnel_lines(tunnels: &Tunnels) -> impl Iterator<Item = String> {
     let removed = tunnels
         .removed
         .iter()

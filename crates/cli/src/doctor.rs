@@ -158,15 +158,6 @@ impl Page {
 mod tests {
     use super::*;
 
-    #[test]
-    fn it_warns_where_a_run_would_mark_its_samples() {
-        let same = |a: f64, b: f64| (a - b).abs() < f64::EPSILON;
-        let run = wirecost_run::STEAL_THRESHOLD;
-        assert!(same(run, wirecost_doctor::STEAL_THRESHOLD));
-        let run = wirecost_run::FOREIGN_CORES_THRESHOLD;
-        assert!(same(run, wirecost_doctor::FOREIGN_CORES_THRESHOLD));
-    }
-
     fn examination() -> Examination {
         let check = |status, title, seen: &str, advice: Option<&str>| Check {
             id: "x",

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use wirecost_control::experiment::{Forecast, Preview, SeedSource};
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::plan::{Cores, Levels};
-use wirecost_run::{Forecast, Preview, SeedSource};
 
 use crate::plan::Loaded;
 use crate::screen::{self, wrap};

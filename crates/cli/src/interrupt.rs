@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wirecost_agent::stray::Owner;
-use wirecost_run::hosts::HostsContext;
+use wirecost_control::hosts::HostsContext;
 
 /// A flag that the first signal sets. Signals that were ignored at the start stay so.
 pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use wirecost_control::hosts::HostsError;
+use wirecost_control::load::{ByHand, Outcome, by_hand};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
-use wirecost_run::by_hand::{ByHand, Outcome, by_hand};
-use wirecost_run::hosts::HostsError;
 
 use self::options::{Kind, LoadOptions, duration, size};
 use self::print::Watching;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use wirecost_control::experiment::forecast;
 use wirecost_plan::BUILTIN;
-use wirecost_run::forecast;
 
 use crate::{exit, plan, screen};
 

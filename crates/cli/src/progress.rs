@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use wirecost_control::experiment::Progress;
 use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Metric;
-use wirecost_run::Progress;
 
 use crate::screen;
 use crate::talk::Talk;

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirecost_agent::link::LinkError;
+use wirecost_control::experiment::{DirectoryError, Options, RunError};
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
-use wirecost_run::{DirectoryError, Options, RunError};
 
 use crate::compare::{Baseline, Earlier};
 use crate::plan::{self, Loaded};
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let seed = arguments.seed.map(u64::from);
     if arguments.preview {
         let out = arguments.out.as_deref();
-        return match wirecost_run::preview(&loaded.experiment, out, seed) {
+        return match wirecost_control::experiment::preview(&loaded.experiment, out, seed) {
             Ok(preview) => dry_run::print(&loaded, &preview, out, arguments.json),
             Err(error) => refused(&error),
         };
@@ -87,9 +87,10 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
         screen::say(&format!("wirecost: {notice}"));
     }
     let mut display = Display::new(&experiment, talk);
-    let finished = wirecost_run::run(&experiment, &options, &interrupt, &mut |step| {
-        display.show(step);
-    });
+    let finished =
+        wirecost_control::experiment::run(&experiment, &options, &interrupt, &mut |step| {
+            display.show(step);
+        });
     display.end();
     let finished = match finished {
         Ok(finished) => finished,

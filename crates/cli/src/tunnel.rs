@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use wirecost_agent::tunnel::{self, Between, Note, Shown, Wanted};
+use wirecost_control::tunnel::{self, Between, Note, Shown, Wanted};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;

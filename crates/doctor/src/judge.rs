@@ -9,8 +9,6 @@ mod summary;
 use crate::check::{Check, Examination, Group, MachineSummary};
 use crate::evidence::Evidence;
 
-pub use machine::{FOREIGN_CORES_THRESHOLD, STEAL_THRESHOLD};
-
 /// Every check, and what they come to.
 pub(crate) fn examination(evidence: &Evidence, seconds: f64) -> Examination {
     let checks = checks(evidence);

@@ -22,5 +22,4 @@ mod probe;
 
 pub use check::{Check, Examination, Group, MachineSummary, Status};
 pub use examine::examine;
-pub use judge::{FOREIGN_CORES_THRESHOLD, STEAL_THRESHOLD};
 pub use probe::{Way, probe};

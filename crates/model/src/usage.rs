@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Cores' worth of other programs' work above which a sample is marked, and `wirecost doctor` warns.
+pub const FOREIGN_CORES_THRESHOLD: f64 = 0.05;
+/// Share of a host's core time that the hypervisor takes above which a sample is marked, and `wirecost doctor` warns.
+pub const STEAL_THRESHOLD: f64 = 0.02;
 /// Seconds of a window that hold enough of the 10 ms steps in which /proc/stat tells idle time.
 pub const ENOUGH_FOR_CPU_S: f64 = 0.4;
 /// Seconds of a window that hold five of them: a shorter one tells nothing of processors' time. Where idle time is known in

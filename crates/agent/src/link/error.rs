@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::protocol::Stage;
+
 /// What is wrong with an agent or its line.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -62,6 +64,8 @@ pub enum LinkError {
     Refused {
         /// Which host.
         host: String,
+        /// Where it stopped.
+        stage: Stage,
         /// The agent's words.
         message: String,
     },

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use wirecost_check::Simulated;
+use wirecost_control::path::{Far, Simulation};
 use wirecost_model::host::{HostAddress, Location};
-use wirecost_run::check::{Far, Simulation};
 
 use crate::screen::wrap;
 

@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use wirecost_run::check::Step;
+use wirecost_control::path::Step;
 
 use crate::screen::say;
 

@@ -1,10 +1,10 @@
 //! The stopping rule of an adaptive run, and how many rounds it may take.
 
 use serde::Serialize;
+use wirecost_control::experiment::{ASSUMED_SD, rounds_until_known};
 use wirecost_model::cell::Experiment;
 use wirecost_model::plan::Ask;
 use wirecost_model::units::format_fraction;
-use wirecost_run::{ASSUMED_SD, rounds_until_known};
 
 use crate::screen;
 

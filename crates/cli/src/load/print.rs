@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use wirecost_control::load::{
+    ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
+};
 use wirecost_model::end_window::ThreadWindow;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Rate};
 use wirecost_model::units::{format_bytes, format_per_second, format_rate};
-use wirecost_run::by_hand::{
-    ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
-};
 
 use crate::screen::{say, wrap};
 use crate::talk::Talk;

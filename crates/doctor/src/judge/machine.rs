@@ -2,15 +2,12 @@
 
 use std::fmt::Write as _;
 
+use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, STEAL_THRESHOLD};
+
 use crate::check::{Check, Group, Status};
 use crate::evidence::{Evidence, Machine, Outcome, Trial};
 use crate::judge::feature::ENOENT;
 use crate::kernel_config::Built;
-
-/// Share of time stolen by the hypervisor above which a run marks a sample, and this warns.
-pub const STEAL_THRESHOLD: f64 = 0.02;
-/// Cores' worth of other processes' work above which a run marks a sample, and this warns.
-pub const FOREIGN_CORES_THRESHOLD: f64 = 0.05;
 
 /// Far above a processor's own counter (tsc read in 26 ns here), below what a device register costs.
 const SLOW_READING_NS: f64 = 500.0;

@@ -1,0 +1,61 @@
+//! What an agent could not do, and at which stage: a controller tells a network that cannot be built from a load that
+//! did not run without reading the message.
+
+use serde::{Deserialize, Serialize};
+
+use super::Request;
+
+/// The part of an agent's work that a request belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Making the network of a lab, and the agent a host of it.
+    Build,
+    /// Setting MTU, offloads and line for a cell.
+    Adapt,
+    /// Applying or undoing the settings of a level.
+    Setting,
+    /// Proving that the path carries the guest's MTU.
+    Proof,
+    /// Opening, running, counting or ending loads.
+    Load,
+    /// Telling about the host.
+    Describe,
+    /// Checking a path between hosts as they are.
+    Path,
+}
+
+/// Why a request was not done. The agent goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Where it stopped.
+    pub stage: Stage,
+    /// In words, with the step and what to do.
+    pub message: String,
+}
+
+impl Request {
+    /// What it is part of.
+    pub const fn stage(&self) -> Stage {
+        match self {
+            Self::Hello { .. } | Self::Prepare(_) | Self::Wire { .. } | Self::Build { .. } => {
+                Stage::Build
+            }
+            Self::Adapt { .. } | Self::LiftLine | Self::SetLine => Stage::Adapt,
+            Self::PutInForce(_) | Self::Undo => Stage::Setting,
+            Self::Watch | Self::Watched { .. } | Self::Prove { .. } => Stage::Proof,
+            Self::OpenServers(_)
+            | Self::OpenClients(_)
+            | Self::Start
+            | Self::Measure(_)
+            | Self::Begin
+            | Self::Part { .. }
+            | Self::Whole
+            | Self::StopClients
+            | Self::StopServers => Stage::Load,
+            Self::Describe | Self::Addresses | Self::SourceTowards(_) | Self::Machine => {
+                Stage::Describe
+            }
+            Self::Path(_) | Self::Transfer(_) => Stage::Path,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! How long agents may take for what they are asked.
+
+use std::time::Duration;
+
+/// For a request that only changes or reads settings.
+pub(crate) const PROMPT: Duration = Duration::from_secs(10);

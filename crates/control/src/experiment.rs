@@ -1,0 +1,26 @@
+//! Plan -> cells -> rounds -> samples -> run directory.
+//!
+//! Not here: verdicts (`stats`), output for people (`report`).
+
+mod adaptive;
+mod core_distance;
+mod datapath;
+mod directory;
+mod error;
+mod forecast;
+mod labs;
+mod machine;
+mod preview;
+mod progress;
+mod rounds;
+mod sample;
+mod settings;
+mod start;
+
+pub use directory::DirectoryError;
+pub use error::RunError;
+pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
+pub use preview::{Preview, preview};
+pub use progress::Progress;
+pub use rounds::{Finished, Options, run};
+pub use start::SeedSource;

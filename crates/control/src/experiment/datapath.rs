@@ -1,0 +1,229 @@
+//! One datapath for a whole run, where its plan leaves the choice to it.
+//!
+//! Encapsulations are compared on the same code: the first datapath of [`Datapath::AUTO`] that builds every cell has
+//! them all. Whether it does is found out by building, with what a sample is built with, one lab for each way to
+//! encapsulate; they are kept for the samples. Where no datapath builds every cell, the one that builds most has them.
+
+use std::fs;
+use std::sync::atomic::AtomicBool;
+
+use tracing::debug;
+use wirecost_agent::link::LinkError;
+use wirecost_model::cell::{Cell, Chosen, Experiment, Network, Unbuilt};
+use wirecost_model::datapath::Datapath;
+use wirecost_model::ip::IpVersion;
+use wirecost_model::offload::Role;
+use wirecost_model::plan::Encapsulation;
+
+use super::labs::Labs;
+use super::progress::Progress;
+
+/// The experiment with every cell's datapath known, and every encapsulation as that puts it on the wire.
+///
+/// # Errors
+/// An agent that ended or does not answer, or an interrupt. What merely cannot be built is none.
+pub(crate) fn settle(
+    mut experiment: Experiment,
+    labs: &mut Labs,
+    interrupt: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Experiment, LinkError> {
+    if experiment.plan.datapath.is_empty() {
+        let mut tried = Vec::new();
+        for datapath in Datapath::AUTO {
+            let all = experiment.clone().with_datapath(datapath);
+            let refusals = refusals(&all, labs, interrupt, progress)?;
+            debug!("{datapath} cannot build {}", refusals.len());
+            let done = refusals.is_empty();
+            tried.push((all, datapath, refusals));
+            if done {
+                break;
+            }
+        }
+        let least = tried.iter().map(|(.., refusals)| refusals.len()).min();
+        let best = tried
+            .iter()
+            .position(|(.., refusals)| Some(refusals.len()) == least);
+        if let Some(best) = best {
+            let first = tried.first().map(|(.., refusals)| unbuilt(refusals));
+            let (chosen, datapath, _) = tried.swap_remove(best);
+            let instead = first.filter(|_| datapath != Datapath::AUTO[0]);
+            // Who reads why a cell was not built is also told why nobody else built it.
+            for (_, datapath, refusals) in tried {
+                for (network, reason) in refusals {
+                    labs.also_refused(&network, format!("{datapath}: {reason}"));
+                }
+            }
+            experiment = chosen;
+            experiment.chosen = instead.map(|instead| Chosen { datapath, instead });
+        }
+    }
+    Ok(experiment.settled())
+}
+
+fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
+    let mut all = Vec::<Unbuilt>::new();
+    for (network, reason) in refusals {
+        let encapsulation = network.encapsulation.to_string();
+        if all.iter().all(|one| one.encapsulation != encapsulation) {
+            let reason = reason.clone();
+            all.push(Unbuilt {
+                encapsulation,
+                reason,
+            });
+        }
+    }
+    all
+}
+
+/// What [`settle`] will most likely have to say, without building anything: what the kernel's devices cannot do, and the
+/// drivers that this kernel has neither loaded nor lying ready. Where that cannot be told, nothing is.
+pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
+    let datapath = Datapath::Ebpf;
+    if !experiment.plan.datapath.is_empty() {
+        return None;
+    }
+    let drivers = Drivers::read();
+    let mut refusals = Vec::new();
+    for cell in &experiment.cells {
+        let (network, encapsulation) = (&cell.network, &cell.network.encapsulation);
+        if datapath.cannot(encapsulation).is_some() {
+            // The kernel's alone: then it has as much as it can build.
+            return None;
+        }
+        let reason = match Datapath::Kernel.cannot(encapsulation) {
+            Some(reason) => Some(reason.to_owned()),
+            None => drivers.lack(encapsulation),
+        };
+        refusals.extend(reason.map(|reason| (network.clone(), reason)));
+    }
+    let instead = unbuilt(&refusals);
+    (!instead.is_empty()).then_some(Chosen { datapath, instead })
+}
+
+/// The symbols of the running kernel and the files of its modules, as far as they can be read.
+struct Drivers {
+    symbols: String,
+    modules: String,
+}
+
+impl Drivers {
+    fn read() -> Self {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let release = text("/proc/sys/kernel/osrelease");
+        let modules = format!("/lib/modules/{}/modules.dep", release.trim());
+        Self {
+            symbols: text("/proc/kallsyms"),
+            modules: text(&modules),
+        }
+    }
+
+    /// What to do about a driver that an encapsulation needs and that is not there.
+    fn lack(&self, encapsulation: &Encapsulation) -> Option<String> {
+        let (symbol, module, option) = match encapsulation {
+            Encapsulation::Vlan(_) => (" vlan_dev_", "/8021q.ko", "CONFIG_VLAN_8021Q"),
+            Encapsulation::Vxlan(_) => (" vxlan_newlink", "/vxlan.ko", "CONFIG_VXLAN"),
+            Encapsulation::Geneve(_) => (" geneve_newlink", "/geneve.ko", "CONFIG_GENEVE"),
+            _ => return None,
+        };
+        // Hardly anything is in a list that could not be read.
+        let readable = self.symbols.contains(" veth_newlink");
+        let there = self.symbols.contains(symbol) || self.modules.contains(module);
+        (readable && !there)
+            .then(|| format!("this kernel has no {option}, built in or as a module"))
+    }
+}
+
+/// The ways to encapsulate that cannot be built, by the first cell's network of each, and why.
+fn refusals(
+    experiment: &Experiment,
+    labs: &mut Labs,
+    interrupt: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<(Network, String)>, LinkError> {
+    let mut ways: Vec<&Cell> = Vec::new();
+    for cell in &experiment.cells {
+        let way = |known: &&Cell| {
+            known.network.encapsulation == cell.network.encapsulation
+                && known.network.underlay_ip == cell.network.underlay_ip
+        };
+        if !ways.iter().any(way) {
+            ways.push(cell);
+        }
+    }
+    let mut refusals = Vec::new();
+    for cell in ways {
+        let over_ipv4 = cell.network.underlay_ip == IpVersion::Ipv4;
+        let encapsulation = cell.network.encapsulation.clone();
+        let network = Network {
+            encapsulation: cell.network.datapath.settled(encapsulation, over_ipv4),
+            ..cell.network.clone()
+        };
+        if let Err(reason) = labs.get(&network, interrupt, progress)? {
+            refusals.push((cell.network.clone(), reason));
+        }
+    }
+    let of_devices = experiment.cells.iter().find(|cell| {
+        let sets =
+            |setting: &wirecost_model::vary::Setting| setting.ethtool.contains_key(&Role::Tunnel);
+        cell.network.datapath == Datapath::Ebpf && cell.settings.iter().any(sets)
+    });
+    refusals.extend(of_devices.map(|cell| {
+        let reason = "it has no device for the tunnel, which the plan sets".to_owned();
+        (cell.network.clone(), reason)
+    }));
+    Ok(refusals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_is_not_there_is_told_before_and_one_that_is_not() {
+        let plan = "name: x\nunderlay: { mtu: 9000 }\nencapsulation: [none, geneve, vxlan]\n";
+        let experiment = wirecost_plan::load("x.yaml", plan).expect("a plan");
+        let [_, geneve, vxlan] = &experiment.cells[..] else {
+            panic!("three cells")
+        };
+        let mut drivers = Drivers {
+            symbols: "0 t veth_newlink\n0 t vxlan_newlink\n".into(),
+            modules: String::new(),
+        };
+        assert_eq!(drivers.lack(&vxlan.network.encapsulation), None);
+        let lack = drivers.lack(&geneve.network.encapsulation);
+        assert!(lack.expect("a reason").contains("CONFIG_GENEVE"));
+        drivers.modules =
+            "kernel/drivers/net/geneve.ko: kernel/net/ipv6/ip6_udp_tunnel.ko\n".into();
+        assert_eq!(drivers.lack(&geneve.network.encapsulation), None);
+        let unreadable = Drivers {
+            symbols: String::new(),
+            modules: String::new(),
+        };
+        assert_eq!(unreadable.lack(&geneve.network.encapsulation), None);
+        let named = plan.to_owned() + "datapath: ebpf\n";
+        let named = wirecost_plan::load("x.yaml", &named).expect("a plan");
+        assert_eq!(forecast(&named), None);
+    }
+
+    #[test]
+    fn a_run_that_chose_names_its_datapath_everywhere() {
+        let plan =
+            "name: x\nunderlay: { mtu: 9000 }\nencapsulation: [none, geneve]\nself_test: on\n";
+        let auto = wirecost_plan::load("x.yaml", plan).expect("a plan");
+        assert!(auto.plan.datapath.is_empty());
+        let chosen = auto.with_datapath(Datapath::Ebpf).settled();
+        assert_eq!(chosen.plan.datapath, [Datapath::Ebpf]);
+        let factor = chosen
+            .factors
+            .iter()
+            .find(|factor| factor.key == "datapath");
+        assert_eq!(factor.expect("a factor").levels, ["ebpf"]);
+        for cell in chosen.measured() {
+            assert_eq!(cell.levels["datapath"], "ebpf");
+            assert_eq!(cell.network.datapath, Datapath::Ebpf);
+            let udp = cell.network.encapsulation.udp();
+            assert!(udp.is_none_or(|udp| udp.df.key() == "set"));
+        }
+    }
+}

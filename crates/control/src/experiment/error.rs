@@ -1,0 +1,52 @@
+//! Why a run has no record, or not all of one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wirecost_agent::link::LinkError;
+
+use super::directory::DirectoryError;
+
+/// A run that left no record, or whose record could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// No lab could be built.
+    #[error("no lab could be built: {0}")]
+    NoLab(LinkError),
+    /// A setting that the plan varies cannot be put in force here; nothing was measured.
+    #[error("{0}")]
+    Setting(String),
+    /// Something this machine should have is missing.
+    #[error("{what}: {source}")]
+    Machine {
+        /// What was being done.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The run directory could not be made; nothing was measured.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The record could not be kept to the end.
+    #[error("{source}; {}", kept(*samples, directory))]
+    Record {
+        /// The run directory.
+        directory: PathBuf,
+        /// Samples that lie in it.
+        samples: u32,
+        /// Why.
+        source: DirectoryError,
+    },
+    /// Interrupted before there was a record.
+    #[error("interrupted before the first sample: nothing was measured, and there is no record")]
+    Interrupted,
+}
+
+fn kept(samples: u32, directory: &Path) -> String {
+    let at = directory.display();
+    match samples {
+        0 => format!("no sample was kept in {at}"),
+        1 => format!("the one sample written before is kept in {at}"),
+        _ => format!("the {samples} samples written before are kept in {at}"),
+    }
+}

@@ -1,0 +1,271 @@
+//! The labs of a run: built when first needed, kept while cells share them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use tracing::debug;
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{Reply, Request, Stage};
+use wirecost_model::cell::{Cell, Experiment, Network};
+use wirecost_model::plan::{Cores, Repeat};
+use wirecost_model::record::{Environment, HostEnvironment};
+use wirecost_model::sample::{Invalid, Sample};
+
+use super::machine::Machine;
+use super::progress::Progress;
+use super::sample::{Taking, take};
+use crate::calls::PROMPT;
+use crate::lab::{Lab, LabContext};
+
+/// Labs kept at the same time; beyond that the one unused for longest is taken down.
+pub(crate) const MAX_LABS: usize = 8;
+
+/// The labs of a run, the most recently used last.
+pub(crate) struct Labs {
+    context: LabContext,
+    up: Vec<Lab>,
+    /// Networks that could not be built, and why: not tried again.
+    broken: BTreeMap<Network, String>,
+    /// By encapsulation, as `wirecost overhead` writes it: why other datapaths could not build it either.
+    also_refused: BTreeMap<String, String>,
+    pub(crate) machine: Machine,
+}
+
+impl Labs {
+    pub(crate) fn new(context: LabContext) -> Self {
+        Self {
+            machine: Machine::new(&context),
+            context,
+            up: Vec::new(),
+            broken: BTreeMap::new(),
+            also_refused: BTreeMap::new(),
+        }
+    }
+
+    /// Builds the first lab that can be built and asks it about the machine.
+    pub(crate) fn describe(
+        &mut self,
+        experiment: &Experiment,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Environment, LinkError> {
+        let mut first = None;
+        for cell in &experiment.cells {
+            match self.get(&cell.network, interrupt, progress) {
+                Ok(Ok(lab)) => {
+                    let Reply::Description(environment) =
+                        lab.a.call(&Request::Describe, PROMPT, interrupt)?
+                    else {
+                        return Err(lab.a.confused("Describe"));
+                    };
+                    // The agent is pinned to its host's share of the cores.
+                    let (cpus, hosts) = (self.context.placement.all(), self.hosts());
+                    return Ok(Environment {
+                        cpus,
+                        hosts,
+                        ..*environment
+                    });
+                }
+                Ok(Err(message)) => {
+                    first.get_or_insert(LinkError::Refused {
+                        host: "a".into(),
+                        stage: Stage::Build,
+                        message,
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(first.unwrap_or(LinkError::Interrupted))
+    }
+
+    fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
+        let placement = &self.context.placement;
+        let cores = match placement.cores {
+            Cores::Split => "split",
+            Cores::Shared => "shared",
+        };
+        [("a", &placement.a), ("b", &placement.b)]
+            .map(|(host, cpus)| {
+                let environment = HostEnvironment {
+                    cpus: cpus.clone(),
+                    cores: cores.to_owned(),
+                };
+                (host.to_owned(), environment)
+            })
+            .into()
+    }
+
+    /// The lab for a network: one that is up, or a new one. The inner error is the reason why this
+    /// network cannot be had here; the outer one ends the run.
+    pub(crate) fn get(
+        &mut self,
+        network: &Network,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Result<&mut Lab, String>, LinkError> {
+        if let Some(reason) = self.broken.get(network) {
+            return Ok(Err(self.with_others(network, reason)));
+        }
+        if let Some(reason) = network.datapath.cannot(&network.encapsulation) {
+            return Ok(Err(self.with_others(network, reason)));
+        }
+        if let Some(at) = self.up.iter().position(|lab| lab.network() == network) {
+            let lab = self.up.remove(at);
+            self.up.push(lab);
+        } else {
+            if self.up.len() >= MAX_LABS {
+                debug!(
+                    "taking down {}: no more than {MAX_LABS} labs at a time",
+                    self.up[0].network()
+                );
+                self.up.remove(0);
+            }
+            match Lab::up(&self.context, network, interrupt) {
+                Ok(lab) => {
+                    progress(Progress::LabUp {
+                        network: network.to_string(),
+                        seconds: lab.seconds(),
+                    });
+                    self.up.push(lab);
+                }
+                Err(LinkError::Refused { message, .. }) => {
+                    debug!("not built: {network}: {message}");
+                    let reason = self.with_others(network, &message);
+                    self.broken.insert(network.clone(), message);
+                    return Ok(Err(reason));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.up.last_mut().map(Ok).ok_or(LinkError::Interrupted)
+    }
+
+    /// Notes why another datapath could not build a network's encapsulation, to be told with why this one cannot.
+    pub(crate) fn also_refused(&mut self, network: &Network, reason: String) {
+        let stack = network.encapsulation.stack();
+        self.also_refused.insert(stack, reason);
+    }
+
+    fn with_others(&self, network: &Network, reason: &str) -> String {
+        match self.also_refused.get(&network.encapsulation.stack()) {
+            Some(other) => format!("{reason}; by {other}"),
+            None => reason.to_owned(),
+        }
+    }
+
+    pub(crate) fn take(
+        &mut self,
+        repeat: &Repeat,
+        cell: &Cell,
+        interrupt: &AtomicBool,
+        secret: [u8; 16],
+        sample: &mut Sample,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), LinkError> {
+        if let Err(message) = self.machine.put(&cell.settings) {
+            sample.invalid = Some(Invalid::Setting(message));
+            return self.machine.undo();
+        }
+        let taken = self.take_in_lab(repeat, cell, interrupt, secret, sample, progress);
+        // Whatever became of the sample, nothing of it may be in force in the next.
+        let undone = self.undo(&taken).and(self.machine.undo());
+        if let (Ok(()), Err(error)) = (&taken, &undone) {
+            sample.invalid = Some(Invalid::Setting(error.to_string()));
+        }
+        taken.and(undone)
+    }
+
+    /// Undoes the cell's settings in its lab, the last one used.
+    fn undo(&mut self, taken: &Result<(), LinkError>) -> Result<(), LinkError> {
+        match self.up.last_mut() {
+            // An agent is gone, or still busy: it undoes when its line closes.
+            _ if taken.is_err() => Ok(()),
+            Some(lab) => lab.undo().map_err(|error| lab.blame(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn take_in_lab(
+        &mut self,
+        repeat: &Repeat,
+        cell: &Cell,
+        interrupt: &AtomicBool,
+        secret: [u8; 16],
+        sample: &mut Sample,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), LinkError> {
+        if let Some(reason) = cell.idle_switch().or_else(|| cell.unlike_others()) {
+            sample.invalid = Some(Invalid::Build(reason.to_owned()));
+            return Ok(());
+        }
+        let mut result = match self.get(&cell.network, interrupt, progress) {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(reason)) => {
+                sample.invalid = Some(Invalid::Build(reason));
+                return Ok(());
+            }
+            Err(error) => Err(error),
+        };
+        let ours: Vec<u32> = self
+            .up
+            .iter()
+            .flat_map(|lab| lab.pids().into_iter().chain(lab.daemons().iter().copied()))
+            .chain([std::process::id()])
+            .collect();
+        if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
+            let taking = Taking {
+                repeat,
+                placement: &self.context.placement,
+                ours: &ours,
+                secret,
+                interrupt,
+            };
+            result = take(lab, cell, &taking, sample).map_err(|error| lab.blame(error));
+        }
+        match result {
+            Err(LinkError::Refused {
+                host,
+                stage,
+                message,
+            }) => {
+                sample.invalid = Some(refused(stage, format!("host {host}: {message}")));
+                // Nobody knows in which state this lab is: the next sample gets a new one.
+                let undone = self.up.pop().map_or(Ok(()), |mut lab| lab.undo());
+                if let Err(error) = &undone {
+                    sample.invalid = Some(Invalid::Setting(error.to_string()));
+                }
+                undone
+            }
+            Err(LinkError::Interrupted) => Err(LinkError::Interrupted),
+            Err(error) => {
+                sample.invalid = Some(Invalid::Agent(error.to_string()));
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Why a sample is not valid whose agent refused at this stage.
+const fn refused(stage: Stage, reason: String) -> Invalid {
+    match stage {
+        Stage::Build | Stage::Adapt | Stage::Describe => Invalid::Build(reason),
+        Stage::Setting => Invalid::Setting(reason),
+        Stage::Proof | Stage::Path => Invalid::Proof(reason),
+        Stage::Load => Invalid::Load(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_could_not_be_adapted_is_no_load_that_did_not_run() {
+        let of = |stage| refused(stage, "why".into());
+        assert_eq!(of(Stage::Adapt), Invalid::Build("why".into()));
+        assert_eq!(of(Stage::Setting), Invalid::Setting("why".into()));
+        assert_eq!(of(Stage::Load), Invalid::Load("why".into()));
+    }
+}

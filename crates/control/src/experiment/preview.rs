@@ -1,0 +1,59 @@
+//! What a run would do, without doing any of it.
+
+use std::path::Path;
+
+use wirecost_model::cell::{Chosen, Experiment};
+
+use super::datapath;
+use super::directory::refuse_existing;
+use super::error::RunError;
+use super::forecast::{Forecast, forecast};
+use super::start::{SeedSource, allowed_cpus, choose_seed};
+use crate::placement::{Placement, place};
+
+/// A run that has not begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Where it comes from.
+    pub seed_source: SeedSource,
+    /// Who would run on which cores.
+    pub placement: Placement,
+    /// How long it would take.
+    pub forecast: Forecast,
+    /// The datapath that it would most likely choose, where that is not the first choice, and why.
+    pub chosen: Option<Chosen>,
+    cells: usize,
+    rounds: u32,
+}
+
+impl Preview {
+    /// The cells of each round, in the order in which they would be measured.
+    pub fn orders(&self) -> impl Iterator<Item = Vec<usize>> {
+        (0..self.rounds).map(|round| wirecost_stats::order(self.cells, round, self.seed))
+    }
+}
+
+/// Works out what [`run`](crate::run) would do. Reads which cores this process may use; needs no
+/// privilege and changes nothing.
+///
+/// # Errors
+/// Where `out` exists, as `run` would; where the cores or the random source cannot be read.
+pub fn preview(
+    experiment: &Experiment,
+    out: Option<&Path>,
+    seed: Option<u64>,
+) -> Result<Preview, RunError> {
+    refuse_existing(out)?;
+    let (seed, seed_source) = choose_seed(seed, experiment.plan.seed)?;
+    Ok(Preview {
+        seed,
+        seed_source,
+        placement: place(experiment.plan.cores, &allowed_cpus()?),
+        forecast: forecast(experiment, seed),
+        chosen: datapath::forecast(experiment),
+        cells: experiment.samples_a_round() as usize,
+        rounds: experiment.plan.repeat.rounds,
+    })
+}

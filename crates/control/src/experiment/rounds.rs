@@ -1,0 +1,310 @@
+//! The run: labs kept while cells share them, every cell once a round in random order, every
+//! sample written when taken, and an end in words whatever happens.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::stray::Owner;
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::Cores;
+use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
+use wirecost_model::sample::Sample;
+
+use super::adaptive::Watch;
+use super::datapath;
+use super::directory::{Directory, refuse_existing};
+use super::error::RunError;
+use super::forecast::{Pace, forecast};
+use super::labs::Labs;
+use super::progress::Progress;
+use super::sample::empty;
+use super::settings::check_steering;
+use super::start::{allowed_cpus, choose_seed};
+use crate::lab::LabContext;
+use crate::placement::place;
+use crate::random;
+
+/// What a run needs beside its experiment.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The `wirecost` program, for the agents.
+    pub program: PathBuf,
+    /// The run directory, or `None` for a new one under `wirecost-runs`.
+    pub out: Option<PathBuf>,
+    /// The plan as the user wrote it, kept beside the record.
+    pub plan_text: String,
+    /// Seed of the random order, before the plan's.
+    pub seed: Option<u64>,
+    /// Version of the program.
+    pub program_version: String,
+    /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
+    pub verbose: u8,
+}
+
+/// A run that left a record.
+#[derive(Debug)]
+pub struct Finished {
+    /// The run directory.
+    pub directory: PathBuf,
+    /// How it ended.
+    pub end: RunEnd,
+}
+
+/// Runs an experiment to its end, or as far as it gets.
+///
+/// # Errors
+/// Only where no record could be made or kept; a run that stopped early is `Ok`, with its reason.
+pub fn run(
+    experiment: &Experiment,
+    options: &Options,
+    interrupt: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Finished, RunError> {
+    let began = Instant::now();
+    let allowed = allowed_cpus()?;
+    let owner = Owner::this().map_err(|source| RunError::Machine {
+        what: "reading /proc",
+        source,
+    })?;
+    refuse_existing(options.out.as_deref())?;
+    let placement = place(experiment.plan.cores, &allowed);
+    let experiment = placed(experiment, placement.cores);
+    check_steering(&experiment, &placement.all())?;
+    let context = LabContext {
+        program: options.program.clone(),
+        owner,
+        placement,
+        verbose: options.verbose,
+    };
+    let mut labs = Labs::new(context);
+
+    let no_lab = |error| match error {
+        LinkError::Interrupted => RunError::Interrupted,
+        error => RunError::NoLab(error),
+    };
+    let experiment =
+        &datapath::settle(experiment, &mut labs, interrupt, progress).map_err(no_lab)?;
+    let environment = labs
+        .describe(experiment, interrupt, progress)
+        .map_err(no_lab)?;
+    labs.check(experiment, interrupt, progress)?;
+    let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
+    let cost = environment.wakeup_cost;
+    let directory = directory(experiment, options, seed, environment)?;
+    let expected = forecast(experiment, seed);
+    progress(Progress::Started {
+        directory: directory.path().to_owned(),
+        samples: expected.samples,
+        expected_s: expected.total_s,
+    });
+    let mut rounds = Rounds {
+        experiment,
+        labs,
+        directory,
+        interrupt,
+        began,
+        measured_s: 0.0,
+        written: 0,
+        watch: Watch::of(experiment, cost),
+        until: None,
+    };
+    let stopped = rounds.all(seed, expected.rounds, progress);
+    drop(rounds.labs);
+    let (stopped, lost) = match stopped {
+        Ok(stopped) => (stopped, None),
+        Err(RunError::Directory(error)) => {
+            (Some((Outcome::Failed, error.to_string())), Some(error))
+        }
+        Err(error) => return Err(error),
+    };
+    let (outcome, reason) = stopped.unzip();
+    let end = RunEnd {
+        outcome: outcome.unwrap_or(Outcome::Complete),
+        reason,
+        seconds: began.elapsed().as_secs_f64(),
+        measured_s: rounds.measured_s,
+        until: rounds.until,
+    };
+    let directory = rounds.directory.path().to_owned();
+    // Where the samples could not be written, the end may still find room.
+    let closed = rounds.directory.close(&end);
+    match lost.map_or(closed, Err) {
+        Ok(()) => Ok(Finished { directory, end }),
+        Err(source) => Err(RunError::Record {
+            directory,
+            samples: rounds.written,
+            source,
+        }),
+    }
+}
+
+/// Makes the run directory with all that is known before the first sample.
+fn directory(
+    experiment: &Experiment,
+    options: &Options,
+    seed: u64,
+    environment: Environment,
+) -> Result<Directory, RunError> {
+    let now = jiff::Timestamp::now();
+    let head = RunHead {
+        record_version: record::VERSION,
+        program_version: options.program_version.clone(),
+        started: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        seed,
+        experiment: experiment.clone(),
+        environment,
+    };
+    let made = if let Some(path) = &options.out {
+        Directory::create(path, &head, &options.plan_text)
+    } else {
+        let stem = format!("{}-{}", experiment.plan.name, now.strftime("%Y%m%d-%H%M%S"));
+        Directory::create_in(Path::new("wirecost-runs"), &stem, &head, &options.plan_text)
+    };
+    Ok(made?)
+}
+
+/// A run in progress.
+struct Rounds<'a> {
+    experiment: &'a Experiment,
+    labs: Labs,
+    directory: Directory,
+    interrupt: &'a AtomicBool,
+    began: Instant,
+    measured_s: f64,
+    /// Samples in the record.
+    written: u32,
+    /// Looks after every round, where the number of rounds is not fixed.
+    watch: Option<Watch<'a>>,
+    /// Why it stopped by its rule.
+    until: Option<UntilEnd>,
+}
+
+/// Why a run ended before its last sample.
+type Stopped = Option<(Outcome, String)>;
+
+impl Rounds<'_> {
+    /// `expected` rounds are to come, as far as is known now.
+    fn all(
+        &mut self,
+        seed: u64,
+        expected: u32,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Stopped, RunError> {
+        let began = Instant::now();
+        let (mut done, mut pace) = (0, Pace::new(self.experiment, expected));
+        let cells: Vec<&Cell> = self.experiment.measured().collect();
+        for round in 0..self.experiment.plan.repeat.rounds {
+            let order = wirecost_stats::order(cells.len(), round, seed);
+            for (position, cell) in order.into_iter().enumerate() {
+                let cell = cells[cell];
+                progress(Progress::Taking {
+                    round,
+                    cell: cell.index,
+                });
+                let mut sample = empty(round, position as u32, cell, self.began);
+                let stopped = self.one(cell, &mut sample, progress)?;
+                if matches!(stopped, Some((Outcome::Interrupted, _))) {
+                    return Ok(stopped);
+                }
+                done += 1;
+                pace.taken(cell);
+                if position + 1 == cells.len() && stopped.is_none() {
+                    self.look(round + 1, &mut pace, progress);
+                }
+                progress(Progress::Taken {
+                    done,
+                    speed: speed(&sample),
+                    invalid: sample
+                        .invalid
+                        .as_ref()
+                        .map(|invalid| invalid.reason().to_owned()),
+                    left_s: pace.left_s(began.elapsed().as_secs_f64()),
+                });
+                if stopped.is_some() {
+                    return Ok(stopped);
+                }
+            }
+            if self.until.is_some() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks, after a whole round, whether another one is needed.
+    fn look(&mut self, rounds: u32, pace: &mut Pace<'_>, progress: &mut dyn FnMut(Progress)) {
+        let Some(watch) = &self.watch else { return };
+        let look = watch.look(rounds, self.began.elapsed().as_secs_f64());
+        self.until = look.end;
+        pace.expect(look.rounds - rounds);
+        progress(Progress::Looked {
+            known: look.known,
+            asked: look.asked,
+            rounds: look.rounds,
+        });
+    }
+
+    /// Takes and writes one sample. An interrupted one is dropped.
+    fn one(
+        &mut self,
+        cell: &Cell,
+        sample: &mut Sample,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Stopped, RunError> {
+        let interrupted = || Some((Outcome::Interrupted, "interrupted".to_owned()));
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Ok(interrupted());
+        }
+        let started = Instant::now();
+        let secret = random::bytes().map_err(|source| RunError::Machine {
+            what: "reading /dev/urandom",
+            source,
+        })?;
+        let repeat = &self.experiment.plan.repeat;
+        let taken = self
+            .labs
+            .take(repeat, cell, self.interrupt, secret, sample, progress);
+        if let Err(LinkError::Interrupted) = taken {
+            return Ok(interrupted());
+        }
+        sample.took_s = started.elapsed().as_secs_f64();
+        self.directory.append(sample)?;
+        self.written += 1;
+        if let Some(watch) = &mut self.watch {
+            watch.taken(sample);
+        }
+        let saturated = sample
+            .saturated
+            .as_ref()
+            .and_then(|window| window.loads.first());
+        let windows = sample.loads.first().into_iter().chain(saturated);
+        self.measured_s += windows.map(|load| load.seconds).sum::<f64>();
+        Ok(taken
+            .err()
+            .map(|error| (Outcome::Failed, error.to_string())))
+    }
+}
+
+/// The experiment as it is really run: on one core nothing can be split.
+fn placed(experiment: &Experiment, cores: Cores) -> Experiment {
+    let mut experiment = experiment.clone();
+    experiment.plan.cores = cores;
+    for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
+        cell.network.cores = cores;
+    }
+    experiment
+}
+
+/// What got through of the first load.
+fn speed(sample: &Sample) -> Option<(Metric, f64)> {
+    let load = sample.loads.first()?;
+    let metric = if load.workload.is_request_response() {
+        Metric::Transactions
+    } else {
+        Metric::Throughput
+    };
+    Some((metric, metric.value(sample, &load.name)?))
+}

@@ -1,0 +1,413 @@
+//! One sample: adapt, put the cell's settings in force, prove, load, count, prove again.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use wirecost_agent::link::LinkError;
+use wirecost_model::cell::Cell;
+use wirecost_model::load::NamedLoad;
+use wirecost_model::plan::{Cores, Repeat};
+use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample, Saturated};
+use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD};
+
+use super::core_distance;
+use crate::lab::Lab;
+use crate::placement::Placement;
+use crate::window::{self, Counting};
+
+/// Length of the intervals within a window, seconds.
+const INTERVAL_S: f64 = 0.1;
+
+/// What a sample needs beside its lab and its cell.
+pub(crate) struct Taking<'a> {
+    pub(crate) repeat: &'a Repeat,
+    /// Which host has which cores.
+    pub(crate) placement: &'a Placement,
+    /// Processes of this run.
+    pub(crate) ours: &'a [u32],
+    /// Random, new for each sample.
+    pub(crate) secret: [u8; 16],
+    pub(crate) interrupt: &'a AtomicBool,
+}
+
+/// A sample of which nothing was taken yet, of a run that began then.
+pub(crate) fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
+    Sample {
+        round,
+        position,
+        cell: cell.index,
+        started_s: began.elapsed().as_secs_f64(),
+        took_s: 0.0,
+        invalid: None,
+        marks: Vec::new(),
+        proofs: Vec::new(),
+        devices: Vec::new(),
+        open_vswitch: None,
+        cores_apart: Vec::new(),
+        loads: Vec::new(),
+        sender: None,
+        receiver: None,
+        saturated: None,
+    }
+}
+
+/// Takes one sample into `sample`, whose place in the plan is filled in.
+///
+/// # Errors
+/// Where a host refused, or an agent or its line failed; what was learned until then is in
+/// `sample`, the reason is not.
+pub(crate) fn take(
+    lab: &mut Lab,
+    cell: &Cell,
+    taking: &Taking<'_>,
+    sample: &mut Sample,
+) -> Result<(), LinkError> {
+    let interrupt = taking.interrupt;
+    sample.open_vswitch = lab.open_vswitch().cloned();
+    sample.devices = lab.adapt(cell.guest_mtu, &cell.offload, interrupt)?;
+    match lab.apply(&cell.settings, interrupt) {
+        Ok(None) => {}
+        Ok(Some(devices)) => sample.devices = devices,
+        Err(LinkError::Refused { message, .. }) => {
+            sample.invalid = Some(Invalid::Setting(message));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    }
+    sample.cores_apart = core_distance::before(taking.placement);
+    let before = lab.prove(ProofTime::Before, cell.guest_mtu, interrupt)?;
+    sample.proofs.extend(before);
+    if let Some(reason) = failed_proof(&sample.proofs) {
+        sample.invalid = Some(Invalid::Proof(reason));
+        return Ok(());
+    }
+
+    // What the plan asks for is shared: a sample takes no longer for having two windows.
+    let windows = f64::from(cell.windows());
+    let counting = Counting {
+        warmup_s: taking.repeat.warmup / windows,
+        seconds: taking.repeat.seconds / windows,
+        interval_s: INTERVAL_S,
+        ours: taking.ours,
+    };
+    let loaded = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
+    let measured = loaded.measured;
+    let saturated = if cell.has_saturated_window() {
+        Some(saturated(lab, cell, taking, counting)?)
+    } else {
+        None
+    };
+    let after = lab.prove(ProofTime::After, cell.guest_mtu, interrupt)?;
+    sample.proofs.extend(after);
+    core_distance::after(&mut sample.cores_apart);
+
+    let Some(loads) = window::results(&cell.loads, &measured) else {
+        return Err(lab.a.confused("Measure"));
+    };
+    sample.loads = loads;
+    sample.invalid = failed_proof(&sample.proofs)
+        .map(Invalid::Proof)
+        .or_else(|| (!loaded.is_whole).then(|| Invalid::Load(not_over())))
+        .or_else(|| {
+            let overrun = measured.iter().any(|host| host.usage.backlog_drops > 0);
+            nothing_arrived(&cell.loads, &sample.loads, overrun).map(Invalid::Load)
+        });
+    let [a, b] = measured.map(|host| host.usage);
+    sample.marks = marks(&a, &b, taking.placement.cores);
+    sample
+        .marks
+        .extend(generator_bound(&sample.loads, [&a, &b]));
+    sample
+        .marks
+        .extend(core_distance::moved(&sample.cores_apart));
+    if let Some(saturated) = saturated {
+        let (disturbed, own): (Vec<Mark>, Vec<Mark>) = saturated
+            .marks
+            .into_iter()
+            .partition(|mark| matches!(mark, Mark::ForeignLoad { .. } | Mark::Steal { .. }));
+        for mark in disturbed {
+            if sample.marks.iter().all(|known| known.kind() != mark.kind()) {
+                sample.marks.push(mark);
+            }
+        }
+        sample.saturated = Some(Saturated {
+            marks: own,
+            ..saturated
+        });
+    }
+    sample.sender = Some(a);
+    sample.receiver = Some(b);
+    Ok(())
+}
+
+/// The same load once more, from its connections on, while the underlay has no line. With a new load no queue of the one
+/// with the line is lost, and no datagram of one window is taken for the other's.
+fn saturated(
+    lab: &mut Lab,
+    cell: &Cell,
+    taking: &Taking<'_>,
+    counting: Counting<'_>,
+) -> Result<Saturated, LinkError> {
+    let mut secret = taking.secret;
+    secret[0] ^= 1;
+    lab.lift_line(taking.interrupt)?;
+    let loaded = lab.load(&cell.loads, secret, counting, taking.interrupt);
+    let put_back = lab.set_line(taking.interrupt);
+    let measured = loaded?.measured;
+    put_back?;
+    let Some(loads) = window::results(&cell.loads, &measured) else {
+        return Err(lab.a.confused("Measure"));
+    };
+    let [sender, receiver] = measured.map(|host| host.usage);
+    let mut marks = marks(&sender, &receiver, taking.placement.cores);
+    marks.extend(generator_bound(&loads, [&sender, &receiver]));
+    Ok(Saturated {
+        loads,
+        sender,
+        receiver,
+        marks,
+    })
+}
+
+fn not_over() -> String {
+    let minutes = window::TO_THE_END.as_secs() / 60;
+    format!(
+        "the load was not over after {minutes} minutes: ask for less, or count over a window (`limit: none`)"
+    )
+}
+
+/// The loads of which nothing came through within the window, in words; `loads` are of those `asked`, in their order.
+/// `overrun`: whether a core had more packets waiting than it may, and dropped the rest.
+fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> Option<String> {
+    let silent = |load: &&LoadResult| {
+        let stream = load.stream.as_ref();
+        let bytes = stream.map(|stream| stream.bytes + stream.back_bytes);
+        let transactions = load.requests.as_ref().map(|requests| requests.transactions);
+        bytes.or(transactions).unwrap_or_default() == 0
+    };
+    let names: Vec<&str> = loads
+        .iter()
+        .filter(silent)
+        .map(|load| load.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    let mut words = "nothing arrived within the window".to_owned();
+    if loads.len() > 1 {
+        words += " of ";
+        words += &names.join(" and ");
+    }
+    let is_flood = |load: &LoadResult| load.datagrams.is_some_and(|counted| counted.sent > 0);
+    let mut floods = asked.iter().zip(loads).filter(|(_, load)| is_flood(load));
+    if overrun && let Some((NamedLoad { name, load }, _)) = floods.next() {
+        let whose = match loads.len() {
+            1 => "the load".to_owned(),
+            _ => format!("`{name}`"),
+        };
+        let lower = if load.rate.is_some() { "lower " } else { "" };
+        let or = if load.segmentation.send && load.segmentation.receive {
+            ""
+        } else {
+            ", or `segmentation_offload: both`"
+        };
+        let _ = write!(
+            words,
+            ": a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): \
+             give {whose} a {lower}`rate`{or}"
+        );
+    }
+    Some(words)
+}
+
+/// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because of
+/// what the kernel does for the packets: that is what is measured. But threads that keep a rate are to sleep between their
+/// messages.
+fn generator_bound(loads: &[LoadResult], [a, b]: [&HostUsage; 2]) -> impl Iterator<Item = Mark> {
+    let is_full = move |host: &str| if host == "a" { a } else { b }.is_full_of_kernel();
+    loads.iter().flat_map(move |load| {
+        let bound = load
+            .generator
+            .iter()
+            .filter(move |end| end.bound && (load.schedule.is_some() || !is_full(&end.host)));
+        bound.map(|end| Mark::GeneratorBound {
+            load: load.name.clone(),
+            host: end.host.clone(),
+            end: end.end,
+        })
+    })
+}
+
+fn failed_proof(proofs: &[Proof]) -> Option<String> {
+    let failed = proofs.iter().find(|proof| !proof.proven)?;
+    let when = match failed.when {
+        ProofTime::Before => "before",
+        ProofTime::After => "after",
+    };
+    Some(format!(
+        "{when} the window, from guest {}: a datagram of {} bytes was not proven to cross: {}",
+        failed.from,
+        failed.size,
+        failed.reason.as_deref().unwrap_or("no reason given"),
+    ))
+}
+
+fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    if let Some(foreign) = sender
+        .foreign_cores
+        .filter(|cores| *cores > FOREIGN_CORES_THRESHOLD)
+    {
+        marks.push(Mark::ForeignLoad {
+            cores: foreign,
+            threshold: FOREIGN_CORES_THRESHOLD,
+        });
+    }
+    // With shared cores both hosts read the same counters.
+    let hosts = [("a", sender), ("b", receiver)];
+    let apart = if cores == Cores::Split {
+        &hosts[..]
+    } else {
+        &hosts[..1]
+    };
+    for (name, usage) in apart {
+        let fraction = usage.steal_fraction();
+        if fraction > STEAL_THRESHOLD {
+            let host = (*name).to_owned();
+            marks.push(Mark::Steal {
+                host,
+                fraction,
+                threshold: STEAL_THRESHOLD,
+            });
+        }
+        if usage.backlog_drops > 0 {
+            let host = (*name).to_owned();
+            marks.push(Mark::BacklogDrops {
+                host,
+                packets: usage.backlog_drops,
+            });
+        }
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::end_window::{End, Schedule};
+    use wirecost_model::load::{Direction, Load, Rate, Workload};
+    use wirecost_model::sample::{DatagramResult, Generator};
+    use wirecost_model::usage::{ClassShares, CoreUsage};
+
+    use super::*;
+
+    fn usage(busy_s: f64, user: f64) -> HostUsage {
+        let shares = ClassShares {
+            user,
+            system: 1.0 - user,
+            ..ClassShares::default()
+        };
+        HostUsage {
+            window_s: 1.0,
+            cores: vec![CoreUsage {
+                cpu: 0,
+                busy_s,
+                idle_s: 1.0 - busy_s,
+                iowait_s: 0.0,
+                steal_s: 0.0,
+                shares,
+            }],
+            foreign_cores: None,
+            backlog_drops: 0,
+            budget_exhausted: 0,
+            links: [].into(),
+            guest: wirecost_model::usage::ProtocolDelta::default(),
+            idle_step_s: 0.01,
+            transit_cores: None,
+            wakeups: None,
+        }
+    }
+
+    fn result(name: &str, workload: Workload) -> LoadResult {
+        LoadResult {
+            name: name.into(),
+            workload,
+            direction: Direction::AToB,
+            seconds: 1.0,
+            client_seconds: 1.0,
+            stream: None,
+            requests: None,
+            datagrams: None,
+            zero_copy: None,
+            flows: Vec::new(),
+            strays: 0,
+            generator: Vec::new(),
+            io: Vec::new(),
+            schedule: None,
+        }
+    }
+
+    #[test]
+    fn a_flood_of_which_nothing_arrives_is_named_with_what_to_change() {
+        let sent = DatagramResult {
+            sent: 9,
+            received: 0,
+            lost: 9,
+            reordered: 0,
+            duplicated: 0,
+            too_old: 0,
+            jitter_s: 0.0,
+        };
+        let flood = LoadResult {
+            datagrams: Some(sent),
+            ..result("bulk", Workload::UdpStream)
+        };
+        let mut asked = NamedLoad {
+            name: "bulk".into(),
+            load: Load::new(Workload::UdpStream),
+        };
+        let alone = [flood.clone()];
+        let words = |asked: &NamedLoad, overrun| {
+            nothing_arrived(std::slice::from_ref(asked), &alone, overrun).expect("words")
+        };
+        insta::assert_snapshot!(words(&asked, false), @"nothing arrived within the window");
+        insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give the load a `rate`, or `segmentation_offload: both`");
+        asked.load.rate = Some(Rate::BitsPerSecond(1));
+        asked.load.segmentation.send = true;
+        asked.load.segmentation.receive = true;
+        insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give the load a lower `rate`");
+
+        let beside = [flood, result("ping", Workload::TcpRr)];
+        let words = nothing_arrived(&[asked], &beside, true).expect("words");
+        insta::assert_snapshot!(words, @"nothing arrived within the window of bulk and ping: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give `bulk` a lower `rate`");
+    }
+
+    #[test]
+    fn a_generator_is_the_limit_unless_the_stack_leaves_it_no_room() {
+        let load = LoadResult {
+            generator: vec![Generator {
+                host: "a".into(),
+                end: End::Client,
+                threads: Vec::new(),
+                bound: true,
+            }],
+            ..result("tcp-stream", Workload::TcpStream)
+        };
+        let idle = usage(0.1, 0.0);
+        for (sender, marks) in [
+            (usage(0.99, 0.1), 0),
+            (usage(0.6, 0.1), 1),
+            (usage(0.99, 0.8), 1),
+        ] {
+            let found = generator_bound(std::slice::from_ref(&load), [&sender, &idle]);
+            assert_eq!(found.count(), marks, "{sender:?}");
+        }
+        let paced = LoadResult {
+            schedule: Some(Schedule::default()),
+            ..load
+        };
+        let full = usage(0.99, 0.1);
+        let found = generator_bound(std::slice::from_ref(&paced), [&full, &idle]);
+        assert_eq!(found.count(), 1, "it is to sleep between its messages");
+    }
+}

@@ -1,0 +1,194 @@
+//! The settings of cells: put in force in a lab and on the machine, undone, and tried before a run.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{Reply, Request};
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::sample::DeviceState;
+use wirecost_model::steering::Rps;
+use wirecost_model::vary::{Scope, Setting};
+
+use super::error::RunError;
+use super::labs::Labs;
+use super::machine::is_of_machine;
+use super::progress::Progress;
+use crate::calls::PROMPT;
+use crate::lab::Lab;
+
+/// How long one namespace may take for one setting: a command and the one that undoes it where it fails, each
+/// with the agent's 10 s.
+const EACH: Duration = Duration::from_secs(25);
+
+impl Lab {
+    /// Applies settings on both hosts, except those of the machine. Returns every device as
+    /// read back, or `None` where there was nothing to do.
+    ///
+    /// # Errors
+    /// `Refused` where one could not be applied. It has to be undone all the same.
+    pub fn apply(
+        &mut self,
+        settings: &[Setting],
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Vec<DeviceState>>, LinkError> {
+        let settings: Vec<Setting> = settings.iter().filter_map(in_lab).collect();
+        if settings.is_empty() {
+            return Ok(None);
+        }
+        self.in_force = true;
+        for link in self.links() {
+            link.set_in_force(true);
+        }
+        let within = PROMPT + EACH * 2 * settings.len() as u32;
+        let request = Request::PutInForce(settings);
+        let mut devices = Vec::new();
+        for reply in self.both(&request, &request, within, interrupt)? {
+            let Reply::Devices(of_host) = reply else {
+                return Err(self.a.confused("PutInForce"));
+            };
+            devices.extend(of_host);
+        }
+        Ok(Some(devices))
+    }
+
+    /// Undoes what is in force, and waits for it whoever interrupts.
+    ///
+    /// # Errors
+    /// `Unsettled` where something could not be undone.
+    pub(crate) fn undo(&mut self) -> Result<(), LinkError> {
+        if !self.in_force {
+            return Ok(());
+        }
+        let uninterrupted = AtomicBool::new(false);
+        // An hour: every setting of any plan at its commands' limits.
+        let within = Duration::from_hours(1);
+        let replies = self
+            .both(&Request::Undo, &Request::Undo, within, &uninterrupted)
+            .map_err(|error| match error {
+                LinkError::Refused { message, .. } => LinkError::Unsettled { message },
+                error => error,
+            })?;
+        if !replies.iter().all(|reply| *reply == Reply::Done) {
+            return Err(self.a.confused("Undo"));
+        }
+        self.in_force = false;
+        for link in self.links() {
+            link.set_in_force(false);
+        }
+        Ok(())
+    }
+}
+
+/// What of a setting concerns the lab.
+fn in_lab(setting: &Setting) -> Option<Setting> {
+    let mut setting = setting.clone();
+    if setting.on == Scope::Machine {
+        setting.sysctl.clear();
+        setting.command = None;
+    }
+    (!setting.is_empty()).then_some(setting)
+}
+
+impl Labs {
+    /// Tries every setting of the plan but its commands, and undoes it, so that a run does not begin that
+    /// could not measure its cells. Settings of the machine are looked at only.
+    ///
+    /// # Errors
+    /// The first that cannot be put in force, with host, level and what to do.
+    pub(crate) fn check(
+        &mut self,
+        experiment: &Experiment,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), RunError> {
+        let settings = experiment
+            .plan
+            .vary
+            .iter()
+            .flat_map(|factor| &factor.levels);
+        for setting in settings.filter(|setting| !setting.is_empty()) {
+            if is_of_machine(setting) {
+                self.machine.check(setting).map_err(RunError::Setting)?;
+            }
+            let Some(tried) = in_lab(&Setting {
+                command: None,
+                ..setting.clone()
+            }) else {
+                continue;
+            };
+            let has_it = |cell: &&Cell| cell.settings.contains(setting);
+            for cell in experiment.cells.iter().filter(has_it) {
+                let lab = match self.get(&cell.network, interrupt, progress) {
+                    Ok(Ok(lab)) => lab,
+                    // Its samples will say why; another cell with the level may be there.
+                    Ok(Err(_)) => continue,
+                    Err(error) => return Err(ended(error)),
+                };
+                let tried = lab
+                    .adapt(cell.guest_mtu, &cell.offload, interrupt)
+                    .and_then(|_| lab.apply(&[tried], interrupt))
+                    .and_then(|_| lab.undo());
+                tried.map_err(|error| ended(lab.blame(error)))?;
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A core that the run does not have cannot be steered to.
+///
+/// # Errors
+/// The first such core, with the level and what to do.
+pub(crate) fn check_steering(experiment: &Experiment, all: &[u32]) -> Result<(), RunError> {
+    for rps in &experiment.plan.steering.rps {
+        let Rps::Cores(cores) = rps else { continue };
+        if let Some(core) = cores.iter().find(|core| !all.contains(core)) {
+            let have: Vec<String> = all.iter().map(ToString::to_string).collect();
+            return Err(RunError::Setting(format!(
+                "`steering.rps: {rps}` steers to core {core}, and this run may use core {} only: write a mask of \
+                 these, or start wirecost with more cores",
+                have.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn ended(error: LinkError) -> RunError {
+    match error {
+        LinkError::Interrupted => RunError::Interrupted,
+        LinkError::Refused { message, .. } | LinkError::Unsettled { message } => {
+            RunError::Setting(message)
+        }
+        error => RunError::NoLab(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_is_the_machines_is_not_a_labs() {
+        let sysctl = Setting {
+            factor: "f".into(),
+            label: "l".into(),
+            sysctl: [("net.core.busy_poll".into(), "50".into())].into(),
+            ethtool: BTreeMap::new(),
+            command: None,
+            on: Scope::Machine,
+        };
+        assert_eq!(in_lab(&sysctl), None);
+        assert!(is_of_machine(&sysctl));
+        let everywhere = Setting {
+            on: Scope::Both,
+            ..sysctl
+        };
+        assert_eq!(in_lab(&everywhere), Some(everywhere.clone()));
+        assert!(!is_of_machine(&everywhere));
+    }
+}

@@ -1,0 +1,114 @@
+//! A check of the path between two hosts: both agents probe at the same time, read their devices meanwhile, and what
+//! came of it is judged.
+
+mod document;
+mod session;
+mod step;
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use wirecost_agent::link::Link;
+use wirecost_check::Document;
+use wirecost_model::host::HostAddress;
+use wirecost_wire::overhead::Stack;
+
+use crate::hosts::{Asked as AskedHost, HostsContext, HostsError, data_plane, open};
+
+use self::session::Session;
+pub use self::step::{Simulation, Step};
+
+/// What a direction's probes may take before what is still open gets no answer.
+const MOST: Duration = Duration::from_secs(20);
+
+/// The other end of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Far {
+    /// A host where an agent can be started.
+    Host(HostAddress),
+    /// An address, and nothing else.
+    Address(IpAddr),
+}
+
+/// What is to be checked.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// One host.
+    pub from: HostAddress,
+    /// The other end.
+    pub to: Far,
+    /// What every direction should carry, bytes; `None`: what the sender's device or route takes.
+    pub expect: Option<u32>,
+    /// Flows of each direction, at least 1.
+    pub flows: u32,
+    /// Destination port of the probes; `None`: any.
+    pub port: Option<u16>,
+    /// What guests are behind.
+    pub encapsulation: Option<Stack>,
+    /// Datagrams per second of each direction at most, above 0.
+    pub datagrams_per_s: f64,
+    /// Bytes per second of each direction at most, above 0.
+    pub bytes_per_s: f64,
+    /// TCP transfers afterwards, between hosts that are namespaces of nobody else's.
+    pub simulate: Option<Simulation>,
+}
+
+/// Checks a path and tells what came of it.
+///
+/// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
+///
+/// # Errors
+/// Hosts that were not reached, addresses that cannot be told, an agent that could not do what it was asked, an
+/// interrupt. What is wrong with the path is no error.
+pub fn check(
+    asked: &Check,
+    context: &HostsContext,
+    interrupt: &AtomicBool,
+    told: &mut dyn FnMut(Step),
+) -> Result<Document, HostsError> {
+    let began = Instant::now();
+    let started = jiff::Timestamp::now().to_string();
+    told(Step::Reaching);
+    let hosts: Vec<&HostAddress> = match &asked.to {
+        Far::Host(to) => vec![&asked.from, to],
+        Far::Address(_) => vec![&asked.from],
+    };
+    let mut links = open(context, &hosts, interrupt)?;
+    // First of all, since it goes on beside everything else.
+    for (link, name) in links.iter_mut().zip(session::names(asked)) {
+        session::gather(link, name, interrupt)?;
+    }
+    let addresses = addresses(asked, &mut links, interrupt)?;
+    let mut session = Session::new(asked, &hosts, links, addresses, interrupt);
+    let made = session.made(told);
+    let made = made.map_err(|error| session.blame(error))?;
+    let took = began.elapsed().saturating_sub(made.simulating);
+    Ok(document::document(asked, made, started, took))
+}
+
+/// Between which addresses it is.
+fn addresses(
+    asked: &Check,
+    links: &mut [Link],
+    interrupt: &AtomicBool,
+) -> Result<[IpAddr; 2], HostsError> {
+    match (&asked.to, links) {
+        (Far::Host(to), [from_link, to_link]) => data_plane(
+            [&asked.from, to],
+            &mut AskedHost {
+                link: from_link,
+                interrupt,
+            },
+            &mut AskedHost {
+                link: to_link,
+                interrupt,
+            },
+        ),
+        (Far::Address(to), [link]) => {
+            let mut host = AskedHost { link, interrupt };
+            crate::hosts::source_towards(&asked.from, &mut host, *to)
+        }
+        _ => unreachable!("a link for each host"),
+    }
+}

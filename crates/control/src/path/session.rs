@@ -1,0 +1,225 @@
+//! The agents of a check, and what they are asked.
+
+mod beside;
+mod lines;
+mod place;
+mod responders;
+mod segments;
+mod simulate;
+mod stacks;
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use wirecost_agent::link::{Link, LinkError};
+use wirecost_agent::protocol::{
+    Limits, OneSidedOrder, PathReply, PathRequest, Secret, SurveyOrder, Way,
+};
+use wirecost_check::{Audited, End, OneSidedReport, PathReport, Simulated};
+use wirecost_model::host::{HostAddress, Location};
+
+pub(super) use stacks::gather;
+
+use super::{Check, Far, MOST, Step};
+use crate::calls::PROMPT;
+use crate::random;
+
+/// Datagrams of a search, and of each flow that is compared with it, where much is lost; and their mean size.
+const USUAL: u32 = 400;
+const USUAL_EACH: u32 = 60;
+const USUAL_BYTES: f64 = 4500.0;
+/// However slow: an hour.
+const LONGEST: Duration = Duration::from_hours(1);
+
+/// What was found out.
+#[derive(Debug)]
+pub(super) struct Made {
+    /// Both ends: name, address, whether an agent is there.
+    pub(super) ends: [(End, bool); 2],
+    /// Both directions.
+    pub(super) paths: Vec<PathReport>,
+    pub(super) one_sided: Option<OneSidedReport>,
+    pub(super) hosts: Vec<Audited>,
+    pub(super) simulations: Vec<Simulated>,
+    /// How long these took.
+    pub(super) simulating: Duration,
+    /// Hosts where something else has the port that was asked for, and probes are heard beside it,
+    pub(super) beside: Vec<String>,
+    /// and where they cannot be, with the reason.
+    pub(super) taken: Vec<(String, String)>,
+}
+
+pub(super) struct Session<'a> {
+    asked: &'a Check,
+    /// The places of the hosts with agents.
+    places: Vec<Location>,
+    links: Vec<Link>,
+    ends: [End; 2],
+    interrupt: &'a AtomicBool,
+}
+
+/// What both ends are called; a host may be checked with itself.
+pub(super) fn names(asked: &Check) -> [String; 2] {
+    let first = asked.from.place.to_string();
+    let second = match &asked.to {
+        Far::Address(address) => address.to_string(),
+        Far::Host(host) if host.place == asked.from.place => format!("{first} (2)"),
+        Far::Host(host) => host.place.to_string(),
+    };
+    [first, second]
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        asked: &'a Check,
+        hosts: &[&HostAddress],
+        links: Vec<Link>,
+        addresses: [IpAddr; 2],
+        interrupt: &'a AtomicBool,
+    ) -> Self {
+        let [first, second] = names(asked);
+        let end = |host, address| End { host, address };
+        Self {
+            asked,
+            places: hosts.iter().map(|host| host.place.clone()).collect(),
+            links,
+            ends: [end(first, addresses[0]), end(second, addresses[1])],
+            interrupt,
+        }
+    }
+
+    /// The agent that has ended, where there is one, rather than what the other refused therefore.
+    pub(super) fn blame(&mut self, error: LinkError) -> LinkError {
+        let mut links: Vec<&mut Link> = self.links.iter_mut().collect();
+        crate::lab::blame(error, &mut links)
+    }
+
+    /// Everything that is asked of the agents.
+    pub(super) fn made(&mut self, told: &mut dyn FnMut(Step)) -> Result<Made, LinkError> {
+        told(Step::Probing);
+        let mut made = Made {
+            ends: [(self.ends[0].clone(), true), (self.ends[1].clone(), false)],
+            paths: Vec::new(),
+            one_sided: None,
+            hosts: Vec::new(),
+            simulations: Vec::new(),
+            simulating: Duration::ZERO,
+            beside: Vec::new(),
+            taken: Vec::new(),
+        };
+        if self.links.len() == 2 {
+            made.ends[1].1 = true;
+            self.both_ways(&mut made, told)?;
+        } else {
+            let order = OneSidedOrder {
+                from: self.ends[0].clone(),
+                to: self.ends[1].clone(),
+                expect: self.asked.expect,
+                limits: self.limits(),
+            };
+            let replies = self.ask(vec![PathRequest::OneSided(order)], self.most() + PROMPT)?;
+            for reply in replies {
+                let PathReply::OneSided(report) = reply else {
+                    return Err(self.links[0].confused("OneSided"));
+                };
+                made.one_sided = Some(report);
+            }
+        }
+        told(Step::Reading);
+        made.hosts = self.read()?;
+        if let (Some(wanted), 2) = (self.asked.simulate, self.links.len()) {
+            told(Step::Simulating);
+            let began = Instant::now();
+            made.simulations = self.simulate(wanted)?;
+            made.simulating = began.elapsed();
+        }
+        Ok(made)
+    }
+
+    fn both_ways(&mut self, made: &mut Made, told: &mut dyn FnMut(Step)) -> Result<(), LinkError> {
+        let secret = random::secret(&self.links[0])?;
+        let mut ways = self.ways(secret, made)?;
+        made.paths = self.survey(&ways, [true; 2])?;
+        self.survey_again(&ways, &mut made.paths)?;
+        self.stream(&ways, &mut made.paths)?;
+        self.count_bad_checksums(&mut made.paths)?;
+        let slow = self.look_beside(&ways, &mut made.paths)?;
+        if slow != [false; 2] {
+            ways = self.ways(secret, made)?;
+            let asked = (0..2).filter(|index| slow[*index]);
+            for (index, report) in asked.zip(self.survey(&ways, slow)?) {
+                if !report.is_dead() {
+                    made.paths[index] = report;
+                }
+            }
+        }
+        self.locate(&ways, &mut made.paths, told)
+    }
+
+    /// Both directions, with a responder at each end.
+    fn ways(&mut self, secret: Secret, made: &mut Made) -> Result<[Way; 2], LinkError> {
+        let responders = self.responders(secret, made)?;
+        let way = |from: usize, to: usize| Way {
+            from: self.ends[from].clone(),
+            to: self.ends[to].clone(),
+            port: responders[to].port(),
+            secret,
+        };
+        Ok([way(0, 1), way(1, 0)])
+    }
+
+    /// The directions that are wanted, in their order.
+    fn survey(&mut self, ways: &[Way; 2], wanted: [bool; 2]) -> Result<Vec<PathReport>, LinkError> {
+        let order = |index: usize| {
+            wanted[index].then(|| {
+                PathRequest::Survey(SurveyOrder {
+                    way: ways[index].clone(),
+                    expect: self.asked.expect,
+                    flows: self.asked.flows,
+                    limits: self.limits(),
+                })
+            })
+        };
+        let orders = vec![order(0), order(1)];
+        let mut reports = Vec::new();
+        for reply in self.ask_some(orders, self.most() + PROMPT)? {
+            let PathReply::Path(report) = reply else {
+                return Err(self.links[0].confused("Survey"));
+            };
+            reports.push(report);
+        }
+        Ok(reports)
+    }
+
+    /// Acknowledgements need the other host's neighbour: where that one was found late, they could not leave.
+    fn survey_again(&mut self, ways: &[Way; 2], paths: &mut [PathReport]) -> Result<(), LinkError> {
+        let unheard = |index: usize| {
+            let (path, back): (&PathReport, &PathReport) = (&paths[index], &paths[1 - index]);
+            path.is_dead() && path.hint.is_none() && !path.late && back.late
+        };
+        let again = [unheard(0), unheard(1)];
+        let asked = (0..2).filter(|index| again[*index]);
+        for (index, report) in asked.zip(self.survey(ways, again)?) {
+            paths[index] = report;
+        }
+        Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            datagrams_per_second: self.asked.datagrams_per_s,
+            bytes_per_second: self.asked.bytes_per_s,
+            most: self.most(),
+        }
+    }
+
+    /// What a direction's probes may take before what is still open gets no answer: more where they are to be slow.
+    fn most(&self) -> Duration {
+        let datagrams = f64::from(USUAL + USUAL_EACH * self.asked.flows);
+        let slow = (datagrams / self.asked.datagrams_per_s)
+            .max(datagrams * USUAL_BYTES / self.asked.bytes_per_s);
+        let slow = Duration::try_from_secs_f64(2.0 * slow).unwrap_or(LONGEST);
+        slow.clamp(MOST, LONGEST)
+    }
+}

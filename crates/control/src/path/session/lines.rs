@@ -1,0 +1,56 @@
+//! Asking both agents at once.
+
+use std::time::Duration;
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
+
+use super::Session;
+
+impl Session<'_> {
+    /// One request to each host, at the same time.
+    pub(super) fn ask(
+        &mut self,
+        requests: Vec<PathRequest>,
+        within: Duration,
+    ) -> Result<Vec<PathReply>, LinkError> {
+        self.ask_some(requests.into_iter().map(Some).collect(), within)
+    }
+
+    /// The same of those that have one.
+    pub(super) fn ask_some(
+        &mut self,
+        requests: Vec<Option<PathRequest>>,
+        within: Duration,
+    ) -> Result<Vec<PathReply>, LinkError> {
+        self.ask_each(requests, within)?.into_iter().collect()
+    }
+
+    /// The same, each with its own answer or refusal; every one is taken off its line, whatever it is.
+    pub(super) fn ask_each(
+        &mut self,
+        requests: Vec<Option<PathRequest>>,
+        within: Duration,
+    ) -> Result<Vec<Result<PathReply, LinkError>>, LinkError> {
+        let mut asked = Vec::new();
+        for (link, request) in self.links.iter_mut().zip(requests) {
+            if let Some(request) = request {
+                link.send(&Request::Path(Box::new(request)))?;
+                asked.push(link);
+            }
+        }
+        let mut replies = Vec::new();
+        for link in asked {
+            let reply = link.receive(within, self.interrupt);
+            if matches!(reply, Err(LinkError::Interrupted)) {
+                return Err(LinkError::Interrupted);
+            }
+            replies.push(match reply {
+                Ok(Reply::Path(reply)) => Ok(*reply),
+                Ok(_) => Err(link.confused("Path")),
+                Err(error) => Err(error),
+            });
+        }
+        Ok(replies)
+    }
+}

@@ -1,0 +1,55 @@
+//! Who answers the probes.
+
+use std::net::SocketAddr;
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{PathReply, PathRequest, Responding, Secret};
+
+use super::{Made, Session};
+use crate::calls::PROMPT;
+
+impl Session<'_> {
+    /// A responder on each host, on the port that was asked for where that is free.
+    pub(super) fn responders(
+        &mut self,
+        secret: Secret,
+        Made { beside, taken, .. }: &mut Made,
+    ) -> Result<[SocketAddr; 2], LinkError> {
+        let mut ports = [self.asked.port.unwrap_or(0); 2];
+        loop {
+            let respond = |index: usize| PathRequest::Respond {
+                address: SocketAddr::new(self.ends[index].address, ports[index]),
+                secret,
+            };
+            let requests = vec![respond(0), respond(1)];
+            let mut answering = Vec::new();
+            for (index, reply) in self.ask(requests, PROMPT)?.into_iter().enumerate() {
+                let PathReply::Responding(responding) = reply else {
+                    return Err(self.links[index].confused("Respond"));
+                };
+                let host = &self.ends[index].host;
+                match responding {
+                    Responding::At(address) => answering.push(address),
+                    Responding::Beside(address) => {
+                        answering.push(address);
+                        if !beside.contains(host) {
+                            beside.push(host.clone());
+                        }
+                    }
+                    Responding::Taken(_) if ports[index] == 0 => {
+                        return Err(self.links[index].confused("Respond"));
+                    }
+                    Responding::Taken(why) => {
+                        if !taken.iter().any(|(known, _)| known == host) {
+                            taken.push((host.clone(), why));
+                        }
+                        ports[index] = 0;
+                    }
+                }
+            }
+            if let Ok(answering) = <[SocketAddr; 2]>::try_from(answering) {
+                return Ok(answering);
+            }
+        }
+    }
+}

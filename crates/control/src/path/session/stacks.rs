@@ -1,0 +1,71 @@
+//! What is configured on the hosts.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use wirecost_agent::link::{Link, LinkError};
+use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
+use wirecost_check::{Audited, Enter, HostStack};
+use wirecost_model::host::Location;
+
+use super::Session;
+use crate::calls::PROMPT;
+
+/// How long reading a host's devices may take: some programs are started for it.
+const READING: Duration = Duration::from_mins(1);
+
+/// Begins to read a host's devices, under the name that reports have for it.
+pub(in crate::path) fn gather(
+    link: &mut Link,
+    host: String,
+    interrupt: &AtomicBool,
+) -> Result<(), LinkError> {
+    link.done(
+        &Request::Path(Box::new(PathRequest::Gather { host })),
+        PROMPT,
+        interrupt,
+    )
+}
+
+impl Session<'_> {
+    pub(super) fn read(&mut self) -> Result<Vec<Audited>, LinkError> {
+        let machines = self.machines()?;
+        let requests = self.links.iter().map(|_| Some(PathRequest::Gathered));
+        let replies = self.ask_each(requests.collect(), READING)?;
+        let mut hosts = Vec::new();
+        for (index, (reply, machine)) in replies.into_iter().zip(machines).enumerate() {
+            let stack = match reply {
+                Ok(PathReply::Stack(json)) => serde_json::from_str(&json)
+                    .map_err(|_| self.links[index].confused("Gathered"))?,
+                Ok(_) => return Err(self.links[index].confused("Gathered")),
+                // What the packets showed stands without it.
+                Err(LinkError::Refused { message, .. }) => HostStack::unread(
+                    &self.ends[index].host,
+                    "devices, routes and settings",
+                    &message,
+                ),
+                Err(error) => return Err(error),
+            };
+            hosts.push(Audited {
+                stack,
+                machine,
+                enter: match &self.places[index] {
+                    Location::Netns(name) => Enter::Named(name.clone()),
+                    Location::Local | Location::Ssh(_) | Location::Exec(_) => Enter::Here,
+                },
+            });
+        }
+        Ok(hosts)
+    }
+
+    pub(super) fn machines(&mut self) -> Result<Vec<String>, LinkError> {
+        let mut machines = Vec::new();
+        for link in &mut self.links {
+            match link.call(&Request::Machine, PROMPT, self.interrupt)? {
+                Reply::Machine(id) => machines.push(id),
+                _ => return Err(link.confused("Machine")),
+            }
+        }
+        Ok(machines)
+    }
+}

@@ -1,0 +1,372 @@
+//! Loads over a lab, counted on both hosts over one window: opened, begun, counted, ended.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{
+    EndOfLoad, LoadEnd, Measured, MeasuredEnd, Part, Place, Reply, Request, Window,
+};
+use wirecost_model::end_window::{End, EndWindow};
+use wirecost_model::load::{Limit, NamedLoad, Waiting};
+use wirecost_model::sample::LoadResult;
+
+use crate::calls::PROMPT;
+use crate::lab::Lab;
+
+/// How long opening or ending one load may take beyond the rest.
+const PER_LOAD: Duration = Duration::from_secs(6);
+/// How much longer anything may take for each flow: its threads may be a thousand that always have something to do.
+const PER_FLOW: Duration = Duration::from_millis(20);
+
+/// How long a look at loads that go on may take.
+pub(crate) fn prompt_beside(loads: &[NamedLoad]) -> Duration {
+    PROMPT + PER_FLOW * loads.iter().map(|named| named.load.streams).sum()
+}
+
+/// How long opening or ending all loads may take.
+pub(crate) fn patience(loads: &[NamedLoad]) -> Duration {
+    prompt_beside(loads) + PER_LOAD * loads.len() as u32
+}
+
+/// When to count, and what belongs to the run.
+#[derive(Debug, Clone, Copy)]
+pub struct Counting<'a> {
+    /// Seconds from now to the window's start.
+    pub warmup_s: f64,
+    /// Length of the window in seconds.
+    pub seconds: f64,
+    /// Length of the intervals within it, in seconds.
+    pub interval_s: f64,
+    /// Processes that are not foreign: the controller, every agent, the tools it started.
+    pub ours: &'a [u32],
+}
+
+/// What loads came to.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Host a's counts come first.
+    pub measured: [Measured; 2],
+    /// Whether loads that end by themselves did so in time.
+    pub is_whole: bool,
+}
+
+/// How long loads that end by themselves may take.
+pub(crate) const TO_THE_END: Duration = Duration::from_mins(10);
+/// How often is asked whether they are over.
+const SLICE: Duration = Duration::from_millis(500);
+
+impl Lab {
+    /// Runs loads between a's guests and b's, each divided evenly among the pairs of guests, all at once, counts them and ends them.
+    /// Loads with a limit are counted from their start to their own end, whatever `counting` says.
+    pub fn load(
+        &mut self,
+        loads: &[NamedLoad],
+        secret: [u8; 16],
+        counting: Counting<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<Loaded, LinkError> {
+        let (prompt, within) = (prompt_beside(loads), patience(loads));
+        let loads = &among_guests(loads, self.network().guests)[..];
+        let hosts = self.guest_addresses();
+        let unbound = |load: &OfGuest, host: usize| {
+            let addresses: &[IpAddr] = &hosts[host];
+            SocketAddr::new(addresses[load.guest as usize], 0)
+        };
+        let servers = ends(loads, secret, End::Server, |index, host| {
+            unbound(&loads[index], host)
+        });
+        let [a, b] = servers.map(Request::OpenServers);
+        let listening = match self.both(&a, &b, within, interrupt)? {
+            [Reply::Listening(a), Reply::Listening(b)] => [a, b],
+            _ => return Err(self.a.confused("OpenServers")),
+        };
+        let mut next = listening.each_ref().map(|addresses| addresses.iter());
+        let targets: Option<Vec<SocketAddr>> = loads
+            .iter()
+            .map(|load| next[host_of(&load.named, End::Server)].next().copied())
+            .collect();
+        let Some(targets) = targets else {
+            return Err(self.a.confused("OpenServers"));
+        };
+        let [a, b] = ends(loads, secret, End::Client, |index, _| targets[index]);
+        self.both_done_within(
+            [Request::OpenClients(a), Request::OpenClients(b)],
+            within,
+            interrupt,
+        )?;
+        if loads.iter().any(|load| load.named.load.limit.is_some()) {
+            return self.count_to_the_end(loads, [prompt, within], interrupt);
+        }
+        self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
+        let mut measured = self.count_beside(counting, prompt, interrupt)?;
+        // The clients first: servers read to the end of what was sent.
+        let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
+        ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
+        settle(measured.iter_mut(), &ended);
+        Ok(Loaded {
+            measured,
+            is_whole: true,
+        })
+    }
+
+    fn both_ended(
+        &mut self,
+        request: &Request,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<EndOfLoad>, LinkError> {
+        match self.both(request, request, within, interrupt)? {
+            [Reply::Ended(a), Reply::Ended(b)] => Ok([a, b].concat()),
+            _ => Err(self.a.confused(request.doing())),
+        }
+    }
+
+    /// Starts loads that end by themselves, and counts them from there to the last byte.
+    fn count_to_the_end(
+        &mut self,
+        loads: &[OfGuest],
+        [prompt, within]: [Duration; 2],
+        interrupt: &AtomicBool,
+    ) -> Result<Loaded, LinkError> {
+        self.both_done_within([Request::Begin, Request::Begin], within, interrupt)?;
+        self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
+        let deadline = Instant::now() + TO_THE_END;
+        let asks = [0, 1].map(|host| {
+            let client = |load: &OfGuest| host_of(&load.named, End::Client) == host;
+            loads.iter().any(client)
+        });
+        let mut is_whole = false;
+        while !is_whole && Instant::now() < deadline {
+            let [a, b] = asks.map(|asks| if asks { SLICE } else { Duration::ZERO });
+            let parts = self.parts([a, b], prompt, interrupt)?;
+            is_whole = asks
+                .iter()
+                .zip(parts)
+                .all(|(asks, part)| !asks || part.over);
+        }
+        let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
+        // What was still under way when the last part ended.
+        self.parts([Duration::ZERO; 2], prompt, interrupt)?;
+        ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
+        match self.both(&Request::Whole, &Request::Whole, within, interrupt)? {
+            [Reply::Measured(sent), Reply::Measured(received)] => {
+                let mut measured = [*sent, *received];
+                settle(measured.iter_mut(), &ended);
+                Ok(Loaded { measured, is_whole })
+            }
+            _ => Err(self.a.confused("Whole")),
+        }
+    }
+
+    fn parts(
+        &mut self,
+        within: [Duration; 2],
+        prompt: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<[Part; 2], LinkError> {
+        let [a, b] = within.map(|within| Request::Part {
+            within_s: within.as_secs_f64(),
+            last: false,
+        });
+        match self.both(&a, &b, SLICE + prompt, interrupt)? {
+            [Reply::Part(a), Reply::Part(b)] => Ok([*a, *b]),
+            _ => Err(self.a.confused("Part")),
+        }
+    }
+
+    /// Counts on both hosts at once, whatever loads them. Host a, whose machine b's is too, looks for
+    /// foreign load.
+    pub fn count(
+        &mut self,
+        counting: Counting<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<[Measured; 2], LinkError> {
+        self.count_beside(counting, PROMPT, interrupt)
+    }
+
+    /// Likewise; the hosts answer within `prompt` after the window.
+    fn count_beside(
+        &mut self,
+        counting: Counting<'_>,
+        prompt: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<[Measured; 2], LinkError> {
+        let window = |foreign_to| {
+            Request::Measure(Window {
+                warmup_s: counting.warmup_s,
+                seconds: counting.seconds,
+                interval_s: counting.interval_s,
+                foreign_to,
+            })
+        };
+        let within = Duration::from_secs_f64(counting.warmup_s + counting.seconds) + prompt;
+        let (a, b) = (window(Some(counting.ours.to_vec())), window(None));
+        match self.both(&a, &b, within, interrupt)? {
+            [Reply::Measured(sent), Reply::Measured(received)] => Ok([*sent, *received]),
+            _ => Err(self.a.confused("Measure")),
+        }
+    }
+}
+
+/// 0 for host a, 1 for host b.
+fn host_of(named: &NamedLoad, end: End) -> usize {
+    usize::from(named.load.direction.host_of(end) == "b")
+}
+
+/// A load's part between one pair of guests.
+struct OfGuest {
+    /// The same of both hosts.
+    guest: u32,
+    named: NamedLoad,
+}
+
+/// Threads that a load has on a host at most, all guests together, where the plan says nothing: as many as
+/// it would have with as many flows and a single guest.
+const THREADS: u32 = 64;
+
+/// Every load for every pair of guests. A load's flows are as many as can be divided evenly (the plan sees to
+/// it), and so are its threads, but that each guest has one.
+fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<OfGuest> {
+    let of = |named: &NamedLoad, guest| {
+        let mut named = named.clone();
+        let load = &mut named.load;
+        load.streams = (load.streams / guests).max(1);
+        if guests > 1 {
+            let usual = match load.waiting {
+                Waiting::Sleep => THREADS,
+                // Each has a processor to itself.
+                Waiting::Spin => guests,
+            };
+            let all = load.threads.unwrap_or(usual);
+            load.threads = Some((all / guests).clamp(1, load.streams));
+        }
+        let part = |all: u64| {
+            let (each, rest) = (all / u64::from(guests), all % u64::from(guests));
+            each + u64::from(u64::from(guest) < rest)
+        };
+        load.limit = load.limit.map(|limit| match limit {
+            Limit::Time(time) => Limit::Time(time),
+            Limit::Bytes(all) => Limit::Bytes(part(all)),
+            Limit::Transactions(all) => Limit::Transactions(part(all)),
+        });
+        OfGuest { guest, named }
+    };
+    let pairs = |named| (0..guests).map(move |guest| of(named, guest));
+    loads.iter().flat_map(pairs).collect()
+}
+
+/// One end of every load, by host; `address` is told the load's number and the host's.
+fn ends(
+    loads: &[OfGuest],
+    secret: [u8; 16],
+    end: End,
+    address: impl Fn(usize, usize) -> SocketAddr,
+) -> [Vec<LoadEnd>; 2] {
+    let mut ends = [Vec::new(), Vec::new()];
+    for (index, OfGuest { guest, named }) in loads.iter().enumerate() {
+        let host = host_of(named, end);
+        // No flow of one load, or of one guest, is let in by another.
+        let mut secret = secret;
+        for (byte, number) in secret[12..].iter_mut().zip((index as u32).to_be_bytes()) {
+            *byte ^= number;
+        }
+        ends[host].push(LoadEnd {
+            name: named.name.clone(),
+            place: Place::Guest(*guest),
+            address: address(index, host),
+            source: None,
+            load: named.load.clone(),
+            secret,
+        });
+    }
+    ends
+}
+
+/// Adds to what was counted what only the ends of the loads could tell.
+pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended: &[EndOfLoad]) {
+    for one in measured.flat_map(|host| &mut host.loads) {
+        let same =
+            |end: &&EndOfLoad| (&end.name, end.place, end.end) == (&one.name, one.place, one.end);
+        one.window.datagrams = ended.iter().find(same).map(|end| end.datagrams);
+    }
+}
+
+/// What each load did, from what both hosts counted. `None` where an end is missing from the counts.
+pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<LoadResult>> {
+    let result = |named: &NamedLoad| {
+        let found = |end| {
+            let here = move |one: &&MeasuredEnd| one.name == named.name && one.end == end;
+            measured[host_of(named, end)].loads.iter().filter(here)
+        };
+        let pair = |client: &MeasuredEnd| -> Option<(EndWindow, EndWindow)> {
+            let server = found(End::Server).find(|server| server.place == client.place)?;
+            Some((client.window.clone(), server.window.clone()))
+        };
+        let pairs: Option<Vec<_>> = found(End::Client).map(pair).collect();
+        let pairs = pairs.filter(|pairs| !pairs.is_empty())?;
+        Some(LoadResult::join(named, &pairs))
+    };
+    loads.iter().map(result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::load::{Load, Workload};
+
+    use super::*;
+
+    #[test]
+    fn a_load_is_divided_evenly_among_guests_and_its_threads_are_not_multiplied() {
+        let load = NamedLoad::alone(Load {
+            streams: 80,
+            ..Load::new(Workload::TcpStream)
+        });
+        let divided = among_guests(std::slice::from_ref(&load), 16);
+        let guests: Vec<u32> = divided.iter().map(|part| part.guest).collect();
+        assert_eq!(guests, (0..16).collect::<Vec<_>>());
+        for part in &divided {
+            assert_eq!(
+                (part.named.load.streams, part.named.load.threads),
+                (5, Some(4))
+            );
+        }
+        let [whole] = &among_guests(std::slice::from_ref(&load), 1)[..] else {
+            panic!("one guest");
+        };
+        assert_eq!(whole.named, load, "one guest is left to the engine");
+        let wide = NamedLoad::alone(Load {
+            streams: 1024,
+            ..Load::new(Workload::TcpRr)
+        });
+        let parts = among_guests(&[wide], 64);
+        let threads = parts.iter().map(|part| part.named.load.threads);
+        assert_eq!(threads.map(Option::unwrap_or_default).sum::<u32>(), 64);
+    }
+
+    #[test]
+    fn a_limit_is_divided_to_the_last_byte() {
+        let load = NamedLoad::alone(Load {
+            streams: 3,
+            limit: Some(Limit::Bytes(1000)),
+            ..Load::new(Workload::TcpStream)
+        });
+        let parts = among_guests(&[load], 3);
+        let limits: Vec<_> = parts.iter().map(|part| part.named.load.limit).collect();
+        assert_eq!(
+            limits,
+            [334, 333, 333].map(|bytes| Some(Limit::Bytes(bytes)))
+        );
+    }
+
+    #[test]
+    fn no_two_ends_have_the_same_secret() {
+        let load = NamedLoad::alone(Load::new(Workload::TcpStream));
+        let parts = among_guests(&[load.clone(), load], 64);
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let [_, servers] = ends(&parts, [7; 16], End::Server, |_, _| here);
+        let secrets: std::collections::BTreeSet<_> = servers.iter().map(|end| end.secret).collect();
+        assert_eq!(secrets.len(), 128);
+    }
+}
