@@ -130,7 +130,7 @@ fn clean_with_nothing_to_clean_says_so() {
     ended.expect_code(0);
     assert_eq!(
         ended.stdout,
-        "nothing to clean: no agent has outlived its run\n"
+        "nothing to clean: every agent belongs to a running run\n"
     );
     assert_eq!(ended.stderr, "");
 

@@ -273,7 +273,7 @@ fn a_run_is_measured_and_compared_in_one_go() {
     let faster = faster(&place, "first", 10.0);
     let ended = run(against(&place, &plan, "third", &faster).arg("--strict"));
     ended.expect_code(1);
-    for words in ["Record:", "What differs besides"] {
+    for words in ["Record:", "Other differences"] {
         assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
     }
     let concluded = ["Regression:", "Cannot tell:"].map(|words| ended.stdout.contains(words));

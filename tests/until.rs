@@ -1,4 +1,4 @@
-//! Rounds until it is known, in a lab.
+//! Adaptive runs, in a lab.
 
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
@@ -130,10 +130,7 @@ fn a_dry_run_tells_the_rounds_that_it_may_take_and_what_that_assumes() {
     let path = place.plan(&plan("precision: 2%"));
     let text = run(wirecost(["run", "--dry-run", "--seed", "1"]).arg(&path));
     text.expect_code(0);
-    for words in [
-        "6 to 60 rounds, until it is known",
-        "the time above assumes 3%",
-    ] {
+    for words in ["6 to 60 rounds, adaptive", "the time above assumes 3%"] {
         let one_line = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(one_line.contains(words), "{text:#?}");
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use wirecost_bench::cpu::{CPU_SECONDS, Cpu};
-use wirecost_model::sample::CoresApart;
+use wirecost_model::sample::CoreDistance;
 use wirecost_stats::{PairedRatio, RatioError, Stopping, paired_ratio_stopped, summary};
 
 use crate::bound::Bound;
@@ -152,7 +152,7 @@ impl Pair {
             .samples()
             .into_iter()
             .flat_map(|sample| sample.apart_ns);
-        CoresApart::differ(looks.flatten())
+        CoreDistance::differ(looks.flatten())
     }
 
     fn has_cpu(&self) -> bool {

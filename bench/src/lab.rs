@@ -10,7 +10,7 @@ use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request};
 use wirecost_control::Lab;
 use wirecost_model::sample::ProofTime;
-use wirecost_model::vary::{Deed, Place, Setting};
+use wirecost_model::vary::{Deed, Scope, Setting};
 
 use crate::error::BenchError;
 use crate::report::Report;
@@ -61,7 +61,7 @@ pub(crate) fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<bool, Benc
         sysctl: HOOKS.map(|key| (key.to_owned(), "0".to_owned())).into(),
         ethtool: BTreeMap::new(),
         command: None,
-        on: Place::Hosts,
+        on: Scope::Hosts,
     };
     match lab.put_in_force(&[setting], interrupt) {
         Ok(_) => Ok(true),
@@ -110,7 +110,7 @@ pub(crate) fn one_congestion_control(
             before,
             after: ":".to_owned(),
         }),
-        on: Place::Guests,
+        on: Scope::Guests,
     };
     lab.put_in_force(&[setting], interrupt)
         .map(drop)

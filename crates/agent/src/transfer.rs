@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use wirecost_model::vary::{Place, Setting};
+use wirecost_model::vary::{Scope, Setting};
 use wirecost_probe::transfer::{Amount, HEARTBEATS, Receiver, transfer};
 
 use crate::keeper::Keeper;
@@ -96,7 +96,7 @@ fn in_force(probing: u8, owner: &str) -> Result<Option<Keeper>, String> {
         sysctl: [(PROBING.to_owned(), wanted)].into(),
         ethtool: [].into(),
         command: None,
-        on: Place::Hosts,
+        on: Scope::Hosts,
     })?;
     Ok(Some(keeper))
 }

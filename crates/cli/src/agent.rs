@@ -1,14 +1,47 @@
 //! `wirecost agent`: nothing may start a thread before the process has its namespaces.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Args;
 use wirecost_agent::lab::become_host;
 use wirecost_agent::place;
 use wirecost_sys::namespace::UserNamespace;
 
-use crate::arguments::Agent;
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// The host's name, for process lists
+    #[arg(long)]
+    pub(crate) host: String,
+    /// Process id and start time of the controller on this machine, for `wirecost clean`; the agent ends with it
+    #[arg(long, required_unless_present = "in_place")]
+    pub(crate) owner: Option<String>,
+    /// Use the host as it is: make no namespaces, pin nothing
+    #[arg(long)]
+    pub(crate) in_place: bool,
+    /// Enter this named network namespace
+    #[arg(long, requires = "in_place")]
+    pub(crate) netns: Option<String>,
+    /// The directory that holds nothing but the copy of the program that this is; it is removed
+    #[arg(long, requires = "in_place", value_name = "DIR")]
+    pub(crate) temporary: Option<PathBuf>,
+    /// End when nothing was asked for so many seconds
+    #[arg(long)]
+    pub(crate) idle_limit: Option<u64>,
+    /// Cores to run on
+    #[arg(
+        long,
+        value_delimiter = ',',
+        required_unless_present = "in_place",
+        conflicts_with = "in_place"
+    )]
+    pub(crate) cpus: Vec<u32>,
+    /// Join the user namespace of this process
+    #[arg(long, conflicts_with = "in_place")]
+    pub(crate) user_namespace_of: Option<u32>,
+}
 
 pub(crate) fn agent(arguments: &Agent) -> ExitCode {
     if let Some(directory) = &arguments.temporary {

@@ -1,4 +1,4 @@
-//! `wirecost check`: what the path between two hosts carries, and what to type where it carries too little.
+//! `wirecost check`: the path MTU between two hosts, findings, and the commands that fix them.
 
 mod print;
 mod simulate;
@@ -16,7 +16,7 @@ use wirecost_wire::overhead::Stack;
 
 use self::simulate::NotALab;
 use self::watch::Watch;
-use crate::arguments::Talk;
+use crate::talk::Talk;
 use crate::{complain, exit, interrupt, screen};
 
 /// Each of up to four equal paths is met with a probability of 95 % (the stopping rule of the Multipath Detection
@@ -33,11 +33,11 @@ const BANDWIDTH: &str = "320mbit";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, as for `wirecost load`, each with =ADDRESS behind it to \
-    say which address the probes use. TO may be a bare address: then there is no agent at the far end, and what one side \
-    can know is told.\n\n\
-    Exit codes: 0 as expected (info is no finding), 1 something was found, 2 the command line is wrong, or which addresses to \
-    use cannot be told, 3 the check could not be completed."
+    after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, as for `wirecost load`, each \
+                  optionally followed by =ADDRESS, the address that the probes use. TO may be a bare address: then \
+                  the far end has no agent, and only what one side can measure is reported.\n\n\
+    Exit codes: 0 as expected (info is no finding), 1 something was found, 2 the command line is wrong, or the \
+     addresses to use are ambiguous, 3 the check could not be completed."
 )]
 pub(crate) struct Check {
     /// One host
@@ -48,13 +48,13 @@ pub(crate) struct Check {
     /// The IP packet that every direction should carry [default: what the sender's device or route takes]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(SMALLEST..=LONGEST))]
     expect: Option<u32>,
-    /// Flows of each direction, each a source port of its own; 16 meet each of 4 equal paths with 95 %
+    /// Flows of each direction, each with its own source port; 16 cover 4 equal paths with 95 % probability
     #[arg(long, value_name = "NUMBER", default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=MOST_FLOWS))]
     flows: u32,
     /// Destination port of the probes, such as a tunnel's [default: the encapsulation's, else any]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// What guests are behind, as for `wirecost overhead`: tells the MTU that they can have
+    /// Encapsulation of the guests' traffic, as for `wirecost overhead`: prints the MTU that guests can have
     #[arg(long, value_name = "FORMAT")]
     encapsulation: Option<Stack>,
     /// Datagrams a second of each direction at most

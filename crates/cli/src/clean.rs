@@ -3,11 +3,18 @@
 use std::io;
 use std::process::ExitCode;
 
+use clap::Args;
 use serde_json::json;
 use wirecost_control::clean::{self, Agents, Stray, Tunnels};
 
-use crate::arguments::Clean;
 use crate::{complain, exit, screen};
+
+#[derive(Debug, Args)]
+pub(crate) struct Clean {
+    /// Print what was ended as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 pub(crate) fn clean(arguments: &Clean) -> ExitCode {
     let (Agents { ended, refused }, tunnels) = match clean::clean() {
@@ -54,7 +61,7 @@ fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &Tunnels) -> 
     });
     let tunnels: Vec<String> = tunnel_lines(tunnels).collect();
     if ended.is_empty() && refused.is_empty() && tunnels.is_empty() {
-        let nothing = "nothing to clean: no agent has outlived its run".to_owned();
+        let nothing = "nothing to clean: every agent belongs to a running run".to_owned();
         return [nothing]
             .into_iter()
             .chain(up)
@@ -98,7 +105,7 @@ fn tunnel_lines(tunnels: &Tunnels) -> impl Iterator<Item = String> {
     let devices = tunnels
         .devices
         .iter()
-        .map(|device| format!("removed the device {device}, which no tunnel has any more"));
+        .map(|device| format!("removed the device {device}, which belongs to no tunnel"));
     let refused = tunnels
         .refused
         .iter()

@@ -6,18 +6,17 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
-use wirecost_report::compare::{
-    Compared, Comparison, Conclusion, FailOn, Strictness, comparison_junit,
-};
-use wirecost_report::{Document, Terminal};
+use wirecost_report::compare::{Comparison, Conclusion, FailOn, Strictness};
+use wirecost_report::{Document, RunResult, Text};
 
-use crate::report::{self, FILE};
-use crate::{complain, exit, screen};
+use crate::output::{self, Output};
+use crate::{exit, report, screen};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 no regression, or too much disturbed to tell (1 with --strict), 1 a regression (see --fail-on), 2 a run directory or the \
-    command line cannot be used, 3 nothing is comparable (or --out could not be written)."
+    after_help = "Exit codes: 0 no regression, or too many disturbed samples to tell (1 with --strict), 1 a \
+                  regression (see --fail-on), 2 a run directory or the command line is not usable, 3 nothing is \
+                  comparable (or --out could not be written)."
 )]
 pub(crate) struct Compare {
     /// The run directory of the run compared with
@@ -26,30 +25,20 @@ pub(crate) struct Compare {
     after: PathBuf,
     #[command(flatten)]
     judging: Judging,
-    /// The comparison as one JSON document
-    #[arg(long, group = "form")]
-    json: bool,
-    /// Markdown for a pull request
-    #[arg(long, group = "form")]
-    markdown: bool,
-    /// JUnit XML for a CI system: a test case per figure
-    #[arg(long, group = "form")]
-    junit: bool,
-    /// Write it to this file, over what is there, instead of standard output
-    #[arg(long, short, value_name = "FILE")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output<Comparison>,
 }
 
 /// What of a comparison is a failure.
 #[derive(Debug, Clone, Copy, Args)]
 struct Judging {
-    /// The mildest verdict that is a regression; it fails all worse ones too
+    /// The mildest verdict that counts as a regression; worse ones count too
     #[arg(long, value_name = "VERDICT", default_value = "costs")]
     fail_on: Rule,
     /// Judge by the verdicts corrected for the number of figures compared
     #[arg(long)]
     corrected: bool,
-    /// Fail (exit code 1) also where too many samples of a run were disturbed for anything to be told
+    /// Fail (exit code 1) also if too many samples of a run were disturbed for a verdict
     #[arg(long)]
     strict: bool,
 }
@@ -60,13 +49,13 @@ pub(crate) struct Earlier {
     /// Compare with this run directory when measured; it is read before anything is built
     #[arg(long, value_name = "RUN_DIR")]
     against: Option<PathBuf>,
-    /// With --against: the mildest verdict that is a regression; it fails all worse ones too [default: costs]
+    /// With --against: the mildest verdict that counts as a regression; worse ones count too [default: costs]
     #[arg(long, value_name = "VERDICT", requires = "against")]
     fail_on: Option<Rule>,
     /// With --against: judge by the verdicts corrected for the number of figures compared
     #[arg(long, requires = "against")]
     corrected: bool,
-    /// With --against: fail (exit code 1) also where too many samples were disturbed for anything to be told
+    /// With --against: fail (exit code 1) also if too many samples were disturbed for a verdict
     #[arg(long, requires = "against")]
     strict: bool,
 }
@@ -74,11 +63,11 @@ pub(crate) struct Earlier {
 /// As [`FailOn`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Rule {
-    /// Nothing is
+    /// No verdict
     Never,
-    /// Worse by more than is worth it, or no longer measurable
+    /// Worse by more than the margin, or no longer measurable
     Costs,
-    /// Worse for certain, perhaps less than worth
+    /// Certainly worse, perhaps within the margin
     Loses,
     /// Not shown to be no worse, or not compared
     CannotTell,
@@ -106,51 +95,11 @@ pub(crate) fn compare(arguments: &Compare) -> ExitCode {
         fail_on: judging.fail_on.into(),
         corrected: judging.corrected,
     };
-    let comparison = wirecost_report::compare::compare(of(&before), of(&after), strictness);
-    let Some(path) = &arguments.out else {
-        let printed = match text(&comparison, arguments, screen::terminal()) {
-            Ok(text) => screen::print_as_is(&text),
-            Err(code) => return code,
-        };
-        return worse(printed, conclusion(&comparison, judging.strict));
-    };
-    let directories = [&arguments.before, &arguments.after];
-    if directories.iter().any(|dir| report::is_record(path, dir)) {
-        return report::refuse_record(path);
-    }
-    match text(&comparison, arguments, FILE).map(|text| report::write(path, &text)) {
-        Ok(Ok(())) => conclusion(&comparison, judging.strict),
-        Ok(Err(error)) => {
-            complain(&error);
-            exit::incomplete()
-        }
-        Err(code) => code,
-    }
-}
-
-fn of(result: &report::Result) -> Compared<'_> {
-    Compared {
-        run: &result.reading.run,
-        document: &result.document,
-    }
-}
-
-/// The comparison in the form that was asked for, line ends included.
-fn text(comparison: &Comparison, form: &Compare, terminal: Terminal) -> Result<String, ExitCode> {
-    let broken = |error: &dyn std::error::Error| {
-        complain(error);
-        exit::incomplete()
-    };
-    if form.json {
-        let json = serde_json::to_string_pretty(comparison).map_err(|error| broken(&error))?;
-        Ok(json + "\n")
-    } else if form.markdown {
-        Ok(wirecost_report::comparison_markdown(comparison))
-    } else if form.junit {
-        comparison_junit(comparison).map_err(|error| broken(&error))
-    } else {
-        Ok(wirecost_report::comparison_terminal(comparison, terminal))
-    }
+    let comparison =
+        wirecost_report::compare::compare((&before).into(), (&after).into(), strictness);
+    let directories = [&*arguments.before, &*arguments.after];
+    let printed = arguments.output.print(&comparison, &directories);
+    worse(printed, conclusion(&comparison, judging.strict))
 }
 
 fn conclusion(comparison: &Comparison, strict: bool) -> ExitCode {
@@ -173,7 +122,7 @@ fn worse(printed: ExitCode, conclusion: ExitCode) -> ExitCode {
 
 /// The run that a new one will be compared with.
 pub(crate) struct Baseline {
-    result: report::Result,
+    result: RunResult,
     strictness: Strictness,
     strict: bool,
 }
@@ -214,23 +163,23 @@ struct WithComparison<'a> {
 
 impl Baseline {
     /// Prints a result and its comparison with this run; a regression is in the exit code.
-    pub(crate) fn print(
-        &self,
-        result: &report::Result,
-        page: Option<&Path>,
-        json: bool,
-    ) -> ExitCode {
-        let comparison =
-            wirecost_report::compare::compare(of(&self.result), of(result), self.strictness);
+    pub(crate) fn print(&self, result: &RunResult, page: Option<&Path>, json: bool) -> ExitCode {
+        let comparison = wirecost_report::compare::compare(
+            (&self.result).into(),
+            result.into(),
+            self.strictness,
+        );
         let printed = if json {
             screen::print_json(&WithComparison {
                 document: &result.document,
                 comparison: &comparison,
             })
         } else {
-            let printed = report::print(&result.document, page, false);
-            let text = wirecost_report::comparison_terminal(&comparison, screen::terminal());
-            worse(printed, screen::print_as_is(&format!("\n{text}")))
+            let printed = worse(
+                report::print(result, page, false),
+                screen::print_as_is("\n"),
+            );
+            worse(printed, output::print(&Text, &comparison))
         };
         worse(printed, conclusion(&comparison, self.strict))
     }

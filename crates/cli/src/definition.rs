@@ -1,23 +1,12 @@
 //! What every use of the command line shares: parsing, `--help`, manual pages and completions are
 //! all made from [`definition()`], so that a command says the same everywhere.
 
-use clap::{Command, CommandFactory, FromArgMatches, ValueHint};
+use clap::{Command, CommandFactory, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::arguments::Arguments;
-use crate::{completions, examples};
-
-/// How the part of a help text begins that says what a command's exit codes mean.
-pub(crate) const EXIT_CODES: &str = "Exit codes:";
-/// What they mean for a command that does not say it itself (docs/commands.md).
-const USUAL_EXIT_CODES: &str = "Exit codes: 0 fine, 2 the command line is wrong, \
-    3 the work could not be completed.";
-
-/// Reads the command line. Answers `--help`, mistakes and a shell's wish for completions, and ends.
-pub(crate) fn parse() -> Arguments {
-    completions::answer_shell();
-    Arguments::from_arg_matches(&definition().get_matches()).unwrap_or_else(|error| error.exit())
-}
+use crate::exit::{EXIT_CODES_USUALLY, split_exit_codes};
+use crate::{candidates, examples};
 
 /// The command line as its structs declare it, with examples, the meaning of the exit codes, and
 /// what a shell completes.
@@ -29,11 +18,11 @@ pub(crate) fn definition() -> Command {
             let called = argument.get_value_names().and_then(|names| names.first());
             match called.map(clap::builder::Str::as_str) {
                 Some("NAME") if of_plans => {
-                    argument.add(ArgValueCompleter::new(completions::builtin_plans))
+                    argument.add(ArgValueCompleter::new(candidates::builtin_plans))
                 }
-                Some("PLAN") => argument.add(ArgValueCompleter::new(completions::plans)),
-                Some("FROM" | "TO") => argument.add(ArgValueCompleter::new(completions::hosts)),
-                Some("RUN_DIR") => argument.add(ArgValueCompleter::new(completions::runs)),
+                Some("PLAN") => argument.add(ArgValueCompleter::new(candidates::plans)),
+                Some("FROM" | "TO") => argument.add(ArgValueCompleter::new(candidates::hosts)),
+                Some("RUN_DIR") => argument.add(ArgValueCompleter::new(candidates::runs)),
                 Some("DIR") => argument.value_hint(ValueHint::DirPath),
                 Some("FILE") => argument.value_hint(ValueHint::FilePath),
                 _ => argument,
@@ -48,21 +37,13 @@ pub(crate) fn definition() -> Command {
     })
 }
 
-/// A command's `after_help` as (everything else, what its exit codes mean).
-pub(crate) fn split_exit_codes(after_help: &str) -> (&str, Option<&str>) {
-    match after_help.find(EXIT_CODES) {
-        Some(at) => (after_help[..at].trim_end(), Some(after_help[at..].trim())),
-        None => (after_help.trim_end(), None),
-    }
-}
-
 /// What stands below a command's options: its own words, examples, exit codes.
 fn ending(command: &Command) -> String {
     let own = command.get_after_help().map(ToString::to_string);
     let own = own.unwrap_or_default();
     let (words, exit_codes) = split_exit_codes(&own);
     let examples = examples::shown(command.get_name());
-    let parts = [words, &examples, exit_codes.unwrap_or(USUAL_EXIT_CODES)];
+    let parts = [words, &examples, exit_codes.unwrap_or(EXIT_CODES_USUALLY)];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n")
 }
@@ -70,6 +51,7 @@ fn ending(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::EXIT_CODES;
 
     #[test]
     fn the_definition_holds_together() {
@@ -94,15 +76,5 @@ mod tests {
                 command.get_name()
             );
         }
-    }
-
-    #[test]
-    fn exit_codes_are_found_at_the_end_of_other_words() {
-        let (words, exit_codes) = split_exit_codes("More.\n  x  y\nExit codes: 0 a, 2 b.");
-        assert_eq!(
-            (words, exit_codes),
-            ("More.\n  x  y", Some("Exit codes: 0 a, 2 b."))
-        );
-        assert_eq!(split_exit_codes("More.\n"), ("More.", None));
     }
 }

@@ -1,4 +1,4 @@
-//! `wirecost doctor`: what this machine can and cannot do, and what to do about it.
+//! `wirecost doctor`: what this machine can and cannot do, and how to fix it.
 
 use std::process::ExitCode;
 
@@ -11,19 +11,20 @@ use crate::{complain, exit, screen};
 
 /// What an error about a lab that cannot be built is followed by.
 pub(crate) const HINT: &str =
-    "`wirecost doctor` says what this machine can do, and what to do about what it cannot";
+    "`wirecost doctor` says what this machine can do, and how to fix what it cannot";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Everything is tried, as this user and as a plain one, in namespaces that go with the \
-    attempt; nothing is changed. The kernel may load modules for it, as it would for a run.\n\n\
+    after_help = "Every check tries the operation itself, as this user and as an unprivileged one, in namespaces that \
+                  are removed afterwards; nothing is changed. The kernel may load modules for it, as it would for a \
+                  run.\n\n\
     Exit codes: 0 the built-in plan can run here, 1 it cannot."
 )]
 pub(crate) struct Doctor {
     /// Print the answers as one JSON document
     #[arg(long)]
     json: bool,
-    /// Try everything in this process and tell it line by line
+    /// Run the checks in this process and print each result as a line
     #[arg(long, value_name = "WAY", hide = true)]
     probe: Option<Probe>,
 }

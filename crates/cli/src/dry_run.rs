@@ -35,9 +35,9 @@ struct Document<'a> {
     settings: Vec<settings::Line<'a>>,
     /// The first cell once more, where the plan asks for a self-test.
     twin: Option<CellLine<'a>>,
-    /// Rounds; the most of them, where the run goes on until it is known.
+    /// Rounds; of an adaptive run the most.
     rounds: u32,
-    /// Where the run goes on until it is known.
+    /// The stopping rule of an adaptive run.
     until: Option<until::Line>,
     seed: u64,
     seed_source: SeedSource,
@@ -65,7 +65,7 @@ struct CellLine<'a> {
     skipped: Option<&'static str>,
 }
 
-/// What became of the combinations of all levels.
+/// How many combinations of levels are not cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Expansion {
     combinations: usize,
@@ -224,7 +224,7 @@ fn title(document: &Document<'_>) -> String {
             count(document.expected.samples, "sample")
         ),
         Some(until) => format!(
-            "{name}: {cells} x {} to {rounds} rounds, until it is known; about {} rounds, {about}",
+            "{name}: {cells} x {} to {rounds} rounds, adaptive; about {} rounds, {about}",
             until.min_rounds, document.expected.rounds
         ),
     }
@@ -291,7 +291,7 @@ fn left_out(expansion: Expansion) -> String {
         excluded,
         collapsed,
     } = expansion;
-    let mut text = format!("Of {combinations} combinations `exclude` leaves out {excluded}");
+    let mut text = format!("`exclude` drops {excluded} of {combinations} combinations");
     if collapsed > 0 {
         let _ = write!(text, ", and {collapsed} are the same cell as another one");
     }
@@ -323,7 +323,7 @@ fn whence(source: SeedSource) -> &'static str {
         SeedSource::Option => " (--seed)",
         SeedSource::Plan => " (the plan's)",
         SeedSource::Random => {
-            " (an example: every run draws its own, unless --seed or the plan gives one)"
+            " (an example: each run draws its own unless --seed or the plan sets one)"
         }
     }
 }
@@ -374,8 +374,8 @@ fn hosts(document: &Document<'_>, wish: Cores) -> String {
             list("b")
         ),
         (Cores::Shared, Cores::Split) => format!(
-            "Both hosts on core {}: on a single core nothing can be split, and sender and receiver CPU cannot be told \
-             apart.",
+            "Both hosts on core {}: with a single core the hosts cannot be separated, and sender and receiver CPU \
+             cannot be told apart.",
             list("a")
         ),
         (Cores::Shared, Cores::Shared) => format!("Both hosts on core {}.", list("a")),

@@ -26,7 +26,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "wirecost run lan.yaml --against before",
-                "and how it compares with before/",
+                "measure again and compare with before/",
             ),
         ],
     ),
@@ -44,7 +44,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "wirecost load netns:a netns:b --streams 4 --beside tcp-rr",
-                "latency beside bulk",
+                "latency under a bulk stream",
             ),
         ],
     ),
@@ -53,11 +53,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "wirecost check local ssh:root@b=10.0.0.2",
-                "both directions, both hosts",
+                "both directions, agents on both hosts",
             ),
             example(
                 "wirecost check local 10.0.0.2 --expect 9000",
-                "what one side can know",
+                "from one side, without an agent at the other",
             ),
             example(
                 "wirecost check netns:a netns:b --encapsulation geneve:ovn",
@@ -72,7 +72,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "report",
         &[
-            example("wirecost report before", "the result again"),
+            example("wirecost report before", "print the result again"),
             example("wirecost report before --json", "for a program"),
         ],
     ),
@@ -81,7 +81,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "wirecost compare before after",
-                "exit code 1 if anything costs",
+                "exit code 1 on a regression",
             ),
             example(
                 "wirecost compare before after --markdown --out pr.md",
@@ -96,7 +96,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "plans",
         &[
-            example("wirecost plans", "what there is"),
+            example("wirecost plans", "list the built-in plans"),
             example("wirecost plans jumbo-or-not > lan.yaml", "a copy to change"),
         ],
     ),
@@ -135,7 +135,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "wirecost tunnel up vxlan --peer 192.0.2.2 --address 10.0.0.1/24",
                 "to another host",
             ),
-            example("wirecost tunnel down", "and it is gone"),
+            example("wirecost tunnel down", "remove it"),
         ],
     ),
     (

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: the first one asks for an end, the second one is the end.
+//! Ctrl-C and similar signals: the first one asks the run to end, the second one ends the program.
 
 use std::fs;
 use std::io;

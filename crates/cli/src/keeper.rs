@@ -1,4 +1,4 @@
-//! `wirecost keeper`: puts a plan's settings in force where it was started, and undoes them.
+//! `wirecost keeper`: applies a plan's settings where it was started, and undoes them.
 
 use std::io;
 use std::process::ExitCode;
@@ -16,16 +16,16 @@ pub(crate) struct Keeper {
     /// Process id and start time of the controller, for `wirecost clean`
     #[arg(long)]
     pub(crate) owner: String,
-    /// What messages call the place it is in
+    /// The place it runs in, for messages
     #[arg(long)]
     pub(crate) place: String,
-    /// It is outside of any lab
+    /// It runs outside of any lab
     #[arg(long)]
     pub(crate) machine: bool,
 }
 
 pub(crate) fn keeper(arguments: &Keeper) -> ExitCode {
-    // It ends when its input does, and not before it has undone what is in force.
+    // It ends when its input does, after it has undone every setting.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let passed_over = Arc::new(AtomicBool::new(false));
         if let Err(error) = signal_hook::flag::register(signal, passed_over) {

@@ -14,7 +14,7 @@ use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 
 use self::options::{Kind, LoadOptions, duration, size};
 use self::print::Watching;
-use crate::arguments::Talk;
+use crate::talk::Talk;
 use crate::{complain, exit, interrupt, screen};
 
 /// The longest that may be asked for, seconds: a day.
@@ -25,16 +25,16 @@ const SHORTEST_INTERVAL_S: f64 = 0.1;
 #[derive(Debug, Args)]
 #[command(
     after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, whose standard input and output lead to a shell \
-    there, such as exec:docker exec -i NAME; each with =ADDRESS behind it to say which address the load uses.\n\n\
-    Exit codes: 0 measured, 2 the command line is wrong, or which addresses to use cannot be told, \
-    3 the load could not be run to its end (what there is is printed)."
+    there, such as exec:docker exec -i NAME; each optionally followed by =ADDRESS, the address that the load uses.\n\n\
+    Exit codes: 0 measured, 2 the command line is wrong, or the addresses to use are ambiguous, 3 the load could not \
+     be completed (its counts so far are printed)."
 )]
 pub(crate) struct Load {
     /// The host that sends or asks
     from: HostAddress,
     /// The host that receives or answers
     to: HostAddress,
-    /// What to run; `mix` is tcp-stream with tcp-rr beside it
+    /// The workload; `mix` is tcp-stream with tcp-rr at the same time
     #[arg(default_value = "tcp-stream")]
     workload: Kind,
     #[command(flatten)]
@@ -42,22 +42,22 @@ pub(crate) struct Load {
     /// Another load at the same time, with its options: "tcp-rr --rate 100/s"; may be repeated
     #[arg(long, value_name = "LOAD", value_parser = options::beside)]
     beside: Vec<NamedLoad>,
-    /// How long to count [default: 10s]
+    /// How long to measure [default: 10s]
     #[arg(long, value_parser = duration, group = "end")]
     time: Option<Duration>,
-    /// Send so many bytes instead, all flows together: 10GiB
+    /// Send this many bytes instead, all flows together: 10GiB
     #[arg(long, value_parser = size, value_name = "SIZE", group = "end")]
     bytes: Option<u64>,
-    /// Make so many transactions, or send so many datagrams, instead
+    /// Make this many transactions, or send this many datagrams, instead
     #[arg(long, value_name = "NUMBER", group = "end")]
     transactions: Option<u64>,
-    /// How long to run before counting [default: 1s]
+    /// Warm-up before measuring [default: 1s]
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with_all = ["bytes", "transactions"])]
     warmup: Option<Duration>,
-    /// How often to tell what came
+    /// Print a line of progress this often
     #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]
     interval: Duration,
-    /// Tell the share of answers within this latency: 500us; may be repeated
+    /// Print the share of responses within this latency: 500us; may be repeated
     #[arg(long, value_parser = duration, value_name = "TIME")]
     bound: Vec<Duration>,
     /// The port to listen on at a serving host, over TCP and UDP, for all loads [default: any]
@@ -144,7 +144,7 @@ fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
         .or(arguments.transactions.map(Limit::Transactions));
     if limit.is_some() && loads.len() > 1 {
         wrong.push(
-            "--bytes and --transactions end one load: loads beside each other have a --time"
+            "--bytes and --transactions end a single load: loads at the same time need --time"
                 .to_owned(),
         );
     }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod arguments;
+mod candidates;
 mod check;
 mod clean;
 mod compare;
@@ -10,11 +11,13 @@ mod definition;
 mod doctor;
 mod dry_run;
 mod examples;
+mod exit;
 mod interrupt;
 mod keeper;
 mod load;
 mod log;
 mod man;
+mod output;
 mod overhead;
 mod plan;
 mod plans;
@@ -22,42 +25,18 @@ mod progress;
 mod report;
 mod run;
 mod screen;
+mod talk;
 mod tunnel;
 
 use std::process::ExitCode;
 
+use clap::FromArgMatches;
+
 use crate::arguments::{Arguments, Command};
-
-/// Exit codes are part of the contract (docs/commands.md).
-mod exit {
-    use std::process::ExitCode;
-
-    /// Nothing to complain about.
-    pub(crate) const FINE: ExitCode = ExitCode::SUCCESS;
-
-    /// A finding.
-    pub(crate) fn finding() -> ExitCode {
-        ExitCode::from(1)
-    }
-
-    /// A regression.
-    pub(crate) fn regression() -> ExitCode {
-        ExitCode::from(1)
-    }
-
-    /// The command line, a plan or a record cannot be used as it is.
-    pub(crate) fn usage() -> ExitCode {
-        ExitCode::from(2)
-    }
-
-    /// The work could not be completed.
-    pub(crate) fn incomplete() -> ExitCode {
-        ExitCode::from(3)
-    }
-}
+use crate::definition::definition;
 
 fn main() -> ExitCode {
-    let Arguments { command, talk } = definition::parse();
+    let Arguments { command, talk } = parse();
     log::start(talk.verbose);
     match command {
         Command::Run(arguments) => run::run(&arguments, talk),
@@ -72,10 +51,16 @@ fn main() -> ExitCode {
         Command::Clean(arguments) => clean::clean(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
-        Command::Man(arguments) => man::man(&arguments),
+        Command::Man(arguments) => man::man(&arguments, definition()),
         Command::Agent(arguments) => agent::agent(&arguments),
         Command::Keeper(arguments) => keeper::keeper(&arguments),
     }
+}
+
+/// Reads the command line. Answers `--help`, mistakes and a shell's wish for completions, and ends.
+fn parse() -> Arguments {
+    completions::answer_shell(definition);
+    Arguments::from_arg_matches(&definition().get_matches()).unwrap_or_else(|error| error.exit())
 }
 
 /// Prints an error for people, on standard error.

@@ -8,9 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{fs, io};
 
-use clap::Args;
+use clap::{Args, Command};
 
-use crate::definition::definition;
 use crate::{exit, screen};
 
 #[derive(Debug, Args)]
@@ -37,16 +36,16 @@ impl Page {
 }
 
 /// Every page: the program, its commands, the plan.
-fn pages() -> Vec<Page> {
-    let mut pages = command::pages(definition());
+fn pages(definition: Command) -> Vec<Page> {
+    let mut pages = command::pages(definition);
     pages.push(plan::page());
     pages
 }
 
-pub(crate) fn man(arguments: &Man) -> ExitCode {
+pub(crate) fn man(arguments: &Man, definition: Command) -> ExitCode {
     let directory = &arguments.out;
     let written = fs::create_dir_all(directory).and_then(|()| {
-        pages()
+        pages(definition)
             .iter()
             .try_for_each(|page| fs::write(directory.join(page.file()), &page.text))
     });

@@ -32,7 +32,7 @@ pub(crate) struct Overhead {
         default_value = "1500"
     )]
     underlay_mtu: Vec<u32>,
-    /// Ask the other way round: which underlay MTU carries this guest MTU
+    /// The reverse question: which underlay MTU carries this guest MTU
     #[arg(
         long,
         value_name = "BYTES",
@@ -40,10 +40,10 @@ pub(crate) struct Overhead {
         conflicts_with = "underlay_mtu"
     )]
     guest_mtu: Vec<u32>,
-    /// The underlay speaks IPv6: so do the outer headers of all tunnels
+    /// The underlay is IPv6, and so are the outer headers of all tunnels
     #[arg(long)]
     ipv6: bool,
-    /// The guests speak IPv6, which costs them 20 bytes more a segment
+    /// The guests use IPv6, 20 bytes more per segment
     #[arg(long)]
     guest_ipv6: bool,
     /// Rate of the line, such as 10gbit: shows Gbit/s and frames/s

@@ -11,13 +11,13 @@ use crate::{exit, plan, screen};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "`wirecost plans NAME > my-plan.yaml` saves one, to be edited and given to `wirecost run`."
+    after_help = "`wirecost plans NAME > my-plan.yaml` saves a plan to edit and pass to `wirecost run`."
 )]
 pub(crate) struct Plans {
     /// Print this plan as it is shipped, instead of the list
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Print the list, or the plan with what it comes to, as one JSON document
+    /// Print the list, or the plan with its cells and time, as one JSON document
     #[arg(long)]
     json: bool,
 }

@@ -11,8 +11,8 @@ use wirecost_control::experiment::Progress;
 use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Metric;
 
-use crate::arguments::Talk;
 use crate::screen;
+use crate::talk::Talk;
 
 /// How often the bar's time left is written anew within a sample.
 const TICK: Duration = Duration::from_secs(1);
@@ -138,7 +138,7 @@ impl<'a> Display<'a> {
         match &repeat.until {
             None => format!("{samples} samples"),
             Some(until) => format!(
-                "rounds until it is known, {} to {}, of {} samples each",
+                "adaptive run, {} to {} rounds of {} samples each",
                 until.min_rounds,
                 repeat.rounds,
                 self.experiment.samples_a_round()

@@ -1,18 +1,44 @@
 //! `wirecost run`: plan -> run -> result, printed from the record that was just written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use wirecost_agent::link::LinkError;
 use wirecost_control::experiment::{DirectoryError, Options, RunError};
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
 
-use crate::arguments::{Run, Talk};
-use crate::compare::Baseline;
+use crate::compare::{Baseline, Earlier};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
+use crate::talk::Talk;
 use crate::{complain, doctor, dry_run, exit, interrupt, report, screen};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 measured, 1 a regression (with --against), 2 the plan or the command line is wrong, \
+    3 the run could not be completed (what was measured is in the run directory)."
+)]
+pub(crate) struct Run {
+    /// A plan file, the name of a built-in plan, or `-` for standard input
+    #[arg(default_value = "jumbo-or-not")]
+    pub(crate) plan: PathBuf,
+    /// The run directory, which must not exist [default: wirecost-runs/NAME-TIME]
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Seed of the random order of cells [default: the plan's, or a random one; recorded]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u32>,
+    /// Print cells, order and expected time; build and measure nothing
+    #[arg(long = "dry-run")]
+    pub(crate) preview: bool,
+    #[command(flatten)]
+    pub(crate) against: Earlier,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
     let loaded = match plan::load(&arguments.plan) {
@@ -135,7 +161,7 @@ fn result(
     let page = page.as_deref();
     let printed = match baseline {
         Some(baseline) => baseline.print(&result, page, json),
-        None => report::print(document, page, json),
+        None => report::print(&result, page, json),
     };
     Some((measured, printed))
 }

@@ -88,7 +88,7 @@ pub(crate) fn wrap(text: &str, indent: &str, width: usize) -> String {
     lines
 }
 
-/// Tells something on standard error; nobody listening is no reason to end a run.
+/// Prints a line on standard error; a closed standard error does not end a run.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
 }

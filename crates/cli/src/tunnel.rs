@@ -1,4 +1,5 @@
-//! `wirecost tunnel`: an encapsulation between two network namespaces, or this host and a peer, to try applications over.
+//! `wirecost tunnel`: an encapsulation between two network namespaces, or this host and a peer, to test applications
+//! over it.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -24,38 +25,38 @@ pub(crate) struct Tunnel {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a tunnel, by eBPF or in a bridge of Open vSwitch; it stays when this command ends
+    /// Make a tunnel, with eBPF or in an Open vSwitch bridge; it stays after this command ends
     Up(Up),
     /// Remove a tunnel, with its devices, programs and namespaces
     Down(Down),
-    /// Show the tunnels of this machine, and what they have counted
+    /// Show the tunnels of this machine and their counters
     Show(Show),
 }
 
 #[derive(Debug, Args)]
 struct Up {
-    /// How frames cross: vlan, vxlan, geneve or none, as plans have it
+    /// The encapsulation: vlan, vxlan, geneve or none, as in a plan
     encapsulation: String,
-    /// Its options as plans have them: options=ovn, udp_checksum=on, vni=7, inner_vlan=100, source_ports=1000-2000
+    /// Its options, as in a plan: options=ovn, udp_checksum=on, vni=7, inner_vlan=100, source_ports=1000-2000
     #[arg(value_name = "KEY=VALUE")]
     options: Vec<String>,
-    /// What the tunnel and its device are called
+    /// Name of the tunnel and its device
     #[arg(long, default_value = USUAL_NAME)]
     name: String,
     /// MTU of the guest's device in bytes [default: 1500, or what the underlay leaves]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(576..=65535))]
     mtu: Option<u32>,
-    /// The other end's address on the underlay, where the same command is given; without it both ends are made here,
+    /// Underlay address of the other end, where the same command has to be run; without it both ends are made here,
     /// in the new network namespaces NAME-a and NAME-b
     #[arg(long, value_name = "ADDRESS", requires = "address")]
     peer: Option<IpAddr>,
     /// Address and prefix of the guest's device, such as 192.0.2.1/24
     #[arg(long, value_name = "ADDRESS/LENGTH", requires = "peer", value_parser = with_prefix)]
     address: Option<(IpAddr, u8)>,
-    /// The device towards the peer [default: the one that packets to it leave by]
+    /// The device towards the peer [default: that of the route to it]
     #[arg(long, value_name = "DEVICE", requires = "peer")]
     underlay: Option<String>,
-    /// A bridge of this host's own Open vSwitch: guest and tunnel become ports of it, instead of by eBPF
+    /// A bridge of this host's Open vSwitch: guest and tunnel become its ports, instead of eBPF
     #[arg(long, value_name = "NAME", requires = "peer")]
     bridge: Option<String>,
     /// IPv6 between the two namespaces
@@ -68,7 +69,7 @@ struct Up {
 
 #[derive(Debug, Args)]
 struct Down {
-    /// What the tunnel is called
+    /// Name of the tunnel
     #[arg(default_value = USUAL_NAME)]
     name: String,
     /// Print what was removed as one JSON document
@@ -142,7 +143,7 @@ fn up(arguments: &Up) -> ExitCode {
 fn down(arguments: &Down) -> ExitCode {
     match tunnel::down(&arguments.name) {
         Ok(note) if arguments.json => screen::print(&json!({ "removed": note }).to_string()),
-        Ok(note) => screen::print(&format!("tunnel {} is gone", note.name)),
+        Ok(note) => screen::print(&format!("tunnel {} is removed", note.name)),
         Err(message) => failed(&message),
     }
 }
@@ -153,7 +154,7 @@ fn show(arguments: &Show) -> ExitCode {
         return screen::print(&json!({ "tunnels": all }).to_string());
     }
     if all.is_empty() {
-        return screen::print("no tunnel is there; `wirecost tunnel up vxlan` makes one");
+        return screen::print("there is no tunnel; `wirecost tunnel up vxlan` makes one");
     }
     let lines: Vec<String> = all.iter().map(shown).collect();
     screen::print(&lines.join("\n"))
@@ -290,7 +291,7 @@ fn shown(tunnel: &Shown) -> String {
     let mut text = format!("{}: {}", note.name, note.encapsulation);
     if !tunnel.whole {
         let missing = match &tunnel.missing[..] {
-            [] => "it was not made to its end".to_owned(),
+            [] => "it is incomplete".to_owned(),
             missing => format!("missing: {}", missing.join(", ")),
         };
         let _ = write!(
@@ -300,7 +301,7 @@ fn shown(tunnel: &Shown) -> String {
         );
     }
     if !tunnel.programs_seen {
-        text.push_str(" - root sees its programs, and what they have counted");
+        text.push_str(" - run it as root to see its programs and their counters");
     }
     for (end, counters) in note.ends.iter().zip(&tunnel.counters) {
         let elsewhere = tunnel.place.as_deref().unwrap_or("this host");

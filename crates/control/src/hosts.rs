@@ -10,7 +10,7 @@ use std::thread;
 use wirecost_agent::link::{HostAgent, Link, LinkError, Starting};
 use wirecost_agent::protocol::{OwnAddress, Reply, Request};
 use wirecost_agent::stray::Owner;
-use wirecost_model::host::{HostAddress, Place};
+use wirecost_model::host::{HostAddress, Location};
 
 use crate::calls::PROMPT;
 
@@ -55,7 +55,7 @@ pub fn open(
         owner: context.owner,
         verbose: context.verbose,
     };
-    let is_far = |host: &HostAddress| matches!(host.place, Place::Ssh(_) | Place::Exec(_));
+    let is_far = |host: &HostAddress| matches!(host.place, Location::Ssh(_) | Location::Exec(_));
     thread::scope(|scope| {
         // An agent of this machine ends with the thread that starts it, so that is this one.
         let starting: Vec<_> = hosts

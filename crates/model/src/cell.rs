@@ -1,5 +1,7 @@
 //! Cells: the combinations that a plan expands to.
 
+mod chosen;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -7,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::datapath::Datapath;
 use crate::ip::IpVersion;
 use crate::load::NamedLoad;
-use crate::offload::{self, Offload};
+use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
 use crate::steering::{Rps, Steering};
 use crate::transit::Transit;
 use crate::vary::Setting;
+
+pub use chosen::{Chosen, Unbuilt};
 
 /// A plan expanded: what `run` executes and the record keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,45 +33,6 @@ pub struct Experiment {
     /// Why the run has its datapath, where the plan left the choice to it and it was not the first choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
-}
-
-/// A datapath that a run chose because the first choice could not build every cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Chosen {
-    /// Who carries every cell, those without a tunnel too.
-    pub datapath: Datapath,
-    /// What the first choice could not build, and why, each once.
-    pub instead: Vec<Unbuilt>,
-}
-
-/// What a datapath could not build here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unbuilt {
-    /// Its label.
-    pub encapsulation: String,
-    /// In words; what to do where there is something.
-    pub reason: String,
-}
-
-/// The warning that a result and a dry run give: named with encapsulation, reason and what to do.
-impl fmt::Display for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let by = match self.datapath {
-            Datapath::Kernel => "the kernel's devices carry",
-            Datapath::Ebpf => "eBPF carries",
-            Datapath::Ovs => "Open vSwitch carries",
-            Datapath::OvsKernel => "Open vSwitch's kernel datapath carries",
-        };
-        let each = self.instead.iter();
-        let each = each.map(|one| format!("{} ({})", one.encapsulation, one.reason));
-        write!(
-            f,
-            "{by} every cell, those without a tunnel too, because the kernel cannot build {}: CPU and throughput are those \
-             of these programs and not of the kernel's devices. Give the kernel what it lacks, leave that encapsulation \
-             out, or write `datapath` into the plan",
-            each.collect::<Vec<_>>().join(", ")
-        )
-    }
 }
 
 impl Experiment {
@@ -161,17 +126,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Why a switch that its level of `offload` sets on top of the profile changes nothing for its loads on its network;
-    /// `None` where each does.
-    pub fn idle_switch(&self) -> Option<&'static str> {
-        offload::refused(&self.offload, &self.network, &self.loads)
-    }
-
-    /// Why its datapath would treat what its loads receive unlike its cells without a tunnel; `None` where it does not.
-    pub fn unlike_others(&self) -> Option<&'static str> {
-        offload::unlike(&self.offload, &self.network, &self.loads)
-    }
-
     /// The load of that name, where this cell runs it.
     pub fn load(&self, name: &str) -> Option<&NamedLoad> {
         self.loads.iter().find(|load| load.name == name)
@@ -193,7 +147,7 @@ pub struct Network {
     /// Who puts them into it, and takes them out again.
     #[serde(default)]
     pub datapath: Datapath,
-    /// Which IP the guests speak.
+    /// IP version of the guests.
     #[serde(default)]
     pub guest_ip: IpVersion,
     /// Guests of each host, 1 to [`MAX_GUESTS`].

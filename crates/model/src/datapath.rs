@@ -4,9 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cell::Experiment;
 use crate::encapsulation::{Encapsulation, GeneveOptions, OuterDf};
-use crate::ip::IpVersion;
 use crate::switch::OvsDatapath;
 
 /// Who encapsulates. Cells of different datapaths differ in more than their headers: they are compared only where the
@@ -134,42 +132,6 @@ impl fmt::Display for Datapath {
             Self::Ovs => "Open vSwitch",
             Self::OvsKernel => "Open vSwitch's kernel datapath",
         })
-    }
-}
-
-/// The key of the factor.
-const FACTOR: &str = "datapath";
-
-impl Experiment {
-    /// The experiment with all of its cells built by one datapath, which its plan and its levels then name.
-    #[must_use]
-    pub fn with_datapath(mut self, datapath: Datapath) -> Self {
-        let key = datapath.key().to_owned();
-        self.plan.datapath = vec![datapath];
-        for factor in &mut self.factors {
-            if factor.key == FACTOR {
-                factor.levels = vec![key.clone()];
-            }
-        }
-        for cell in self.cells.iter_mut().chain(&mut self.twin) {
-            cell.network.datapath = datapath;
-            if let Some(level) = cell.levels.get_mut(FACTOR) {
-                level.clone_from(&key);
-            }
-        }
-        self
-    }
-
-    /// The experiment with every encapsulation as its cell's datapath puts it on the wire ([`Datapath::settled`]).
-    #[must_use]
-    pub fn settled(mut self) -> Self {
-        for cell in self.cells.iter_mut().chain(&mut self.twin) {
-            let network = &mut cell.network;
-            let over_ipv4 = network.underlay_ip == IpVersion::Ipv4;
-            let encapsulation = network.encapsulation.clone();
-            network.encapsulation = network.datapath.settled(encapsulation, over_ipv4);
-        }
-        self
     }
 }
 

@@ -113,8 +113,8 @@ impl fmt::Display for Verdict {
             Self::Pays => "pays",
             Self::Costs => "costs",
             Self::MakesNoDifference => "makes no difference",
-            Self::Gains => "gains, perhaps less than worth",
-            Self::Loses => "loses, perhaps less than worth",
+            Self::Gains => "gains, perhaps within the margin",
+            Self::Loses => "loses, perhaps within the margin",
             Self::CannotTellYet => "cannot tell yet",
             Self::NotComparable => "not comparable",
         })

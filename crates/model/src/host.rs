@@ -22,33 +22,33 @@ pub const FORMS: &str = "local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMA
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct HostAddress {
-    /// Where.
-    pub place: Place,
+    /// Where the agent is started.
+    pub place: Location,
     /// The address that measured packets go to and come from; `None` has it found out.
     pub data: Option<IpAddr>,
 }
 
 /// Where an agent is started.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Location {
     /// This machine, in the caller's own network namespace.
     Local,
     /// A named network namespace of this machine, as `ip netns` keeps them.
     Netns(String),
     /// Another machine, by the user's own ssh client.
     Ssh(SshHost),
-    /// Whatever a command leads to.
+    /// The host that a command leads to.
     Exec(CommandLine),
 }
 
 /// What is given to an ssh client. Host may be an alias of the user's own configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SshHost {
-    /// Whom to log in as, where the client is told.
+    /// The user to log in as, if given.
     pub user: Option<String>,
     /// Name, alias or address; an IPv6 address without brackets.
     pub host: String,
-    /// Port, where the client is told.
+    /// The port, if given.
     pub port: Option<u16>,
 }
 
@@ -62,7 +62,7 @@ pub struct CommandLine {
 }
 
 /// As it is written.
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local => f.write_str("local"),

@@ -4,6 +4,7 @@
 //! Not here: reading a plan's text (room `plan`), I/O of any kind, statistics.
 
 pub mod cell;
+pub mod cores;
 pub mod counts;
 pub mod datapath;
 pub mod effect;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cores::Cores;
 use crate::end_window::End;
 use crate::load::Workload;
-use crate::plan::Cores;
 use crate::sample::{LoadResult, RequestResult, Sample};
 use crate::usage::HostUsage;
 
@@ -67,7 +67,7 @@ pub enum Direction {
     Lower,
 }
 
-/// Transactions beyond a percentile below which it is the tale of a few of them.
+/// Transactions that must lie beyond a percentile for it to be given.
 const ENOUGH_BEYOND: f64 = 10.0;
 
 impl Metric {
@@ -204,7 +204,7 @@ impl Metric {
         }
     }
 
-    /// Whose cores it is about.
+    /// The host whose cores it is about.
     const fn end(self) -> End {
         match self {
             Self::SenderCpu | Self::ClientCpu => End::Client,

@@ -13,7 +13,6 @@
 mod treatment;
 
 pub use treatment::{Cut, Treatment};
-pub(crate) use treatment::{refused, unlike};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +23,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// Nothing is segmented or aggregated by anybody but the guest's TCP.
+    /// Only the guest's TCP segments and aggregates.
     None,
     /// As a NIC that knows no tunnels.
     Plain,
@@ -139,7 +138,7 @@ impl Offload {
             .into();
         switches.extend(&self.set);
         if !switches[&Feature::Checksum] {
-            // The kernel lets nobody segment who cannot checksum (netdev_fix_features).
+            // The kernel allows segmentation only with checksum offload (netdev_fix_features).
             switches.extend(
                 [Feature::Gso, Feature::Tso, Feature::TunnelSegmentation].map(|f| (f, false)),
             );

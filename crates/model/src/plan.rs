@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::cores::Cores;
 pub use crate::encapsulation::{
     Encapsulation, Geneve, GeneveOptions, Gre, IpTunnel, Ipip, OuterDf, SourcePorts, UdpTunnel,
     Vlan, Vxlan,
@@ -75,7 +76,7 @@ pub struct Plan {
     /// Combinations to leave out: a cell that matches every level of an entry is dropped.
     #[serde(default)]
     pub exclude: Vec<Levels>,
-    /// Figures somebody else published for some of these cells.
+    /// Figures published by others for some of these cells.
     #[serde(default)]
     pub published: Option<Published>,
     /// Seed of the random order; chosen at the start of the run where the plan names none.
@@ -97,16 +98,6 @@ pub type Levels = BTreeMap<String, String>;
 pub enum Hosts {
     /// Two hosts made of network namespaces on this machine.
     Lab,
-}
-
-/// How the lab's hosts share this machine's cores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cores {
-    /// Host a on one half of the cores, host b on the other: sender and receiver CPU can be told apart.
-    Split,
-    /// Both hosts on all cores: CPU is known for the machine as a whole only.
-    Shared,
 }
 
 /// The network between the hosts.
@@ -200,7 +191,7 @@ pub struct Repeat {
     pub warmup: f64,
     /// The smallest change worth having, as a fraction (0.05 is 5 %).
     pub worth: f64,
-    /// Go on until it is known; `None` is a fixed number of rounds.
+    /// The stopping rule of an adaptive run; `None` is a fixed number of rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Until>,
 }
@@ -247,7 +238,7 @@ impl Ask {
     }
 }
 
-/// Figures somebody else published.
+/// Figures published by others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Who, what, on which hardware.
@@ -259,7 +250,7 @@ pub struct Published {
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
-    /// Which cells it stands beside.
+    /// The cells that it is compared with.
     pub levels: Levels,
     /// Throughput in Gbit/s.
     pub gbps: f64,

@@ -130,13 +130,13 @@ pub struct RunEnd {
     pub seconds: f64,
     /// Of these, within measured windows.
     pub measured_s: f64,
-    /// Why a run that goes on until it is known stopped by its rule; absent in one with a fixed
+    /// Why an adaptive run stopped by its rule; absent in one with a fixed
     /// number of rounds, and where something else stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UntilEnd>,
 }
 
-/// How a run that goes on until it is known stopped by its rule.
+/// How an adaptive run stopped by its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UntilEnd {
     /// Why no further round was begun.

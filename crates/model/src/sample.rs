@@ -10,13 +10,14 @@ use crate::offload::Role;
 use crate::switch::OpenVswitch;
 use crate::usage::HostUsage;
 
-mod apart;
+mod core_distance;
 mod join;
 mod older;
 mod result;
 mod schedule;
 
-pub use apart::CoresApart;
+pub use crate::end_window::{Interval, Socket};
+pub use core_distance::CoreDistance;
 pub use result::{
     DatagramResult, Flow, Generator, LoadResult, RequestResult, StreamResult, ZeroCopyCounts,
 };
@@ -56,7 +57,7 @@ pub struct Sample {
     /// How far apart the lab's cores were; the same pairs in every sample. Empty of a record of version 4 or before, and
     /// where the run had one core.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cores_apart: Vec<CoresApart>,
+    pub cores_apart: Vec<CoreDistance>,
     /// What each of the cell's loads did, in the cell's order; empty where they never ran. (Of a record of version 1
     /// or 2, which knew TCP streams only, its `stream`.)
     #[serde(default, alias = "stream", deserialize_with = "older::of_any_version")]
@@ -139,7 +140,7 @@ pub enum Mark {
     },
     /// The hypervisor took more than the threshold.
     Steal {
-        /// Which host.
+        /// The host.
         host: String,
         /// Share of its core time.
         fraction: f64,
@@ -148,7 +149,7 @@ pub enum Mark {
     },
     /// Packets were dropped from a core's backlog.
     BacklogDrops {
-        /// Which host.
+        /// The host.
         host: String,
         /// How many.
         packets: u64,
@@ -158,9 +159,9 @@ pub enum Mark {
     GeneratorBound {
         /// The load's name.
         load: String,
-        /// Which host.
+        /// The host.
         host: String,
-        /// Which end.
+        /// The end.
         end: End,
     },
     /// The hypervisor moved a core of the lab while the sample was taken: before the load a cache line took so much longer

@@ -31,7 +31,7 @@ pub struct Setting {
     /// A command and what undoes it.
     pub command: Option<Deed>,
     /// Where sysctls and the command belong.
-    pub on: Place,
+    pub on: Scope,
 }
 
 /// A command, run by `sh -c` as the user who runs wirecost.
@@ -48,7 +48,7 @@ pub struct Deed {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum Scope {
     /// The guests' network namespaces.
     Guests,
     /// The hosts' namespaces.
@@ -60,7 +60,7 @@ pub enum Place {
     Machine,
 }
 
-impl Place {
+impl Scope {
     /// The plan's word.
     pub const fn key(self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ impl Place {
 }
 
 /// In words: `the guests' namespaces of both hosts`.
-impl fmt::Display for Place {
+impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Guests => "the guests' namespaces of both hosts",
@@ -183,7 +183,7 @@ mod tests {
             sysctl: BTreeMap::new(),
             ethtool: BTreeMap::new(),
             command: None,
-            on: Place::Both,
+            on: Scope::Both,
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
             ..nothing()
         };
         let elsewhere = Setting {
-            on: Place::Hosts,
+            on: Scope::Hosts,
             ..features.clone()
         };
         assert!(features.does_the_same(&elsewhere));
@@ -225,7 +225,7 @@ mod tests {
             ..nothing()
         };
         let there = Setting {
-            on: Place::Guests,
+            on: Scope::Guests,
             ..sysctl.clone()
         };
         assert!(!sysctl.does_the_same(&there));
@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn places_meet_where_they_share_a_namespace() {
-        assert!(Place::Both.meets(Place::Guests));
-        assert!(!Place::Hosts.meets(Place::Guests));
-        assert!(!Place::Both.meets(Place::Machine));
-        assert!(Place::Machine.meets(Place::Machine));
+        assert!(Scope::Both.meets(Scope::Guests));
+        assert!(!Scope::Hosts.meets(Scope::Guests));
+        assert!(!Scope::Both.meets(Scope::Machine));
+        assert!(Scope::Machine.meets(Scope::Machine));
     }
 }

@@ -255,7 +255,7 @@ fn ip_tunnel(
         && df != OuterDf::Set
     {
         // net/ipv4/ip_gre.c, `ipgre_netlink_parms`; net/ipv4/ip_tunnel.c, `ip_tunnel_netlink_parms`.
-        let message = format!("a `ttl` of {ttl} cannot stand beside `df: {}`", df.key());
+        let message = format!("a `ttl` of {ttl} cannot be used with `df: {}`", df.key());
         let help = "the kernel sets the don't-fragment bit of a tunnel that has a TTL of its own: leave one of the two \
                     out, or write `df: set`";
         let span = entry.node.span.clone();

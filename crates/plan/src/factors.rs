@@ -192,7 +192,7 @@ fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Chosen> {
     });
     let auto = read.levels.iter().find(|level| level.value.is_none());
     if let Some(auto) = auto.filter(|_| read.levels.len() > 1) {
-        let message = "`auto` stands beside other datapaths";
+        let message = "`auto` cannot be used with other datapaths";
         let help = "it is whichever of them can build every cell: write it alone, or name those to compare";
         reader.fault(
             auto.span.clone(),

@@ -88,13 +88,13 @@ keys! {
     NAME "name" Name { presence: Required, example: "jumbo-or-not" }
         "The plan's name; it names the run directory.";
     DESCRIPTION "description" Text { example: "What jumbo frames are worth here." }
-        "A paragraph for the reader of a report.";
+        "A paragraph that the report shows.";
     HOSTS "hosts" Word { words: &["lab"], presence: Default("lab"), example: "lab" }
         "Where the hosts come from: `lab` is two network namespaces on this machine.";
     CORES "cores" Word { words: &["split", "shared"], presence: Default("split"), example: "split" }
         "Whether each host has half of the cores, so that sender and receiver CPU can be told apart, or both share all.";
     SEED "seed" Whole { range: (Included(0.0), Unbounded), example: "1" }
-        "Seed of the random order; drawn at the start of a run where it is absent.";
+        "Seed of the random order; without it each run draws its own.";
 
     UNDERLAY "underlay" Map { example: "{ mtu: 9000, rate: 10gbit }" }
         "The network between the hosts.";
@@ -164,8 +164,8 @@ keys! {
         words: &["none", "vlan", "vxlan", "geneve", "gre", "gretap", "ipip"], presence: Default("none"), factor: true,
         example: "{ vxlan: { udp_checksum: on } }",
     }
-        "How what guests send crosses the underlay: bridged as it is, with a VLAN tag, or in a tunnel. `gre` and `ipip` carry \
-         IP packets and no frames: there the hosts route for their guests, where they else bridge.";
+        "How guests' frames cross the underlay: bridged, with a VLAN tag, or in a tunnel. `gre` and `ipip` carry IP \
+         packets and no frames: with them the hosts route for their guests instead of bridging.";
     VLAN "encapsulation.vlan" Map { example: "{ id: 100 }" }
         "Options of a VLAN (IEEE 802.1Q): every frame on the underlay has a tag of 4 bytes, which the IP MTU does not count.";
     VLAN_ID "encapsulation.vlan.id" Whole { range: from_to(1.0, 4094.0), presence: Default("42"), example: "100" }
@@ -186,7 +186,7 @@ keys! {
         "The outer IPv4 header's don't-fragment bit; IPv6 has none, and no router fragments it. eBPF always sets it (RFC \
          7348, section 4.3), and the record says `set`.";
     VXLAN_CHECKSUM "encapsulation.vxlan.udp_checksum" Word { words: ON_OFF, example: "on" }
-        "Whether the outer UDP checksum is computed, in this level, whatever the plan's `udp_checksum` says.";
+        "Whether this level computes the outer UDP checksum, regardless of the plan's `udp_checksum`.";
     VXLAN_PORTS "encapsulation.vxlan.source_ports" Ports { words: &["auto"], presence: Default("auto"), example: "49152-65535" }
         "Outer UDP source ports, from the first to the last, chosen by a hash over the inner flow. `auto` is what the \
          datapath takes: the kernel `net.ipv4.ip_local_port_range`, eBPF 49152 to 65535, Open vSwitch in userspace 32768 to 61000.";
@@ -212,15 +212,15 @@ keys! {
     GENEVE_DF "encapsulation.geneve.df" Word {
         words: &["unset", "set", "inherit"], presence: Default("unset"), example: "set",
     }
-        "As of `vxlan`.";
+        "As for `vxlan`.";
     GENEVE_CHECKSUM "encapsulation.geneve.udp_checksum" Word { words: ON_OFF, example: "on" }
-        "As of `vxlan`.";
+        "As for `vxlan`.";
     GENEVE_PORTS "encapsulation.geneve.source_ports" Ports { words: &["auto"], presence: Default("auto"), example: "49152-65535" }
-        "As of `vxlan`; the kernel's own device takes no range.";
+        "As for `vxlan`; the kernel's device takes no range.";
     GENEVE_TAG "encapsulation.geneve.inner_vlan" Whole {
         words: &["none"], range: from_to(1.0, 4094.0), presence: Default("none"), example: "100",
     }
-        "As of `vxlan`.";
+        "As for `vxlan`.";
     GRE "encapsulation.gre" Map { example: "{ key: 42 }" }
         "Options of a tunnel of IP packets in GRE (RFC 2784, RFC 2890), by the kernel's own device: 4 bytes and the outer IP \
          header.";
@@ -231,42 +231,44 @@ keys! {
     GRE_TTL "encapsulation.gre.ttl" Whole {
         words: &["inherit"], range: from_to(1.0, 255.0), presence: Default("inherit"), example: "64",
     }
-        "TTL or hop limit of the outer IP header; `inherit` is the inner packet's. Over IPv4 the kernel sets the \
-         don't-fragment bit beside a number.";
+        "TTL or hop limit of the outer IP header; `inherit` is the inner packet's. With a number the kernel also sets \
+         the don't-fragment bit over IPv4.";
     GRE_DF "encapsulation.gre.df" Word { words: &["unset", "set", "inherit"], example: "inherit" }
-        "The outer IPv4 header's don't-fragment bit; IPv6 has none. Without it as the kernel does by itself, which sets it.";
+        "The outer IPv4 header's don't-fragment bit; IPv6 has none. Without this key the kernel's default, which sets \
+         it.";
     GRETAP "encapsulation.gretap" Map { example: "{ key: 42 }" }
         "Options of a tunnel of Ethernet frames in GRE, by the kernel's own device: those of `gre`, and an Ethernet header of \
          14 bytes.";
     GRETAP_KEY "encapsulation.gretap.key" Whole {
         words: &["none"], range: from_to(0.0, u32::MAX as f64), presence: Default("none"), example: "42",
     }
-        "As of `gre`.";
+        "As for `gre`.";
     GRETAP_TTL "encapsulation.gretap.ttl" Whole {
         words: &["inherit"], range: from_to(1.0, 255.0), presence: Default("inherit"), example: "64",
     }
-        "As of `gre`.";
+        "As for `gre`.";
     GRETAP_DF "encapsulation.gretap.df" Word { words: &["unset", "set", "inherit"], example: "inherit" }
-        "As of `gre`.";
+        "As for `gre`.";
     IPIP "encapsulation.ipip" Map { example: "{ ttl: 64 }" }
         "Options of a tunnel of IP packets in IP packets, by the kernel's own device, which is `ipip` (RFC 2003), for IPv6 \
          guests over IPv4 `sit` (RFC 4213), over IPv6 `ip6tnl` (RFC 2473): the outer IP header and nothing else.";
     IPIP_TTL "encapsulation.ipip.ttl" Whole {
         words: &["inherit"], range: from_to(1.0, 255.0), presence: Default("inherit"), example: "64",
     }
-        "As of `gre`.";
+        "As for `gre`.";
     IPIP_DF "encapsulation.ipip.df" Word { words: &["set", "inherit"], example: "inherit" }
-        "As of `gre`; the kernel cannot leave it unset.";
+        "As for `gre`; the kernel cannot leave it unset.";
     UDP_CHECKSUM "udp_checksum" Word { words: ON_OFF, presence: Default("off"), factor: true, example: "[off, on]" }
         "Whether tunnels compute the outer UDP checksum. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
-         that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it tells what the checksum costs \
-         apart from the header; a cell without a tunnel is measured once and compared with the tunnels of either.";
+         that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it measures the cost of \
+         the checksum separately from that of the header; a cell without a tunnel is measured once and compared with \
+         tunnels of both levels.";
     DATAPATH "datapath" Word { words: &["auto", "kernel", "ebpf", "ovs", "ovs-kernel"], presence: Default("auto"), factor: true, example: "ebpf" }
-        "Who encapsulates: the kernel's devices and bridge, our own eBPF programs, which need root, or an Open vSwitch of each \
-         host's own, which needs root and the package openvswitch-switch: `ovs` switches in userspace, `ovs-kernel` in the \
-         kernel's openvswitch module (docs/encapsulations.md). \
-         `auto` is one for all cells, so that encapsulations are compared on the same code: the first of `kernel` and `ebpf` \
-         that can build every cell on this machine. GRE and IP in IP are the kernel's alone.";
+        "What encapsulates: the kernel's devices and bridge, Wirecost's eBPF programs, which need root, or an Open \
+         vSwitch private to each host, which needs root and the package openvswitch-switch: `ovs` switches in userspace, \
+         `ovs-kernel` in the kernel's openvswitch module (docs/encapsulations.md). \
+         `auto` is the same datapath for all cells, so that encapsulations are compared on the same code: the first \
+         of `kernel` and `ebpf` that can build every cell on this machine. Only the kernel builds GRE and IP in IP.";
 
     GUEST_MTU "guest_mtu" Whole {
         words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",
@@ -274,17 +276,17 @@ keys! {
         "MTU of the guests' devices in bytes; `max` is the underlay's less the encapsulation's overhead.";
 
     GUEST_IP "guest_ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
-        "Which IP the guests speak; `ipv6` needs a `guest_mtu` of at least 1280 (RFC 8200).";
+        "IP version of the guests; `ipv6` needs a `guest_mtu` of at least 1280 (RFC 8200).";
 
     GUESTS "guests" Whole { range: from_to(1.0, MAX_GUESTS as f64), presence: Default("1"), factor: true, example: "16" }
-        "Guests of each host, every one in a network namespace of its own behind the host's bridge. Guest i of host a talks to \
-         guest i of host b.";
+        "Number of guests of each host, each in its own network namespace behind the host's bridge. Guest i of host a \
+         talks to guest i of host b.";
 
     OFFLOAD "offload" Map {
         words: &["none", "plain", "tunnel"], presence: Default("tunnel"), factor: true,
         example: "{ profile: tunnel, tso: off }",
     }
-        "Offloads, the same on every device of the path: a profile, or one with single switches changed.";
+        "Offloads, the same on every device of the path: a profile, or a profile with single switches changed.";
     OFFLOAD_PROFILE "offload.profile" Word {
         words: &["none", "plain", "tunnel"], presence: Default("tunnel"), example: "none",
     }
@@ -292,7 +294,7 @@ keys! {
     OFFLOAD_TSO "offload.tso" Word { words: ON_OFF, example: "off" }
         "TCP segmentation offload.";
     OFFLOAD_GSO "offload.gso" Word { words: ON_OFF, example: "on" }
-        "Generic segmentation offload: of senders of datagrams with `segmentation_offload`, for TCP does not heed it.";
+        "Generic segmentation offload, of datagrams sent with `segmentation_offload`; TCP ignores it.";
     OFFLOAD_GRO "offload.gro" Word { words: ON_OFF, example: "on" }
         "Generic receive offload, by the receiving guest's device, where frames arrive one by one.";
     OFFLOAD_TUNNEL "offload.tunnel_segmentation" Word { words: ON_OFF, example: "off" }
@@ -301,7 +303,7 @@ keys! {
         "Where checksums are computed and verified.";
 
     STEERING "steering" Map { example: "{ queues: [1, 2], rps: [own, off] }" }
-        "How what comes from the underlay is spread over queues and cores.";
+        "How received packets are spread over queues and cores.";
     STEERING_QUEUES "steering.queues" Whole {
         range: from_to(1.0, 64.0), presence: Default("1"), factor: true, example: "2",
     }
@@ -310,96 +312,95 @@ keys! {
         words: &["own", "off", "all"], presence: Default("own"), factor: true, example: "0x3",
     }
         "Receive packet steering of the underlay's devices: `own` is each host's own cores (none where `cores` is \
-         `shared`), `off` none, `all` every core of the run. Where receive work may leave the host's own cores, sender and \
-         receiver CPU are no longer apart, and the result says so.";
+         `shared`), `off` none, `all` every core of the run. Where receive work may leave the host's own cores, \
+         sender and receiver CPU cannot be told apart, and the result says so.";
 
     LOAD "load" Choice {
         words: &Workload::NAMES,
         presence: Default("tcp-stream"), factor: true, example: "{ tcp-rr: { streams: [1, 64] } }",
     }
-        "What is run: a workload by its name, one with options, or a mix of several at once. The loads of a list are \
-         measured each by itself, and never compared with each other.";
+        "The workload: a name, a name with options, or a mix of several at once. The loads of a list are measured \
+         separately and never compared with each other.";
     MIX "load.mix" Mix { example: "{ bulk: [none, tcp-stream], ping: { tcp-rr: { request: 128 } } }" }
-        "Several loads at once, each by a name of one's own; each has its own figures, and what they take of the \
-         processors together is no one's. A list of `none` and a load, as `bulk: [none, tcp-stream]`, is a factor with the \
+        "Several loads at once, each under a name of your choice with its own figures; CPU is not attributed to any \
+         of them. A list of `none` and a load, as `bulk: [none, tcp-stream]`, is a factor with the \
          load's name: the others are measured without it and with it, and compared.";
 
     REPEAT "repeat" Map { example: "{ rounds: 8, seconds: 1.0 }" }
         "How often and how long.";
     ROUNDS "repeat.rounds" Whole { range: from_to(1.0, 1000.0), presence: Default("8"), example: "8" }
-        "A fixed number of rounds: every cell is measured once in each; an interval needs two. Not beside the keys of a \
-         run until it is known (`precision`, `budget`, `min_rounds`, `max_rounds`, `ask`).";
+        "A fixed number of rounds: every cell is measured once in each; an interval needs two. Excludes the keys of \
+         an adaptive run (`precision`, `budget`, `min_rounds`, `max_rounds`, `ask`).";
     PRECISION "repeat.precision" Share { range: above_to(0.0, 1.0), presence: Until("2%"), example: "2%" }
-        "Rounds until it is known: the run goes on until every effect that is asked for has its verdict against \
-         `worth`, or an interval whose half-width is this small.";
+        "Adaptive (sequential) run: it stops when every effect in `ask` has its verdict against `worth`, or an \
+         interval whose half-width is at most this.";
     BUDGET "repeat.budget" Seconds { range: from_to(1.0, 604_800.0), presence: Until("5min"), example: "5min" }
-        "Until it is known: the time that the run may take, building included. A round that is not expected to fit is not \
-         begun, and none is cut; `min_rounds` are measured all the same.";
+        "Adaptive run: the time that it may take, building included. A round that is not expected to fit is not \
+         begun, and none is cut; `min_rounds` are measured in any case.";
     MIN_ROUNDS "repeat.min_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("6"), example: "6" }
-        "Until it is known: rounds below which the run does not stop.";
+        "Adaptive run: the fewest rounds.";
     MAX_ROUNDS "repeat.max_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("60"), example: "60" }
-        "Until it is known: rounds at which the run stops, whatever is known.";
+        "Adaptive run: the most rounds.";
     ASK "repeat.ask" Word { words: &["all", "throughput", "latency", "cpu"], presence: Until("all"), example: "throughput" }
-        "Until it is known: which effects the run waits for, by what they are on. One without a single valid pair of \
+        "Adaptive run: the figures whose effects have to be known before it stops. An effect without a valid pair of \
          samples is not waited for.";
     SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }
         "Measured window of one sample. A cell with a line that its load would fill has two windows in each sample, with the \
          line and without it: each has half of this, and half of `warmup`.";
     WARMUP "repeat.warmup" Seconds { range: from_to(0.0, 60.0), presence: Default("0.2"), example: "200ms" }
-        "Load before the window, not measured.";
+        "Load before the window that is not measured.";
     WORTH "repeat.worth" Share { range: above_to(0.0, 1.0), presence: Default("5%"), example: "5%" }
         "The smallest change worth having: the margin of the verdicts.";
 
     SELF_TEST "self_test" Word { words: ON_OFF, presence: Default("off"), example: "on" }
-        "Whether the first cell is measured twice in every round (A/A), to see what this run shows where nothing differs; \
-         the result leads with it where that is something.";
+        "Whether the first cell is measured twice in every round (A/A test). If the two differ, the result begins \
+         with that.";
 
     VARY "vary" Named {
         example: "{ tcp metrics: [{ label: kept }, { label: not kept, sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }] }",
     }
-        "Anything as a factor: each name is a factor, whose levels are settings of the hosts. They are put in force \
+        "Any setting as a factor: each name is a factor whose levels are settings of the hosts. They are applied \
          before each sample, read back, and undone after it, in the same rounds as everything else.";
     VARY_LEVELS "vary.*" Maps { example: "[{ label: kept }, { sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }]" }
-        "The levels of one such factor, the first is the reference. A level with nothing but a label leaves everything \
-         as it is.";
+        "The levels of the factor; the first is the reference. A level with only a label changes nothing.";
     VARY_LABEL "vary.*.label" Label { example: "not kept" }
-        "What the level is called; without it, what it changes.";
+        "Name of the level; without it, what it changes.";
     VARY_SYSCTL "vary.*.sysctl" Sysctls { example: "{ net.ipv4.tcp_no_metrics_save: 1 }" }
         "Sysctls and their values. Only `net.*`, of which each namespace has its own; what belongs to the machine needs \
          `on: machine`.";
     VARY_ETHTOOL "vary.*.ethtool" Map { example: "{ underlay: { rx-gro: off } }" }
-        "Device features, over what `offload` sets.";
+        "Device features, in addition to `offload`.";
     VARY_UNDERLAY "vary.*.ethtool.underlay" Features { example: "{ rx-gro: off }" }
-        "Of the hosts' devices towards each other, by the kernel's names (`ethtool -k`).";
+        "Features of the hosts' underlay devices, by the kernel's names (`ethtool -k`).";
     VARY_TUNNEL "vary.*.ethtool.tunnel" Features { example: "{ rx-gro: off }" }
-        "Of the tunnel's devices; only in cells that have a tunnel.";
+        "Features of the tunnel's devices; only in cells that have a tunnel.";
     VARY_GUEST "vary.*.ethtool.guest" Features { example: "{ tx-tcp-segmentation: off }" }
-        "Of the guests' own devices.";
+        "Features of the guests' devices.";
     VARY_GUEST_PORT "vary.*.ethtool.guest_port" Features { example: "{ rx-gro: off }" }
-        "Of the hosts' ends of the guests' devices.";
+        "Features of the hosts' ends of the guests' devices.";
     VARY_BEFORE "vary.*.before" Command { example: "ip link set underlay txqueuelen 100" }
-        "A command that is run before each sample, in each namespace of `on`, as the user who runs wirecost; it has 10 s, \
-         and a sample whose command fails does not count.";
+        "A command run before each sample, in each namespace of `on`, as the user who runs wirecost; it has 10 s, and \
+         a sample whose command fails is not valid.";
     VARY_AFTER "vary.*.after" Command { example: "ip link set underlay txqueuelen 1000" }
-        "The command that undoes `before`, without which there is none: run after each sample, also after one that failed, \
-         where `before` itself failed, and where the run is killed.";
+        "The command that undoes `before`, required with it: run after each sample, also after one that failed, if \
+         `before` itself failed, and if the run is killed.";
     VARY_ON "vary.*.on" Word {
         words: &["guests", "hosts", "both", "machine"], presence: Default("both"), example: "guests",
     }
-        "Where sysctls and command belong: the guests' namespaces, the hosts', both, or once this machine as it is \
-         outside of the lab, where a sysctl needs root and concerns everybody on it.";
+        "Where sysctls and commands apply: in the guests' namespaces, the hosts', both, or once on this machine \
+         outside of the lab, where a sysctl needs root and affects everything on it.";
 
     EXCLUDE "exclude" LevelSets { example: "[{ encapsulation: none, offload: plain }]" }
         "Combinations to leave out: a cell that matches every level of an entry is dropped.";
 
     PUBLISHED "published" Map { example: "{ source: who, figures: [{ where: { guest_mtu: 1500 }, gbps: 7.4 }] }" }
-        "Figures somebody else published for some of these cells.";
+        "Figures published by others for some of these cells.";
     SOURCE "published.source" Text { presence: Required, example: "who measured what on which hardware" }
         "Who published them, and what was measured on which hardware.";
     FIGURES "published.figures" Maps { presence: Required, example: "[{ where: { guest_mtu: 1500 }, gbps: 7.4 }]" }
         "The figures, each for the cells that match its levels.";
     WHERE "published.figures.where" Levels { presence: Required, example: "{ guest_mtu: 1500 }" }
-        "Which cells a figure stands beside.";
+        "The cells that a figure is compared with.";
     GBPS "published.figures.gbps" Gbps { range: above_to(0.0, 1e5), presence: Required, example: "7.4" }
         "Throughput in Gbit/s.";
     NOTE "published.figures.note" Text { example: "measured with a VLAN" }

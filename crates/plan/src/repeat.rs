@@ -1,4 +1,4 @@
-//! How often and how long: a fixed number of rounds, or rounds until it is known.
+//! How often and how long: a fixed number of rounds, or adaptive rounds.
 
 use wirecost_model::plan::{Ask, Repeat, Until};
 
@@ -7,7 +7,7 @@ use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader};
 use crate::values::{number, whole32, word};
 
-/// The keys of a run that goes on until it is known: one of them makes it one.
+/// The keys of an adaptive run: one of them makes it one.
 static UNTIL: [&Key; 5] = [
     &keys::PRECISION,
     &keys::BUDGET,
@@ -70,13 +70,16 @@ fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, Until)> {
 }
 
 fn beside(reader: &mut Reader, fixed: &Entry<'_>, until: &Entry<'_>) {
-    let message = format!("`{}` cannot stand beside `{}`", fixed.path, until.path);
+    let message = format!("`{}` cannot be used with `{}`", fixed.path, until.path);
     let help = format!(
-        "`rounds` is a fixed number of rounds, `{}` belongs to a run until it is known: leave one of them out \
+        "`rounds` is a fixed number of rounds, `{}` belongs to an adaptive run: leave one of them out \
          (`max_rounds` is the most rounds of such a run)",
         until.key.name()
     );
-    let (span, label) = (fixed.node.span.clone(), "two ways to say how often");
+    let (span, label) = (
+        fixed.node.span.clone(),
+        "a fixed and an adaptive number of rounds",
+    );
     reader.fault(span, &fixed.path, message, label, help);
 }
 

@@ -23,8 +23,8 @@ use crate::yaml;
 pub const BEYOND_SCHEMA: &[&str] = &[
     "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
      a router where nothing tunnels, a `datapath` that can build none of the encapsulations, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
-     `rounds` beside a key of a run until it is known, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` that the factor does not have, \
-     nor factors that the plan does not have",
+     `rounds` with a key of an adaptive run, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` \
+     that the factor does not have, nor factors that the plan does not have",
     "of `vary`: `before` without `after`, an `on` with nothing to place, names that are taken, levels that are \
      the same, a thing that two factors set, a tunnel's features in a cell without one, names of sysctls and features \
      that change nothing here, labels that are too long",
@@ -120,7 +120,7 @@ fn description(key: &Key) -> String {
         Presence::Required => " Required.".to_owned(),
         Presence::Optional => String::new(),
         Presence::Default(text) => format!(" Default: `{text}`."),
-        Presence::Until(text) => format!(" Default in a run until it is known: `{text}`."),
+        Presence::Until(text) => format!(" Default in an adaptive run: `{text}`."),
     };
     let factor = if key.factor {
         " A list of levels makes it a factor."

@@ -552,7 +552,7 @@ encapsulation: [{ gre: { key: -1 } }, { gretap: { ttl: 0 } }, { ipip: { df: unse
     2:31 `encapsulation[0].gre.key` cannot be `-1` | below 0 | write `none` or a whole number from 0 to 4294967295, such as `42`
     2:56 `encapsulation[1].gretap.ttl` cannot be `0` | below 1 | write `inherit` or a whole number from 1 to 255, such as `64`
     2:77 `encapsulation[2].ipip.df` cannot be `unset` | unknown word | did you mean `set`? write `set` or `inherit`
-    2:102 a `ttl` of 64 cannot stand beside `df: inherit` | sets `df` | the kernel sets the don't-fragment bit of a tunnel that has a TTL of its own: leave one of the two out, or write `df: set`
+    2:102 a `ttl` of 64 cannot be used with `df: inherit` | sets `df` | the kernel sets the don't-fragment bit of a tunnel that has a TTL of its own: leave one of the two out, or write `df: set`
     2:133 `encapsulation[4].ipip` has no key `key` | unknown key | `key` stands under `encapsulation.gre`. `encapsulation[4].ipip` may have `ttl` and `df`
     ");
     let over_ipv6 = "name: x\nunderlay: { mtu: 1500, ip: [ipv4, ipv6] }\nencapsulation: [none, gretap, { gre: { df: set } }]\n";
@@ -621,7 +621,7 @@ fn a_bridge_of_the_machines_own_open_vswitch_is_none_of_a_labs() {
 
 #[test]
 fn auto_is_no_datapath_to_compare_with() {
-    insta::assert_snapshot!(brief("name: x\ndatapath: [auto, ebpf]\n"), @"2:12 `auto` stands beside other datapaths | not a datapath of its own | it is whichever of them can build every cell: write it alone, or name those to compare");
+    insta::assert_snapshot!(brief("name: x\ndatapath: [auto, ebpf]\n"), @"2:12 `auto` cannot be used with other datapaths | not a datapath of its own | it is whichever of them can build every cell: write it alone, or name those to compare");
     insta::assert_snapshot!(brief("name: x\ndatapath: dpdk\n"), @"2:11 `datapath` cannot be `dpdk` | unknown word | write `auto`, `kernel`, `ebpf`, `ovs` or `ovs-kernel`");
 }
 
@@ -993,8 +993,8 @@ fn tabs_are_fine_where_they_indent_nothing() {
 }
 
 #[test]
-fn a_fixed_number_of_rounds_and_rounds_until_it_is_known_exclude_each_other() {
-    insta::assert_snapshot!(brief("name: x\nrepeat: { rounds: 8, seconds: 1, precision: 2%, budget: 5min }\n"), @"2:19 `repeat.rounds` cannot stand beside `repeat.precision` | two ways to say how often | `rounds` is a fixed number of rounds, `precision` belongs to a run until it is known: leave one of them out (`max_rounds` is the most rounds of such a run)");
+fn a_fixed_number_of_rounds_and_an_adaptive_run_exclude_each_other() {
+    insta::assert_snapshot!(brief("name: x\nrepeat: { rounds: 8, seconds: 1, precision: 2%, budget: 5min }\n"), @"2:19 `repeat.rounds` cannot be used with `repeat.precision` | a fixed and an adaptive number of rounds | `rounds` is a fixed number of rounds, `precision` belongs to an adaptive run: leave one of them out (`max_rounds` is the most rounds of such a run)");
     insta::assert_snapshot!(brief("name: x\nrepeat: { max_rounds: 8, min_rounds: 9 }\n"), @"2:38 `repeat.min_rounds`, 9, is above `repeat.max_rounds`, 8 | above 8 | write 8 or less, or a larger `max_rounds`");
     insta::assert_snapshot!(brief("name: x\nrepeat: { max_rounds: 5 }\n"), @"2:23 `repeat.min_rounds`, 6 by default, is above `repeat.max_rounds`, 5 | below 6 | write 6 or more, or a smaller `min_rounds`");
     insta::assert_snapshot!(brief("name: x\nrepeat: { min_rounds: 3, precision: 0, ask: speed }\n"), @"

@@ -10,7 +10,7 @@ use wirecost_model::load::{Rate, Waiting};
 use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
 use wirecost_model::transit::Icmp;
-use wirecost_model::vary::Place;
+use wirecost_model::vary::Scope;
 use wirecost_plan::{BUILTIN, builtin, load};
 
 use proptest::prelude::*;
@@ -505,7 +505,7 @@ proptest! {
 }
 
 #[test]
-fn any_key_of_a_run_until_it_is_known_makes_it_one_with_the_defaults_of_the_others() {
+fn any_key_of_an_adaptive_run_makes_it_one_with_the_defaults_of_the_others() {
     let repeat = |text: &str| {
         experiment(&format!("name: x\nrepeat: {{ {text} }}\n"))
             .plan
@@ -591,7 +591,7 @@ published:
         ("tcp metrics", "not kept")
     );
     assert_eq!(set.sysctl["net.ipv4.tcp_no_metrics_save"], "1");
-    assert_eq!(set.on, Place::Guests);
+    assert_eq!(set.on, Scope::Guests);
     let steering: Vec<String> = plan.cells[..3]
         .iter()
         .map(|cell| {

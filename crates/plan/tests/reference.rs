@@ -73,7 +73,7 @@ fn page() -> String {
             Presence::Required => "an error".to_owned(),
             Presence::Optional => "nothing".to_owned(),
             Presence::Default(value) => format!("`{value}`"),
-            Presence::Until(value) => format!("`{value}` in a run until it is known"),
+            Presence::Until(value) => format!("`{value}` in an adaptive run"),
         };
         let factor = if key.factor { " *Factor.*" } else { "" };
         let cell = |text: &str| text.replace('|', "\\|");

@@ -7,7 +7,7 @@ mod differences;
 mod guard;
 mod junit;
 mod matching;
-pub(crate) mod said;
+pub(crate) mod sentences;
 
 use serde::Serialize;
 use wirecost_model::cell::{Experiment, Factor};
@@ -18,10 +18,12 @@ use wirecost_model::record::Run;
 use wirecost_stats::{Judged, Summary};
 
 use self::caveats::caveats;
-use crate::document::{Document, Ending};
-use crate::trust::{self, Trust};
+use crate::document::{Document, Ending, Trust};
+use crate::format::RunResult;
+use crate::trust;
 
 pub use differences::{Area, Difference};
+pub(crate) use junit::Junit;
 pub use junit::{JunitError, comparison_junit};
 
 /// A run, and its result as [`document`](crate::document()) works it out.
@@ -33,6 +35,15 @@ pub struct Compared<'a> {
     pub document: &'a Document,
 }
 
+impl<'a> From<&'a RunResult> for Compared<'a> {
+    fn from(result: &'a RunResult) -> Self {
+        Self {
+            run: &result.reading.run,
+            document: &result.document,
+        }
+    }
+}
+
 /// What makes a comparison fail. Each fails what the one before it fails, and more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -41,7 +52,7 @@ pub enum FailOn {
     Never,
     /// `costs`, and a cell that was measured before and of which every sample is invalid now.
     Costs,
-    /// `loses` as well: worse for certain, perhaps less than worth.
+    /// `loses` as well: certainly worse, perhaps within the margin.
     Loses,
     /// Whatever is not shown to be no worse: `cannot tell yet`, and cells of the run before that
     /// were not compared.
@@ -137,9 +148,9 @@ pub struct Side {
 /// How all cells together moved: the machine, as far as what is asked about is not in every cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shift {
-    /// Whose figure.
+    /// The load whose figure it is.
     pub load: String,
-    /// Of which figure.
+    /// The figure.
     pub metric: Metric,
     /// Cells that were compared.
     pub cells: u32,
@@ -169,9 +180,9 @@ pub struct ComparedCell {
 /// One figure of one cell in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
-    /// Whose.
+    /// The load.
     pub load: String,
-    /// Which.
+    /// The figure.
     pub metric: Metric,
     /// The unit of `before` and `after`.
     pub unit: &'static str,
@@ -201,9 +212,9 @@ pub struct NotComparable {
     pub levels: Levels,
     /// Its levels of all factors.
     pub all_levels: Levels,
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// Why, in words.
+    /// The reason in words.
     pub reason: String,
     /// Whether it makes the comparison fail.
     pub fails: bool,

@@ -11,6 +11,26 @@ use wirecost_model::record::Run;
 use wirecost_model::sample::{DatagramResult, Invalid, Mark, Sample};
 use wirecost_model::usage::HostUsage;
 
+use crate::format::{Format, FormatError, RunResult, Terminal};
+
+/// CSV.
+#[derive(Debug)]
+pub(crate) struct Csv;
+
+impl Format<RunResult> for Csv {
+    fn option(&self) -> &'static str {
+        "csv"
+    }
+
+    fn help(&self) -> &'static str {
+        "Every sample as a row of CSV"
+    }
+
+    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
+        csv(&result.reading.run).map_err(FormatError::of)
+    }
+}
+
 /// A row could not be written: a mistake in this program, not in the record.
 #[derive(Debug, thiserror::Error)]
 #[error("writing CSV: {0}")]
@@ -39,7 +59,7 @@ const ALWAYS: [Figure; 14] = [
     ("backlog_drops", |s| {
         both(s, |host| Some(host.backlog_drops as f64))
     }),
-    ("cores_apart_ns", Sample::apart_ns),
+    ("cores_apart_ns", Sample::core_distance_ns),
     ("wire_frames_per_s", wire_frames_per_second),
     ("stack_packets_per_s", stack_packets_per_second),
     ("segments_per_packet", segments_per_packet),

@@ -1,38 +1,37 @@
 //! The result of a run as one document: the `--json` contract. Its names are stable; what is
 //! added later is added beside them.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+mod core_distance;
+mod effect;
+mod load;
+mod published;
+mod rules;
+mod self_test;
+mod trust;
+mod until;
+mod wakeups;
 
 use serde::Serialize;
-use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::load::Workload;
-use wirecost_model::metric::{
-    Figure, Metric, retransmits, segments_per_packet, stack_packets_per_second,
-    wire_frames_per_second,
-};
+use wirecost_model::cell::Factor;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::{Cores, Levels, Repeat};
-use wirecost_model::record::{Environment, Outcome, Run};
-use wirecost_model::sample::{Mark, Sample};
+use wirecost_model::record::Environment;
 use wirecost_model::switch::OpenVswitch;
 use wirecost_model::vary::Vary;
-use wirecost_stats::validity::{Finding, findings};
-use wirecost_stats::{Factorial, Summary, contrasts, summary};
-use wirecost_wire::line::tcp_goodput_bps;
+use wirecost_stats::validity::Finding;
+use wirecost_stats::{Factorial, Summary};
 
-use crate::apart::{self, CoresApartResult};
-use crate::beside::{self, EffectResult};
-use crate::loads::{self, CellLoad};
-use crate::published::{self, PublishedNote, PublishedRatio};
-use crate::rules::{self, OtherRules};
-use crate::self_test::{self, SelfTestResult};
-use crate::skipped;
-use crate::trust::Trust;
-use crate::until::{self, UntilResult};
-use crate::wakeups::{self, WakeupsResult};
-use crate::warnings;
+pub use core_distance::CoreDistanceResult;
+pub use effect::{EffectResult, NoRatio};
+pub use load::{CellLoad, DatagramsResult, LatencyResult};
+pub use published::{PublishedNote, PublishedRatio, PublishedResult};
+pub use rules::{CellRules, OtherRules};
+pub use self_test::{MetricSelfTest, SelfTestResult};
+pub use trust::{Trust, TrustLevel};
+pub use until::{Intervals, UntilResult};
+pub use wakeups::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
 
-/// Everything that a run has to say.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     /// Version of the record that it was worked out from.
@@ -55,16 +54,16 @@ pub struct Document {
     pub reason: Option<String>,
     /// Rounds in which every cell has its sample, valid or not.
     pub rounds_done: u32,
-    /// Rounds that the plan asked for; of a run until it is known that its rule ended, those it took,
+    /// Rounds that the plan asked for; of an adaptive run that its rule ended, those it took,
     /// and else the most that it would take.
     pub rounds_planned: u32,
-    /// How a run until it is known stopped; `null` where the number of rounds is fixed.
+    /// How an adaptive run stopped; `null` where the number of rounds is fixed.
     pub until: Option<UntilResult>,
     /// Rounds, window and warm-up in seconds, and the margin called worth it (a fraction).
     pub repeat: Repeat,
     /// Samples taken, invalid ones included.
     pub samples: u32,
-    /// Samples that the plan asked for; `null` in a run until it is known that its rule did not stop.
+    /// Samples that the plan asked for; `null` in an adaptive run that its rule did not stop.
     pub samples_planned: Option<u32>,
     /// The samples that enter no verdict, in the order in which they were taken.
     pub invalid: Vec<InvalidSample>,
@@ -80,16 +79,16 @@ pub struct Document {
     pub figures: Vec<Figure>,
     /// Every effect, for every figure; none of a skipped cell, which more rounds would not tell either.
     pub effects: Vec<EffectResult>,
-    /// Main effects and interactions by metric; empty below two varied factors, and in a run until it
-    /// is known that its rule did not stop.
+    /// Main effects and interactions by metric; empty below two varied factors, and in an adaptive run that its rule
+    /// did not stop.
     pub factorials: Vec<Factorial>,
-    /// What speaks against the result.
+    /// Findings that cast doubt on the result.
     pub findings: Vec<Finding>,
-    /// What other people's rules make of the same samples.
+    /// What stopping rules of other tools make of the same samples.
     pub other_rules: OtherRules,
     /// The first cell against itself; `null` where the plan asks for no self-test.
     pub self_test: Option<SelfTestResult>,
-    /// Figures of others beside these.
+    /// Published figures compared with these.
     pub published: Option<PublishedResult>,
     /// Share of the run's time that lay within measured windows; absent where it has no end.
     pub measured_share: Option<f64>,
@@ -97,7 +96,7 @@ pub struct Document {
     pub seconds: Option<f64>,
     /// How far apart the lab's cores were; absent where no sample knows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cores_apart: Option<CoresApartResult>,
+    pub cores_apart: Option<CoreDistanceResult>,
     /// CPU at the line and without it, and wake-ups; absent where no cell has a window without its line and wake-ups take little.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeups: Option<WakeupsResult>,
@@ -111,7 +110,7 @@ pub struct Document {
     /// where no sample was carried by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_vswitch: Option<OpenVswitch>,
-    /// What was odd about the record.
+    /// Oddities of the record.
     pub warnings: Vec<String>,
 }
 
@@ -151,7 +150,7 @@ pub struct InvalidSample {
     pub round: u32,
     /// The cell's number.
     pub cell: u32,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -162,17 +161,6 @@ pub struct MarkCount {
     pub kind: String,
     /// Samples that carry it.
     pub samples: u32,
-}
-
-/// Published figures beside measured ones.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PublishedResult {
-    /// Who, what, on which hardware.
-    pub source: String,
-    /// Published ratios and those measured here.
-    pub ratios: Vec<PublishedRatio>,
-    /// Where a published configuration differs from the cell.
-    pub notes: Vec<PublishedNote>,
 }
 
 /// One cell: summaries over its valid samples; `null` where there are none.
@@ -190,9 +178,9 @@ pub struct CellResult {
     pub skipped: Option<String>,
     /// Samples taken.
     pub samples: u32,
-    /// Of these, valid.
+    /// Valid samples.
     pub valid: u32,
-    /// Of these, marked as perhaps disturbed.
+    /// Samples marked as possibly disturbed.
     pub marked: u32,
     /// Gbit/s that the receiving application read.
     pub throughput_gbps: Option<Summary>,
@@ -228,187 +216,5 @@ impl CellResult {
         loads
             .find(|load| !load.workload.is_request_response())?
             .cpu(metric)
-    }
-}
-
-/// The hosts' Open vSwitch: all labs of a run have the same version. Where the datapath is a factor, that of the first
-/// sample by one; each cell's level says which it has.
-fn open_vswitch(run: &Run) -> Option<OpenVswitch> {
-    let mut samples = run.samples.iter();
-    samples.find_map(|sample| sample.open_vswitch.clone())
-}
-
-/// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
-pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
-    let head = &run.head;
-    let experiment = &head.experiment;
-    let plan = &experiment.plan;
-    let cost = head.environment.wakeup_cost;
-    let contrasts = contrasts(experiment, &run.samples, cost);
-    let rounds_done = rounds_done(run);
-    let (until, basis) = until::judge(run, &contrasts, rounds_done);
-    let mut effects = beside::effects(run, &contrasts, basis);
-    let rounds_planned = match &until {
-        Some(until) if until.stopped.is_some() => rounds_done,
-        _ => plan.repeat.rounds,
-    };
-    let end = run.end.as_ref();
-    let by_cell = by_cell(&run.samples);
-    let cells: Vec<CellResult> = experiment
-        .cells
-        .iter()
-        .map(|cell| cell_result(experiment, cell, &by_cell))
-        .collect();
-    let told = warnings::of(run, &cells);
-    // Before effects of skipped cells go: what was published of these is told as not measured here.
-    let published = published::result(experiment, &effects);
-    effects.retain(|effect| !skipped::is_of_one(&cells, effect));
-    let mut document = Document {
-        record_version: head.record_version,
-        program_version: head.program_version.clone(),
-        run_dir: run_dir.display().to_string(),
-        name: plan.name.clone(),
-        description: plan.description.clone(),
-        started: head.started.clone(),
-        outcome: end.map_or(Ending::NoEnd, |end| match end.outcome {
-            Outcome::Complete => Ending::Complete,
-            Outcome::Interrupted => Ending::Interrupted,
-            Outcome::Failed => Ending::Failed,
-        }),
-        reason: end.and_then(|end| end.reason.clone()),
-        rounds_done,
-        rounds_planned,
-        samples_planned: (until.is_none() || rounds_planned == rounds_done)
-            .then_some(rounds_planned * experiment.samples_a_round()),
-        until,
-        repeat: plan.repeat.clone(),
-        samples: run.samples.len() as u32,
-        invalid: run.samples.iter().filter_map(invalid).collect(),
-        marks: marks(&run.samples),
-        factors: experiment.varied().cloned().collect(),
-        vary: plan.vary.clone(),
-        figures: experiment.figures(),
-        cells,
-        published,
-        effects,
-        other_rules: rules::apply(&experiment.cells, &by_cell),
-        self_test: experiment.twin.as_ref().map(|twin| {
-            let twin = cell_result(experiment, twin, &by_cell);
-            self_test::judge(run, twin, basis)
-        }),
-        factorials: beside::factorials(run, basis),
-        findings: findings(experiment, &run.samples),
-        measured_share: end
-            .filter(|end| end.seconds > 0.0)
-            .map(|end| end.measured_s / end.seconds),
-        seconds: end.map(|end| end.seconds),
-        cores_apart: apart::of(&run.samples),
-        wakeups: wakeups::of(run, &by_cell),
-        cores: plan.cores,
-        seed: head.seed,
-        environment: head.environment.clone(),
-        open_vswitch: open_vswitch(run),
-        warnings: warnings.into_iter().chain(told).collect(),
-        trust: Trust::default(),
-    };
-    document.trust = Trust::of(&document, &run.samples);
-    document
-}
-
-/// Whether the first stream of a cell is TCP in one direction, to which the line's limit in one applies.
-fn one_way(cell: &Cell) -> bool {
-    let mut streams = cell.loads.iter().map(|named| named.load.workload);
-    let first = streams.find(|workload| !workload.is_request_response());
-    first == Some(Workload::TcpStream)
-}
-
-fn rounds_done(run: &Run) -> u32 {
-    let mut cells_in: BTreeMap<u32, usize> = BTreeMap::new();
-    for sample in &run.samples {
-        *cells_in.entry(sample.round).or_default() += 1;
-    }
-    let all = run.head.experiment.samples_a_round() as usize;
-    cells_in.values().filter(|&&cells| cells == all).count() as u32
-}
-
-fn invalid(sample: &Sample) -> Option<InvalidSample> {
-    Some(InvalidSample {
-        round: sample.round,
-        cell: sample.cell,
-        reason: sample.invalid.as_ref()?.reason().into(),
-    })
-}
-
-fn marks(samples: &[Sample]) -> Vec<MarkCount> {
-    Mark::KINDS
-        .into_iter()
-        .filter_map(|wanted| {
-            let carries = |sample: &&Sample| sample.marks.iter().any(|mark| mark.kind() == wanted);
-            let samples = samples.iter().filter(carries).count() as u32;
-            (samples > 0).then(|| MarkCount {
-                kind: wanted.into(),
-                samples,
-            })
-        })
-        .collect()
-}
-
-/// The samples of each cell, in the order in which they were taken.
-pub(crate) type ByCell<'a> = BTreeMap<u32, Vec<&'a Sample>>;
-
-fn by_cell(samples: &[Sample]) -> ByCell<'_> {
-    let mut cells = ByCell::new();
-    for sample in samples {
-        cells.entry(sample.cell).or_default().push(sample);
-    }
-    cells
-}
-
-fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> CellResult {
-    let mine = samples.get(&cell.index).map_or(&[][..], Vec::as_slice);
-    let valid: Vec<&Sample> = mine
-        .iter()
-        .copied()
-        .filter(|s| s.invalid.is_none())
-        .collect();
-    let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
-        summary(valid.iter().filter_map(|sample| figure(sample)))
-    };
-    let loads = loads::of(experiment, cell, &valid);
-    let stream = loads
-        .iter()
-        .find(|load| !load.workload.is_request_response());
-    let cpu = |of: fn(&CellLoad) -> Option<Summary>| stream.and_then(of);
-    let varied = |(key, _): &(&String, &String)| experiment.varied().any(|f| f.key == **key);
-    let network = &cell.network;
-    CellResult {
-        cell: cell.index,
-        levels: cell
-            .levels
-            .iter()
-            .filter(varied)
-            .map(|(key, level)| (key.clone(), level.clone()))
-            .collect(),
-        all_levels: cell.levels.clone(),
-        guest_mtu: cell.guest_mtu,
-        skipped: skipped::reason(mine),
-        samples: mine.len() as u32,
-        valid: valid.len() as u32,
-        marked: mine.iter().filter(|s| !s.marks.is_empty()).count() as u32,
-        throughput_gbps: over(&|sample| Some(sample.throughput()? / 1e9)),
-        sender_cpu_percent_per_gbps: cpu(|load| load.sender_cpu_percent_per_gbps),
-        receiver_cpu_percent_per_gbps: cpu(|load| load.receiver_cpu_percent_per_gbps),
-        cpu_percent_per_gbps: cpu(|load| load.cpu_percent_per_gbps),
-        wire_frames_per_s: over(&wire_frames_per_second),
-        stack_packets_per_s: over(&stack_packets_per_second),
-        segments_per_packet: over(&segments_per_packet),
-        retransmits: over(&|sample| Some(retransmits(sample)? as f64)),
-        line_limit_gbps: network.rate.filter(|_| one_way(cell)).map(|rate| {
-            let overhead = network.line_overhead_bytes();
-            tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
-        }),
-        published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
-        busy_cores: ["a", "b"].map(|host| over(&|sample| Some(sample.host(host)?.busy_cores()))),
-        loads,
     }
 }

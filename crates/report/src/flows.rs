@@ -10,9 +10,9 @@ pub struct FlowsResult {
     pub count: u32,
     /// Gbit/s of each sample's slowest flow, both directions where both send; of streams.
     pub slowest_gbps: Option<f64>,
-    /// Of its middle one.
+    /// Gbit/s of the middle flow, likewise.
     pub middle_gbps: Option<f64>,
-    /// Of its fastest one.
+    /// Gbit/s of the fastest flow, likewise.
     pub fastest_gbps: Option<f64>,
     /// Segments sent again within a window, all flows, either end.
     pub retransmits: Option<f64>,

@@ -27,11 +27,30 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 use sha2::{Digest, Sha256};
 
 use crate::document::Document;
+use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::read::Reading;
 
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
+
+/// HTML.
+#[derive(Debug)]
+pub(crate) struct Html;
+
+impl Format<RunResult> for Html {
+    fn option(&self) -> &'static str {
+        "html"
+    }
+
+    fn help(&self) -> &'static str {
+        "One HTML file with charts, which needs no network"
+    }
+
+    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
+        html(&result.reading, &result.document).map_err(FormatError::of)
+    }
+}
 
 /// The page could not be put together: a mistake in this program, not in the record.
 #[derive(Debug, thiserror::Error)]

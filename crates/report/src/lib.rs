@@ -1,24 +1,29 @@
 //! Records to what people read: a run directory is [`read`], worked out into one [`Document`]
-//! (the `--json` contract), and printed for the [`terminal`], as [`html`], as [`markdown`], or sample by
-//! sample as [`csv`]. Two runs are put beside each other by [`compare`].
+//! (the `--json` contract), and printed in a [`Format`]. Two runs are compared by [`compare`].
 //!
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
-mod apart;
-mod beside;
 pub mod compare;
+mod core_distance;
 mod cpu;
 mod csv;
+mod digits;
 mod document;
+mod effects;
+mod evaluate;
 mod flows;
+mod format;
+mod formats;
 mod html;
+mod json;
 mod loads;
 mod markdown;
 mod notes;
 mod published;
 mod read;
 mod rules;
+mod samples;
 mod self_test;
 mod short;
 mod skipped;
@@ -32,19 +37,18 @@ mod wakeups;
 mod warnings;
 mod words;
 
-pub use apart::CoresApartResult;
-pub use beside::{EffectResult, NoRatio};
 pub use csv::{CsvError, csv};
 pub use document::{
-    CellResult, Document, Ending, InvalidSample, MarkCount, PublishedResult, document,
+    CellLoad, CellResult, CellRules, CellWakeups, CoreDistanceResult, DatagramsResult, Document,
+    EffectResult, Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount,
+    MetricSelfTest, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
+    SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
 };
+pub use evaluate::document;
+pub use format::{Format, FormatError, Formatted, RunResult, Terminal};
 pub use html::{HtmlError, html};
+pub use json::Json;
 pub use markdown::{comparison_markdown, markdown};
-pub use published::{PublishedNote, PublishedRatio};
 pub use read::{ReadError, Reading, read};
-pub use rules::{CellRules, OtherRules};
-pub use self_test::{MetricSelfTest, SelfTestResult};
-pub use terminal::{Terminal, comparison_terminal, rules, terminal};
-pub use trust::{DISTURBED, Trust, TrustLevel};
-pub use until::{Intervals, UntilResult};
-pub use wakeups::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
+pub use terminal::{Text, comparison_terminal, rules, terminal};
+pub use trust::DISTURBED;

@@ -3,148 +3,24 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
 use wirecost_model::units::format_per_second;
-use wirecost_stats::{CpuFigures, Summary, summary};
+use wirecost_stats::{CpuFigures, summary};
 
 use crate::cpu;
-use crate::flows::{self, FlowsResult};
+use crate::digits::{gbps, micros, thousands};
+use crate::document::{CellLoad, DatagramsResult, Document, LatencyResult};
+use crate::flows;
 
-/// Transactions beyond a percentile below which it is the tale of a few of them.
+/// Transactions that must lie beyond a percentile for it to be given.
 pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
 
 /// The bound that shares of transactions are given for.
 const BOUND: Duration = Duration::from_micros(500);
-
-/// One load of a cell; `null` where the workload has no such figure, or no valid sample has it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CellLoad {
-    /// The load's name.
-    pub name: String,
-    /// What was run.
-    pub workload: Workload,
-    /// Gbit/s that the receiving application read; of both where both send.
-    pub throughput_gbps: Option<Summary>,
-    /// Transactions per second.
-    pub transactions_per_s: Option<Summary>,
-    /// Latencies of all rounds together.
-    pub latency: Option<LatencyResult>,
-    /// Datagrams, of all rounds together.
-    pub datagrams: Option<DatagramsResult>,
-    /// Datagrams per second that the receiving application read.
-    pub datagrams_per_s: Option<Summary>,
-    /// Percent of the datagrams sent that arrived.
-    pub delivered_percent: Option<Summary>,
-    /// Interarrival jitter in microseconds (RFC 3550).
-    pub jitter_us: Option<Summary>,
-    /// Percent of one core of the sending host per Gbit/s; where several loads ran at once nobody knows.
-    pub sender_cpu_percent_per_gbps: Option<Summary>,
-    /// Percent of one core of the receiving host per Gbit/s.
-    pub receiver_cpu_percent_per_gbps: Option<Summary>,
-    /// Percent of one core of the machine per Gbit/s, where the hosts share their cores.
-    pub cpu_percent_per_gbps: Option<Summary>,
-    /// Microseconds of core time of the asking host per transaction.
-    pub client_cpu_us_per_transaction: Option<Summary>,
-    /// Microseconds of core time of the answering host per transaction.
-    pub server_cpu_us_per_transaction: Option<Summary>,
-    /// Microseconds of core time of the machine per transaction, where the hosts share their cores.
-    pub cpu_us_per_transaction: Option<Summary>,
-    /// Where all rounds together held too few steps of the processors' counter, what the figure is below, by metric and in
-    /// its unit.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub cpu_below: BTreeMap<Metric, f64>,
-    /// Jain's fairness index over the flows.
-    pub fairness: Option<Summary>,
-    /// Its flows and their sockets.
-    pub flows: Option<FlowsResult>,
-    /// Connections and datagrams of others that reached its ports and were dropped, all valid samples.
-    pub strays: u64,
-    /// Samples in which the load's own threads were the limit.
-    pub generator_bound: u32,
-    /// Samples in which less than 95 % of the requests that a rate asked for were over, so that latencies have the wait
-    /// behind that schedule in them.
-    pub behind_schedule: u32,
-}
-
-/// Latencies in microseconds, from the merged histogram of all valid samples; no time-out is in it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct LatencyResult {
-    /// Transactions.
-    pub count: u64,
-    /// Median.
-    pub p50_us: f64,
-    /// 90 % took at most this.
-    pub p90_us: f64,
-    /// 99 %.
-    pub p99_us: f64,
-    /// 99.9 %; `null` where fewer than ten transactions lie beyond it.
-    pub p999_us: Option<f64>,
-    /// 99.99 %; likewise.
-    pub p9999_us: Option<f64>,
-    /// The largest.
-    pub max_us: f64,
-    /// Share, 0 to 1, of those that took at most 500 us.
-    pub share_within_500us: f64,
-    /// From when requests were due until they were sent, the median; absent where nothing had a rate, or the record is older.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub late_p50_us: Option<f64>,
-    /// 99 % of them left at most so late.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub late_p99_us: Option<f64>,
-    /// Requests given up.
-    pub timeouts: u64,
-    /// Responses to requests that had been given up.
-    pub late: u64,
-    /// Responses that came again, over UDP.
-    pub duplicated: u64,
-}
-
-/// Counts of datagrams over all valid samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct DatagramsResult {
-    /// Handed to the kernel.
-    pub sent: u64,
-    /// Read, each counted once.
-    pub received: u64,
-    /// Of those sent within the windows, the ones that never came.
-    pub lost: i64,
-    /// Received after a higher number.
-    pub reordered: u64,
-    /// Read again.
-    pub duplicated: u64,
-}
-
-impl CellLoad {
-    /// A figure of processors' time in digits; `<7.4` where it is below what its counter tells.
-    pub(crate) fn cpu(&self, metric: Metric) -> Option<String> {
-        let of = match metric {
-            Metric::SenderCpu => self.sender_cpu_percent_per_gbps,
-            Metric::ReceiverCpu => self.receiver_cpu_percent_per_gbps,
-            Metric::Cpu => self.cpu_percent_per_gbps,
-            Metric::ClientCpu => self.client_cpu_us_per_transaction,
-            Metric::ServerCpu => self.server_cpu_us_per_transaction,
-            Metric::TransactionCpu => self.cpu_us_per_transaction,
-            _ => None,
-        };
-        let text = |value: f64| match metric {
-            Metric::SenderCpu | Metric::ReceiverCpu | Metric::Cpu => format!("{value:.1}"),
-            _ => micros(value),
-        };
-        let below = self.cpu_below.get(&metric);
-        let told = of.map(|of| text(of.median));
-        told.or_else(|| below.map(|below| format!("<{}", text(*below))))
-    }
-
-    /// Percent of the datagrams sent that did not arrive, the median of the samples.
-    pub(crate) fn lost_percent(&self) -> Option<f64> {
-        Some(100.0 - self.delivered_percent?.median)
-    }
-}
 
 /// Every load of a cell, in its order.
 pub(crate) fn of(experiment: &Experiment, cell: &Cell, valid: &[&Sample]) -> Vec<CellLoad> {
@@ -255,12 +131,6 @@ fn datagrams<'a>(rounds: impl Iterator<Item = &'a DatagramResult>) -> Option<Dat
     })
 }
 
-/// In thousands, to the one where there are few.
-fn thousands(count: f64) -> String {
-    let decimals = if count < 9_950.0 { 3 } else { 1 };
-    format!("{:.decimals$}", count / 1e3)
-}
-
 /// A column of a table: what stands above it, what it is, and its field where the load has a figure.
 pub(crate) struct Column {
     /// What it is, a word or two: `p99 us`.
@@ -287,7 +157,7 @@ const fn column(
 }
 
 /// Whether the columns that every table has say all about a run: one TCP stream, alone in its cells.
-pub(crate) fn plain(doc: &crate::document::Document) -> bool {
+pub(crate) fn plain(doc: &Document) -> bool {
     let loads = doc.cells.iter().map(|cell| &cell.loads[..]);
     loads.into_iter().all(|loads| match loads {
         [one] => one.workload == Workload::TcpStream && !doc.several_loads(),
@@ -309,7 +179,7 @@ const THROUGHPUT: Column = column(
     "Gbit/s",
     0,
     "Gbit/s: what the receiving application read, median of valid samples",
-    |load| Some(crate::words::gbps(load.throughput_gbps?.median)),
+    |load| Some(gbps(load.throughput_gbps?.median)),
 );
 
 const BOTH: Column = Column {
@@ -325,7 +195,7 @@ const SPREAD: Column = column("±%", 2, "±%: its relative standard deviation", 
 const SENDER_CPU: Column = column(
     "sender CPU",
     2,
-    "CPU of a stream: percent of one core per Gbit/s, everything that was not idle",
+    "CPU of a stream: percent of one core per Gbit/s, all time that was not idle",
     |load| load.cpu(Metric::SenderCpu),
 );
 
@@ -360,7 +230,7 @@ const DATAGRAMS: [Column; 8] = [
     column(
         "jitter us",
         3,
-        "jitter: of the times between arrivals, RFC 3550",
+        "jitter: interarrival jitter (RFC 3550)",
         |load| Some(micros(load.jitter_us?.median)),
     ),
     SENDER_CPU,
@@ -394,19 +264,19 @@ const REQUESTS: [Column; 11] = [
     column(
         "late p99 us",
         4,
-        "late: from when a request was due until it was sent, which is in no latency",
+        "late: time from when a request was due until it was sent; not part of its latency",
         |load| Some(micros(load.latency?.late_p99_us?)),
     ),
     column(
         "timed out",
         2,
-        "timed out: requests given up, which are in no latency",
+        "timed out: requests given up; not part of any latency",
         |load| Some(load.latency?.timeouts.to_string()).filter(|_| load.workload.is_udp()),
     ),
     column(
         "client CPU us",
         3,
-        "CPU of requests: microseconds of a core per transaction, everything that was not idle",
+        "CPU of requests: microseconds of a core per transaction, all time that was not idle",
         |load| load.cpu(Metric::ClientCpu),
     ),
     column("server CPU us", 3, "", |load| load.cpu(Metric::ServerCpu)),
@@ -418,17 +288,8 @@ const REQUESTS: [Column; 11] = [
     ),
 ];
 
-/// Three digits.
-fn micros(us: f64) -> String {
-    match us {
-        us if us < 10.0 => format!("{us:.2}"),
-        us if us < 100.0 => format!("{us:.1}"),
-        us => format!("{us:.0}"),
-    }
-}
-
 /// The loads of a run by name, in the order of its cells.
-pub(crate) fn named(doc: &crate::document::Document) -> Vec<(&str, Workload)> {
+pub(crate) fn named(doc: &Document) -> Vec<(&str, Workload)> {
     let mut named: Vec<(&str, Workload)> = Vec::new();
     for load in doc.cells.iter().flat_map(|cell| &cell.loads) {
         if !named.iter().any(|(known, _)| *known == load.name) {
@@ -438,11 +299,10 @@ pub(crate) fn named(doc: &crate::document::Document) -> Vec<(&str, Workload)> {
     named
 }
 
-/// What nobody can tell where several loads ran at once.
-pub(crate) fn shared(doc: &crate::document::Document) -> Option<&'static str> {
+/// A note on CPU where several loads ran at once.
+pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     let several = doc.cells.iter().any(|cell| cell.loads.len() > 1);
     several.then_some(
-        "Where several loads ran at once, the processors' time is of all of them together, and of none by itself: there \
-         is no CPU per load.",
+        "Where several loads ran at once, CPU time cannot be attributed to one of them: there is no CPU per load.",
     )
 }

@@ -8,15 +8,35 @@ use std::fmt::Write as _;
 use wirecost_model::metric::Metric;
 use wirecost_stats::{Margin, Summary};
 
-use crate::beside::{self, EffectResult};
+use crate::document::EffectResult;
 use crate::document::{CellResult, Document};
+use crate::effects;
+use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::visible::visible;
-use crate::{loads, notes, short, skipped, trust, until, validity, words};
+use crate::{digits, loads, notes, short, skipped, trust, until, validity, words};
 
 pub use compare::comparison_markdown;
 
+/// GitHub-flavoured Markdown.
+#[derive(Debug)]
+pub(crate) struct Markdown;
+
+impl Format<RunResult> for Markdown {
+    fn option(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn help(&self) -> &'static str {
+        "Markdown for a pull request or a wiki"
+    }
+
+    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
+        Ok(markdown(&result.document))
+    }
+}
+
 /// Prints a result. Every text of the record is escaped: it is shown as it is, and neither markup,
-/// nor HTML, nor a mention of somebody.
+/// nor HTML, nor a mention of a user.
 pub fn markdown(doc: &Document) -> String {
     let mut page = Page::default();
     if let Some((label, why)) = trust::line(doc) {
@@ -121,12 +141,12 @@ fn oddities(doc: &Document, page: &mut Page) {
     let marked = notes::marked(doc);
     let missing = validity::missing(doc);
     let findings = validity::sentences(doc);
-    let general = beside::for_all(doc);
+    let general = effects::for_all(doc);
     let quiet = findings.is_empty() && doc.warnings.is_empty() && general.is_empty();
     if invalid.is_none() && marked.is_none() && missing.is_none() && quiet {
         return;
     }
-    page.heading("To know before you rely on it");
+    page.heading("Caveats");
     if let Some(label) = invalid {
         page.line(&format!("- **{}**", text(&label)));
         for line in notes::invalid_alike(doc) {
@@ -176,16 +196,17 @@ fn verdicts(doc: &Document, page: &mut Page) {
     page.table(&heads.collect::<Vec<_>>(), rows);
     let margin = Margin::of(doc.repeat.worth);
     page.paragraph(&format!(
-        "× is the ratio paired within rounds, \\[ \\] its 95 % interval. **pays**, **costs**: all of it outside {:.2} to \
-         {:.2}; **makes no difference**: all of it within; **gains**, **loses**: beyond 1, perhaps less than worth; \
-         **cannot tell yet**: more rounds are needed; **not comparable**: something else differs and decides the figure. For throughput more is better, for CPU less.",
+        "× is the ratio paired within rounds, \\[ \\] its 95 % interval. **pays**, **costs**: the whole interval is outside the \
+         margin, {:.2} to {:.2}; **makes no difference**: the whole interval is within the margin; **gains**, **loses**: the \
+         interval excludes 1 and reaches into the margin; **cannot tell yet**: more rounds are needed; **not comparable**: \
+         something else differs and decides the figure. For throughput more is better, for CPU less.",
         margin.low, margin.high
     ));
 }
 
 /// What one factor does only with some level of another.
 fn dependences(doc: &Document, page: &mut Page) {
-    let depends = beside::dependences(doc, true);
+    let depends = effects::dependences(doc, true);
     if depends.is_empty() {
         return;
     }
@@ -201,22 +222,22 @@ fn dependences(doc: &Document, page: &mut Page) {
 
 fn verdict(doc: &Document, effect: &EffectResult) -> String {
     let mut said = format!("**{}**", effect.verdict);
-    if let Some(ratio) = words::ratio_and_interval(effect.ratio, effect.low, effect.high) {
+    if let Some(ratio) = digits::ratio_and_interval(effect.ratio, effect.low, effect.high) {
         // Writing to a string does not fail.
         let _ = write!(said, " {}", text(&ratio.replacen('x', "×", 1)));
     }
-    if let Some(reason) = beside::reason(effect) {
+    if let Some(reason) = effects::reason(effect) {
         let _ = write!(said, "<br>{}", text(&reason));
         return said;
     }
     if effect.rounds < doc.rounds_done {
         let _ = write!(said, " ({} of {} rounds)", effect.rounds, doc.rounds_done);
     }
-    for remark in beside::remarks(effect, beside::family(doc)) {
+    for remark in effects::remarks(effect, effects::family(doc)) {
         let _ = write!(said, "<br>but {}", text(&remark));
     }
-    for difference in beside::differences(effect) {
-        let _ = write!(said, "<br>beside it, {}", text(&difference));
+    for difference in effects::differences(effect) {
+        let _ = write!(said, "<br>note: {}", text(&difference));
     }
     said
 }
@@ -226,15 +247,17 @@ type Figure = (&'static str, fn(&CellResult) -> Option<String>);
 
 const FIGURES: [Figure; 9] = [
     ("Gbit/s#", |cell| {
-        Some(words::gbps(cell.throughput_gbps?.median))
+        Some(digits::gbps(cell.throughput_gbps?.median))
     }),
     ("±%#", |cell| {
         Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
     }),
     ("line limit#", |cell| {
-        Some(words::gbps(cell.line_limit_gbps?))
+        Some(digits::gbps(cell.line_limit_gbps?))
     }),
-    ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
+    ("published#", |cell| {
+        Some(digits::gbps(cell.published_gbps?))
+    }),
     ("sender CPU#", |cell| cell.cpu(Metric::SenderCpu)),
     ("receiver CPU#", |cell| cell.cpu(Metric::ReceiverCpu)),
     ("CPU#", |cell| cell.cpu(Metric::Cpu)),
@@ -274,9 +297,9 @@ fn cells(doc: &Document, page: &mut Page) {
     page.table(&heads, rows);
     page.paragraph(
         "Gbit/s: what the receiving application read, median of valid samples; ±%: its relative standard deviation; line \
-         limit: the TCP payload that the line carries in such frames; CPU: percent of one core per Gbit/s, everything that \
-         was not idle; kframes/s: thousand frames a second on the wire, both directions; segs/packet: segments on the wire \
-         per packet that the receiver's TCP handled.",
+         limit: the TCP payload that the line carries in such frames; CPU: percent of one core per Gbit/s, all time \
+         that was not idle; kframes/s: thousand frames a second on the wire, both directions; segs/packet: segments \
+         on the wire per packet that the receiver's TCP handled.",
     );
 }
 
@@ -324,15 +347,15 @@ fn published(doc: &Document, page: &mut Page) {
     let Some(published) = &doc.published else {
         return;
     };
-    page.heading("Beside published figures");
+    page.heading("Compared with published figures");
     page.paragraph(&text(&published.source));
     let heads = ["change", "published#", "here#"].map(str::to_owned);
     let times = |ratio: String| text(&ratio.replacen('x', "×", 1));
     let rows = published.ratios.iter().map(|ratio| {
-        let here = words::ratio_and_interval(ratio.here, ratio.low, ratio.high);
+        let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
         vec![
             text(&notes::published_contrast(doc, ratio)),
-            times(words::ratio(ratio.published)),
+            times(digits::ratio(ratio.published)),
             here.map_or_else(|| "not measured".into(), times),
         ]
     });

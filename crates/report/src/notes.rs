@@ -11,8 +11,7 @@ use wirecost_stats::Margin;
 
 use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 
-use crate::document::{CellResult, Document, Ending, InvalidSample};
-use crate::published::{PublishedNote, PublishedRatio};
+use crate::document::{CellResult, Document, Ending, InvalidSample, PublishedNote, PublishedRatio};
 use crate::{skipped, words};
 
 /// What a lab measures, and what it does not.
@@ -59,7 +58,7 @@ pub(crate) fn place(doc: &Document) -> String {
         let by = if built_by(Datapath::Ovs.key()) || built_by(Datapath::OvsKernel.key()) {
             "encapsulated by"
         } else {
-            "beside it"
+            "in some cells"
         };
         // Writing to a string does not fail.
         let _ = write!(place, "; {by} {switch}");
@@ -117,12 +116,12 @@ pub(crate) fn published_note(doc: &Document, note: &PublishedNote) -> String {
     )
 }
 
-/// `2 of 80 samples not valid, in no verdict:`; nothing where all are valid.
+/// `2 of 80 samples not valid, not used in any verdict:`; nothing where all are valid.
 pub(crate) fn invalid(doc: &Document) -> Option<String> {
     let invalid = invalid_of_built(doc).count();
     (invalid > 0).then(|| {
         format!(
-            "{invalid} of {} not valid, in no verdict:",
+            "{invalid} of {} not valid, not used in any verdict:",
             words::count((doc.samples - skipped::samples(doc)) as usize, "sample")
         )
     })
@@ -181,7 +180,7 @@ pub(crate) fn marked(doc: &Document) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "{marked} of {} may have been disturbed, and count all the same: {}.{advice}",
+        "{marked} of {} may have been disturbed; they count: {}.{advice}",
         words::count(doc.samples as usize, "sample"),
         kinds.join(", ")
     ))
@@ -219,7 +218,7 @@ pub(crate) fn behind(doc: &Document) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "Behind schedule: {first}{more}; no latency of these is compared."
+        "Behind schedule: {first}{more}; their latencies are not compared."
     ))
 }
 
@@ -230,7 +229,7 @@ pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
         Ending::Interrupted => "interrupted",
         Ending::Failed => "failed",
         Ending::NoEnd => {
-            "the record has no end: the run was killed, could not write it, or is still going"
+            "the record has no end: the run was killed, could not write its end, or is still running"
         }
     };
     let reason = doc
@@ -251,9 +250,10 @@ pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
 pub(crate) fn how_to_read(doc: &Document) -> String {
     let margin = Margin::of(doc.repeat.worth);
     format!(
-        "How to read: x is the ratio paired within rounds, [ ] its 95% interval. pays, costs: all of it outside {:.2} to \
-         {:.2}; makes no difference: all of it within; gains, loses: beyond 1, perhaps less than worth; cannot tell yet: \
-         more rounds are needed; not comparable: something else differs and decides the figure.",
+        "How to read: x is the ratio paired within rounds, [ ] its 95% interval. pays, costs: the whole interval is \
+         outside the margin, {:.2} to {:.2}; makes no difference: the whole interval is within the margin; gains, \
+         loses: the interval excludes 1 and reaches into the margin; cannot tell yet: more rounds are needed; not \
+         comparable: something else differs and decides the figure.",
         margin.low, margin.high
     )
 }

@@ -1,44 +1,11 @@
 //! Published figures beside what was measured here.
 
-use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::effect::Effect;
 use wirecost_model::metric::Metric;
-use wirecost_model::plan::{Levels, PublishedFigure};
+use wirecost_model::plan::PublishedFigure;
 
-use crate::beside::EffectResult;
-use crate::document::PublishedResult;
-
-/// A published ratio between two cells that differ in one factor, and the ratio measured here.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PublishedRatio {
-    /// The factor's key.
-    pub factor: String,
-    /// The level compared with.
-    pub from: String,
-    /// The level compared.
-    pub to: String,
-    /// The levels of the other varied factors.
-    #[serde(rename = "where")]
-    pub where_: Levels,
-    /// Published throughput of `to` over that of `from`.
-    pub published: f64,
-    /// The ratio measured here; absent without a pair.
-    pub here: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub high: Option<f64>,
-}
-
-/// How a published configuration differs from the cell beside which it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PublishedNote {
-    /// Which cells.
-    pub levels: Levels,
-    /// How it differs.
-    pub note: String,
-}
+use crate::document::{EffectResult, PublishedNote, PublishedRatio, PublishedResult};
 
 /// The first figure of the plan whose levels are all the cell's.
 pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a PublishedFigure> {

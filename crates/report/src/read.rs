@@ -129,7 +129,7 @@ fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize) -> Option<Strin
 
 /// A file's bytes, `None` where there is no such file.
 fn bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
-    // A pipe is read for as long as somebody writes, or none does.
+    // A pipe would be read for as long as it has a writer.
     let regular = || {
         if fs::metadata(path)?.is_file() {
             fs::read(path)

@@ -1,47 +1,12 @@
-//! What other people's rules make of the same samples of throughput, beside ours. None decides a verdict.
+//! What stopping rules of other tools make of the same throughput samples. None decides a verdict.
 
-use serde::Serialize;
 use wirecost_model::cell::Cell;
 use wirecost_model::metric::Metric;
-use wirecost_stats::rules::{
-    Netperf, NetperfResult, Pbench, PbenchOutcome, PbenchResult, netperf, pbench, trimmed, worst_of,
-};
+use wirecost_stats::rules::{Netperf, Pbench, PbenchOutcome, netperf, pbench, trimmed, worst_of};
 
-use crate::document::{ByCell, Document};
+use crate::document::{CellRules, Document, OtherRules};
+use crate::samples::ByCell;
 use crate::words;
-
-/// Other people's rules, with their usual options, on every cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct OtherRules {
-    /// The options of `pbench`.
-    pub pbench: Pbench,
-    /// The options of `netperf`.
-    pub netperf: Netperf,
-    /// Per cell what each rule says.
-    pub cells: Vec<CellRules>,
-    /// Seconds that the cells' samples took here.
-    pub ours_s: f64,
-    /// Seconds that pbench's rule takes on average for all cells, at the spread seen and with what a
-    /// sample took here; `null` where a cell has fewer than two valid samples.
-    pub pbench_s: Option<f64>,
-}
-
-/// The rules on one cell's valid samples, in the order in which they were taken.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CellRules {
-    /// Which cell.
-    pub cell: u32,
-    /// Valid samples with a figure.
-    pub samples: u32,
-    /// Sets set aside until one is steady; `mean` in Gbit/s.
-    pub pbench: PbenchResult,
-    /// Gbit/s without the highest and the lowest; `null` below three samples.
-    pub trimmed_gbps: Option<f64>,
-    /// The worst Gbit/s.
-    pub worst_of_gbps: Option<f64>,
-    /// Iterations until the interval is narrow; `mean` in Gbit/s; `null` below three samples.
-    pub netperf: Option<NetperfResult>,
-}
 
 pub(crate) fn apply(cells: &[Cell], samples: &ByCell<'_>) -> OtherRules {
     let (with_pbench, with_netperf) = (Pbench::default(), Netperf::default());
@@ -84,8 +49,8 @@ pub(crate) fn meanings(doc: &Document) -> Vec<String> {
     let (pbench, netperf) = (rules.pbench, rules.netperf);
     let mut meanings = vec![
         format!(
-            "pbench: sets of {} samples until one has a population standard deviation within {:.0}% of its mean, {} sets at \
-             most; the others are set aside.",
+            "pbench: sets of {} samples until one has a population standard deviation within {:.0}% of its mean, {} \
+             sets at most; the other sets are discarded.",
             pbench.samples,
             pbench.within * 100.0,
             pbench.sets
@@ -108,8 +73,8 @@ fn time(doc: &Document) -> Option<String> {
     let pbench_s = rules.pbench_s?;
     let samples: u32 = rules.cells.iter().map(|cell| cell.samples).sum();
     Some(format!(
-        "Time: the cells' samples took {:.0} s here ({}); pbench's rule would have taken {pbench_s:.0} s on average, at the \
-         spread seen.",
+        "Time: the cells' samples took {:.0} s here ({}); pbench's rule would have taken {pbench_s:.0} s on average, \
+         at the observed spread.",
         rules.ours_s,
         words::count(samples as usize, "valid sample"),
     ))

@@ -1,37 +1,13 @@
 //! What a run shows where nothing differs: its first cell against itself.
 
-use serde::Serialize;
-use wirecost_model::metric::{Figure, Metric};
+use wirecost_model::metric::Figure;
 use wirecost_model::record::Run;
-use wirecost_stats::validity::{SelfTest, self_test};
+use wirecost_stats::validity::self_test;
 use wirecost_stats::{Stopping, self_test_logs};
 
-use crate::document::{CellResult, Document};
+use crate::document::{CellResult, Document, MetricSelfTest, SelfTestResult};
 use crate::until::Basis;
-use crate::words;
-
-/// The first cell of a run and its twin.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SelfTestResult {
-    /// The cell that was measured twice.
-    pub cell: u32,
-    /// Its second measurement, under its own number.
-    pub twin: CellResult,
-    /// Per metric what the two show.
-    pub metrics: Vec<MetricSelfTest>,
-}
-
-/// A metric's self-test.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MetricSelfTest {
-    /// Whose figure.
-    pub load: String,
-    /// Which figure.
-    pub metric: Metric,
-    /// The twin over the cell, and what follows.
-    #[serde(flatten)]
-    pub test: SelfTest,
-}
+use crate::{digits, words};
 
 pub(crate) fn judge(run: &Run, twin: CellResult, basis: Basis) -> SelfTestResult {
     let experiment = &run.head.experiment;
@@ -81,15 +57,16 @@ pub(crate) fn alarm(doc: &Document, times: char) -> Option<String> {
     let (beyond, any) = (shown(true), shown(false));
     if !beyond.is_empty() {
         return Some(format!(
-            "Do not rely on this run: its first cell, measured twice in every round, differs from itself by more than is \
-             worth it, in {}.",
+            "Do not rely on this run: its first cell, measured twice in every round, differs from itself by more than \
+             the margin, in {}.",
             beyond.join(", ")
         ));
     }
     (!any.is_empty()).then(|| {
         format!(
             "The self-test shows an effect where there is none: the first cell, measured twice in every round, differs from \
-             itself in {}. By chance that happens to one run in twenty for each figure; differences of this size say nothing here.",
+             itself in {}. By chance that happens to one run in twenty for each figure; effects of this size are no \
+             evidence here.",
             any.join(", ")
         )
     })
@@ -115,7 +92,7 @@ pub(crate) fn passed(doc: &Document, times: char) -> Option<String> {
 /// `throughput x1.01 [0.98, 1.04]`.
 fn figure(doc: &Document, one: &MetricSelfTest, times: char) -> String {
     let ratio = one.test.ratio;
-    let ratio = words::ratio_and_interval(ratio.ratio, ratio.low, ratio.high);
+    let ratio = digits::ratio_and_interval(ratio.ratio, ratio.low, ratio.high);
     let ratio = ratio.unwrap_or_else(|| "without a valid pair".into());
     let ratio = ratio.replacen('x', &times.to_string(), 1);
     format!("{} {ratio}", words::measured(doc, &one.load, one.metric))

@@ -6,9 +6,9 @@ use std::iter;
 use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 
-use crate::beside::{EffectResult, NoRatio};
 use crate::document::Document;
-use crate::{self_test, skipped, words};
+use crate::document::{EffectResult, NoRatio};
+use crate::{digits, self_test, skipped, words};
 
 /// Changes that get a sentence: of every factor one, then those with the largest effects.
 const CHANGES: usize = 5;
@@ -20,7 +20,7 @@ const FILLS: f64 = 0.95;
 /// `times` stands before a ratio: `x` or `×`.
 pub(crate) fn sentences(doc: &Document, times: char) -> Vec<String> {
     if doc.samples == doc.invalid.len() as u32 {
-        let nothing = "No sample is valid: nothing can be told.".to_owned();
+        let nothing = "No sample is valid: there is no result.".to_owned();
         let skipped = skipped::sentences(doc);
         return iter::once(nothing).chain(skipped).collect();
     }
@@ -191,8 +191,8 @@ const fn verb(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pays => "pays",
         Verdict::Costs => "costs",
-        Verdict::Gains => "gains (perhaps less than worth)",
-        Verdict::Loses => "loses (perhaps less than worth)",
+        Verdict::Gains => "gains (perhaps within the margin)",
+        Verdict::Loses => "loses (perhaps within the margin)",
         Verdict::MakesNoDifference => "makes no difference",
         Verdict::CannotTellYet => "cannot be told yet",
         Verdict::NotComparable => "is not comparable",
@@ -230,7 +230,7 @@ fn example(doc: &Document, effect: &EffectResult, ratio: f64, of: usize, times: 
         text.push_str("most ");
     }
     text.push(times);
-    text.push_str(&words::figure(ratio));
+    text.push_str(&digits::figure(ratio));
     let place = words::levels(&doc.factors, &effect.where_);
     let side = match effect.metric {
         Metric::SenderCpu => "sender",
@@ -276,11 +276,11 @@ fn limits(doc: &Document) -> Option<String> {
         ),
         (
             bare(NoRatio::TooFewTransactions),
-            "too few transactions for the percentile: longer windows",
+            "too few transactions for the percentile: measure longer windows",
         ),
         (
             bare(NoRatio::TooFewSteps),
-            "too little core time for its counter: longer windows",
+            "too little CPU time for this figures counter: longer windows",
         ),
         (
             bare(NoRatio::NoFigure),
@@ -291,13 +291,14 @@ fn limits(doc: &Document) -> Option<String> {
     let mut parts = Vec::new();
     if full > 1 {
         parts.push(format!(
-            "{full} of {} are at the line's limit (within 5%): there throughput follows the limit, and CPU tells the difference",
+            "{full} of {} are at the line's limit (within 5%): there the line limits throughput, and CPU shows the \
+             difference",
             words::count(doc.cells.len(), "cell")
         ));
     }
     if unclear > 0 {
         parts.push(format!(
-            "{unclear} of {} cannot be told yet: more rounds narrow them",
+            "{unclear} of {} cannot be told yet: more rounds are needed",
             words::count(doc.effects.len(), "comparison")
         ));
     }

@@ -30,8 +30,8 @@ pub(crate) fn off_own_cores(head: &RunHead) -> Option<String> {
         .collect();
     (!leaving.is_empty()).then(|| {
         format!(
-            "with steering.rps {} what a host receives may be handled on the other host's cores: there, sender CPU \
-             and receiver CPU are not what each host used; their sum is",
+            "with steering.rps {} the other host's cores may handle what a host receives: there, only the sum of \
+             sender CPU and receiver CPU is meaningful",
             leaving.join(", ")
         )
     })

@@ -10,22 +10,33 @@ mod verdicts;
 mod wakeups;
 
 use crate::document::Document;
-use crate::{beside, notes as text, self_test, short, trust, until};
+use crate::format::{Format, FormatError, RunResult, Terminal};
+use crate::{effects, notes as text, self_test, short, trust, until};
 use page::{Page, Style};
 
 pub use compare::comparison_terminal;
+pub(crate) use rules::Rules;
 pub use rules::rules;
 
 /// Effects that depend on another factor's level, of which so many are told.
 const DEPENDENCES: usize = 4;
 
-/// What to print for. Whether colour is wanted (`NO_COLOR`, a pipe) the caller decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terminal {
-    /// Columns. Below 40 it is printed for 40.
-    pub width: usize,
-    /// Whether ANSI colours are used.
-    pub colour: bool,
+/// Text for a terminal.
+#[derive(Debug)]
+pub struct Text;
+
+impl Format<RunResult> for Text {
+    fn option(&self) -> &'static str {
+        "text"
+    }
+
+    fn help(&self) -> &'static str {
+        "Text for a terminal"
+    }
+
+    fn print(&self, result: &RunResult, options: Terminal) -> Result<String, FormatError> {
+        Ok(terminal(&result.document, options))
+    }
 }
 
 /// Prints a result. Every line fits the width, save for what has no space to break at (a path).
@@ -41,7 +52,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     for sentence in short::sentences(doc, 'x') {
         page.paragraph(&sentence);
     }
-    let depends = beside::dependences(doc, false);
+    let depends = effects::dependences(doc, false);
     for sentence in depends.iter().take(DEPENDENCES) {
         page.paragraph(&format!("{sentence}."));
     }

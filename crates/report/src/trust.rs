@@ -1,63 +1,39 @@
-//! Whether a run's verdicts can be relied on: said before them, not after.
+//! Whether a run's verdicts can be relied on; printed before them.
 
-use serde::Serialize;
 use wirecost_model::sample::{Mark, Sample};
 
-use crate::document::Document;
+use crate::document::{Document, Trust, TrustLevel};
 use crate::{notes, words};
 
 /// More than this share of the samples disturbed, and the machine is part of what was measured.
 pub const DISTURBED: f64 = 0.2;
 
-/// Whether a run can be relied on, and why not.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Trust {
-    /// The word.
-    pub level: TrustLevel,
-    /// Why it is not [`TrustLevel::Sound`], in words.
-    pub reasons: Vec<String>,
-    /// Samples that others or the hypervisor disturbed.
-    pub disturbed: u32,
-}
-
-/// How far a run can be relied on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TrustLevel {
-    /// It came to its end, and hardly anything disturbed it.
-    #[default]
-    Sound,
-    /// It stopped early, or too many of its samples were disturbed.
-    Doubtful,
-}
-
-impl Trust {
-    pub(crate) fn of(doc: &Document, samples: &[Sample]) -> Self {
-        let disturbed = samples
-            .iter()
-            .filter(|sample| sample.marks.iter().any(disturbs));
-        let disturbed = disturbed.count() as u32;
-        let stopped = notes::stopped(doc).map(|(label, why)| {
-            let label = label[..1].to_lowercase() + &label[1..];
-            format!("{label} {}", why.trim_end_matches('.'))
-        });
-        let reasons: Vec<String> = stopped
-            .into_iter()
-            .chain(too_many(doc, disturbed))
-            .collect();
-        Self {
-            level: if reasons.is_empty() {
-                TrustLevel::Sound
-            } else {
-                TrustLevel::Doubtful
-            },
-            reasons,
-            disturbed,
-        }
+/// Judges a run.
+pub(crate) fn of(doc: &Document, samples: &[Sample]) -> Trust {
+    let disturbed = samples
+        .iter()
+        .filter(|sample| sample.marks.iter().any(disturbs));
+    let disturbed = disturbed.count() as u32;
+    let stopped = notes::stopped(doc).map(|(label, why)| {
+        let label = label[..1].to_lowercase() + &label[1..];
+        format!("{label} {}", why.trim_end_matches('.'))
+    });
+    let reasons: Vec<String> = stopped
+        .into_iter()
+        .chain(too_many(doc, disturbed))
+        .collect();
+    Trust {
+        level: if reasons.is_empty() {
+            TrustLevel::Sound
+        } else {
+            TrustLevel::Doubtful
+        },
+        reasons,
+        disturbed,
     }
 }
 
-/// Whether a mark says that something beside the plan decided the figures. The load's own threads and a backlog that a full
+/// Whether a mark says that something outside of the plan affected the figures. The load's own threads and a backlog that a full
 /// core overflows are part of what was measured, and looked at before each verdict.
 const fn disturbs(mark: &Mark) -> bool {
     match mark {
@@ -89,7 +65,7 @@ pub(crate) fn disturbed(doc: &Document) -> Option<String> {
     too_many(doc, doc.trust.disturbed)
 }
 
-/// The first line of every form, where there is something to say: a label, and the reasons.
+/// The first line of every format if the run is doubtful: a label, and the reasons.
 pub(crate) fn line(doc: &Document) -> Option<(&'static str, String)> {
     let reasons = &doc.trust.reasons;
     (!reasons.is_empty()).then(|| ("Doubtful:", format!("{}.", reasons.join("; "))))

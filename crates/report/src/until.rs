@@ -1,6 +1,5 @@
-//! Runs that go on until it is known: how they stopped, and which intervals are right then.
+//! Adaptive runs: how they stopped, and which intervals are right then.
 
-use serde::Serialize;
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Ask;
 use wirecost_model::record::{Run, Why};
@@ -8,54 +7,19 @@ use wirecost_model::units::format_fraction;
 use wirecost_stats::sequential::{Aim, standing};
 use wirecost_stats::{Contrast, Stopping, asked};
 
-use crate::document::Document;
+use crate::document::{Document, Intervals, UntilResult};
 use crate::words;
-
-/// What a run until it is known was asked, and what it came to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct UntilResult {
-    /// Half-width of an interval that is narrow enough, a fraction.
-    pub precision: f64,
-    /// Rounds below which it does not stop.
-    pub min_rounds: u32,
-    /// Rounds at which it stops.
-    pub max_rounds: u32,
-    /// Seconds after which no round is begun.
-    pub budget_s: f64,
-    /// Which effects were waited for.
-    pub ask: Ask,
-    /// Why it stopped by its rule; `null` where something else stopped it.
-    pub stopped: Option<Why>,
-    /// The round at which it would have ended, by the last look.
-    pub ends_at: u32,
-    /// Effects that were waited for: those asked for with a valid pair.
-    pub asked: u32,
-    /// Of these, known.
-    pub known: u32,
-    /// Which intervals the effects have.
-    pub intervals: Intervals,
-}
-
-/// Which intervals the effects of a run have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Intervals {
-    /// Those to report where the rule stopped the run.
-    Reported,
-    /// Those that are right whatever made somebody stop it.
-    Lasting,
-}
 
 /// From what the effects of a run are judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Basis {
     /// The run ended as its plan says.
     Ended(Stopping),
-    /// A run until it is known that something else stopped: only what may be looked at at any time is right.
+    /// An adaptive run that something else stopped: only what hold at any stopping time is right.
     Looking { aim: Aim, ends_at: u32 },
 }
 
-/// How a run until it is known stopped, `rounds` of which were measured whole, and from what its
+/// How an adaptive run stopped, `rounds` of which were measured whole, and from what its
 /// effects are judged.
 pub(crate) fn judge(
     run: &Run,
@@ -97,7 +61,7 @@ pub(crate) fn judge(
     (Some(result), basis)
 }
 
-/// How a run until it is known went, in a sentence or two.
+/// How an adaptive run went, in a sentence or two.
 pub(crate) fn sentence(doc: &Document) -> Option<String> {
     let until = doc.until.as_ref()?;
     let on = match until.ask {
@@ -121,25 +85,25 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
     };
     let rounds = words::count(doc.rounds_done as usize, "round");
     let rule = format!(
-        "known is a verdict against {} that stood three rounds in a row, or an interval of ±{}",
+        "an effect is known when its verdict against {} stands three rounds in a row, or its interval is within ±{}",
         format_fraction(doc.repeat.worth),
         format_fraction(until.precision)
     );
     let why = match until.stopped {
-        Some(Why::Known) => "everything that was asked is known".to_owned(),
-        Some(Why::MaxRounds) => "these are the most that the plan allows".to_owned(),
+        Some(Why::Known) => "every effect asked for is known".to_owned(),
+        Some(Why::MaxRounds) => "the plan allows no more rounds".to_owned(),
         Some(Why::Budget) => format!(
-            "another one did not fit into the budget of {} s",
+            "another round did not fit into the budget of {} s",
             until.budget_s
         ),
         None => {
             return Some(format!(
-                "Rounds until it is known: stopped by something else after {rounds}, {known}. Its intervals are those \
-                 that may be looked at at any time, wider than those of a run that its own rule ends."
+                "Adaptive run: interrupted after {rounds}, before its stopping rule was met; {known}. Its intervals \
+                 hold at any stopping time and are wider than those of a run that its rule stops."
             ));
         }
     };
     Some(format!(
-        "Rounds until it is known: stopped after {rounds}, because {why}; {known} ({rule})."
+        "Adaptive run: stopped after {rounds}, because {why}; {known} ({rule})."
     ))
 }

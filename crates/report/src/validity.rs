@@ -4,7 +4,7 @@ use wirecost_stats::Margin;
 use wirecost_stats::validity::{FarSample, Finding, Trend};
 
 use crate::document::Document;
-use crate::{apart, skipped, words};
+use crate::{core_distance, digits, skipped, words};
 
 /// Outliers that are named one by one; all are in the JSON document.
 const NAMED: usize = 8;
@@ -16,7 +16,7 @@ pub(crate) fn sentences(doc: &Document) -> Vec<String> {
         .iter()
         .filter_map(|finding| sentence(doc, finding))
         .collect();
-    sentences.extend(apart::within(doc));
+    sentences.extend(core_distance::within(doc));
     sentences.extend(outliers(doc));
     sentences
 }
@@ -28,7 +28,7 @@ pub(crate) fn missing(doc: &Document) -> Option<String> {
     let valid: u32 = doc.measured().map(|cell| cell.valid).sum();
     (valid < planned).then(|| {
         format!(
-            "Of {} in the plan {taken} were taken, and {valid} count.",
+            "Of {} in the plan {taken} were taken, and {valid} are valid.",
             words::count(planned as usize, "sample")
         )
     })
@@ -42,10 +42,10 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             change,
             trend,
         } => Some(format!(
-            "Drift: {} {} over the rounds, {} from the first to the last ({}); comparisons within rounds do not mind it.",
+            "Drift: {} {} over the rounds, {} from the first to the last ({}); pairing within rounds removes it.",
             words::measured(doc, load, *metric),
             if *change > 1.0 { "rose" } else { "fell" },
-            words::ratio(*change),
+            digits::ratio(*change),
             p(trend)
         )),
         Finding::ForeignLoad {
@@ -56,13 +56,13 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             change,
             trend,
         } => matters(doc, *change).then(|| format!(
-            "Foreign load: {} went with what others used of this machine, {} from {least:.3} to {most:.3} cores of theirs \
+            "Foreign load: {} correlates with the CPU that other programs used, {} from {least:.3} to {most:.3} cores \
              ({}); measure on a quieter machine.",
             words::measured(doc, load, *metric),
-            words::ratio(*change),
+            digits::ratio(*change),
             p(trend)
         )),
-        Finding::CoresApart {
+        Finding::CoreDistance {
             load,
             metric,
             nearest_ns,
@@ -70,10 +70,10 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             change,
             trend,
         } => matters(doc, *change).then(|| format!(
-            "Cores: {} went with how far apart the cores were, {} from {nearest_ns:.0} to {farthest_ns:.0} ns for a cache \
-             line to the other and back ({}); in a virtual machine the hypervisor moves them.",
+            "Core distance: {} correlates with it, {} from {nearest_ns:.0} to {farthest_ns:.0} ns for a cache line to \
+             the other core and back ({}); in a virtual machine the hypervisor moves virtual CPUs.",
             words::measured(doc, load, *metric),
-            words::ratio(*change),
+            digits::ratio(*change),
             p(trend)
         )),
         Finding::TwoModes {
@@ -83,11 +83,11 @@ fn sentence(doc: &Document, finding: &Finding) -> Option<String> {
             ratio,
             modes,
         } => matters(doc, *ratio).then(|| format!(
-            "Two modes: {} of {} has good and bad runs {} apart, {:.0}% of {} in the lower mode; its mean depends on how \
-             many of each there were.",
+            "Two modes: {} of {} falls into two groups, {} apart, with {:.0}% of {} in the lower one; its mean \
+             depends on the share of each group.",
             words::measured(doc, load, *metric),
             name(doc, *cell),
-            words::ratio(*ratio),
+            digits::ratio(*ratio),
             modes.low_share * 100.0,
             words::count(modes.n as usize, "sample"),
         )),
@@ -116,7 +116,7 @@ fn outliers(doc: &Document) -> Option<String> {
             continue;
         };
         let one = |far: &FarSample| {
-            let (round, ratio) = (far.round + 1, words::ratio(far.of_median));
+            let (round, ratio) = (far.round + 1, digits::ratio(far.of_median));
             let text = format!(
                 "{}, {}, round {round} {ratio}",
                 words::measured(doc, load, *metric),
@@ -147,13 +147,13 @@ fn outliers(doc: &Document) -> Option<String> {
         texts.push(format!("and {more} more"));
     }
     Some(format!(
-        "Outliers: {count} far from the others of their cell, which count all the same, as a multiple of the median: {}.",
+        "Outliers: {count} far from the others of their cell, as a multiple of the median (they count): {}.",
         texts.join("; ")
     ))
 }
 
 /// Whether a ratio is beyond what the plan calls worth it: where a figure hardly varies (CPU behind a line) a test sees
-/// differences that nobody cares for. All are in the JSON document.
+/// differences too small to matter. All are in the JSON document.
 fn matters(doc: &Document, ratio: f64) -> bool {
     let margin = Margin::of(doc.repeat.worth);
     !(margin.low..=margin.high).contains(&ratio)

@@ -1,6 +1,5 @@
 //! CPU at an emulated line and without it, and how often the cores were woken.
 
-use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::end_window::End;
 use wirecost_model::metric::{Metric, StreamCpu, saturated_cpu, stream_cpu};
@@ -8,54 +7,11 @@ use wirecost_model::record::{Run, WakeupCost};
 use wirecost_model::sample::Sample;
 use wirecost_stats::summary;
 
-use crate::document::ByCell;
+use crate::document::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
+use crate::samples::ByCell;
 
 /// Share of the busy time that wake-ups take in some cell, from which on they are told without a line too.
 const NOTABLE: f64 = 0.2;
-
-/// Of the cells whose only load is a stream, one for each cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WakeupsResult {
-    /// What a wake-up costs where the run was made; `null` where that is not known.
-    pub cost: Option<WakeupCost>,
-    /// The cells, in the experiment's order.
-    pub cells: Vec<CellWakeups>,
-}
-
-/// One cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CellWakeups {
-    /// Its number.
-    pub cell: u32,
-    /// Sender and receiver, or the machine.
-    pub hosts: Vec<HostWakeups>,
-}
-
-/// One host of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HostWakeups {
-    /// `sender`, `receiver`; `machine` where the hosts share their cores.
-    pub host: &'static str,
-    /// In the window that throughput is of, with the line where there is one.
-    pub usual: WindowCpu,
-    /// In the window without the line; `null` where the cell has none.
-    pub without_line: Option<WindowCpu>,
-}
-
-/// Medians over the valid samples; `null` where it was not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct WindowCpu {
-    /// Gbit/s that the receiving application read.
-    pub gbps: f64,
-    /// Busy cores, in percent of one.
-    pub percent_of_a_core: f64,
-    /// The same per Gbit/s.
-    pub percent_per_gbps: f64,
-    /// Interrupts of its cores per Gbit.
-    pub wakeups_per_gbit: Option<f64>,
-    /// Share of the busy time that as many wake-ups take, 0 to 1.
-    pub wakeup_share: Option<f64>,
-}
 
 /// Nothing where no cell has a window without its line, and wake-ups take little everywhere.
 pub(crate) fn of(run: &Run, samples: &ByCell<'_>) -> Option<WakeupsResult> {
@@ -147,17 +103,17 @@ impl WakeupsResult {
     /// What the columns mean.
     pub(crate) fn meaning(&self) -> String {
         let at = if self.has_line() {
-            "At the line: CPU in percent of a core, and how much of it as many wake-ups take; without the line: percent of a \
-             core per Gbit/s where nobody waits for it, which is what verdicts on CPU are about."
+            "At the line: CPU in percent of a core, and the share of it that its wake-ups take. Without the line: \
+             percent of a core per Gbit/s when the line does not limit the load; verdicts on CPU use this."
         } else {
-            "CPU in percent of a core, and how much of it as many wake-ups take."
+            "CPU in percent of a core, and the share of it that its wake-ups take."
         };
         let cost = match self.cost {
             Some(cost) => format!(
-                " A wake-up is an interrupt: a timer's costs {:.1} us of a core here.",
+                " A wake-up is an interrupt; a timer interrupt costs {:.1} us of a core here.",
                 cost.timer_ns as f64 / 1e3
             ),
-            None => " What a wake-up costs here is not known.".to_owned(),
+            None => " The cost of a wake-up here is not known.".to_owned(),
         };
         format!("{at}{cost}")
     }

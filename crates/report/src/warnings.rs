@@ -32,7 +32,7 @@ pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String
     .flatten()
 }
 
-/// A datapath that nobody asked for.
+/// A datapath that the run chose.
 fn chosen(head: &RunHead) -> Option<String> {
     head.experiment.chosen.as_ref().map(ToString::to_string)
 }
@@ -61,14 +61,14 @@ fn netfilter(head: &RunHead) -> Option<String> {
     } else {
         (
             "where the kernel bridges",
-            "which other cells have nothing of",
+            "a cost that other cells do not have",
         )
     };
     let on = hooked("net.bridge.bridge-nf-call-iptables") && number > 0;
     on.then(|| {
         format!(
-            "br_netfilter is on, this machine's default: every bridged frame, {which}, also walks the firewall's \
-             hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
+            "br_netfilter is on in this machine's configuration: every bridged frame, {which}, also passes the \
+             netfilter hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
         )
     })
 }
@@ -81,7 +81,7 @@ fn frame_by_frame(run: &Run) -> Option<String> {
         .filter_map(|sample| sample.open_vswitch.as_ref());
     let switch = switches.find(|switch| switch.datapath == OvsDatapath::Userspace)?;
     Some(format!(
-        "{switch}, takes frames one by one over packet sockets: segmentation, aggregation and checksum offloads are off at \
+        "{switch}, handles frames one by one on packet sockets: segmentation, aggregation and checksum offloads are off at \
          its ports whatever `offload` says, as the devices of each sample show"
     ))
 }
@@ -93,8 +93,8 @@ fn routed(head: &RunHead) -> Option<String> {
     let some = cells.iter().any(|cell| routes(&cell));
     let all = cells.iter().all(|cell| routes(&cell));
     (some && !all).then(|| {
-        "gre and ipip carry IP packets, so there the hosts route for their guests, where they bridge in the other \
-         cells: what `encapsulation` shows between the two is of both"
+        "gre and ipip carry IP packets, so their hosts route for the guests, while hosts of other cells bridge: the \
+         effect of `encapsulation` between the two includes both"
             .to_owned()
     })
 }
@@ -139,7 +139,7 @@ fn is_limited(cell: &Cell) -> bool {
     cell.loads.iter().any(|named| named.load.limit.is_some())
 }
 
-/// Likewise of loads that a limit ends.
+/// The same for loads that a limit ends.
 fn soon_over(run: &Run) -> Option<String> {
     let cells = &run.head.experiment.cells;
     let limited = |cell: u32| {
@@ -170,7 +170,7 @@ fn soon_over(run: &Run) -> Option<String> {
     })
 }
 
-/// More than the line can carry is a fault of the limiter or of a clock, not a result.
+/// A throughput above the line's limit is an error of the rate limiter or of a clock.
 fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
     // The bucket's 1 ms, and what lay in the receive buffer when the window began.
     const SLACK: f64 = 1.02;
@@ -190,14 +190,14 @@ fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
     ))
 }
 
-/// Somebody else who found the ports of a load, or a host that lies about who it is.
+/// Traffic of other senders that reached the ports of a load.
 fn strays(cells: &[CellResult]) -> Option<String> {
     let loads = cells.iter().flat_map(|cell| &cell.loads);
     let strays: u64 = loads.map(|load| load.strays).sum();
     (strays > 0).then(|| {
         format!(
-            "{strays} connections or datagrams of others reached the ports of loads and were dropped: they are in no \
-             figure but that of CPU"
+            "{strays} connections or datagrams from other senders reached the ports of loads and were dropped: only \
+             CPU figures include them"
         )
     })
 }
@@ -212,7 +212,7 @@ fn behind_schedule(cells: &[CellResult]) -> Option<String> {
     let names: BTreeSet<&str> = cells.iter().flat_map(behind).collect();
     (number > 0).then(|| {
         format!(
-            "requests of {} did not keep to their rate in {number} of {} cells: {}; {}",
+            "requests of {} did not keep their rate in {number} of {} cells: {}; {}",
             Vec::from_iter(names).join(" and "),
             cells.len(),
             Behind::WHY,

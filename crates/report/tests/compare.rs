@@ -14,7 +14,7 @@ use wirecost_model::plan::{Cores, GuestMtu};
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::Invalid;
 use wirecost_model::transit::{Hop, HopKind, Transit};
-use wirecost_model::vary::{Place, Setting};
+use wirecost_model::vary::{Scope, Setting};
 use wirecost_report::compare::{
     Area, Compared, Comparison, Conclusion, FailOn, Strictness, Why, comparable, compare,
     comparison_junit,
@@ -109,7 +109,7 @@ fn cores_that_were_elsewhere_in_one_run_are_told() {
     assert_eq!(compared(&before, &after, DEFAULT).notes, [""; 0]);
     cores_apart(&mut after, |_| [300.0, 302.0]);
     let notes = compared(&before, &after, DEFAULT).notes;
-    insta::assert_snapshot!(notes.join("\n"), @"the cores were not as far apart: a cache line took 65 ns from one to the other and back before, 301 after (medians); in a virtual machine the hypervisor decides that, and it can change all figures");
+    insta::assert_snapshot!(notes.join("\n"), @"the core distance differs: a cache line took 65 ns from one core to the other and back before, 301 ns after (medians); in a virtual machine the hypervisor places virtual CPUs, and that can change every figure");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn setting() -> Setting {
         sysctl: [("net.ipv4.tcp_sack".into(), "0".into())].into(),
         ethtool: [].into(),
         command: None,
-        on: Place::Guests,
+        on: Scope::Guests,
     }
 }
 
@@ -369,7 +369,7 @@ fn a_factor_that_an_older_record_does_not_know_counts_as_what_was_built() {
     let comparison = compared(&before, &after, DEFAULT);
     assert_eq!(comparison.cells.len(), 8);
     assert_eq!(comparison.differences, []);
-    insta::assert_snapshot!(comparison.notes.join("\n"), @"the record of the run before does not know the factor guest IP: its cells count as ipv4, which is what was built");
+    insta::assert_snapshot!(comparison.notes.join("\n"), @"the record of the run before lacks the factor guest IP: its cells count as ipv4, which is what was built");
 
     let mut six = with_factor(later(4), "guest_ip", &["ipv6"]);
     for cell in &mut six.head.experiment.cells {
@@ -432,7 +432,7 @@ fn a_record_of_version_1_is_compared_with_a_new_one() {
     let different: Vec<&str> = comparison.differences.iter().map(|d| &*d.key).collect();
     assert_eq!(different, ["record_version"]);
     let notes = comparison.notes.iter();
-    let unknown: Vec<&String> = notes.filter(|n| n.contains("does not know")).collect();
+    let unknown: Vec<&String> = notes.filter(|n| n.contains("lacks the factor")).collect();
     assert_eq!(unknown.len(), 2, "{:#?}", comparison.notes);
     assert!(unknown.iter().all(|note| note.contains("count as ipv4")));
 }

@@ -458,8 +458,8 @@ fn runs_without_figures_still_have_a_page() {
     nothing.samples.clear();
     nothing.end = None;
     let text = page(&nothing);
-    assert!(text.contains("No sample is valid: nothing can be told."));
-    assert!(text.contains("the run was killed, could not write it, or is still going"));
+    assert!(text.contains("No sample is valid: there is no result."));
+    assert!(text.contains("the run was killed, could not write its end, or is still running"));
     let mut invalid = run(3, Cores::Split);
     for sample in &mut invalid.samples {
         sample.invalid = Some(Invalid::Agent("gone".into()));

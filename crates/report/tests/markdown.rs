@@ -35,7 +35,7 @@ fn a_disturbed_run() {
 fn cores_that_were_moved_are_told_once() {
     let sentences = |run: &Run| -> Vec<String> {
         let text = print(run);
-        let of_cores = text.lines().filter(|line| line.contains("Cores:"));
+        let of_cores = text.lines().filter(|line| line.contains("Core distance:"));
         of_cores.map(str::to_owned).collect()
     };
     let mut quiet = run(4, Cores::Split);
@@ -49,7 +49,7 @@ fn cores_that_were_moved_are_told_once() {
         &mut moved,
         |sample| if far(sample) { [301.0; 2] } else { [64.0; 2] },
     );
-    insta::assert_snapshot!(sentences(&moved).join("\n"), @"- Cores: a cache line took 64 to 301 ns from one to the other and back, half of the samples 64 or less; in a virtual machine the hypervisor moves them, and that can change all figures.");
+    insta::assert_snapshot!(sentences(&moved).join("\n"), @"- Core distance: a cache line took 64 to 301 ns from one core to the other and back, median 64; in a virtual machine the hypervisor moves virtual CPUs, and that can change every figure.");
 
     // What is carried does.
     for sample in moved.samples.iter_mut().filter(|sample| far(sample)) {
@@ -57,9 +57,9 @@ fn cores_that_were_moved_are_told_once() {
         stream.bytes = (stream.bytes as f64 * 0.6) as u64;
     }
     insta::assert_snapshot!(sentences(&moved).join("\n"), @r"
-    - Cores: throughput went with how far apart the cores were, x0.60 from 64 to 301 ns for a cache line to the other and back (p below 0.001); in a virtual machine the hypervisor moves them.
-    - Cores: sender CPU per Gbit/s went with how far apart the cores were, x1.67 from 64 to 301 ns for a cache line to the other and back (p below 0.001); in a virtual machine the hypervisor moves them.
-    - Cores: receiver CPU per Gbit/s went with how far apart the cores were, x1.67 from 64 to 301 ns for a cache line to the other and back (p below 0.001); in a virtual machine the hypervisor moves them.
+    - Core distance: throughput correlates with it, x0.60 from 64 to 301 ns for a cache line to the other core and back (p below 0.001); in a virtual machine the hypervisor moves virtual CPUs.
+    - Core distance: sender CPU per Gbit/s correlates with it, x1.67 from 64 to 301 ns for a cache line to the other core and back (p below 0.001); in a virtual machine the hypervisor moves virtual CPUs.
+    - Core distance: receiver CPU per Gbit/s correlates with it, x1.67 from 64 to 301 ns for a cache line to the other core and back (p below 0.001); in a virtual machine the hypervisor moves virtual CPUs.
     ");
 }
 

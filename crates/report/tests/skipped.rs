@@ -57,7 +57,7 @@ fn text_of(page: &Html, selector: &str) -> String {
 const SENTENCE: &str = "Skipped, cannot be built here: vxlan: this kernel has no vxlan driver.";
 
 /// What two measured cells leave open is counted, and nothing else.
-const UNCLEAR: &str = "; 2 of 12 comparisons cannot be told yet: more rounds narrow them.";
+const UNCLEAR: &str = "; 2 of 12 comparisons cannot be told yet: more rounds are needed.";
 
 #[test]
 fn json_has_the_reason_and_no_effect_of_a_skipped_cell() {
@@ -156,7 +156,7 @@ fn where_nothing_is_left_to_compare_that_is_said() {
     assert!(text.contains("Skipped, cannot be built here:"), "{text}");
     let text = print(&doc(&without(|_| true)));
     assert!(
-        text.contains("No sample is valid: nothing can be told."),
+        text.contains("No sample is valid: there is no result."),
         "{text}"
     );
     assert!(

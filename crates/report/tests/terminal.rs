@@ -178,7 +178,7 @@ fn a_run_without_a_valid_sample_says_so() {
     run.end = None;
     let text = print(&run, 80);
     assert!(
-        text.contains("No sample is valid: nothing can be told."),
+        text.contains("No sample is valid: there is no result."),
         "{text}"
     );
     assert!(
@@ -283,7 +283,7 @@ fn requests_that_do_not_keep_to_their_rate_are_a_warning_of_their_cells() {
     let doc = doc(&run);
     let of = |cell: usize| doc.cells[cell].loads[0].behind_schedule;
     assert_eq!([of(0), of(1), of(2), of(3)], [4, 0, 4, 0]);
-    let said = format!("requests of ping did not keep to their rate in 2 of {cells} cells: ");
+    let said = format!("requests of ping did not keep their rate in 2 of {cells} cells: ");
     assert!(
         doc.warnings
             .iter()

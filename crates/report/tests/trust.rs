@@ -221,6 +221,6 @@ fn between_two_runs_aggregation_is_told_and_may_be_the_regression() {
     let comparison = compared(&before, &after, FailOn::Costs);
     assert_eq!(comparison.conclusion, Conclusion::NoRegression);
     let text = comparison_terminal(&comparison, PLAIN);
-    let beside = "beside it, the receiver got 1.0 before and 29 after in segments per packet";
+    let beside = "note: the receiver got 1.0 before and 29 after in segments per packet";
     assert!(text.contains(beside), "{text}");
 }

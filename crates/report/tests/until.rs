@@ -1,4 +1,4 @@
-//! Runs that go on until it is known, as every form of the result tells of them.
+//! Adaptive runs, as every form of the result tells of them.
 
 mod fixture;
 
@@ -52,15 +52,15 @@ fn every_form_says_how_many_rounds_and_why_it_stopped() {
     for (why, words) in [
         (
             Why::Known,
-            "because everything that was asked is known; 36 of 36 effects known",
+            "because every effect asked for is known; 36 of 36 effects known",
         ),
         (
             Why::MaxRounds,
-            "because these are the most that the plan allows; 36 of 36",
+            "because the plan allows no more rounds; 36 of 36",
         ),
         (
             Why::Budget,
-            "because another one did not fit into the budget of 300 s; 36 of 36",
+            "because another round did not fit into the budget of 300 s; 36 of 36",
         ),
     ] {
         let run = until(12, Some(why));
@@ -119,7 +119,7 @@ fn what_something_else_stopped_has_the_intervals_that_may_be_looked_at_at_any_ti
         text.contains("stopped after 8 of at most 60 rounds:"),
         "{text}"
     );
-    assert!(text.contains("may be looked at at any time"), "{text}");
+    assert!(text.contains("hold at any stopping time"), "{text}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn without_a_second_window_and_without_wakeups_there_is_no_such_table() {
 fn what_a_wakeup_costs_may_be_unknown() {
     let text = print(&with_two_windows(None), 300);
     assert!(
-        text.contains("What a wake-up costs here is not known."),
+        text.contains("The cost of a wake-up here is not known."),
         "{text}"
     );
     assert!(!text.contains("50%"), "no share without it: {text}");

@@ -52,15 +52,15 @@ pub struct Found {
     pub remarks: Vec<Remark>,
 }
 
-/// What one check says.
-enum Says {
+/// What one check finds.
+enum Objection {
     /// No verdict.
     Bars(Remark),
-    /// Told beside the verdict.
+    /// A remark next to the verdict.
     Remarks(Remark),
 }
 
-impl Says {
+impl Objection {
     /// Bars, but where the factor is about it.
     const fn unless(about: bool, remark: Remark) -> Self {
         if about {
@@ -120,7 +120,7 @@ fn remark(kind: RemarkKind, text: String, advice: &str) -> Remark {
 }
 
 /// The checks, in the order in which the first that bars is told.
-const CHECKS: [fn(&Pair<'_>) -> Option<Says>; 16] = [
+const CHECKS: [fn(&Pair<'_>) -> Option<Objection>; 16] = [
     factor_is_figure::check,
     host::open_vswitch,
     host::steering,
@@ -158,9 +158,9 @@ pub fn look(
     };
     for says in CHECKS.iter().filter_map(|check| check(&pair)) {
         match says {
-            Says::Bars(remark) if found.barred.is_none() => found.barred = Some(remark),
+            Objection::Bars(remark) if found.barred.is_none() => found.barred = Some(remark),
             // A verdict is given all the same: there is nothing that has to be done.
-            Says::Bars(remark) | Says::Remarks(remark) => found.remarks.push(Remark {
+            Objection::Bars(remark) | Objection::Remarks(remark) => found.remarks.push(Remark {
                 advice: String::new(),
                 ..remark
             }),

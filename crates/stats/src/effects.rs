@@ -68,8 +68,8 @@ impl Contrast {
         self.judged(PairedRatio::of_logs(&self.logs, stopping), worth)
     }
 
-    /// The effect of a run until it is known that something other than its rule has stopped: with the
-    /// lasting interval, which is right whatever made somebody stop. It has none while that is endless, and
+    /// The effect of an adaptive run that something other than its rule has stopped: with the
+    /// lasting interval, which holds at any stopping time. It has none while that is endless, and
     /// none below [`Aim::MIN_ROUNDS`].
     pub fn lasting_effect(&self, aim: &Aim, ends_at: u32) -> Effect {
         let look = look(&self.logs, aim, ends_at);
@@ -176,7 +176,7 @@ fn too_few_steps() -> Remark {
     }
 }
 
-/// The contrasts that a run until it is known waits for: those asked for that have a pair and are comparable. One of
+/// The contrasts that an adaptive run waits for: those asked for that have a pair and are comparable. One of
 /// which a cell cannot be measured, or whose cells differ in something else, would never be settled.
 pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast> {
     contrasts.iter().filter(move |contrast| {

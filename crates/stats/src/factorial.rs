@@ -87,13 +87,13 @@ pub struct View {
     /// Its verdict.
     pub verdict_at_to: Verdict,
     /// What can be said in words, where the interaction matters.
-    pub says: Option<Says>,
+    pub says: Option<Dependence>,
 }
 
 /// A sentence about a view. `with` is the level of the other factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "says")]
-pub enum Says {
+pub enum Dependence {
     /// "8900 pays only with offload none": at the other level it makes no difference or is not told.
     PaysOnlyWith {
         /// The level.
@@ -305,24 +305,24 @@ fn interaction(
     })
 }
 
-fn says(view: &View) -> Option<Says> {
+fn says(view: &View) -> Option<Dependence> {
     use Verdict::{Costs, Pays};
     let (from, to) = (view.other_from.clone(), view.other_to.clone());
     let size = |ratio: PairedRatio| ratio.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     Some(match (view.verdict_at_from, view.verdict_at_to) {
-        (Pays, Pays) | (Costs, Costs) => Says::MoreWith {
+        (Pays, Pays) | (Costs, Costs) => Dependence::MoreWith {
             with: if size(view.at_from) > size(view.at_to) {
                 from
             } else {
                 to
             },
         },
-        (Pays, Costs) => Says::Reverses { pays_with: from },
-        (Costs, Pays) => Says::Reverses { pays_with: to },
-        (Pays, _) => Says::PaysOnlyWith { with: from },
-        (_, Pays) => Says::PaysOnlyWith { with: to },
-        (Costs, _) => Says::CostsOnlyWith { with: from },
-        (_, Costs) => Says::CostsOnlyWith { with: to },
+        (Pays, Costs) => Dependence::Reverses { pays_with: from },
+        (Costs, Pays) => Dependence::Reverses { pays_with: to },
+        (Pays, _) => Dependence::PaysOnlyWith { with: from },
+        (_, Pays) => Dependence::PaysOnlyWith { with: to },
+        (Costs, _) => Dependence::CostsOnlyWith { with: from },
+        (_, Costs) => Dependence::CostsOnlyWith { with: to },
         _ => return None,
     })
 }

@@ -86,7 +86,7 @@ pub struct Percentile {
     pub interval: Option<Interval>,
     /// Values in all.
     pub count: u64,
-    /// Fewer than ten values lie beyond it: it is the tale of a few requests.
+    /// Fewer than ten values lie beyond it: it depends on a few requests.
     pub sparse: bool,
 }
 

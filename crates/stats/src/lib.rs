@@ -47,7 +47,7 @@ pub use blocks::{CpuFigures, ENOUGH_STEPS, blocks, cpu_figures};
 pub use bootstrap::bootstrap_mean;
 pub use compare::{Unpaired, compare};
 pub use effects::{Contrast, asked, barred, contrasts, effects, self_test_logs};
-pub use factorial::{Factorial, Interaction, Main, Says, View, factorial};
+pub use factorial::{Dependence, Factorial, Interaction, Main, View, factorial};
 pub use family::{Corrected, correct, holm};
 pub use hodges_lehmann::{Centre, hodges_lehmann, mann_whitney, shift};
 pub use interval::Interval;

@@ -11,7 +11,7 @@ use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
-/// Who else was asked.
+/// A method for a second opinion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -25,7 +25,7 @@ pub enum Method {
 /// What another method says of the same rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Opinion {
-    /// Which.
+    /// The method.
     pub method: Method,
     /// Its estimate of the ratio.
     pub ratio: f64,

@@ -1,4 +1,4 @@
-//! Other people's rules, by name, on the same samples. They are shown beside the verdicts and never
+//! Stopping rules of other tools, by name, on the same samples. They are shown next to the verdicts and never
 //! decide one.
 
 mod netperf;

@@ -1,4 +1,4 @@
-//! Rounds until it is known: when a run may stop, and the interval that stays right when it does.
+//! Adaptive runs: when a run may stop, and the interval that stays right when it does.
 //!
 //! Two intervals do two jobs. The *lasting* interval ([`Look::lasting`]) is for looking: it may be
 //! looked at after every round, and a verdict read from it is wrong with a probability that does
@@ -40,7 +40,7 @@ impl Stopping {
     }
 }
 
-/// What is asked of a run that goes on until it is known.
+/// What is asked of an adaptive run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Aim {
     /// An interval this narrow is narrow enough: its half-width as a fraction; 0.02 is from

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use wirecost_model::host::{HostAddress, Place, SshHost};
+use wirecost_model::host::{HostAddress, Location, SshHost};
 
 use super::line::{Hearing, Line, Stop};
 use super::shell::{self, Failure};
@@ -82,10 +82,10 @@ impl Link {
             (command, false)
         };
         let (mut command, behind_a_shell) = match &agent.host.place {
-            Place::Local => near(&[]),
-            Place::Netns(netns) => near(&["--netns", netns]),
-            Place::Ssh(ssh) => (ssh_command(ssh), true),
-            Place::Exec(line) => {
+            Location::Local => near(&[]),
+            Location::Netns(netns) => near(&["--netns", netns]),
+            Location::Ssh(ssh) => (ssh_command(ssh), true),
+            Location::Exec(line) => {
                 let mut words = line.words.iter();
                 let mut command = Command::new(words.next().map_or("", String::as_str));
                 command.args(words);
@@ -145,13 +145,13 @@ fn ssh_command(ssh: &SshHost) -> Command {
     command
 }
 
-fn explained(error: io::Error, command: &Command, place: &Place) -> io::Error {
+fn explained(error: io::Error, command: &Command, place: &Location) -> io::Error {
     if error.kind() != io::ErrorKind::NotFound {
         return error;
     }
     let program = command.get_program().to_string_lossy();
     let what = match place {
-        Place::Ssh(_) => {
+        Location::Ssh(_) => {
             "there is no ssh in the PATH: install an ssh client (openssh-client)".to_owned()
         }
         _ => format!("there is no program {program} in the PATH"),

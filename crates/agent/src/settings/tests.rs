@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use wirecost_model::vary::Place;
+use wirecost_model::vary::Scope;
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn command(before: &str, after: &str) -> Setting {
             before: before.into(),
             after: after.into(),
         }),
-        on: Place::Machine,
+        on: Scope::Machine,
     }
 }
 

@@ -66,7 +66,7 @@ fn paths(text: &mut String, document: &Document, width: usize) {
     }
     let widest = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
     let [first, second, third] = [0, 1, 2].map(|column| widest(column).unwrap_or(0));
-    // Where a line has no room for all of it, what carries how much stands below who sends to whom.
+    // Where a line has no room for all of it, the path MTUs are printed below the pair of hosts.
     let fits = first + 2 + second + 2 + third <= width;
     for (index, [ends, mtu, words]) in lines.iter().enumerate() {
         let start = if index > 0 { "\n" } else { "" };
@@ -118,24 +118,26 @@ fn words(document: &Document, path: &PathSaid, direction: &DirectionSaid) -> Str
     let expect = document.asked.expect;
     let to = document.hosts.iter().find(|host| host.host == path.to);
     match (path.kind, path.signalled_by, path.limit) {
-        ("ok", ..) if expect.is_none() => "as much as this sender sends".to_owned(),
-        ("ok", ..) => "as much as was asked for".to_owned(),
+        ("ok", ..) if expect.is_none() => "the most that this sender sends".to_owned(),
+        ("ok", ..) => "as much as expected".to_owned(),
         ("device", ..) if path.mtu >= Some(direction.wanted) => {
-            "as much as the sender's device sends".to_owned()
+            "the most that the sender's device sends".to_owned()
         }
         ("device", _, Some(mtu)) => format!("the sender's device sends no more than {mtu}"),
         ("signalled", Some(by), Some(mtu)) if to.is_some_and(|to| to.address == by) => {
-            format!("a tunnel on the way says that {mtu} pass")
+            format!("a tunnel on the path reports an MTU of {mtu}")
         }
         ("signalled", Some(by), Some(mtu)) => {
-            format!("{by} says that {mtu} pass")
+            format!("{by} reports an MTU of {mtu}")
         }
         ("fragmented", _, Some(largest)) => {
-            format!("larger ones arrive in fragments of at most {largest}")
+            format!("larger packets arrive in fragments of at most {largest}")
         }
-        ("silent", ..) => "larger ones vanish, and nobody says so".to_owned(),
+        ("silent", ..) => "PMTU black hole: larger packets are dropped without ICMP".to_owned(),
         ("dead", ..) => "no answer, not even to small packets".to_owned(),
-        ("undecided", ..) => "pass; whether more do, the probes do not tell".to_owned(),
+        ("undecided", ..) => {
+            "passes; the probes could not tell whether larger packets pass".to_owned()
+        }
         (other, ..) => other.to_owned(),
     }
 }
@@ -149,7 +151,7 @@ fn effort(document: &Document) -> String {
     if let (Some(met @ 1..), Some(flows), true) = (met, flows, agents) {
         let _ = write!(
             text,
-            "; {flows} flow{} each way: of up to {met} equal path{} every one was met with 95 %",
+            "; {flows} flow{} each way: with 95 % probability they cover every one of up to {met} equal path{}",
             if flows == 1 { "" } else { "s" },
             if met == 1 { "" } else { "s" }
         );
@@ -165,7 +167,7 @@ fn guests(said: &EncapsulationSaid) -> String {
         guests,
     } = said;
     let fits = guest_mtu.map_or_else(
-        || "no guest MTU is known to fit".to_owned(),
+        || "no guest MTU fits".to_owned(),
         |mtu| format!("guests can have an MTU of {mtu}"),
     );
     let needs = underlay_mtu.map_or_else(String::new, |mtu| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use wirecost_check::Simulated;
 use wirecost_control::path::{Far, Simulation};
-use wirecost_model::host::{HostAddress, Place};
+use wirecost_model::host::{HostAddress, Location};
 
 use crate::screen::wrap;
 
@@ -35,8 +35,8 @@ impl fmt::Display for NotALab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing meanwhile, \
-             which every other connection there would meet",
+            "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing \
+             meanwhile, which would affect every other connection there",
             self.0
         )
     }
@@ -57,7 +57,7 @@ impl Options {
         if !self.simulate {
             return Ok(None);
         }
-        let is_lab = |host: &HostAddress| matches!(host.place, Place::Netns(_));
+        let is_lab = |host: &HostAddress| matches!(host.place, Location::Netns(_));
         let other = match to {
             Far::Host(host) => (!is_lab(host)).then(|| host.place.to_string()),
             Far::Address(address) => Some(address.to_string()),

@@ -1,4 +1,4 @@
-//! What is told on standard error while a check takes longer than one waits without wondering.
+//! Progress on standard error, for a check that takes longer than a moment.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -8,12 +8,12 @@ use wirecost_control::path::Step;
 
 use crate::screen::say;
 
-/// A check that takes no longer says nothing.
+/// A check that takes no longer prints no progress.
 const SILENT: Duration = Duration::from_millis(1500);
-/// How often it is said what is going on.
+/// How often progress is printed.
 const OFTEN: Duration = Duration::from_secs(3);
 
-/// Says what is going on until it is dropped.
+/// Prints progress until it is dropped.
 pub(super) struct Watch {
     steps: Option<Sender<Step>>,
     thread: Option<JoinHandle<()>>,
@@ -48,7 +48,7 @@ impl Watch {
 
     pub(super) fn show(&self, step: Step) {
         if let Some(steps) = &self.steps {
-            // Quiet: nobody listens.
+            // Nothing is printed when quiet.
             let _ = steps.send(step);
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
-use wirecost_model::vary::{Place, Setting, role_key};
+use wirecost_model::vary::{Scope, Setting, role_key};
 
 use crate::screen::wrap;
 
@@ -45,7 +45,7 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
-    let head = "Put in force before each sample of a cell that has the level, undone after it:";
+    let head = "Applied before each sample of a cell that has the level, undone after it:";
     let mut text = wrap(head, "", width);
     for Line { setting, cells, .. } in lines {
         let noun = if *cells == 1 { "cell" } else { "cells" };
@@ -89,7 +89,7 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
 
 fn place(setting: &Setting) -> String {
     match setting.on {
-        Place::Machine => format!("on {}", Place::Machine),
+        Scope::Machine => format!("on {}", Scope::Machine),
         place => format!("in {place}"),
     }
 }
@@ -109,13 +109,13 @@ fn visible(text: &str) -> String {
         .collect()
 }
 
-/// For whoever starts such a run: that it is about to run somebody's commands.
+/// A notice at the start of a run whose plan runs commands or changes the machine.
 pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
     let lines = lines(experiment);
     let commands = lines.iter().filter(|line| line.setting.command.is_some());
     let machine = lines
         .iter()
-        .filter(|line| line.setting.on == Place::Machine);
+        .filter(|line| line.setting.on == Scope::Machine);
     let (commands, machine) = (commands.count(), machine.count());
     let levels = |n: usize| {
         if n == 1 {
@@ -136,7 +136,7 @@ pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
     }
     (!parts.is_empty()).then(|| {
         format!(
-            "this plan {}; --dry-run shows what exactly",
+            "this plan {}; --dry-run shows the details",
             parts.join(" and ")
         )
     })
@@ -160,7 +160,7 @@ mod tests {
         );
         let text = text(&lines(&experiment), 100).expect("settings");
         insta::assert_snapshot!(text, @r"
-        Put in force before each sample of a cell that has the level, undone after it:
+        Applied before each sample of a cell that has the level, undone after it:
           poll: busy (6 cells)
             sysctl net.core.busy_poll = 50, on this machine, outside of the lab
           tc: echo one... (4 cells)
@@ -175,7 +175,7 @@ mod tests {
             notice(&experiment).as_deref(),
             Some(
                 "this plan runs commands (1 level) and changes this machine outside of the lab (1 level); --dry-run \
-                 shows what exactly"
+                 shows the details"
             )
         );
     }

@@ -1,4 +1,4 @@
-//! What a run until it is known asks for, and how many rounds that may take.
+//! The stopping rule of an adaptive run, and how many rounds it may take.
 
 use serde::Serialize;
 use wirecost_control::experiment::{ASSUMED_SD, rounds_until_known};
@@ -29,7 +29,7 @@ pub(super) struct Line {
 #[derive(Debug, Serialize)]
 struct BySpread {
     sd: f64,
-    /// Not minding the most; `null` is more than anybody would wait for.
+    /// Regardless of the maximum; `null` is more than is practical.
     rounds: Option<u32>,
 }
 
@@ -69,9 +69,10 @@ pub(super) fn text(line: &Line) -> String {
     });
     let rounds: Vec<String> = rounds.collect();
     format!(
-        "It goes on until {asked} has its verdict against {} or an interval of ±{}, at most {} rounds or {}. How long \
-         that takes depends on how much samples of one cell vary, which only the run can tell: the time above assumes {}. \
-         Rounds for an effect right at the margin, where it takes most, by that spread: {}.",
+        "Adaptive run: it stops when {asked} has its verdict against {} or an interval within ±{}, and after at most \
+         {} rounds or {}. How long that takes depends on how much samples of one cell vary, which only the run can \
+         tell: the time above assumes {}. Rounds for an effect right at the margin, where it takes most, by that \
+         spread: {}.",
         format_fraction(line.worth),
         format_fraction(line.precision),
         line.max_rounds,

@@ -16,7 +16,7 @@ use wirecost_model::units::{parse_bytes, parse_rate, parse_seconds};
 pub(crate) enum Kind {
     /// One workload.
     One(Workload),
-    /// `tcp-stream`, with `tcp-rr` beside it.
+    /// `tcp-stream` and `tcp-rr` at the same time.
     Mix,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct LoadOptions {
     /// Connections or flows at once, 1 to 1024
     #[arg(long, value_name = "NUMBER")]
     streams: Option<u32>,
-    /// Bytes of a stream's message; of request/response, of both
+    /// Message size in bytes; for request/response, of both messages
     #[arg(long, value_parser = small_size, value_name = "SIZE")]
     message: Option<u32>,
     /// Bytes of a request
@@ -93,10 +93,10 @@ pub(crate) struct LoadOptions {
     /// Bytes of a response
     #[arg(long, value_parser = small_size, value_name = "SIZE")]
     response: Option<u32>,
-    /// Of each flow: 1gbit of a stream, 1000/s of requests
+    /// Rate of each flow: 1gbit for streams, 1000/s for requests
     #[arg(long)]
     rate: Option<String>,
-    /// Of all flows together, each of which has its share
+    /// Rate of all flows together, shared equally
     #[arg(long, value_name = "RATE", conflicts_with = "rate")]
     total_rate: Option<String>,
     /// Requests outstanding on a connection
@@ -105,16 +105,16 @@ pub(crate) struct LoadOptions {
     /// Time between a response and the next request
     #[arg(long, value_parser = duration, value_name = "TIME")]
     think_time: Option<Duration>,
-    /// How long a response in a datagram may take [default: 200ms]
+    /// Time-out of a response in a datagram [default: 200ms]
     #[arg(long, value_parser = duration, value_name = "TIME")]
     reply_timeout: Option<Duration>,
-    /// Who sends or asks
+    /// Which host sends or asks
     #[arg(long, value_name = "WAY", conflicts_with = "reverse")]
     direction: Option<Way>,
     /// The second host sends or asks: --direction reverse
     #[arg(long)]
     reverse: bool,
-    /// Have each TCP write leave at once, or only full segments
+    /// TCP_NODELAY: send each write at once, or only full segments
     #[arg(long, value_name = "SWITCH", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     nodelay: Option<Switch>,
     /// TCP congestion control on both hosts [default: the kernel's]
@@ -126,13 +126,13 @@ pub(crate) struct LoadOptions {
     /// Threads at each end [default: what measured best]
     #[arg(long, value_name = "NUMBER")]
     threads: Option<u32>,
-    /// Ask again and again instead of sleeping: a core for each thread
+    /// Busy-poll instead of sleeping: takes a core for each thread
     #[arg(long)]
     spin: bool,
-    /// Send TCP streams from pages that the kernel does not copy
+    /// Send TCP streams with MSG_ZEROCOPY
     #[arg(long)]
     zero_copy: bool,
-    /// Have the receiving kernel throw a stream's data away uncopied
+    /// Receive streams with MSG_TRUNC: the kernel discards the data without copying it
     #[arg(long)]
     discard: bool,
     /// UDP segmentation offload of udp-stream
@@ -161,7 +161,7 @@ pub(super) fn beside(text: &str) -> Result<NamedLoad, String> {
         line.trim_start_matches("error: ").to_owned()
     })?;
     if beside.workload == Kind::Mix || beside.options.both_ways() {
-        return Err("one load, one way: repeat --beside for more".to_owned());
+        return Err("one load in one direction: repeat --beside for more".to_owned());
     }
     let load = beside.options.resolve(beside.workload.first());
     load.map(NamedLoad::alone).map_err(|wrong| wrong.join("; "))

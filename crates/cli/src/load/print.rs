@@ -10,8 +10,8 @@ use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Rate};
 use wirecost_model::units::{format_bytes, format_per_second, format_rate};
 
-use crate::arguments::Talk;
 use crate::screen::{say, wrap};
+use crate::talk::Talk;
 
 /// More flows than this are told by their extremes.
 const FLOWS: usize = 16;
@@ -118,8 +118,8 @@ pub(super) fn text(document: &Document, width: usize) -> String {
     }
     match document.outcome {
         Outcome::Complete => {}
-        Outcome::Interrupted => text.push_str("\ninterrupted: this is what was counted until then"),
-        Outcome::Failed => text.push_str("\nfailed: this is what was counted until then"),
+        Outcome::Interrupted => text.push_str("\ninterrupted: these are the counts so far"),
+        Outcome::Failed => text.push_str("\nfailed: these are the counts so far"),
     }
     text
 }
@@ -168,7 +168,7 @@ fn heading(load: &LoadSaid) -> String {
 
 fn lines(text: &mut String, load: &LoadSaid) {
     let Some(result) = &load.result else {
-        text.push_str("\n  no result: it ended before its counts could be told");
+        text.push_str("\n  no result: it ended before its counts could be read");
         return;
     };
     if let Some(stream) = &load.stream {
@@ -208,7 +208,7 @@ fn lines(text: &mut String, load: &LoadSaid) {
         if load.asked.load.workload.is_udp() {
             let _ = write!(
                 text,
-                "\n  unanswered  {} requests; {} answers came too late, {} came again",
+                "\n  unanswered  {} requests; {} late responses, {} duplicates",
                 counted.timeouts, counted.late, counted.duplicated
             );
         }
@@ -216,7 +216,7 @@ fn lines(text: &mut String, load: &LoadSaid) {
     if let Some(counts) = &result.zero_copy {
         let _ = write!(
             text,
-            "\n  zero copy   {} sends, {} completed, {} copied after all, {} fell back",
+            "\n  zero copy   {} sends, {} completed, {} copied by the kernel, {} sent with a copy",
             counts.sends, counts.completed, counts.copied, counts.fallbacks
         );
     }
@@ -310,7 +310,7 @@ fn processors(cpu: &Cpu) -> String {
     let mut text = match cpu.b_cores {
         Some(b) => format!("a {:.2} cores, b {b:.2} cores busy", cpu.a_cores),
         None => format!(
-            "{:.2} cores busy, of the one machine that both are",
+            "{:.2} cores busy, of the machine that both hosts share",
             cpu.a_cores
         ),
     };

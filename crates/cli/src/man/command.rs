@@ -5,16 +5,16 @@ use roff::{bold, roman};
 
 use super::Page;
 use super::text::Text;
-use crate::definition::{EXIT_CODES, split_exit_codes};
 use crate::examples::{self, Example};
+use crate::exit::{EXIT_CODES, split_exit_codes};
 
 const DESCRIPTION: &[&str] = &[
-    "Tells which frame size, which overlay encapsulation and which offloads a network should run, \
-     with measurements from the machine it runs on.",
+    "Measures which frame size, which overlay encapsulation and which offloads a network should run, on the machine \
+     it runs on.",
     "`wirecost run` builds the networks of a plan out of network namespaces, proves that the path \
-     carries the frames, loads it, measures throughput and CPU per Gbit/s, and says what pays, with \
-     an interval. Everything that it made is gone when it ends, whatever ends it.",
-    "Root is not needed where the kernel allows user namespaces. Results go to standard output, \
+     carries the frames, loads it, measures throughput and CPU per Gbit/s, and says what pays, with a confidence \
+     interval. It removes everything that it made when it ends, also when it is killed.",
+    "It needs no root where the kernel allows user namespaces. Results go to standard output, \
      progress and errors to standard error.",
 ];
 
@@ -23,7 +23,7 @@ const EXIT_STATUS: &[(&str, &str)] = &[
     ("1", "A finding or a regression."),
     (
         "2",
-        "The command line, the plan or the record cannot be used as it is; nothing is changed.",
+        "The command line, the plan or the record is wrong; nothing is changed.",
     ),
     (
         "3",
@@ -33,7 +33,7 @@ const EXIT_STATUS: &[(&str, &str)] = &[
 
 const ENVIRONMENT: &[(&str, &str)] = &[(
     "NO_COLOR",
-    "Where it is set and not empty, results have no colour. Without a terminal they never have.",
+    "If set and not empty, results have no colour. Without a terminal they never have colour.",
 )];
 
 const FILES: &[(&str, &str)] = &[(

@@ -14,8 +14,8 @@ const DESCRIPTION: &[&str] = &[
     "A key marked as a factor takes one value or a list. Every list is varied; the cells are the \
      cross product of all lists, less what `exclude` drops. Each cell is measured once in each \
      round, in random order.",
-    "A mistake is reported with line, column and what to write instead, together with all others; \
-     then nothing is built and the exit code is 2.",
+    "Every mistake is reported with line, column and what to write instead, all of them at once; then nothing is \
+     built and the exit code is 2.",
     "Sizes are bytes, or have a unit (`128KiB`, `1MiB`); rates have one (`10gbit`, `800mbit`); \
      durations are seconds, or have a unit (`200ms`, `2min`); shares are written `5%` or `0.05`.",
 ];
@@ -57,10 +57,10 @@ pub(super) fn page() -> Page {
 /// What a key is, what it takes, what its absence means.
 fn meaning(key: &Key) -> String {
     let without = match key.presence {
-        Presence::Required => " It must be there.".to_owned(),
+        Presence::Required => " Required.".to_owned(),
         Presence::Optional => String::new(),
         Presence::Default(value) => format!(" Default: `{value}`."),
-        Presence::Until(value) => format!(" Default in a run until it is known: `{value}`."),
+        Presence::Until(value) => format!(" Default in an adaptive run: `{value}`."),
     };
     let factor = if key.factor { " A factor." } else { "" };
     format!(

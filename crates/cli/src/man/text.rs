@@ -80,7 +80,7 @@ impl Text {
         self
     }
 
-    /// What somebody else has made, the preamble set aside.
+    /// Roff from elsewhere, without its preamble.
     pub(super) fn roff(&mut self, rendered: &str) -> &mut Self {
         let body = rendered.lines().filter(|line| !is_preamble(line));
         for line in body {

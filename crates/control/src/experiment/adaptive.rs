@@ -1,4 +1,4 @@
-//! Rounds until it is known: one look after every round, and why no further one is begun.
+//! Adaptive runs: one look after every round, and why no further one is begun.
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::plan::Until;
@@ -22,7 +22,7 @@ pub(crate) struct Look {
     pub(crate) end: Option<UntilEnd>,
 }
 
-/// Watches a run that goes on until it is known.
+/// Watches an adaptive run.
 pub(crate) struct Watch<'a> {
     experiment: &'a Experiment,
     until: Until,

@@ -3,7 +3,7 @@
 
 use wirecost_agent::lab::cores_apart_ns;
 use wirecost_model::plan::Cores;
-use wirecost_model::sample::{CoresApart, Mark};
+use wirecost_model::sample::{CoreDistance, Mark};
 
 use crate::placement::Placement;
 
@@ -26,8 +26,8 @@ fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
 }
 
 /// Looks while no load runs, before one.
-pub(crate) fn before(placement: &Placement) -> Vec<CoresApart> {
-    let look = |cpus| CoresApart {
+pub(crate) fn before(placement: &Placement) -> Vec<CoreDistance> {
+    let look = |cpus| CoreDistance {
         cpus,
         before_ns: cores_apart_ns(cpus),
         after_ns: None,
@@ -36,7 +36,7 @@ pub(crate) fn before(placement: &Placement) -> Vec<CoresApart> {
 }
 
 /// Looks once more, after it.
-pub(crate) fn after(apart: &mut [CoresApart]) {
+pub(crate) fn after(apart: &mut [CoreDistance]) {
     for pair in apart {
         // Whoever had a core before may have it still, and each of these looks may take a second.
         if pair.before_ns.is_some() {
@@ -46,14 +46,14 @@ pub(crate) fn after(apart: &mut [CoresApart]) {
 }
 
 /// A mark for each pair of which a core was moved in between.
-pub(crate) fn moved(apart: &[CoresApart]) -> impl Iterator<Item = Mark> {
+pub(crate) fn moved(apart: &[CoreDistance]) -> impl Iterator<Item = Mark> {
     apart.iter().filter_map(|pair| {
         let [before_ns, after_ns] = pair.moved()?;
         Some(Mark::CoresMoved {
             cpus: pair.cpus,
             before_ns,
             after_ns,
-            threshold: CoresApart::MOVED,
+            threshold: CoreDistance::MOVED,
         })
     })
 }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_moved_core_is_marked_with_what_was_seen() {
-        let pair = |after_ns| CoresApart {
+        let pair = |after_ns| CoreDistance {
             cpus: [0, 1],
             before_ns: Some(64.0),
             after_ns: Some(after_ns),

@@ -4,7 +4,7 @@
 //! connecting and closing. The time left is the forecast of what is not yet taken, times the pace of
 //! what is: before the first sample the pace is 1.
 //!
-//! How many rounds a run until it is known takes is forecast from an assumed spread before it, and from
+//! How many rounds an adaptive run takes is forecast from an assumed spread before it, and from
 //! the spread seen within it.
 
 use serde::Serialize;
@@ -25,13 +25,13 @@ const AROUND_CONNECTION_S: f64 = 0.006;
 /// Seconds to build a lab and to take it down; it is up in 8 to 30 ms.
 const LAB_S: f64 = 0.03;
 
-/// The relative standard deviation of a sample that is assumed before a run until it is known: what
+/// The relative standard deviation of a sample that is assumed before an adaptive run: what
 /// rate-limited labs on two cores showed was 1 to 3 %.
 pub const ASSUMED_SD: f64 = 0.03;
 /// The chance with which the rounds that are forecast are enough.
 pub(crate) const CHANCE: f64 = 0.8;
 
-/// The rounds with which a run until it is known has its verdict on one effect four times of five,
+/// The rounds with which an adaptive run has its verdict on one effect four times of five,
 /// if samples of a cell have the relative standard deviation `sd` and the effect is right at the
 /// margin, where it takes most. The plan's most rounds are not minded; `None` is more than anybody
 /// would wait for, or a fixed number of rounds.
@@ -43,7 +43,7 @@ pub fn rounds_until_known(repeat: &Repeat, sd: f64) -> Option<u32> {
 /// What a run is expected to take, and of what that is made up. Times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
-    /// Rounds: the plan's, or those expected of a run until it is known ([`ASSUMED_SD`]).
+    /// Rounds: the plan's, or those expected of an adaptive run ([`ASSUMED_SD`]).
     pub rounds: u32,
     /// Samples: cells times rounds.
     pub samples: u32,

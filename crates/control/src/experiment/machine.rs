@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wirecost_agent::keeper::Keeper;
 use wirecost_agent::link::LinkError;
-use wirecost_model::vary::{Place, Setting};
+use wirecost_model::vary::{Scope, Setting};
 
 use crate::lab::LabContext;
 
@@ -65,5 +65,5 @@ impl Machine {
 const THIS_MACHINE: &str = "this machine";
 
 pub(crate) fn is_of_machine(setting: &Setting) -> bool {
-    setting.on == Place::Machine && !(setting.sysctl.is_empty() && setting.command.is_none())
+    setting.on == Scope::Machine && !(setting.sysctl.is_empty() && setting.command.is_none())
 }

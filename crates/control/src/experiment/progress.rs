@@ -9,7 +9,7 @@ pub enum Progress {
     Started {
         /// The run directory.
         directory: std::path::PathBuf,
-        /// Samples the plan asks for; those expected, where the run goes on until it is known.
+        /// Samples the plan asks for; those expected, in an adaptive run.
         samples: u32,
         /// Expected seconds until the end.
         expected_s: f64,
@@ -39,7 +39,7 @@ pub enum Progress {
         /// Expected seconds until the end.
         left_s: f64,
     },
-    /// A round was measured, of a run that goes on until it is known. It comes before the round's
+    /// A round was measured, of an adaptive run. It comes before the round's
     /// last [`Progress::Taken`], which knows of it.
     Looked {
         /// Effects that are known.

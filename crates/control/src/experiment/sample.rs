@@ -68,7 +68,7 @@ pub(crate) fn take(
     sample.open_vswitch = lab.open_vswitch().cloned();
     sample.not_steered = !lab.is_steered();
     sample.devices = lab.adapt(cell.guest_mtu, &cell.offload, interrupt)?;
-    match lab.put_in_force(&cell.settings, interrupt) {
+    match lab.apply(&cell.settings, interrupt) {
         Ok(None) => {}
         Ok(Some(devices)) => sample.devices = devices,
         Err(LinkError::Refused { message, .. }) => {

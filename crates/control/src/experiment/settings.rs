@@ -8,7 +8,7 @@ use wirecost_agent::protocol::{Reply, Request};
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::sample::DeviceState;
 use wirecost_model::steering::Rps;
-use wirecost_model::vary::{Place, Setting};
+use wirecost_model::vary::{Scope, Setting};
 
 use super::error::RunError;
 use super::labs::Labs;
@@ -22,12 +22,12 @@ use crate::lab::Lab;
 const EACH: Duration = Duration::from_secs(25);
 
 impl Lab {
-    /// Puts settings in force on both hosts; those of the machine are passed over. Returns every device as
+    /// Applies settings on both hosts, except those of the machine. Returns every device as
     /// read back, or `None` where there was nothing to do.
     ///
     /// # Errors
-    /// `Refused` where one could not be put in force. Then undoing is due all the same.
-    pub fn put_in_force(
+    /// `Refused` where one could not be applied. It has to be undone all the same.
+    pub fn apply(
         &mut self,
         settings: &[Setting],
         interrupt: &AtomicBool,
@@ -83,7 +83,7 @@ impl Lab {
 /// What of a setting concerns the lab.
 fn in_lab(setting: &Setting) -> Option<Setting> {
     let mut setting = setting.clone();
-    if setting.on == Place::Machine {
+    if setting.on == Scope::Machine {
         setting.sysctl.clear();
         setting.command = None;
     }
@@ -127,7 +127,7 @@ impl Labs {
                 };
                 let tried = lab
                     .adapt(cell.guest_mtu, &cell.offload, interrupt)
-                    .and_then(|_| lab.put_in_force(&[tried], interrupt))
+                    .and_then(|_| lab.apply(&[tried], interrupt))
                     .and_then(|_| lab.undo());
                 tried.map_err(|error| ended(lab.blame(error)))?;
                 break;
@@ -180,12 +180,12 @@ mod tests {
             sysctl: [("net.core.busy_poll".into(), "50".into())].into(),
             ethtool: BTreeMap::new(),
             command: None,
-            on: Place::Machine,
+            on: Scope::Machine,
         };
         assert_eq!(in_lab(&sysctl), None);
         assert!(is_of_machine(&sysctl));
         let everywhere = Setting {
-            on: Place::Both,
+            on: Scope::Both,
             ..sysctl
         };
         assert_eq!(in_lab(&everywhere), Some(everywhere.clone()));

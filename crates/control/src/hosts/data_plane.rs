@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use wirecost_agent::protocol::OwnAddress;
-use wirecost_model::host::{HostAddress, Place};
+use wirecost_model::host::{HostAddress, Location};
 
 use super::{HostsError, Reachable};
 
@@ -89,7 +89,7 @@ pub fn data_plane(
         has(to_host, given)?;
     }
     let addresses = match (from.data, to.data) {
-        (None, None) if from.place == Place::Local && to.place == Place::Local => {
+        (None, None) if from.place == Location::Local && to.place == Location::Local => {
             [IpAddr::from([127, 0, 0, 1]); 2]
         }
         (None, None) => unsaid(from_host, to_host)?,
@@ -128,7 +128,7 @@ pub fn source_towards(
 
 /// Of hosts by ssh or a command of the user's it is not known which namespace they are in.
 fn apart_from_loopback(of: &HostAddress, by: &HostAddress) -> Result<(), HostsError> {
-    let known = |host: &HostAddress| matches!(host.place, Place::Local | Place::Netns(_));
+    let known = |host: &HostAddress| matches!(host.place, Location::Local | Location::Netns(_));
     match of.data {
         Some(address)
             if address.is_loopback() && known(of) && known(by) && of.place != by.place =>

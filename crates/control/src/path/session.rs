@@ -18,7 +18,7 @@ use wirecost_agent::protocol::{
     Limits, OneSidedOrder, PathReply, PathRequest, Secret, SurveyOrder, Way,
 };
 use wirecost_check::{Audited, End, OneSidedReport, PathReport, Simulated};
-use wirecost_model::host::{HostAddress, Place};
+use wirecost_model::host::{HostAddress, Location};
 
 pub(super) use stacks::gather;
 
@@ -54,7 +54,7 @@ pub(super) struct Made {
 pub(super) struct Session<'a> {
     asked: &'a Check,
     /// The places of the hosts with agents.
-    places: Vec<Place>,
+    places: Vec<Location>,
     links: Vec<Link>,
     ends: [End; 2],
     interrupt: &'a AtomicBool,

@@ -303,7 +303,7 @@ fn bridge_netfilter(evidence: &Evidence) -> Answer {
             let config = evidence.machine.config.as_ref();
             let built_in =
                 config.is_some_and(|config| config.of("CONFIG_BRIDGE_NETFILTER") == Built::In);
-            let what = "every bridged frame of a lab also walks the firewall's hooks, as on this \
+            let what = "every bridged frame of a lab also passes the netfilter hooks, as on this \
                         machine's own bridges";
             limited(
                 "br_netfilter is on in new namespaces".into(),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use super::{
-    CommandLine, HostAddress, HostAddressError, Place, Problem, SshHost, Unclosed, split_words,
+    CommandLine, HostAddress, HostAddressError, Location, Problem, SshHost, Unclosed, split_words,
 };
 
 /// What places begin with, and what people write instead.
@@ -46,9 +46,9 @@ fn parse(text: &str) -> Found<HostAddress> {
     let place = if let Some(name) = place.strip_prefix("netns:") {
         netns(name, "netns:".len())?
     } else if let Some(host) = place.strip_prefix("ssh:") {
-        Place::Ssh(ssh(host, "ssh:".len())?)
+        Location::Ssh(ssh(host, "ssh:".len())?)
     } else if place == "local" {
-        Place::Local
+        Location::Local
     } else {
         return Err(unknown(place));
     };
@@ -109,7 +109,7 @@ fn ip(text: &str) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-fn netns(name: &str, at: usize) -> Found<Place> {
+fn netns(name: &str, at: usize) -> Found<Location> {
     if name.is_empty() {
         return Err((at, Problem::NoNetnsName));
     }
@@ -120,7 +120,7 @@ fn netns(name: &str, at: usize) -> Found<Place> {
     }
     match name.find(wrong) {
         Some(byte) => Err((at + byte, Problem::NetnsName)),
-        None => Ok(Place::Netns(name.to_owned())),
+        None => Ok(Location::Netns(name.to_owned())),
     }
 }
 
@@ -200,7 +200,7 @@ fn exec(text: &str, at: usize) -> Found<HostAddress> {
     }
     let text = command.trim_start().to_owned();
     Ok(HostAddress {
-        place: Place::Exec(CommandLine { text, words }),
+        place: Location::Exec(CommandLine { text, words }),
         data,
     })
 }

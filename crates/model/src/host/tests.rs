@@ -40,7 +40,7 @@ fn every_form_is_read_and_written_as_it_was() {
 #[test]
 fn an_ssh_host_has_its_parts() {
     let parts = |text| match host(text).place {
-        Place::Ssh(SshHost { user, host, port }) => (user, host, port),
+        Location::Ssh(SshHost { user, host, port }) => (user, host, port),
         other => panic!("{other:?}"),
     };
     let root = Some("root".to_owned());
@@ -58,7 +58,7 @@ fn an_ssh_host_has_its_parts() {
 #[test]
 fn a_command_is_split_like_a_shells_words_and_keeps_its_equals_signs() {
     let words = |text| match host(text).place {
-        Place::Exec(command) => (command.words, host(text).data),
+        Location::Exec(command) => (command.words, host(text).data),
         other => panic!("{other:?}"),
     };
     let of = |text: &str| text.split('|').map(str::to_owned).collect::<Vec<_>>();

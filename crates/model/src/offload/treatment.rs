@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Feature, Offload, Role};
-use crate::cell::Network;
+use crate::cell::{Cell, Network};
 use crate::datapath::Datapath;
 use crate::load::NamedLoad;
 
@@ -110,13 +110,22 @@ impl Treatment {
     }
 }
 
+impl Cell {
+    /// Why a switch that its level of `offload` sets on top of the profile changes nothing for its loads on its network;
+    /// `None` where each does.
+    pub fn idle_switch(&self) -> Option<&'static str> {
+        refused(&self.offload, &self.network, &self.loads)
+    }
+
+    /// Why its datapath would treat what its loads receive unlike its cells without a tunnel; `None` where it does not.
+    pub fn unlike_others(&self) -> Option<&'static str> {
+        unlike(&self.offload, &self.network, &self.loads)
+    }
+}
+
 /// Why a switch that a level sets on top of its profile changes nothing for loads on a network, or why encapsulations
 /// would not be treated alike: such a cell would measure nothing that its name says.
-pub(crate) fn refused(
-    offload: &Offload,
-    network: &Network,
-    loads: &[NamedLoad],
-) -> Option<&'static str> {
+fn refused(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<&'static str> {
     // Open vSwitch in userspace takes frames one by one, whatever is set.
     if network.datapath == Datapath::Ovs {
         return None;
@@ -143,11 +152,7 @@ pub(crate) fn refused(
 }
 
 /// Why eBPF's tunnels would treat what a load receives unlike eBPF without a tunnel does.
-pub(crate) fn unlike(
-    offload: &Offload,
-    network: &Network,
-    loads: &[NamedLoad],
-) -> Option<&'static str> {
+fn unlike(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<&'static str> {
     let receives =
         |load: &&NamedLoad| load.load.workload.is_udp() && load.load.segmentation.receive;
     let mut loads = loads.iter().filter(receives);

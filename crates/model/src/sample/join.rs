@@ -125,7 +125,7 @@ fn datagrams(pairs: &[(EndWindow, EndWindow)]) -> DatagramResult {
             sent += marked;
             lost += marked.cast_signed() - came.cast_signed();
         } else {
-            // Nobody could be asked at the end: by the numbers that came within the window.
+            // No end could be asked at the end: by the numbers that came within the window.
             sent += client.counts().sent;
             lost += server.lost();
         }

@@ -131,7 +131,7 @@ pub struct ZeroCopyCounts {
 pub struct Generator {
     /// `a` or `b`.
     pub host: String,
-    /// Which end.
+    /// The end.
     pub end: End,
     /// Each thread.
     pub threads: Vec<ThreadWindow>,

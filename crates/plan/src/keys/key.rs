@@ -99,7 +99,7 @@ pub enum Presence {
     /// As if this had been written.
     Default(&'static str),
     /// As if this had been written, where another key of the group is; else nothing. The group are
-    /// the keys of a run that goes on until it is known.
+    /// the keys of an adaptive run.
     Until(&'static str),
 }
 

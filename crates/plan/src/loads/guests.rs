@@ -17,7 +17,7 @@ impl Loads {
         for part in self.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
             let (in_all, per_guest) = (part.written(STREAMS), part.written(PER_GUEST));
             if let (Some(_), Some((span, path))) = (&in_all, &per_guest) {
-                let message = "`streams_per_guest` cannot stand beside `streams`";
+                let message = "`streams_per_guest` cannot be used with `streams`";
                 let help = "leave one of them out: `streams` are divided evenly among the guests, \
                             `streams_per_guest` are between each pair of them";
                 reader.fault(span.clone(), path, message, "counted already", help);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::offload::Role;
-use wirecost_model::vary::{Deed, Place, Setting};
+use wirecost_model::vary::{Deed, Scope, Setting};
 
 use super::unfit;
 use crate::keys::{self, Key};
@@ -67,10 +67,10 @@ pub(super) fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Opti
     let ethtool = ethtool(reader, &fields);
     let command = command(reader, &fields);
     let on = match on? {
-        "guests" => Place::Guests,
-        "hosts" => Place::Hosts,
-        "machine" => Place::Machine,
-        _ => Place::Both,
+        "guests" => Scope::Guests,
+        "hosts" => Scope::Hosts,
+        "machine" => Scope::Machine,
+        _ => Scope::Both,
     };
     let mut setting = Setting {
         factor: factor.to_owned(),
@@ -178,7 +178,7 @@ fn of_a_namespace(reader: &mut Reader, entry: &Entry<'_>, setting: &Setting) {
     let Value::Map(pairs) = &entry.node.value else {
         return;
     };
-    if setting.on == Place::Machine {
+    if setting.on == Scope::Machine {
         return;
     }
     for (key, _) in pairs {

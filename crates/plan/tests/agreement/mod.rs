@@ -83,7 +83,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "cannot cross a router",
         "cannot be divided evenly",
         "cannot be built by",
-        "`auto` stands beside",
+        "`auto` cannot be used with",
         "changes nothing",
         "are both",
         "which is more than 4096",
@@ -91,7 +91,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "has no level",
         "stands twice",
         "switches the same things as",
-        "cannot stand beside",
+        "cannot be used with",
         "is above `repeat.max_rounds`",
         // Factors are the plan's own, too, and what they set is held against each other.
         "is not a factor",

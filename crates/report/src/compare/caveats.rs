@@ -5,7 +5,7 @@ use wirecost_model::plan::Cores;
 use super::Compared;
 use super::matching::{Matching, Unknown, Unshared};
 use crate::document::{Document, Ending};
-use crate::{apart, notes, words};
+use crate::{core_distance, notes, words};
 
 /// In sentences, of both runs and of each.
 pub(super) fn caveats(
@@ -26,7 +26,7 @@ pub(super) fn caveats(
              and is not compared"
         ));
     }
-    all.extend(apart::between(before.document, after.document));
+    all.extend(core_distance::between(before.document, after.document));
     all.extend(matching.unshared.iter().filter_map(unshared));
     let mut sides = [before, after].map(|side| of_side(side.document));
     // What holds for both is said once.
@@ -50,7 +50,7 @@ fn unshared(unshared: &Unshared) -> Option<String> {
         ("after", "before")
     };
     let factor = words::factor(&unshared.key);
-    let unknown = format!("the record of the run {run} does not know the factor {factor}");
+    let unknown = format!("the record of the run {run} lacks the factor {factor}");
     match &unshared.what {
         Unknown::Had(levels) if levels.is_empty() => None,
         Unknown::Had(levels) => Some(format!(
@@ -61,7 +61,7 @@ fn unshared(unshared: &Unshared) -> Option<String> {
             "{unknown}, which is {level} in every cell {other}: cells are matched without it"
         )),
         Unknown::Varied => Some(format!(
-            "{unknown}, which was varied {other}: which of these cells it had cannot be told"
+            "{unknown}, which was varied {other}: which of these cells it had is not known"
         )),
     }
 }

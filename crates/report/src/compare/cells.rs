@@ -50,7 +50,7 @@ pub(super) fn cells(
             let found = guard::look([before, after], pair, figure, disturbed);
             let is_coarse = [&from, &to].into_iter().any(Option::is_none);
             let found = guard::or_coarse(found, is_coarse);
-            // What is not said cannot be wrong: it is not in the family either.
+            // Only verdicts that are given can be wrong: no other is in the family.
             let spoken = found.barred.is_none();
             let side = |values: Option<Vec<f64>>| values.unwrap_or_default();
             let these = Sides {

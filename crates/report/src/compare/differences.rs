@@ -12,7 +12,7 @@ use super::matching::{Unknown, matching};
 /// One thing that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Where.
+    /// The area.
     pub area: Area,
     /// Which: a field of the record with its path (`sysctls.net.ipv4.tcp_ecn`, `repeat.rounds`), or a
     /// factor.

@@ -47,7 +47,7 @@ pub(super) fn or_coarse(mut found: Found, is_coarse: bool) -> Found {
         found.barred = Some(Remark {
             kind: RemarkKind::Resolution,
             text: format!(
-                "the cores were busy for fewer than {ENOUGH_STEPS} steps of their counter in one of the runs"
+                "in one of the runs the cores were busy for fewer than {ENOUGH_STEPS} ticks of their counter"
             ),
             advice: "measure longer windows or more rounds".into(),
         });

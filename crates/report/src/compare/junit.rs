@@ -4,10 +4,29 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use thiserror::Error;
 use wirecost_model::effect::Verdict;
 
-use super::said;
+use super::sentences;
 use super::{Comparison, Conclusion, FailOn, Figure};
+use crate::format::{Format, FormatError, Terminal};
 use crate::visible::visible;
 use crate::words;
+
+/// JUnit XML.
+#[derive(Debug)]
+pub(crate) struct Junit;
+
+impl Format<Comparison> for Junit {
+    fn option(&self) -> &'static str {
+        "junit"
+    }
+
+    fn help(&self) -> &'static str {
+        "JUnit XML for a CI system: a test case per figure"
+    }
+
+    fn print(&self, comparison: &Comparison, _: Terminal) -> Result<String, FormatError> {
+        comparison_junit(comparison).map_err(FormatError::of)
+    }
+}
 
 /// The document could not be written.
 #[derive(Debug, Error)]
@@ -22,17 +41,24 @@ pub struct JunitError(#[from] quick_junit::SerializeError);
 /// The form is that of Jenkins (xunit-plugin, `jenkins-junit.xsd`), which GitLab and others read.
 pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
     let class = plain(&format!("wirecost.{}", comparison.after.name));
-    let mut suite = TestSuite::new(plain(&said::title(comparison)));
+    let mut suite = TestSuite::new(plain(&sentences::title(comparison)));
     let mut properties = vec![
-        ("before".to_owned(), said::side(&comparison.before)),
-        ("after".to_owned(), said::side(&comparison.after)),
+        ("before".to_owned(), sentences::side(&comparison.before)),
+        ("after".to_owned(), sentences::side(&comparison.after)),
     ];
     properties.extend(comparison.differences.iter().map(|difference| {
         let (before, after) = (difference.before.as_ref(), difference.after.as_ref());
-        let values = format!("{} -> {}", said::value(before), said::value(after));
-        (format!("differs: {}", said::difference(difference)), values)
+        let values = format!(
+            "{} -> {}",
+            sentences::value(before),
+            sentences::value(after)
+        );
+        (
+            format!("differs: {}", sentences::difference(difference)),
+            values,
+        )
     }));
-    properties.extend(said::doubt(comparison).map(|doubt| ("trust".to_owned(), doubt)));
+    properties.extend(sentences::doubt(comparison).map(|doubt| ("trust".to_owned(), doubt)));
     for (name, value) in properties {
         suite.add_property(Property::new(plain(&name), plain(&value)));
     }
@@ -41,22 +67,22 @@ pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
         case.set_classname(class.as_str());
         case
     };
-    let several = said::several_loads(comparison);
+    let several = sentences::several_loads(comparison);
     for cell in &comparison.cells {
-        let levels = said::cell(comparison, &cell.all_levels);
+        let levels = sentences::cell(comparison, &cell.all_levels);
         for figure in &cell.figures {
             let name = format!(
                 "{levels}: {}",
                 words::figure_of(several, &figure.load, figure.metric)
             );
-            let text = plain(&said::figure(figure));
+            let text = plain(&sentences::figure(figure));
             let mut case = case(name, status(figure, comparison, &text));
             case.set_system_out(text);
             suite.add_test_case(case);
         }
     }
     for cell in &comparison.not_comparable {
-        let levels = said::cell(comparison, &cell.all_levels);
+        let levels = sentences::cell(comparison, &cell.all_levels);
         suite.add_test_case(case(levels, left_out(cell.fails, &cell.reason)));
     }
     for (only, which, fails) in [
@@ -68,21 +94,21 @@ pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
         (&comparison.only_after, "after only", false),
     ] {
         for levels in only {
-            let levels = said::cell(comparison, levels);
+            let levels = sentences::cell(comparison, levels);
             suite.add_test_case(case(levels, left_out(fails, which)));
         }
     }
     if comparison.conclusion == Conclusion::NothingComparable {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-        let (label, why) = said::conclusion(comparison);
+        let (label, why) = sentences::conclusion(comparison);
         status.set_message(format!("{label} {why}"));
         suite.add_test_case(case("comparable".into(), status));
     }
-    let mut log: Vec<String> = said::doubt(comparison).into_iter().collect();
+    let mut log: Vec<String> = sentences::doubt(comparison).into_iter().collect();
     log.extend(comparison.notes.iter().cloned());
-    log.extend(said::counts(comparison));
-    log.extend(said::shifts(comparison));
-    log.push(said::DRIFT.into());
+    log.extend(sentences::counts(comparison));
+    log.extend(sentences::shifts(comparison));
+    log.push(sentences::DRIFT.into());
     let log: Vec<String> = log.iter().map(|line| plain(line)).collect();
     suite.set_system_out(log.join("\n"));
     let mut report = Report::new("wirecost compare");

@@ -1,12 +1,10 @@
 //! Every cell with its samples and its name.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Mark, Sample};
 
-use super::shown::Shown;
 use crate::document::{CellResult, Document};
 use crate::words;
 
@@ -95,19 +93,4 @@ fn mark(mark: &Mark) -> String {
             )
         }
     }
-}
-
-/// What a pointer on a sample is told.
-pub(super) fn tooltip(cell: &CellView, sample: &Sample, shown: &Shown<'_>) -> String {
-    let mut text = format!("{}\nround {}", cell.label, sample.round + 1);
-    if let Some(value) = shown.value(sample) {
-        // Writing to a string does not fail.
-        let _ = write!(text, ": {value:.3} {}", shown.unit());
-    }
-    let remarks = remarks(sample);
-    if !remarks.is_empty() {
-        text.push('\n');
-        text.push_str(&remarks);
-    }
-    text
 }

@@ -2,7 +2,7 @@
 
 use wirecost_model::sample::Sample;
 
-use super::cells::{CellView, State, tooltip};
+use super::cells::{CellView, State};
 use super::chart::{Chart, Panel, Table, figure};
 use super::legend;
 use super::panel::{Axes, DRAWN, left_out};
@@ -82,7 +82,7 @@ fn panel(axes: &Axes, id: &str, shown: &Shown<'_>, cell: &CellView) -> Panel {
         for sample in &cell.samples {
             if let Some(at) = at(sample) {
                 legend::sample(svg, State::of(sample), at, 3.0)
-                    .titled(&tooltip(cell, sample, shown));
+                    .titled(&shown.tooltip(cell, sample));
             }
         }
     })

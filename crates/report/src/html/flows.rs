@@ -3,14 +3,18 @@
 use super::chart::{Table, figure};
 use crate::document::Document;
 use crate::flows::FlowsResult;
-use crate::{loads, words};
+use crate::{digits, loads, words};
 
 type Column = (&'static str, fn(&FlowsResult) -> Option<String>);
 
 const COLUMNS: [Column; 10] = [
-    ("slowest, Gbit/s#", |of| Some(words::gbps(of.slowest_gbps?))),
-    ("middle, Gbit/s#", |of| Some(words::gbps(of.middle_gbps?))),
-    ("fastest, Gbit/s#", |of| Some(words::gbps(of.fastest_gbps?))),
+    ("slowest, Gbit/s#", |of| {
+        Some(digits::gbps(of.slowest_gbps?))
+    }),
+    ("middle, Gbit/s#", |of| Some(digits::gbps(of.middle_gbps?))),
+    ("fastest, Gbit/s#", |of| {
+        Some(digits::gbps(of.fastest_gbps?))
+    }),
     ("retransmits#", |of| whole(of.retransmits)),
     ("rtt, us#", |of| whole(of.rtt_us)),
     ("lowest rtt, us#", |of| whole(of.min_rtt_us)),

@@ -8,8 +8,8 @@ use super::chart::{Chart, Panel, Table};
 use super::scale::Scale;
 use super::svg::{Svg, points};
 use super::verdicts::{class, ratio, sign, word};
-use crate::beside::EffectResult;
 use crate::document::Document;
+use crate::document::EffectResult;
 use crate::words;
 
 const WIDTH: f64 = 960.0;

@@ -11,7 +11,8 @@ use super::scale::Scale;
 use super::shown::ShownLoad;
 use super::svg::Svg;
 use crate::document::Document;
-use crate::loads::{ENOUGH_BEYOND, LatencyResult};
+use crate::document::LatencyResult;
+use crate::loads::ENOUGH_BEYOND;
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 290.0;
@@ -46,9 +47,9 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
         caption: format!(
             "The bold mark is the percentile of all transactions of the valid samples together; every point is that \
              percentile of one round, and the bar reaches from the lowest to the highest of these. The axis is \
-             logarithmic. A percentile with fewer than {ENOUGH_BEYOND:.0} transactions beyond it would be the tale of a few of \
-             them, and is not drawn; nor is that of single rounds where one of them has too few. Requests that were given up \
-             are in no latency."
+             logarithmic. A percentile with fewer than {ENOUGH_BEYOND:.0} transactions beyond it depends on a few of \
+             them and is not drawn; nor is that of single rounds where one of them has too few. Requests that were \
+             given up are in no latency."
         ),
         left_out: (cells.len() > DRAWN).then(|| {
             format!(
@@ -113,8 +114,14 @@ fn draw(load: &ShownLoad<'_>, cells: &[&CellView], label: &str) -> Option<String
     let signs = [
         (Sign::Median, "all rounds together"),
         (Sign::Sample(State::Valid), "a round"),
-        (Sign::Sample(State::Marked), "perhaps disturbed (it counts)"),
-        (Sign::Sample(State::Invalid), "not valid (in no verdict)"),
+        (
+            Sign::Sample(State::Marked),
+            "may have been disturbed (counts)",
+        ),
+        (
+            Sign::Sample(State::Invalid),
+            "not valid (enters no verdict)",
+        ),
         (Sign::Interval, "from the lowest to the highest round"),
     ];
     let top = legend::draw(&mut svg, 0.0, WIDTH, &signs) + 8.0;

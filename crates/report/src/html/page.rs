@@ -9,11 +9,11 @@ use super::chart::{Chart, Table};
 use super::shown::ShownLoad;
 use super::verdicts::{Meaning, Verdicts};
 use super::{cpu, drift, flows, forest, latency, strip, summary, verdicts, wakeups, window};
+use crate::document::Intervals;
+use crate::document::WakeupsResult;
 use crate::document::{Document, Ending};
 use crate::read::Reading;
-use crate::until::Intervals;
-use crate::wakeups::WakeupsResult;
-use crate::{beside, notes, rules, short, trust, until, validity, words};
+use crate::{digits, effects, notes, rules, short, trust, until, validity, words};
 
 /// Kinds of invalid samples listed at the top; all are in the table of samples.
 const INVALID: usize = 12;
@@ -32,7 +32,7 @@ pub(super) struct Page {
     doubt: Option<Sentence>,
     /// Paced loads that did not keep their schedule.
     behind: Option<String>,
-    /// How a run until it is known stopped.
+    /// How an adaptive run stopped.
     until: Option<String>,
     invalid: Option<Oddity>,
     marked: Option<String>,
@@ -131,8 +131,8 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         marked: notes::marked(doc),
         missing: validity::missing(doc),
         findings: validity::sentences(doc),
-        depends: beside::dependences(doc, true),
-        general: beside::for_all(doc),
+        depends: effects::dependences(doc, true),
+        general: effects::for_all(doc),
         warnings: doc.warnings.clone(),
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),
         verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc)),
@@ -224,10 +224,10 @@ fn invalid(doc: &Document) -> Option<Oddity> {
     })
 }
 
-/// Other people's rules, a row per cell.
+/// Stopping rules of other tools, a row per cell.
 fn rules_table(doc: &Document) -> Table {
     let heads = ["cell", "pbench", "trimmed#", "worst-of#", "netperf"];
-    let title = "Other people's rules on the same samples of throughput, Gbit/s";
+    let title = "Stopping rules of other tools on the same throughput samples, Gbit/s";
     let mut table = Table::new(title, heads);
     for (result, cell) in doc.cells.iter().zip(&doc.other_rules.cells) {
         let fields = vec![
@@ -250,13 +250,13 @@ fn published(doc: &Document) -> Option<Published> {
         heads,
     );
     for ratio in &published.ratios {
-        let here = words::ratio_and_interval(ratio.here, ratio.low, ratio.high);
+        let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
         let here = here.unwrap_or_else(|| "not measured".into());
         let (here, interval) = here.split_once(' ').unwrap_or((&here, "–"));
         let times = |text: &str| text.replacen('x', "×", 1);
         let fields = vec![
             notes::published_contrast(doc, ratio),
-            times(&words::ratio(ratio.published)),
+            times(&digits::ratio(ratio.published)),
             times(here),
             interval.into(),
         ];
@@ -341,16 +341,16 @@ fn measured(doc: &Document, run: &Run) -> Vec<String> {
         ),
         format!(
             "After {} s of warm-up both hosts counted over a window of {} s. Throughput is what the receiving application \
-             read; frames are counted by the sockets on both ends. CPU is everything that was not idle, waiting for I/O or \
-             stolen, on the host's own cores, as /proc/stat tells it, in steps of 10 ms.",
+             read; frames are counted by the sockets on both ends. CPU is all time that was not idle, waiting for I/O \
+             or stolen, on the host's own cores, from /proc/stat in steps of 10 ms.",
             doc.repeat.warmup, doc.repeat.seconds
         ),
-        "No sample is thrown away. One that is not valid enters no verdict and is listed with its reason; one that may have \
-         been disturbed is marked, and counts."
+        "No sample is discarded. A sample that is not valid enters no verdict and is listed with its reason; one that \
+         may have been disturbed is marked and counts."
             .into(),
         format!(
             "Intervals are 95 % Student's t intervals: of the logarithms of the paired ratios for effects, of the mean for a \
-             cell. A change of {} is called worth it.{}",
+             cell. The margin of the verdicts is {}.{}",
             wirecost_model::units::format_fraction(doc.repeat.worth),
             match doc.until.as_ref().map(|until| until.intervals) {
                 None => "",
@@ -359,7 +359,7 @@ fn measured(doc: &Document, run: &Run) -> Vec<String> {
                      the rule stops (docs/statistics.md).",
                 Some(Intervals::Lasting) =>
                     " The number of rounds was not fixed, and the rule did not stop the run: effects have intervals by \
-                     O'Brien and Fleming's boundary, which may be looked at at any time (docs/statistics.md).",
+                     O'Brien and Fleming's boundary, which hold at any stopping time (docs/statistics.md).",
             }
         ),
     ]

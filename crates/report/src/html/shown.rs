@@ -1,13 +1,15 @@
 //! What a chart of samples is about: one figure of one load, in a unit that people read.
 
+use std::fmt::Write as _;
+
 use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::{Interval, Sample};
 use wirecost_stats::{Summary, summary};
 
-use super::cells::CellView;
+use super::cells::{CellView, remarks};
 use crate::document::Document;
-use crate::{loads, words};
+use crate::{digits, loads};
 
 /// From so many on, figures are told in thousands.
 const THOUSANDS: f64 = 10_000.0;
@@ -214,10 +216,25 @@ impl<'a> Shown<'a> {
         }
     }
 
+    /// The text of a sample's tooltip.
+    pub(super) fn tooltip(&self, cell: &CellView, sample: &Sample) -> String {
+        let mut text = format!("{}\nround {}", cell.label, sample.round + 1);
+        if let Some(value) = self.value(sample) {
+            // Writing to a string does not fail.
+            let _ = write!(text, ": {value:.3} {}", self.unit());
+        }
+        let remarks = remarks(sample);
+        if !remarks.is_empty() {
+            text.push('\n');
+            text.push_str(&remarks);
+        }
+        text
+    }
+
     /// A figure's digits.
     pub(super) fn words(&self, value: f64) -> String {
         match self.metric() {
-            Metric::Throughput => words::gbps(value),
+            Metric::Throughput => digits::gbps(value),
             Metric::Delivered => format!("{value:.2}"),
             _ if self.thousands => format!("{value:.1}"),
             _ => format!("{value:.0}"),

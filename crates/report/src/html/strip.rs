@@ -6,7 +6,7 @@ use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::DatagramResult;
 
-use super::cells::{CellView, State, remarks, tooltip};
+use super::cells::{CellView, State, remarks};
 use super::chart::{Chart, Panel, Table, figure};
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
@@ -118,8 +118,14 @@ fn draw(doc: &Document, shown: &Shown<'_>, cells: &[&CellView], label: &str) -> 
     let mut svg = Svg::default();
     let mut signs = vec![
         (Sign::Sample(State::Valid), "a sample"),
-        (Sign::Sample(State::Marked), "perhaps disturbed (it counts)"),
-        (Sign::Sample(State::Invalid), "not valid (in no verdict)"),
+        (
+            Sign::Sample(State::Marked),
+            "may have been disturbed (counts)",
+        ),
+        (
+            Sign::Sample(State::Invalid),
+            "not valid (enters no verdict)",
+        ),
         (Sign::Median, "median"),
         (Sign::Interval, "95 % interval of the mean"),
     ];
@@ -214,7 +220,7 @@ fn draw_cell(
             y - half + 4.0 + f64::from(sample.round) * step,
         );
         let at = if rounds < 2 { (at.0, y) } else { at };
-        legend::sample(svg, State::of(sample), at, 2.8).titled(&tooltip(cell, sample, shown));
+        legend::sample(svg, State::of(sample), at, 2.8).titled(&shown.tooltip(cell, sample));
     }
     if let Some(published) = published {
         let tip = format!("{}\npublished: {published} Gbit/s", cell.label);

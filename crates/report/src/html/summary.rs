@@ -7,34 +7,36 @@ use wirecost_stats::Summary;
 
 use super::chart::{Table, figure};
 use crate::document::{CellResult, Document};
-use crate::{loads, skipped, words};
+use crate::{digits, loads, skipped, words};
 
 /// A column of figures: its head, and its field where the cell has a figure.
 type Figure = (&'static str, fn(&CellResult) -> Option<String>);
 
 const FIGURES: [Figure; 11] = [
     ("Gbit/s#", |cell| {
-        Some(words::gbps(cell.throughput_gbps?.median))
+        Some(digits::gbps(cell.throughput_gbps?.median))
     }),
     ("95 % interval#", |cell| {
         let summary = cell.throughput_gbps?;
         Some(format!(
             "[{}, {}]",
-            words::gbps(summary.low?),
-            words::gbps(summary.high?)
+            digits::gbps(summary.low?),
+            digits::gbps(summary.high?)
         ))
     }),
     ("±%#", |cell| {
         Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
     }),
     ("line limit#", |cell| {
-        Some(words::gbps(cell.line_limit_gbps?))
+        Some(digits::gbps(cell.line_limit_gbps?))
     }),
     ("% of limit#", |cell| {
         let share = cell.throughput_gbps?.median / cell.line_limit_gbps?;
         Some(format!("{:.0}", share * 100.0))
     }),
-    ("published#", |cell| Some(words::gbps(cell.published_gbps?))),
+    ("published#", |cell| {
+        Some(digits::gbps(cell.published_gbps?))
+    }),
     ("sender CPU#", |cell| cell.cpu(Metric::SenderCpu)),
     ("receiver CPU#", |cell| cell.cpu(Metric::ReceiverCpu)),
     ("CPU#", |cell| cell.cpu(Metric::Cpu)),
@@ -104,7 +106,7 @@ pub(super) fn meanings(doc: &Document) -> String {
         let plain = [
             "Gbit/s: what the receiving application read",
             "±%: relative standard deviation",
-            "CPU: percent of one core per Gbit/s, everything that was not idle",
+            "CPU: percent of one core per Gbit/s, all time that was not idle",
         ];
         meanings.extend(plain.map(str::to_owned));
     } else {

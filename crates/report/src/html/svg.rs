@@ -136,7 +136,7 @@ pub(super) fn points(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     pairs.join(" ")
 }
 
-/// A coordinate in tenths of a pixel, finer than which nobody sees.
+/// A coordinate in tenths of a pixel.
 fn short(value: f64) -> String {
     let tenths = (value * 10.0).round() / 10.0;
     // No negative zero.

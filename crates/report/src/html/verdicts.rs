@@ -4,9 +4,10 @@ use serde::Serialize;
 use wirecost_model::effect::Verdict;
 
 use super::chart::ROWS;
-use crate::beside::{self, EffectResult};
 use crate::document::Document;
-use crate::words;
+use crate::document::EffectResult;
+use crate::effects;
+use crate::{digits, words};
 
 /// Every verdict, in the order in which they are explained.
 pub(super) const ALL: [Verdict; 7] = [
@@ -32,7 +33,7 @@ pub(super) const fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Its sign, for those to whom colours say nothing.
+/// Its sign, for readers who do not see colours.
 pub(super) const fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pays => "▲",
@@ -47,7 +48,7 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
 
 /// `×1.52 [1.45, 1.60]`.
 pub(super) fn ratio(effect: &EffectResult) -> String {
-    words::ratio_and_interval(effect.ratio, effect.low, effect.high).map_or_else(
+    digits::ratio_and_interval(effect.ratio, effect.low, effect.high).map_or_else(
         || effect.no_pair().into(),
         |ratio| ratio.replacen('x', "×", 1),
     )
@@ -110,7 +111,7 @@ pub(super) const fn word(verdict: Verdict) -> &'static str {
 
 pub(super) fn table(doc: &Document) -> Verdicts {
     let mut groups: Vec<Group> = Vec::new();
-    let family = beside::family(doc);
+    let family = effects::family(doc);
     // The effects of one pair of cells follow each other, a metric each.
     let same = |a: &EffectResult, b: &EffectResult| {
         (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
@@ -177,9 +178,9 @@ fn field(doc: &Document, effect: &EffectResult, family: usize) -> Field {
             n if n < rounds_done => Some(format!("{n} of {rounds_done} rounds")),
             _ => None,
         },
-        reason: beside::reason(effect),
-        remarks: beside::remarks(effect, family),
-        differences: beside::differences(effect),
+        reason: effects::reason(effect),
+        remarks: effects::remarks(effect, family),
+        differences: effects::differences(effect),
     }
 }
 
@@ -202,19 +203,21 @@ pub(super) fn meanings(low: f64, high: f64) -> Vec<Meaning> {
             word: word(verdict),
             says: match verdict {
                 Verdict::Pays => {
-                    format!("the whole interval is better than the band from {band}: worth it")
+                    format!("the whole interval is better than the margin, {band}")
                 }
-                Verdict::Costs => format!("the whole interval is worse than the band from {band}"),
-                Verdict::Gains => "better for certain, perhaps by less than is worth it".into(),
-                Verdict::Loses => "worse for certain, perhaps by less than is worth it".into(),
+                Verdict::Costs => format!("the whole interval is worse than the margin, {band}"),
+                Verdict::Gains => {
+                    "the interval is better than 1 and reaches into the margin".into()
+                }
+                Verdict::Loses => "the interval is worse than 1 and reaches into the margin".into(),
                 Verdict::MakesNoDifference => {
-                    format!("the whole interval is within {band}: no difference worth having")
+                    format!("the whole interval is within the margin, {band}")
                 }
                 Verdict::CannotTellYet => {
                     "the interval is too wide to say: more rounds are needed".into()
                 }
                 Verdict::NotComparable => {
-                    "something else than what was changed differs between the two and decides the figure"
+                    "something other than the change differs between the two and decides the figure"
                         .into()
                 }
             },

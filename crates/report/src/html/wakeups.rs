@@ -2,7 +2,7 @@
 
 use super::chart::{Table, figure};
 use crate::document::Document;
-use crate::words;
+use crate::{digits, words};
 
 const HEADS: [&str; 10] = [
     "cell",
@@ -32,12 +32,12 @@ pub(super) fn table(doc: &Document) -> Option<Table> {
                 vec![
                     words::cell(doc, cell),
                     host.host.to_owned(),
-                    words::gbps(usual.gbps),
+                    digits::gbps(usual.gbps),
                     figure(Some(usual.percent_of_a_core), 0),
                     figure(usual.wakeup_share.map(|share| share * 100.0), 0),
                     figure(usual.wakeups_per_gbit, 0),
                     figure(Some(usual.percent_per_gbps), 1),
-                    without.map_or_else(|| figure(None, 0), |window| words::gbps(window.gbps)),
+                    without.map_or_else(|| figure(None, 0), |window| digits::gbps(window.gbps)),
                     figure(without.map(|window| window.percent_per_gbps), 1),
                     figure(without.and_then(|window| window.wakeups_per_gbit), 0),
                 ],

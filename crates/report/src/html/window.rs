@@ -1,6 +1,6 @@
 //! What happened within the windows: a load's speed over the intervals of each sample.
 
-use super::cells::{CellView, State, tooltip};
+use super::cells::{CellView, State};
 use super::chart::{Chart, Panel, Table};
 use super::panel::{Axes, DRAWN, left_out};
 use super::shown::{Shown, ShownLoad, What};
@@ -91,7 +91,7 @@ fn panel(axes: &Axes, id: &str, shown: &Shown<'_>, cell: &CellView) -> Panel {
                 .element("polyline")
                 .class(class)
                 .attribute("points", &line);
-            polyline.titled(&tooltip(cell, sample, shown));
+            polyline.titled(&shown.tooltip(cell, sample));
         }
     })
 }

@@ -1,19 +1,34 @@
 //! A comparison as Markdown, for a pull request.
 
-use super::{Page, text};
-use crate::beside::words_of;
-use crate::compare::{Comparison, Conclusion, Figure, said};
+use super::{Markdown, Page, text};
+use crate::compare::{Comparison, Conclusion, Figure, sentences};
+use crate::effects::words_of;
+use crate::format::{Format, FormatError, Terminal};
+
+impl Format<Comparison> for Markdown {
+    fn option(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn help(&self) -> &'static str {
+        "Markdown for a pull request"
+    }
+
+    fn print(&self, comparison: &Comparison, _: Terminal) -> Result<String, FormatError> {
+        Ok(comparison_markdown(comparison))
+    }
+}
 
 /// Prints a comparison: the conclusion, what differs between the runs, then a row for each figure.
 /// Every text of the records is escaped.
 pub fn comparison_markdown(comparison: &Comparison) -> String {
     let mut page = Page::default();
-    if let Some(doubt) = said::doubt(comparison) {
+    if let Some(doubt) = sentences::doubt(comparison) {
         page.paragraph(&format!("**{}**", text(&doubt)));
         page.gap();
     }
-    page.line(&format!("## {}", text(&said::title(comparison))));
-    let (label, why) = said::conclusion(comparison);
+    page.line(&format!("## {}", text(&sentences::title(comparison))));
+    let (label, why) = sentences::conclusion(comparison);
     let sign = match comparison.conclusion {
         Conclusion::NoRegression => "✅",
         Conclusion::Regression => "❌",
@@ -22,17 +37,17 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
     page.paragraph(&format!("{sign} **{}** {}", text(&label), text(&why)));
     page.gap();
     for (label, side) in [("Before", &comparison.before), ("After", &comparison.after)] {
-        page.line(&format!("- {label}: {}", text(&said::side(side))));
+        page.line(&format!("- {label}: {}", text(&sentences::side(side))));
     }
     differences(comparison, &mut page);
     if !comparison.notes.is_empty() {
-        page.heading("To know before you rely on it");
+        page.heading("Caveats");
         for note in &comparison.notes {
             page.line(&format!("- {}.", text(note)));
         }
     }
     figures(comparison, &mut page);
-    let left_out = said::left_out(comparison);
+    let left_out = sentences::left_out(comparison);
     if !left_out.is_empty() {
         page.heading("Not compared");
         for (fails, line) in left_out {
@@ -44,16 +59,16 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
 }
 
 fn differences(comparison: &Comparison, page: &mut Page) {
-    page.heading("What differs besides");
+    page.heading("Other differences");
     if comparison.differences.is_empty() {
-        page.paragraph("Nothing that the records know of.");
+        page.paragraph("None recorded.");
         return;
     }
     let rows = comparison.differences.iter().map(|difference| {
         vec![
-            text(&said::difference(difference)),
-            text(said::value(difference.before.as_ref())),
-            text(said::value(difference.after.as_ref())),
+            text(&sentences::difference(difference)),
+            text(sentences::value(difference.before.as_ref())),
+            text(sentences::value(difference.after.as_ref())),
         ]
     });
     page.table(&["what", "before", "after"].map(str::to_owned), rows);
@@ -64,14 +79,14 @@ fn figures(comparison: &Comparison, page: &mut Page) {
         return;
     }
     page.heading("Cell by cell");
-    let sentences = [said::counts(comparison), said::shifts(comparison)];
+    let sentences = [sentences::counts(comparison), sentences::shifts(comparison)];
     for sentence in sentences.into_iter().flatten() {
         page.line(&format!("- {}", times(&sentence)));
     }
     if !comparison.shifts.is_empty() {
-        page.line(&format!("- {}", text(said::SHARED)));
+        page.line(&format!("- {}", text(sentences::SHARED)));
     }
-    page.line(&format!("- {}", text(said::DRIFT)));
+    page.line(&format!("- {}", text(sentences::DRIFT)));
     let heads = [
         "cell",
         "figure",
@@ -81,14 +96,16 @@ fn figures(comparison: &Comparison, page: &mut Page) {
         "corrected",
         "by ranks",
     ];
-    let rows = said::by_weight(comparison).into_iter().flat_map(|cell| {
-        let levels = text(&said::cell(comparison, &cell.all_levels));
-        cell.figures
-            .iter()
-            .map(move |figure| row(levels.clone(), figure))
-    });
+    let rows = sentences::by_weight(comparison)
+        .into_iter()
+        .flat_map(|cell| {
+            let levels = text(&sentences::cell(comparison, &cell.all_levels));
+            cell.figures
+                .iter()
+                .map(move |figure| row(levels.clone(), figure))
+        });
     page.table(&heads.map(str::to_owned), rows);
-    let how = said::how_to_read(comparison);
+    let how = sentences::how_to_read(comparison);
     page.paragraph(&text(&how.replacen(", x the", ", × the", 1)));
 }
 
@@ -100,8 +117,8 @@ fn row(levels: String, figure: &Figure) -> Vec<String> {
     vec![
         levels,
         figure.metric.words().to_owned(),
-        said::medians(figure, "→").unwrap_or_else(none),
-        said::ratio(figure).map_or_else(none, |ratio| times(&ratio)),
+        sentences::medians(figure, "→").unwrap_or_else(none),
+        sentences::ratio(figure).map_or_else(none, |ratio| times(&ratio)),
         match figure.not_comparable.as_ref() {
             Some(why) => format!("{sign}**{}**<br>{}", judged.verdict, text(&words_of(why))),
             None => format!("{sign}**{}**", judged.verdict),

@@ -4,26 +4,41 @@ use std::fmt::Write as _;
 
 use wirecost_model::effect::Verdict;
 
-use super::Terminal;
+use super::Text;
 use super::page::{Page, Style, glue};
-use crate::compare::{Comparison, Conclusion, Figure, said};
+use crate::compare::{Comparison, Conclusion, Figure, sentences};
+use crate::format::{Format, FormatError, Terminal};
 use crate::visible::visible;
 use crate::words;
+
+impl Format<Comparison> for Text {
+    fn option(&self) -> &'static str {
+        "text"
+    }
+
+    fn help(&self) -> &'static str {
+        "Text for a terminal"
+    }
+
+    fn print(&self, comparison: &Comparison, options: Terminal) -> Result<String, FormatError> {
+        Ok(comparison_terminal(comparison, options))
+    }
+}
 
 /// Prints a comparison: what differs between the runs first, then what follows, then every figure.
 /// Every line fits the width, save for what has no space to break at (a path).
 pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String {
     let mut page = Page::new(options);
-    if let Some(doubt) = said::doubt(comparison) {
+    if let Some(doubt) = sentences::doubt(comparison) {
         page.paragraph(&page.paint_words(Style::Bad, &plain(&doubt)));
     }
-    let title = page.paint(Style::Bold, &plain(&said::title(comparison)));
+    let title = page.paint(Style::Bold, &plain(&sentences::title(comparison)));
     page.paragraph(&title);
     for (label, side) in [
         ("before:", &comparison.before),
         ("after:", &comparison.after),
     ] {
-        page.paragraph(&format!("{label} {}", plain(&said::side(side))));
+        page.paragraph(&format!("{label} {}", plain(&sentences::side(side))));
     }
     differences(comparison, &mut page);
     for note in &comparison.notes {
@@ -32,25 +47,25 @@ pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String
     }
     if !comparison.cells.is_empty() {
         page.heading("In short");
-        let sentences = [said::counts(comparison), said::shifts(comparison)];
+        let sentences = [sentences::counts(comparison), sentences::shifts(comparison)];
         for sentence in sentences.into_iter().flatten() {
             page.paragraph(&plain(&sentence));
         }
         if !comparison.shifts.is_empty() {
-            page.paragraph(said::SHARED);
+            page.paragraph(sentences::SHARED);
         }
-        page.paragraph(said::DRIFT);
+        page.paragraph(sentences::DRIFT);
         page.heading("Cell by cell");
     }
-    let several = said::several_loads(comparison);
-    for cell in said::by_weight(comparison) {
-        page.paragraph(&plain(&said::cell(comparison, &cell.all_levels)));
+    let several = sentences::several_loads(comparison);
+    for cell in sentences::by_weight(comparison) {
+        page.paragraph(&plain(&sentences::cell(comparison, &cell.all_levels)));
         for figure in &cell.figures {
             let line = line(figure, several, &page);
             page.paragraph(&line);
         }
     }
-    let left_out = said::left_out(comparison);
+    let left_out = sentences::left_out(comparison);
     if !left_out.is_empty() {
         page.heading("Not compared");
         for (fails, line) in left_out {
@@ -64,9 +79,9 @@ pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String
     }
     page.gap();
     if !comparison.cells.is_empty() {
-        page.paragraph(&said::how_to_read(comparison));
+        page.paragraph(&sentences::how_to_read(comparison));
     }
-    let (label, why) = said::conclusion(comparison);
+    let (label, why) = sentences::conclusion(comparison);
     let style = match comparison.conclusion {
         Conclusion::NoRegression => Style::Good,
         Conclusion::Regression | Conclusion::NothingComparable | Conclusion::CannotTell => {
@@ -79,16 +94,16 @@ pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String
 }
 
 fn differences(comparison: &Comparison, page: &mut Page) {
-    page.heading("What differs besides");
+    page.heading("Other differences");
     if comparison.differences.is_empty() {
-        page.paragraph("nothing that the records know of");
+        page.paragraph("none recorded");
     }
     for difference in &comparison.differences {
         page.paragraph(&format!(
             "- {}: {} -> {}",
-            plain(&said::difference(difference)),
-            plain(said::value(difference.before.as_ref())),
-            plain(said::value(difference.after.as_ref()))
+            plain(&sentences::difference(difference)),
+            plain(sentences::value(difference.before.as_ref())),
+            plain(sentences::value(difference.after.as_ref()))
         ));
     }
     page.gap();
@@ -101,7 +116,7 @@ fn line(figure: &Figure, several: bool, page: &Page) -> String {
         .trim_end_matches(" per Gbit/s")
         .trim_end_matches(" per transaction");
     let mut line = format!("- {name}");
-    if let Some(medians) = said::medians(figure, "->") {
+    if let Some(medians) = sentences::medians(figure, "->") {
         let unit = match figure.unit.strip_prefix("% of a core") {
             Some(rest) => format!("%{rest},"),
             None => format!(" {},", figure.unit),
@@ -109,7 +124,7 @@ fn line(figure: &Figure, several: bool, page: &Page) -> String {
         line.push(' ');
         line.push_str(&glue(&(medians + &unit)));
     }
-    if let Some(ratio) = said::ratio(figure) {
+    if let Some(ratio) = sentences::ratio(figure) {
         line.push(' ');
         line.push_str(&glue(&ratio));
     }
@@ -125,7 +140,7 @@ fn line(figure: &Figure, several: bool, page: &Page) -> String {
     let verdict = page.paint(style, &figure.judged.verdict.to_string());
     // Writing to a string does not fail.
     let _ = write!(line, " {}{verdict}", glue("- "));
-    let beside = said::beside(figure);
+    let beside = sentences::notes(figure);
     if !beside.is_empty() {
         let _ = write!(line, " ({})", beside.join("; "));
     }

@@ -3,7 +3,7 @@
 
 use super::page::{Page, Style, glue};
 use crate::document::Document;
-use crate::{beside, notes, validity, words};
+use crate::{digits, effects, notes, validity};
 
 /// Lines of invalid samples before the rest is only counted.
 const INVALID_LINES: usize = 8;
@@ -16,11 +16,11 @@ pub(super) fn published(doc: &Document, page: &mut Page) {
     page.paragraph(&format!("Published: {}", published.source));
     for ratio in &published.ratios {
         let what = notes::published_contrast(doc, ratio);
-        let here = words::ratio_and_interval(ratio.here, ratio.low, ratio.high)
+        let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high)
             .map_or_else(|| "here not measured".into(), |here| format!("here {here}"));
         page.paragraph(&format!(
             "{what}: {} {}",
-            glue(&format!("published {},", words::ratio(ratio.published))),
+            glue(&format!("published {},", digits::ratio(ratio.published))),
             glue(&here)
         ));
     }
@@ -49,7 +49,7 @@ pub(super) fn oddities(doc: &Document, page: &mut Page) {
     for sentence in validity::sentences(doc) {
         page.paragraph(&sentence);
     }
-    for sentence in beside::for_all(doc) {
+    for sentence in effects::for_all(doc) {
         page.paragraph(&sentence);
     }
     for warning in &doc.warnings {

@@ -1,17 +1,35 @@
-//! Other people's rules, a paragraph per cell.
+//! Stopping rules of other tools, a paragraph per cell.
 
-use super::Terminal;
 use super::page::Page;
 use crate::document::Document;
+use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::rules::{by_netperf, by_pbench, gbps, meanings};
 use crate::{notes, words};
 
-/// Prints what other people's rules make of a run's samples.
+/// What stopping rules of other tools say, as text.
+#[derive(Debug)]
+pub(crate) struct Rules;
+
+impl Format<RunResult> for Rules {
+    fn option(&self) -> &'static str {
+        "rules"
+    }
+
+    fn help(&self) -> &'static str {
+        "What the rules of other tools make of the same samples (pbench, trimmed, worst-of, netperf)"
+    }
+
+    fn print(&self, result: &RunResult, options: Terminal) -> Result<String, FormatError> {
+        Ok(rules(&result.document, options))
+    }
+}
+
+/// Prints what stopping rules of other tools make of a run's samples.
 pub fn rules(doc: &Document, options: Terminal) -> String {
     let mut page = Page::new(options);
     page.paragraph(&notes::title(doc));
     page.heading(
-        "Other people's rules on the same samples of throughput, Gbit/s; none decides a verdict",
+        "Stopping rules of other tools on the same throughput samples, Gbit/s; none decides a verdict",
     );
     for cell in &doc.other_rules.cells {
         let name = words::cell_numbered(doc, cell.cell);

@@ -7,7 +7,7 @@ use wirecost_stats::Summary;
 use super::page::{Page, visible_width};
 use crate::document::{CellResult, Document};
 use crate::loads;
-use crate::words;
+use crate::{digits, words};
 
 /// Spaces between columns: the padding, and where the line beneath the head has its junction.
 const GAP: u16 = PADDING + 1;
@@ -143,7 +143,7 @@ fn columns(doc: &Document) -> Vec<Column> {
         "Gbit/s",
         0,
         "Gbit/s: what the receiving application read, median of valid samples",
-        &|cell| Some(words::gbps(cell.throughput_gbps?.median)),
+        &|cell| Some(digits::gbps(cell.throughput_gbps?.median)),
     ));
     columns.push(number(
         "±%",
@@ -155,15 +155,15 @@ fn columns(doc: &Document) -> Vec<Column> {
         "line\nlimit",
         5,
         "line limit: the TCP payload that the line carries in such frames",
-        &|cell| Some(words::gbps(cell.line_limit_gbps?)),
+        &|cell| Some(digits::gbps(cell.line_limit_gbps?)),
     ));
     columns.push(number("pub-\nlished", 4, "published: see below", &|cell| {
-        Some(words::gbps(cell.published_gbps?))
+        Some(digits::gbps(cell.published_gbps?))
     }));
     columns.push(number(
         "sender\nCPU",
         1,
-        "CPU: percent of one core per Gbit/s, everything that was not idle",
+        "CPU: percent of one core per Gbit/s, all time that was not idle",
         &|cell| cell.cpu(Metric::SenderCpu),
     ));
     columns.push(number("recei-\nver CPU", 1, "", &|cell| {

@@ -4,9 +4,10 @@ use wirecost_model::effect::Verdict;
 use wirecost_model::units::format_fraction;
 
 use super::page::{Page, Style, glue};
-use crate::beside::{self, EffectResult};
 use crate::document::Document;
-use crate::words;
+use crate::document::EffectResult;
+use crate::effects;
+use crate::{digits, words};
 
 pub(super) fn print(doc: &Document, page: &mut Page) {
     if doc.effects.is_empty() {
@@ -16,7 +17,7 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
         "What each change does, other things equal (a change of {} is worth it)",
         format_fraction(doc.repeat.worth)
     ));
-    let family = beside::family(doc);
+    let family = effects::family(doc);
     for factor in &doc.factors {
         let effects: Vec<&EffectResult> = doc
             .effects
@@ -28,13 +29,13 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
             .partition(|effect| effect.metric.is_speed());
         for effect in speeds.iter().chain(&others) {
             let mut line = sentence(doc, effect, page);
-            let remarks = beside::remarks(effect, family);
+            let remarks = effects::remarks(effect, family);
             if !remarks.is_empty() {
                 line.push_str("; but ");
                 line.push_str(&remarks.join(", "));
             }
-            for difference in beside::differences(effect) {
-                line.push_str("; beside it, ");
+            for difference in effects::differences(effect) {
+                line.push_str("; note: ");
                 line.push_str(&difference);
             }
             page.paragraph(&line);
@@ -52,12 +53,12 @@ fn sentence(doc: &Document, effect: &EffectResult, page: &Page) -> String {
         what.push_str(&words::levels(&doc.factors, &effect.where_));
     }
     let mut figure = words::measured(doc, &effect.load, effect.metric);
-    if let Some(ratio) = words::ratio_and_interval(effect.ratio, effect.low, effect.high) {
+    if let Some(ratio) = digits::ratio_and_interval(effect.ratio, effect.low, effect.high) {
         figure.push(' ');
         figure.push_str(&ratio);
     }
     let mut verdict = page.paint(style(effect.verdict), &effect.verdict.to_string());
-    if let Some(reason) = beside::reason(effect) {
+    if let Some(reason) = effects::reason(effect) {
         verdict.push_str(": ");
         verdict.push_str(&reason);
         return format!("{what}: {} {}{verdict}", glue(&figure), glue("- "));

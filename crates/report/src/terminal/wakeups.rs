@@ -4,9 +4,9 @@ use comfy_table::CellAlignment;
 
 use super::page::Page;
 use super::table::{Column, NONE, levels, print_columns};
+use crate::digits;
 use crate::document::Document;
-use crate::wakeups::{HostWakeups, WindowCpu};
-use crate::words;
+use crate::document::{HostWakeups, WindowCpu};
 
 pub(super) fn print(doc: &Document, page: &mut Page) {
     let Some(result) = &doc.wakeups else { return };
@@ -29,7 +29,7 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
     };
     let mut columns = levels(doc);
     columns.push(column("Gbit/s", 0, &|hosts| {
-        Some(words::gbps(hosts.first()?.usual.gbps))
+        Some(digits::gbps(hosts.first()?.usual.gbps))
     }));
     for (host, short) in [
         ("sender", "sender"),

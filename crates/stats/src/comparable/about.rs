@@ -31,7 +31,7 @@ enum Kind<'a> {
     Option(&'a str),
     /// Sysctls or device features that the plan sets.
     Setting,
-    /// A command of the plan: nobody knows.
+    /// A command of the plan, whose effect is not known.
     Command,
     /// Anything, between two runs.
     Runs,

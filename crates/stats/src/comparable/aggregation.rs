@@ -2,14 +2,14 @@
 
 use wirecost_model::effect::RemarkKind;
 
-use super::{Pair, Says, remark};
+use super::{Objection, Pair, remark};
 
 /// Segments per packet that differ by more than this decide the figure, and not what is compared.
 pub const APART: f64 = 1.5;
 /// A difference beyond this is told.
 pub const REMARKABLE: f64 = 1.1;
 
-pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Objection> {
     check(
         pair,
         pair.both(|cell| cell.received)?,
@@ -18,7 +18,7 @@ pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Says> {
     )
 }
 
-pub(super) fn at_sender(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn at_sender(pair: &Pair<'_>) -> Option<Objection> {
     check(
         pair,
         pair.both(|cell| cell.sent)?,
@@ -27,7 +27,7 @@ pub(super) fn at_sender(pair: &Pair<'_>) -> Option<Says> {
     )
 }
 
-fn check(pair: &Pair<'_>, segments: (f64, f64), verb: &str, advice: &str) -> Option<Says> {
+fn check(pair: &Pair<'_>, segments: (f64, f64), verb: &str, advice: &str) -> Option<Objection> {
     // There it is the figure's own column, and what was asked for.
     if pair.subject.is_offload() {
         return None;
@@ -48,12 +48,16 @@ fn check(pair: &Pair<'_>, segments: (f64, f64), verb: &str, advice: &str) -> Opt
     if excess > APART {
         let about = pair.subject.is_about_aggregation();
         let advice = if about { "" } else { advice };
-        Some(Says::unless(
+        Some(Objection::unless(
             about,
             remark(RemarkKind::Aggregation, text, advice),
         ))
     } else {
-        Some(Says::Remarks(remark(RemarkKind::Aggregation, text, "")))
+        Some(Objection::Remarks(remark(
+            RemarkKind::Aggregation,
+            text,
+            "",
+        )))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use wirecost_model::effect::RemarkKind;
 
-use super::{Pair, Says, number, remark};
+use super::{Objection, Pair, number, remark};
 
 /// Share of a cell's packets whose loss decides a stream's speed. A full receiving core drops up to 0.12 % in labs where
 /// nothing is offloaded, which follows from the cell; a backlog of 16 packets drops 0.7 % and quarters a stream.
@@ -12,7 +12,7 @@ pub const TOLD: f64 = 1e-4;
 /// The other cell's share is so much of it at most, or both have the same trouble.
 pub const MUCH_LESS: f64 = 0.1;
 
-pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let (from, to) = pair.both(|cell| cell.dropped)?;
     let (less, more) = (from.min(to), from.max(to));
     if more < TOLD || less > more * MUCH_LESS {
@@ -29,7 +29,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
     } else {
         "raise net.core.netdev_max_backlog"
     };
-    Some(Says::unless(
+    Some(Objection::unless(
         more < DROPPED || pair.subject.is_about_backlog(),
         remark(RemarkKind::BacklogDrops, text, advice),
     ))

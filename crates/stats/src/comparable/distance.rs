@@ -3,7 +3,7 @@
 use wirecost_model::effect::RemarkKind;
 
 use super::evidence::geometric;
-use super::{Pair, Says, remark};
+use super::{Objection, Pair, remark};
 
 /// In one round a cache line took more than so many times as long in one cell as in the other: the cores were elsewhere.
 pub const FARTHER: f64 = 1.5;
@@ -11,7 +11,7 @@ pub const FARTHER: f64 = 1.5;
 /// on it decides the figure. Cores that move now and then make rounds differ, and the interval wider.
 pub const ROUNDS: f64 = 0.5;
 
-pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let (from, to) = (pair.from.apart(), pair.to.apart());
     let rounds: Vec<(f64, f64)> = from
         .iter()
@@ -34,5 +34,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         pair.figures(apart)
     );
     let advice = "measure again, with more rounds: they mix where the cores are";
-    Some(Says::Bars(remark(RemarkKind::CoreDistance, text, advice)))
+    Some(Objection::Bars(remark(
+        RemarkKind::CoreDistance,
+        text,
+        advice,
+    )))
 }

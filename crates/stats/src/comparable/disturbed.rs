@@ -3,12 +3,12 @@
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::sample::Sample;
 
-use super::{Evidence, Pair, Says, remark};
+use super::{Evidence, Objection, Pair, remark};
 
 /// Cores of other programs, the mean over a cell's samples, that may differ between two cells. Twice of what marks a sample.
 pub const MORE_CORES: f64 = 0.1;
 
-pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let (from, to) = pair.both(foreign_cores)?;
     if (from - to).abs() <= MORE_CORES {
         return None;
@@ -18,7 +18,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         pair.figures((from, to))
     );
     let advice = "measure on a quieter machine, or with more rounds";
-    Some(Says::Bars(remark(RemarkKind::Disturbed, text, advice)))
+    Some(Objection::Bars(remark(RemarkKind::Disturbed, text, advice)))
 }
 
 fn foreign_cores(cell: &Evidence<'_>) -> Option<f64> {

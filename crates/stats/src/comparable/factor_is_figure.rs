@@ -4,31 +4,31 @@ use wirecost_model::effect::RemarkKind;
 use wirecost_model::load::{Load, Rate};
 use wirecost_model::metric::Metric;
 
-use super::{Evidence, Pair, Says, remark};
+use super::{Evidence, Objection, Pair, remark};
 
 /// A figure this near to what was offered, or to what the line carries, is that.
 pub const REACHED: f64 = 0.95;
 /// Offers that differ by less are the same.
 const SAME: f64 = 1.01;
 
-pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     offered_rate(pair)
         .or_else(|| pauses(pair))
         .or_else(|| line_rate(pair))
 }
 
 /// CPU of two offers: what a load that pauses takes is how often its cores sleep and wake, and that is the factor.
-fn pauses(pair: &Pair<'_>) -> Option<Says> {
+fn pauses(pair: &Pair<'_>) -> Option<Objection> {
     const OFFERS: [&str; 3] = ["rate", "total_rate", "think_time"];
     let offers = pair.subject.option().filter(|key| OFFERS.contains(key));
     (pair.metric.is_cpu() && offers.is_some()).then(|| {
         let text = "what is offered decides how often the cores sleep and wake, and that is most of this figure";
         let advice = "compare other factors at one rate";
-        Says::Bars(remark(RemarkKind::FactorIsFigure, text.into(), advice))
+        Objection::Bars(remark(RemarkKind::FactorIsFigure, text.into(), advice))
     })
 }
 
-fn offered_rate(pair: &Pair<'_>) -> Option<Says> {
+fn offered_rate(pair: &Pair<'_>) -> Option<Objection> {
     pair.subject.key()?;
     let metric = pair.metric;
     let of = |cell: &Evidence<'_>| offered(&cell.load.load, metric);
@@ -56,7 +56,11 @@ fn offered_rate(pair: &Pair<'_>) -> Option<Says> {
         "it is what was offered: {}",
         pair.texts((&text(offers.0), &text(offers.1)))
     );
-    Some(Says::Bars(remark(RemarkKind::FactorIsFigure, text, ADVICE)))
+    Some(Objection::Bars(remark(
+        RemarkKind::FactorIsFigure,
+        text,
+        ADVICE,
+    )))
 }
 
 const ADVICE: &str = "look at latency and loss";
@@ -74,7 +78,7 @@ fn offered(load: &Load, metric: Metric) -> Option<f64> {
     }
 }
 
-fn line_rate(pair: &Pair<'_>) -> Option<Says> {
+fn line_rate(pair: &Pair<'_>) -> Option<Objection> {
     let speed = matches!(pair.metric, Metric::Throughput | Metric::Datagrams);
     if pair.subject.key() != Some("underlay.rate") || !speed {
         return None;
@@ -93,7 +97,11 @@ fn line_rate(pair: &Pair<'_>) -> Option<Says> {
         "it is the line's rate: the load filled {}",
         pair.texts((&of(pair.from), &of(pair.to)))
     );
-    Some(Says::Bars(remark(RemarkKind::FactorIsFigure, text, ADVICE)))
+    Some(Objection::Bars(remark(
+        RemarkKind::FactorIsFigure,
+        text,
+        ADVICE,
+    )))
 }
 
 /// How full the line is of full-size frames with this payload (preamble, header, FCS and gap: 38 bytes a frame).

@@ -3,12 +3,12 @@
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::sample::GENERATOR_BOUND_ADVICE;
 
-use super::{Evidence, Pair, Says, remark};
+use super::{Evidence, Objection, Pair, remark};
 
 /// Share of a cell's samples from which on its threads count as the limit.
 pub const MOST: f64 = 0.5;
 
-pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     if pair.metric.is_latency() {
         return None;
     }
@@ -23,10 +23,10 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         "the load's own threads were the limit in {}",
         pair.texts((&of(pair.from), &of(pair.to)))
     );
-    // What a thread of a paced load does while it waits is nobody's work.
+    // A thread of a paced load does no work while it waits.
     let paced = pair.from.load.load.rate.is_some() || pair.to.load.load.rate.is_some();
     let about = pair.subject.is_about_generator() && !paced;
-    Some(Says::unless(
+    Some(Objection::unless(
         about,
         remark(RemarkKind::Generator, text, GENERATOR_BOUND_ADVICE),
     ))

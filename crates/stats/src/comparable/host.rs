@@ -3,11 +3,11 @@
 
 use wirecost_model::effect::RemarkKind;
 
-use super::{Evidence, Pair, Says, remark};
+use super::{Evidence, Objection, Pair, remark};
 
 /// Between cells of which the one was switched in the kernel and the other in userspace. Before `ovs-kernel` was a level,
 /// `ovs` meant either.
-pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Objection> {
     let of = |cell: &Evidence<'_>| {
         let mut switches = cell
             .samples()
@@ -19,7 +19,7 @@ pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Says> {
         let figures = pair.texts((&from.to_string(), &to.to_string()));
         let text = format!("Open vSwitch's datapaths differ by more than headers: {figures}");
         let advice = "measure both with `datapath: [ovs, ovs-kernel]` in one run";
-        Says::unless(
+        Objection::unless(
             pair.subject.key() == Some("datapath"),
             remark(RemarkKind::NotInEffect, text, advice),
         )
@@ -27,7 +27,7 @@ pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Says> {
 }
 
 /// Between a run that could steer what hosts receive and one that could not.
-pub(super) fn steering(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn steering(pair: &Pair<'_>) -> Option<Objection> {
     let any = |cell: &Evidence<'_>| cell.samples().any(|sample| sample.not_steered);
     let (from, to) = (any(pair.from), any(pair.to));
     (from != to).then(|| {
@@ -43,6 +43,6 @@ pub(super) fn steering(pair: &Pair<'_>) -> Option<Says> {
             "what hosts receive is handled on their own cores only where it is steered: {figures}"
         );
         let advice = "run both as root, or both on Linux 6.3 or later";
-        Says::Bars(remark(RemarkKind::NotInEffect, text, advice))
+        Objection::Bars(remark(RemarkKind::NotInEffect, text, advice))
     })
 }

@@ -5,14 +5,14 @@ use wirecost_model::load::Sending;
 use wirecost_model::offload::{Feature, Offload};
 use wirecost_model::sample::ZeroCopyCounts;
 
-use super::{Evidence, Pair, Says, number, remark};
+use super::{Evidence, Objection, Pair, number, remark};
 
 /// Share of the sends from the load's own pages that were copied, from which on it is zero copy by name only.
 pub const COPIED: f64 = 0.9;
 /// Segments per packet that differ by less are the same.
 pub const UNCHANGED: f64 = 1.05;
 
-pub(super) fn zero_copy(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn zero_copy(pair: &Pair<'_>) -> Option<Objection> {
     if pair.subject.option() != Some("zero_copy") {
         return None;
     }
@@ -25,7 +25,7 @@ pub(super) fn zero_copy(pair: &Pair<'_>) -> Option<Says> {
             share * 100.0
         );
         let advice = "measure it between two machines";
-        Says::Bars(remark(RemarkKind::NotInEffect, text, advice))
+        Objection::Bars(remark(RemarkKind::NotInEffect, text, advice))
     })
 }
 

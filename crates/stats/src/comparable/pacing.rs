@@ -2,12 +2,12 @@
 
 use wirecost_model::effect::RemarkKind;
 
-use super::{Evidence, Pair, Says, remark};
+use super::{Evidence, Objection, Pair, remark};
 
 /// A round trip below this is one without a network in it, microseconds.
 pub const MICROSECONDS: u32 = 1_000;
 
-pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let paces = |cell: &Evidence<'_>| {
         let congestion = cell.load.load.congestion.as_deref();
         congestion.is_some_and(|name| name.starts_with("bbr"))
@@ -25,7 +25,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         one.min_rtt_us.unwrap_or_default()
     );
     let advice = "give the underlay a rate and a delay as the network has";
-    Some(Says::unless(
+    Some(Objection::unless(
         paces(pair.from) == paces(pair.to),
         remark(RemarkKind::Pacing, text, advice),
     ))

@@ -3,13 +3,13 @@
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::sample::Behind;
 
-use super::{Evidence, Pair, Says, remark};
+use super::{Evidence, Objection, Pair, remark};
 
 /// Lateness of more than this share of the latency is told.
 pub const LATE: f64 = 0.2;
 
 /// A load that fell behind measured its own backlog.
-pub(super) fn kept(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
     if !pair.metric.is_latency() || (pair.from.behind.is_none() && pair.to.behind.is_none()) {
         return None;
     }
@@ -29,7 +29,7 @@ pub(super) fn kept(pair: &Pair<'_>) -> Option<Says> {
         "the load did not keep its schedule: of the requests due were over {}",
         pair.texts((&share(pair.from), &share(pair.to)))
     );
-    Some(Says::Bars(remark(
+    Some(Objection::Bars(remark(
         RemarkKind::Schedule,
         text,
         Behind::ADVICE,
@@ -37,7 +37,7 @@ pub(super) fn kept(pair: &Pair<'_>) -> Option<Says> {
 }
 
 /// Requests that leave late meet another path than those of a load that is punctual.
-pub(super) fn late(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn late(pair: &Pair<'_>) -> Option<Objection> {
     if !pair.metric.is_latency() {
         return None;
     }
@@ -67,5 +67,5 @@ pub(super) fn late(pair: &Pair<'_>) -> Option<Says> {
         super::number(late),
         super::number(took)
     );
-    Some(Says::Remarks(remark(RemarkKind::Schedule, text, "")))
+    Some(Objection::Remarks(remark(RemarkKind::Schedule, text, "")))
 }

@@ -3,13 +3,13 @@
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::metric::Metric;
 
-use super::{Evidence, Pair, Says, remark};
+use super::{Evidence, Objection, Pair, remark};
 
 /// Segments per packet at the receiver from which on frames were joined.
 const JOINED: f64 = 2.0;
 
 /// Core time of the devices between the hosts, where it was not measured by itself.
-pub(super) fn cpu(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn cpu(pair: &Pair<'_>) -> Option<Objection> {
     if !pair.metric.is_cpu() {
         return None;
     }
@@ -23,12 +23,12 @@ pub(super) fn cpu(pair: &Pair<'_>) -> Option<Says> {
     (unknown(pair.from) || unknown(pair.to)).then(|| {
         let text = "what the switches and routers between the hosts cost is part of the hosts' CPU"
             .to_owned();
-        Says::Remarks(remark(RemarkKind::TransitCpu, text, ""))
+        Objection::Remarks(remark(RemarkKind::TransitCpu, text, ""))
     })
 }
 
 /// A tunnel that is taken off frame by frame behind a hop, beside none (docs/offloads.md).
-pub(super) fn joined_inside(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn joined_inside(pair: &Pair<'_>) -> Option<Objection> {
     if !matches!(pair.metric, Metric::Throughput | Metric::ReceiverCpu) {
         return None;
     }
@@ -41,6 +41,6 @@ pub(super) fn joined_inside(pair: &Pair<'_>) -> Option<Says> {
         let text = "behind a switch or router the receiving host takes the tunnel's headers off each frame before frames \
                     are joined; a NIC with receive offload for this tunnel does so once for each joined packet"
             .to_owned();
-        Says::Remarks(remark(RemarkKind::JoinedInside, text, ""))
+        Objection::Remarks(remark(RemarkKind::JoinedInside, text, ""))
     })
 }

@@ -2,7 +2,7 @@
 
 use wirecost_model::effect::RemarkKind;
 
-use super::{Evidence, Pair, Says, number, remark};
+use super::{Evidence, Objection, Pair, number, remark};
 
 /// Wake-ups per unit that differ by less are the same.
 pub const AGREE: f64 = 1.25;
@@ -32,7 +32,7 @@ impl Woken {
     }
 }
 
-pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
+pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let (from, to) = pair.both(|cell| woken(pair, cell))?;
     if speaks(&from, &to) {
         return None;
@@ -59,7 +59,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Says> {
         pair.texts((&number(from.per_unit), &number(to.per_unit))),
         pair.texts((&percent(&from), &percent(&to)))
     );
-    Some(Says::unless(
+    Some(Objection::unless(
         pair.subject.is_about_wakeups(),
         remark(kind, text, advice),
     ))

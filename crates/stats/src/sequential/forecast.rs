@@ -7,7 +7,7 @@ use super::Aim;
 use super::boundary::{IN_A_ROW, SEQUENTIAL_ALPHA, critical, information};
 use crate::interval::{moments, phi, phi_inverse, t_upper};
 
-/// Rounds beyond which nobody waits.
+/// Rounds beyond which a forecast is of no use.
 const NEVER: u32 = 100_000;
 
 /// Points at which the distribution of the spread is taken.
@@ -19,7 +19,7 @@ pub struct Forecast {
     /// Standard deviation of the log ratios so far.
     pub spread: f64,
     /// Rounds with which the effect is settled with the chance asked for, if the spread and the
-    /// ratio are as they look now. `None`: more than anybody would wait for.
+    /// ratio are as they look now. `None`: more than is practical.
     pub rounds: Option<u32>,
     /// The same if the spread is at the upper end of its one-sided 80 % confidence interval.
     pub cautious: Option<u32>,

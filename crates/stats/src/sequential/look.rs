@@ -26,7 +26,7 @@ pub enum Answer {
 pub struct Look {
     /// The ratio with the interval to report if the run stops here by its rule.
     pub ratio: PairedRatio,
-    /// The interval to rely on while looking, and when somebody stopped the run because of what
+    /// The interval to rely on while looking, and when the run was stopped because of what
     /// they saw; its ends may be 0 and infinity. Absent below two pairs.
     pub lasting: Option<Interval>,
     /// Standard deviation of the log ratios; absent below two pairs.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
 use wirecost_model::metric::{Figure, Metric};
-use wirecost_model::sample::{CoresApart, Sample};
+use wirecost_model::sample::{CoreDistance, Sample};
 
 use super::{Outlier, Trend, TwoModes, outliers, trend, two_modes};
 use crate::family::holm;
@@ -24,39 +24,40 @@ pub const FINDING_ALPHA: f64 = 0.01;
 pub enum Finding {
     /// A figure rose or fell over the rounds, in all cells together.
     Drift {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
         /// Factor from the first to the last round.
         change: f64,
         /// The test.
         trend: Trend,
     },
-    /// A figure went with the load that others put on the machine.
+    /// A figure correlates with the load of other programs.
     ForeignLoad {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
         /// Cores that others used: the 5th percentile over the samples.
         least: f64,
-        /// And the 95th.
+        /// The 95th percentile.
         most: f64,
         /// Factor from the least to the most.
         change: f64,
         /// The test, on samples divided by their cell's median.
         trend: Trend,
     },
-    /// A figure went with how far apart the lab's cores were, where that changed.
-    CoresApart {
-        /// Whose.
+    /// A figure correlates with the core distance, where that changed.
+    #[serde(rename = "cores_apart")]
+    CoreDistance {
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
         /// Nanoseconds that a cache line took from core to core and back: the 5th percentile over the samples.
         nearest_ns: f64,
-        /// And the 95th.
+        /// The 95th percentile.
         farthest_ns: f64,
         /// Factor from the nearest to the farthest.
         change: f64,
@@ -65,11 +66,11 @@ pub enum Finding {
     },
     /// A cell has good and bad runs.
     TwoModes {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
-        /// Which cell.
+        /// The cell's number.
         cell: u32,
         /// How much higher the higher mode is.
         ratio: f64,
@@ -78,11 +79,11 @@ pub enum Finding {
     },
     /// Samples far from the others of their cell, which count all the same.
     Outliers {
-        /// Whose.
+        /// The load.
         load: String,
-        /// Which figure.
+        /// The figure.
         metric: Metric,
-        /// Which cell.
+        /// The cell's number.
         cell: u32,
         /// Round, modified z-score, and the sample as a multiple of the cell's median.
         samples: Vec<FarSample>,
@@ -208,7 +209,10 @@ impl Table {
                     .flatten()
                     .filter_map(|host| host.foreign_cores)
                     .reduce(f64::max),
-                apart: sample.apart_ns().filter(|&ns| has_log(ns)).map(f64::ln),
+                apart: sample
+                    .core_distance_ns()
+                    .filter(|&ns| has_log(ns))
+                    .map(f64::ln),
             });
         }
         for entries in cells.values_mut() {
@@ -268,12 +272,12 @@ impl Table {
         let (trend, [least, most]) = self.over(|entry| entry.apart)?;
         let (nearest_ns, farthest_ns) = (least.exp(), most.exp());
         // Cores that stay are not always told as just as far apart.
-        if !CoresApart::differ([nearest_ns, farthest_ns]) {
+        if !CoreDistance::differ([nearest_ns, farthest_ns]) {
             return None;
         }
         Some((
             trend,
-            Finding::CoresApart {
+            Finding::CoreDistance {
                 load: self.figure.load.clone(),
                 metric: self.figure.metric,
                 nearest_ns,
@@ -293,7 +297,7 @@ impl Table {
                 metric: self.figure.metric,
                 least,
                 most,
-                // Not for a whole core: nobody knows what is beyond what was seen.
+                // Not for a whole core: nothing is known beyond the range that was seen.
                 change: (trend.slope * (most - least)).exp(),
                 trend,
             },

@@ -4,7 +4,7 @@ use wirecost_model::effect::Verdict;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{Invalid, Sample};
-use wirecost_stats::{Factorial, Says, Stopping, factorial};
+use wirecost_stats::{Dependence, Factorial, Stopping, factorial};
 
 use crate::small::{experiment, sample, samples};
 
@@ -80,13 +80,13 @@ fn an_interaction_is_the_ratio_of_ratios_from_either_side() {
     assert_about(tunnel.at_to.ratio, 4.0);
     assert_eq!(
         mtu.says,
-        Some(Says::MoreWith {
+        Some(Dependence::MoreWith {
             with: "vxlan".into()
         })
     );
     assert_eq!(
         tunnel.says,
-        Some(Says::PaysOnlyWith {
+        Some(Dependence::PaysOnlyWith {
             with: "8900".into()
         })
     );
@@ -98,17 +98,17 @@ fn each_kind_of_dependence_has_its_sentence() {
     for (gbps, says) in [
         (
             [1.0, 1.0, 2.0, 1.0],
-            Some(Says::PaysOnlyWith { with: with("none") }),
+            Some(Dependence::PaysOnlyWith { with: with("none") }),
         ),
         (
             [1.0, 1.0, 1.0, 0.5],
-            Some(Says::CostsOnlyWith {
+            Some(Dependence::CostsOnlyWith {
                 with: with("vxlan"),
             }),
         ),
         (
             [1.0, 1.0, 2.0, 0.5],
-            Some(Says::Reverses {
+            Some(Dependence::Reverses {
                 pays_with: with("none"),
             }),
         ),

@@ -2,7 +2,7 @@
 
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
-use wirecost_model::sample::{CoresApart, Sample};
+use wirecost_model::sample::{CoreDistance, Sample};
 use wirecost_stats::Stopping;
 use wirecost_stats::validity::{Finding, findings, self_test};
 
@@ -35,7 +35,7 @@ fn of_throughput(samples: &[Sample]) -> Vec<Finding> {
         .filter(|finding| {
             let (Finding::Drift { metric, .. }
             | Finding::ForeignLoad { metric, .. }
-            | Finding::CoresApart { metric, .. }
+            | Finding::CoreDistance { metric, .. }
             | Finding::TwoModes { metric, .. }
             | Finding::Outliers { metric, .. }) = finding;
             *metric == Metric::Throughput
@@ -89,7 +89,7 @@ fn the_load_of_others_is_seen_where_the_figures_go_with_it() {
 fn cores_apart(samples: &mut [Sample], ns: impl Fn(&Sample) -> f64) {
     for sample in samples {
         let apart = ns(sample);
-        sample.cores_apart = vec![CoresApart {
+        sample.cores_apart = vec![CoreDistance {
             cpus: [0, 1],
             before_ns: Some(apart),
             after_ns: Some(apart),
@@ -103,7 +103,7 @@ fn cores_that_move_are_seen_where_the_figures_go_with_them() {
     let mut moved = samples(16, |round, _| if round % 3 == 0 { 0.6 } else { 1.0 });
     cores_apart(&mut moved, |sample| if far(sample) { 300.0 } else { 64.0 });
     let found = of_throughput(&moved);
-    let Some(Finding::CoresApart {
+    let Some(Finding::CoreDistance {
         nearest_ns,
         farthest_ns,
         change,
@@ -128,7 +128,7 @@ fn cores_that_stay_are_no_finding_whatever_a_figure_goes_with() {
         }
     });
     let found = of_throughput(&stay);
-    let apart = |finding: &&Finding| matches!(finding, Finding::CoresApart { .. });
+    let apart = |finding: &&Finding| matches!(finding, Finding::CoreDistance { .. });
     assert_eq!(found.iter().find(apart), None);
 }
 

@@ -49,6 +49,7 @@ fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
         marks: Vec::new(),
         proofs: Vec::new(),
         devices: Vec::new(),
+        not_steered: false,
         loads: vec![LoadResult {
             name: "tcp-stream".to_owned(),
             workload: Workload::TcpStream,

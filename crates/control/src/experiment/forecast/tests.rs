@@ -89,7 +89,7 @@ const UNTIL: &str =
     "name: x\nguest_mtu: [1400, 1500]\nrepeat: { precision: 2%, seconds: 0.8, warmup: 0.2 }\n";
 
 #[test]
-fn a_run_until_it_is_known_is_forecast_by_the_assumed_spread_within_its_rounds_and_budget() {
+fn an_adaptive_run_is_forecast_by_the_assumed_spread_within_its_rounds_and_budget() {
     let plan = experiment(UNTIL);
     let free = forecast(&plan, 1);
     let needed = rounds_until_known(&plan.plan.repeat, ASSUMED_SD).expect("a number");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
 use wirecost_check::{Audited, Enter, HostStack};
-use wirecost_model::host::Place;
+use wirecost_model::host::Location;
 
 use super::Session;
 use crate::calls::PROMPT;
@@ -50,8 +50,8 @@ impl Session<'_> {
                 stack,
                 machine,
                 enter: match &self.places[index] {
-                    Place::Netns(name) => Enter::Named(name.clone()),
-                    Place::Local | Place::Ssh(_) | Place::Exec(_) => Enter::Here,
+                    Location::Netns(name) => Enter::Named(name.clone()),
+                    Location::Local | Location::Ssh(_) | Location::Exec(_) => Enter::Here,
                 },
             });
         }

@@ -4,7 +4,7 @@ use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Ask;
 use wirecost_model::record::WakeupCost;
-use wirecost_model::sample::{CoresApart, Sample, Saturated};
+use wirecost_model::sample::{CoreDistance, Sample, Saturated};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::{HostUsage, Wakeups};
 use wirecost_stats::comparable::{FARTHER, MORE_CORES};
@@ -123,7 +123,7 @@ fn a_saturated_window_speaks_where_the_line_does_not() {
 fn cores_that_were_farther_apart_in_one_cell() {
     let apart = |ns: f64| {
         let look = |sample: &mut Sample, ns: f64| {
-            sample.cores_apart = vec![CoresApart {
+            sample.cores_apart = vec![CoreDistance {
                 cpus: [0, 1],
                 before_ns: Some(ns),
                 after_ns: Some(ns),
@@ -244,7 +244,7 @@ fn microseconds_tell_what_steps_do_not() {
 }
 
 #[test]
-fn a_run_until_it_is_known_does_not_wait_for_what_cannot_be_compared() {
+fn an_adaptive_run_does_not_wait_for_what_cannot_be_compared() {
     let planted = planted("guest_mtu", [30_000, 10_000]);
     let contrasts = contrasts(&planted.experiment, &planted.samples, planted.cost);
     let waited: Vec<Metric> = asked(&contrasts, Ask::All).map(|one| one.metric).collect();

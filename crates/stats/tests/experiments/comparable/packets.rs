@@ -8,7 +8,7 @@ use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::sample::{Flow, Sample, Socket, ZeroCopyCounts};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::LinkDelta;
-use wirecost_model::vary::{Place, Setting, Vary};
+use wirecost_model::vary::{Scope, Setting, Vary};
 use wirecost_stats::comparable::{APART, COPIED, DROPPED, MUCH_LESS, REMARKABLE, TOLD, UNCHANGED};
 
 use super::Planted;
@@ -143,7 +143,7 @@ fn of_a_plans_own_factor_what_it_sets_counts() {
         sysctl: [].into(),
         ethtool: [].into(),
         command: None,
-        on: Place::Both,
+        on: Scope::Both,
     };
     assert_eq!(vary(setting.clone()), Some(RemarkKind::Aggregation));
     let declared = Setting {

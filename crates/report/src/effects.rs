@@ -1,91 +1,20 @@
-//! What stands beside each effect: what other methods say of the same rounds, and what is left of
-//! the verdict when the whole family is judged. The raw interval and verdict stay what they are.
+//! Effects with second opinions: other methods on the same rounds, and the verdict corrected for the whole family.
+//! The raw interval and verdict do not change.
 
 use std::collections::BTreeSet;
-use std::ops::Deref;
 
-use serde::Serialize;
-use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
+use wirecost_model::effect::{Remark, RemarkKind, Verdict};
 use wirecost_model::record::Run;
 use wirecost_stats::{
-    Contrast, Corrected, Factorial, Method, Opinion, Says, View, correct, factorial,
-    second_opinions,
+    Contrast, Dependence, Factorial, Method, Opinion, View, correct, factorial, second_opinions,
 };
 
-use crate::document::Document;
+use crate::document::{Document, EffectResult, NoRatio};
 use crate::until::Basis;
-use crate::words;
-
-/// An effect with what stands beside it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EffectResult {
-    /// The effect, by Student's t.
-    #[serde(flatten)]
-    pub effect: Effect,
-    /// What other methods say, those that have rounds enough.
-    pub second_opinions: Vec<Opinion>,
-    /// Whether one of them has another verdict, or its estimate outside the interval.
-    pub disagreement: bool,
-    /// p-values and the verdict when all effects of the run that have one are judged together; `null` in a run
-    /// until it is known that its rule did not stop, and where the cells are not comparable.
-    pub corrected: Option<Corrected>,
-    /// Why there is no ratio, where there is none.
-    pub no_ratio: Option<NoRatio>,
-}
-
-/// Why an effect has no ratio.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoRatio {
-    /// In no round were both samples valid.
-    NoValidPair,
-    /// No window had transactions enough for the percentile in both cells.
-    TooFewTransactions,
-    /// The cores were busy for too few steps of their counter.
-    TooFewSteps,
-    /// Samples of both are valid, and in no round both have the figure.
-    NoFigure,
-}
-
-impl NoRatio {
-    /// In words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::NoValidPair => "no valid pair",
-            Self::TooFewTransactions => "too few transactions for it",
-            Self::TooFewSteps => "too little core time for it",
-            Self::NoFigure => "no pair of samples with this figure",
-        }
-    }
-}
-
-impl EffectResult {
-    /// What is left of the verdict among all effects: what is counted.
-    pub(crate) fn told(&self) -> Verdict {
-        self.corrected
-            .map_or(self.effect.verdict, |corrected| corrected.verdict)
-    }
-
-    /// Why there is no ratio, in words.
-    pub(crate) const fn no_pair(&self) -> &'static str {
-        match self.no_ratio {
-            Some(why) => why.words(),
-            None => NoRatio::NoFigure.words(),
-        }
-    }
-}
-
-/// It is an effect, and is read as one by everything that does not ask for more.
-impl Deref for EffectResult {
-    type Target = Effect;
-
-    fn deref(&self) -> &Effect {
-        &self.effect
-    }
-}
+use crate::{digits, words};
 
 /// Judges every contrast of a run.
-pub(crate) fn effects(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<EffectResult> {
+pub(crate) fn judge(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<EffectResult> {
     let worth = run.head.experiment.plan.repeat.worth;
     let judged = |contrast: &Contrast| match basis {
         Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
@@ -107,7 +36,7 @@ pub(crate) fn effects(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<Ef
     let Basis::Ended(stopping) = basis else {
         return results;
     };
-    // What is not said cannot be wrong: only verdicts that are given are the family.
+    // Only verdicts that are given can be wrong: they are the family.
     let spoken: Vec<(&Contrast, &mut EffectResult)> = contrasts
         .iter()
         .zip(&mut results)
@@ -165,7 +94,7 @@ pub(crate) fn factorials(run: &Run, basis: Basis) -> Vec<Factorial> {
         .collect()
 }
 
-/// Where somebody else would judge otherwise: `signed rank says cannot tell yet (x1.02 [0.98, 1.06])`.
+/// Second opinions that differ from the verdict: `signed rank says cannot tell yet (x1.02 [0.98, 1.06])`.
 pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
     let of = |opinion: &Opinion| {
         let name = match opinion.method {
@@ -174,29 +103,29 @@ pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
         };
         let ends = opinion.interval;
         let ratio =
-            words::ratio_and_interval(Some(opinion.ratio), Some(ends.low), Some(ends.high))?;
+            digits::ratio_and_interval(Some(opinion.ratio), Some(ends.low), Some(ends.high))?;
         match (opinion.differs, opinion.outside) {
             (true, _) => Some(format!(
                 "{name} says {} ({ratio})",
                 verdict(opinion.verdict)
             )),
-            (false, true) => Some(format!("{name} puts it outside the interval ({ratio})")),
+            (false, true) => Some(format!("{name} estimates {ratio}, outside the interval")),
             (false, false) => None,
         }
     };
     effect.second_opinions.iter().filter_map(of).collect()
 }
 
-/// What is left of the verdict among all effects, where that is less.
+/// The corrected verdict where it differs.
 pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String> {
     let corrected = effect.corrected.filter(|c| c.verdict != effect.verdict)?;
     Some(format!(
-        "among all {family} effects {}",
+        "corrected for all {family} effects, {}",
         verdict(corrected.verdict)
     ))
 }
 
-/// Both, for a place where only what matters is said; empty where nothing does.
+/// Dissent and correction together; empty if there is none.
 pub(crate) fn remarks(effect: &EffectResult, family: usize) -> Vec<String> {
     let mut remarks = dissent(effect);
     remarks.extend(correction(effect, family));
@@ -272,8 +201,8 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Pays => "it pays",
         Verdict::Costs => "it costs",
         Verdict::MakesNoDifference => "it makes no difference",
-        Verdict::Gains => "it gains, perhaps less than worth",
-        Verdict::Loses => "it loses, perhaps less than worth",
+        Verdict::Gains => "it gains, perhaps within the margin",
+        Verdict::Loses => "it loses, perhaps within the margin",
         Verdict::CannotTellYet => "it cannot be told yet",
         Verdict::NotComparable => "it is not comparable",
     }
@@ -292,7 +221,7 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
                 .map_or(0.0, |ratio| ratio.ln().abs());
             for view in &interaction.views {
                 let says = view.says.as_ref();
-                let says = says.filter(|says| all || !matches!(says, Says::MoreWith { .. }));
+                let says = says.filter(|says| all || !matches!(says, Dependence::MoreWith { .. }));
                 if let Some(says) = says {
                     let text = dependence(
                         &words::measured(doc, &factorial.load, factorial.metric),
@@ -309,14 +238,14 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-fn dependence(measured: &str, view: &View, says: &Says, combinations: u32) -> String {
+fn dependence(measured: &str, view: &View, says: &Dependence, combinations: u32) -> String {
     let what = words::contrast(&view.factor, &view.from, &view.to);
     let with = |level: &str| words::level(&view.other, level);
     let (verb, level) = match says {
-        Says::PaysOnlyWith { with } => ("pays only with", with),
-        Says::CostsOnlyWith { with } => ("costs only with", with),
-        Says::Reverses { pays_with } => ("pays with", pays_with),
-        Says::MoreWith { with } => match view.verdict_at_from {
+        Dependence::PaysOnlyWith { with } => ("pays only with", with),
+        Dependence::CostsOnlyWith { with } => ("costs only with", with),
+        Dependence::Reverses { pays_with } => ("pays with", pays_with),
+        Dependence::MoreWith { with } => match view.verdict_at_from {
             Verdict::Costs => ("costs more with", with),
             _ => ("pays more with", with),
         },
@@ -327,9 +256,9 @@ fn dependence(measured: &str, view: &View, says: &Says, combinations: u32) -> St
         (view.at_to, &view.other_from, view.at_from)
     };
     let ratio = |of: wirecost_stats::PairedRatio| {
-        words::ratio_and_interval(of.ratio, of.low, of.high).unwrap_or_else(|| "-".into())
+        digits::ratio_and_interval(of.ratio, of.low, of.high).unwrap_or_else(|| "-".into())
     };
-    let costs = if matches!(says, Says::Reverses { .. }) {
+    let costs = if matches!(says, Dependence::Reverses { .. }) {
         format!(" and costs with {}", with(other))
     } else {
         String::new()

@@ -11,16 +11,16 @@ use wirecost_stats::Margin;
 
 use super::differences::TRANSIT;
 use super::{Area, ComparedCell, Comparison, Conclusion, Difference, FailOn, Figure, Side};
-use crate::beside::words_of;
-use crate::words;
+use crate::effects::words_of;
+use crate::{digits, words};
 
 /// What a comparison of two runs cannot know.
-pub(crate) const DRIFT: &str = "Nothing pairs the rounds of two runs: an interval holds the noise within the runs, and not \
-     what else changed on the machine between them.";
+pub(crate) const DRIFT: &str = "The rounds of two runs are not paired: an interval covers the noise within the runs, \
+                                not what else changed on the machine between them.";
 
 /// What a shift of all cells may be.
-pub(crate) const SHARED: &str =
-    "What all cells share may be the machine and not the change; to tell, measure both in one run.";
+pub(crate) const SHARED: &str = "A shift that all cells share may come from the machine and not from the change; to tell them apart, measure both \
+     in one run.";
 
 /// Verdicts, the worst first.
 const VERDICTS: [Verdict; 7] = [
@@ -128,8 +128,8 @@ pub(crate) fn medians(figure: &Figure, to: &str) -> Option<String> {
     let (before, after) = (figure.before?, figure.after?);
     Some(format!(
         "{} {to} {}",
-        words::figure(before.median),
-        words::figure(after.median)
+        digits::figure(before.median),
+        digits::figure(after.median)
     ))
 }
 
@@ -137,15 +137,15 @@ pub(crate) fn medians(figure: &Figure, to: &str) -> Option<String> {
 pub(crate) fn ratio(figure: &Figure) -> Option<String> {
     let unpaired = &figure.judged.unpaired;
     let interval = unpaired.interval;
-    words::ratio_and_interval(
+    digits::ratio_and_interval(
         unpaired.ratio,
         interval.map(|interval| interval.low),
         interval.map(|interval| interval.high),
     )
 }
 
-/// What there is to say beside the verdict: other verdicts, too few samples.
-pub(crate) fn beside(figure: &Figure) -> Vec<String> {
+/// Notes next to the verdict: other verdicts, too few samples.
+pub(crate) fn notes(figure: &Figure) -> Vec<String> {
     let judged = &figure.judged;
     let mut all = Vec::new();
     if let Some(barred) = &figure.not_comparable {
@@ -171,7 +171,7 @@ pub(crate) fn beside(figure: &Figure) -> Vec<String> {
     }
     let differences = figure.remarks.iter();
     let own = differences.filter(|remark| remark.kind != RemarkKind::TransitCpu);
-    all.extend(own.map(|remark| format!("beside it, {}", words_of(remark))));
+    all.extend(own.map(|remark| format!("note: {}", words_of(remark))));
     all
 }
 
@@ -187,9 +187,9 @@ pub(crate) fn figure(figure: &Figure) -> String {
         said.push_str(" - ");
     }
     said.push_str(&figure.judged.verdict.to_string());
-    for beside in beside(figure) {
+    for note in notes(figure) {
         said.push_str("; ");
-        said.push_str(&beside);
+        said.push_str(&note);
     }
     said
 }
@@ -278,9 +278,9 @@ pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
             format!(
                 "{} {} ({} to {})",
                 words::figure_of(several, &shift.load, shift.metric),
-                words::ratio(shift.median),
-                words::figure(shift.min),
-                words::figure(shift.max)
+                digits::ratio(shift.median),
+                digits::figure(shift.min),
+                digits::figure(shift.max)
             )
         })
         .collect();
@@ -294,7 +294,7 @@ pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
         let _ = write!(
             said,
             " It is as if the whole machine were {} as fast.",
-            words::ratio(speed.median)
+            digits::ratio(speed.median)
         );
     }
     Some(said)
@@ -356,11 +356,11 @@ pub(crate) fn how_to_read(comparison: &Comparison) -> String {
     let margin = Margin::of(comparison.worth);
     format!(
         "How to read: medians before and after, x the ratio after / before of the geometric means, [ ] its 95% interval \
-         (Welch). pays, costs: all of it outside {:.2} to {:.2} (worth {}, of the plan after); makes no difference: all of \
-         it within; gains, loses: beyond 1, perhaps less than worth; cannot tell yet: more rounds are needed; not \
-         comparable: something else differs and decides the figure. For throughput \
-         more is better, for CPU less. corrected: what is left of a verdict among so many (Holm); by ranks: what the \
-         Hodges-Lehmann interval says.",
+         (Welch). pays, costs: the whole interval is outside the margin, {:.2} to {:.2} (worth {}, of the plan \
+         after); makes no difference: the whole interval is within the margin; gains, loses: the interval excludes 1 \
+         and reaches into the margin; cannot tell yet: more rounds are needed; not comparable: something else differs \
+         and decides the figure. For throughput more is better, for CPU less. corrected: the verdict after Holm's \
+         correction for the number of figures; by ranks: the verdict of the Hodges-Lehmann interval.",
         margin.low,
         margin.high,
         format_fraction(comparison.worth)

@@ -106,7 +106,7 @@ fn a_verdict_that_does_not_stand_among_all_effects_says_so() {
             .is_some_and(|corrected| corrected.verdict != effect.verdict)
     });
     assert!(weak.is_some(), "{:#?}", doc.effects);
-    all_say(&run, "among all 36 effects it ");
+    all_say(&run, "corrected for all 36 effects, it ");
 }
 
 #[test]
@@ -151,8 +151,7 @@ fn foreign_load_is_told_for_what_was_seen_of_it() {
     };
     all_say(
         &disturbed(0.05),
-        "Foreign load: throughput went with what others used of this machine, x0.85 from 0.000 to 0.003 cores of theirs \
-         (p below 0.001)",
+        "Foreign load: throughput correlates with the CPU that other programs used, x0.85 from 0.000 to 0.003 cores (p below 0.001)",
     );
     // Within the margin it matters to nobody.
     for form in forms(&disturbed(0.005)) {
@@ -166,9 +165,9 @@ fn two_modes_are_named_with_their_shares() {
     scale(&mut run, 2, |round| if round % 2 == 0 { 0.5 } else { 1.0 });
     all_say(
         &run,
-        "Two modes: throughput of guest MTU 1500, vxlan, offload none has good and bad runs x2.0",
+        "Two modes: throughput of guest MTU 1500, vxlan, offload none falls into two groups, x2.0",
     );
-    all_say(&run, "50% of 24 samples in the lower mode");
+    all_say(&run, "50% of 24 samples in the lower one");
 }
 
 #[test]
@@ -178,7 +177,7 @@ fn samples_are_counted_against_the_plan() {
     run.samples[3].invalid = Some(Invalid::Load("it broke".into()));
     all_say(
         &run,
-        "Of 32 samples in the plan 20 were taken, and 19 count.",
+        "Of 32 samples in the plan 20 were taken, and 19 are valid.",
     );
     let whole = fixture::run(4, Cores::Split);
     for form in forms(&whole) {

@@ -8,7 +8,7 @@ use super::Sample;
 /// one host hands to the other goes that way. On a machine of its own it is what the machine is; in a virtual one it
 /// changes whenever the hypervisor moves a core (docs/facts.md).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CoresApart {
+pub struct CoreDistance {
     /// The two, by the kernel's numbers.
     pub cpus: [u32; 2],
     /// Before the load, nanoseconds; `None` where others did not let a core go.
@@ -17,7 +17,7 @@ pub struct CoresApart {
     pub after_ns: Option<f64>,
 }
 
-impl CoresApart {
+impl CoreDistance {
     /// A core was moved where one of several looks took so many times another. Looks at cores that stay differ by 15 %, and in
     /// a virtual machine of two cores a look took 27 to 132 ns or 262 to 472 (docs/facts.md).
     pub const MOVED: f64 = 1.5;
@@ -46,8 +46,8 @@ impl CoresApart {
 
 impl Sample {
     /// How far apart the lab's cores were, nanoseconds: the mean over the pairs that were looked at.
-    pub fn apart_ns(&self) -> Option<f64> {
-        mean(self.cores_apart.iter().filter_map(CoresApart::mean_ns))
+    pub fn core_distance_ns(&self) -> Option<f64> {
+        mean(self.cores_apart.iter().filter_map(CoreDistance::mean_ns))
     }
 }
 
@@ -60,8 +60,8 @@ fn mean(known: impl Iterator<Item = f64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn apart(before_ns: Option<f64>, after_ns: Option<f64>) -> CoresApart {
-        CoresApart {
+    fn apart(before_ns: Option<f64>, after_ns: Option<f64>) -> CoreDistance {
+        CoreDistance {
             cpus: [0, 1],
             before_ns,
             after_ns,

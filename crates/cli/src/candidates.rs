@@ -1,0 +1,51 @@
+//! What may stand at the cursor of a shell: plans, hosts, run directories.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
+use wirecost_model::record::file;
+
+/// What may stand for a plan: a built-in one, or a YAML file.
+pub(crate) fn plans(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let is_yaml = |path: &Path| {
+        path.extension()
+            .is_some_and(|end| end == "yaml" || end == "yml")
+    };
+    let files = PathCompleter::file().filter(is_yaml).complete(typed);
+    builtin_plans(typed).into_iter().chain(files).collect()
+}
+
+/// The built-in plans that begin as typed.
+pub(crate) fn builtin_plans(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let names = wirecost_plan::BUILTIN.iter().map(|(name, _)| *name);
+    names
+        .filter(|name| name.starts_with(&*typed))
+        .map(|name| CompletionCandidate::new(name).help(Some("built-in plan".into())))
+        .collect()
+}
+
+/// Hosts: this machine, its named namespaces, and how the others begin.
+pub(crate) fn hosts(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let near = [("local".to_owned(), "this machine")].into_iter();
+    let named = wirecost_sys::namespace::names().into_iter();
+    let named = named.map(|name| (format!("netns:{name}"), "network namespace"));
+    let far = [
+        ("ssh:", "[USER@]HOST[:PORT]"),
+        ("exec:", "COMMAND, such as docker exec -i NAME"),
+    ];
+    let far = far.map(|(begin, rest)| (begin.to_owned(), rest));
+    near.chain(named)
+        .chain(far)
+        .filter(|(host, _)| host.starts_with(&*typed))
+        .map(|(host, what)| CompletionCandidate::new(host).help(Some(what.into())))
+        .collect()
+}
+
+/// Run directories, and directories on the way to them.
+pub(crate) fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let is_run = |path: &Path| path.join(file::RUN).is_file();
+    PathCompleter::dir().filter(is_run).complete(typed)
+}

@@ -1,0 +1,179 @@
+//! Where a result goes and in which format: standard output, or a file with `--out`.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
+use wirecost_model::record::file;
+use wirecost_report::{Format, Formatted, Terminal};
+
+use crate::{complain, exit, screen};
+
+/// The options of a command that prints a `T`.
+#[derive(Debug, Args)]
+pub(crate) struct Output<T: Formatted> {
+    #[command(flatten)]
+    format: Chosen<T>,
+    /// Write it to this file, over what is there, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// One option for each format of a `T` ([`Formatted`]), of which at most one is given.
+struct Chosen<T: Formatted>(&'static dyn Format<T>);
+
+impl<T: Formatted> fmt::Debug for Chosen<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T: Formatted> Args for Chosen<T> {
+    fn augment_args(command: Command) -> Command {
+        let options = T::OTHERS.iter().map(|format| format.option());
+        let group = ArgGroup::new("format").args(options);
+        let option = |command: Command, format: &&'static dyn Format<T>| {
+            command.arg(
+                Arg::new(format.option())
+                    .long(format.option())
+                    .help(format.help())
+                    .action(ArgAction::SetTrue),
+            )
+        };
+        T::OTHERS.iter().fold(command, option).group(group)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T: Formatted> FromArgMatches for Chosen<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut formats = T::OTHERS.iter();
+        let given = formats.find(|format| matches.get_flag(format.option()));
+        Ok(Self(given.map_or(T::DEFAULT, |format| *format)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<T: Formatted> Output<T> {
+    /// Prints or writes a result. Files of the records in `directories` are not written over.
+    pub(crate) fn print(&self, of: &T, directories: &[&Path]) -> ExitCode {
+        let Some(path) = &self.out else {
+            return print(self.format.0, of);
+        };
+        if directories
+            .iter()
+            .any(|directory| is_record(path, directory))
+        {
+            screen::say(&format!(
+                "wirecost: {} is part of the record and is not written over; name another file with --out",
+                path.display()
+            ));
+            return exit::usage();
+        }
+        let text = match self.format.0.print(of, FILE) {
+            Ok(text) => text,
+            Err(error) => {
+                complain(&error);
+                return exit::incomplete();
+            }
+        };
+        match write(path, &text) {
+            Ok(()) => exit::FINE,
+            Err(error) => {
+                complain(&error);
+                exit::incomplete()
+            }
+        }
+    }
+}
+
+/// Prints a result on standard output.
+pub(crate) fn print<T>(format: &dyn Format<T>, of: &T) -> ExitCode {
+    match format.print(of, screen::terminal()) {
+        Ok(text) => screen::print_as_is(&text),
+        Err(error) => {
+            complain(&error);
+            exit::incomplete()
+        }
+    }
+}
+
+/// Without a terminal there is room, and no colour.
+const FILE: Terminal = Terminal {
+    width: 120,
+    colour: false,
+};
+
+/// Whether a path is of a file that the result is made from.
+fn is_record(path: &Path, directory: &Path) -> bool {
+    let record = [file::RUN, file::SAMPLES, file::END, file::PLAN];
+    let named = path.file_name().and_then(|name| name.to_str());
+    let parent = path.parent().map(|parent| match parent.as_os_str() {
+        here if here.is_empty() => Path::new("."),
+        _ => parent,
+    });
+    let same = || Some(fs::canonicalize(parent?).ok()? == fs::canonicalize(directory).ok()?);
+    named.is_some_and(|name| record.contains(&name)) && same().unwrap_or(false)
+}
+
+/// A file could not be written.
+#[derive(Debug)]
+pub(crate) struct WriteError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl std::error::Error for WriteError {}
+
+impl std::fmt::Display for WriteError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (path, source) = (self.path.display(), &self.source);
+        let advice = match source.kind() {
+            io::ErrorKind::NotFound => ": make its directory first",
+            io::ErrorKind::IsADirectory => ": name a file in it",
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                ": make room, or name another place"
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                ": name a place you may write to"
+            }
+            _ => "",
+        };
+        write!(f, "cannot write {path}: {source}{advice}")
+    }
+}
+
+/// Writes a file over what is there: to a file beside it, which is then renamed, so that a reader sees all of it or none.
+/// What is not a plain file (a pipe, a link, a terminal) is written as it is.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), WriteError> {
+    let at = |source| WriteError {
+        path: path.into(),
+        source,
+    };
+    let plain = fs::symlink_metadata(path).map_or_else(
+        |error| error.kind() == io::ErrorKind::NotFound,
+        |there| there.is_file(),
+    );
+    let Some(name) = path.file_name().filter(|_| plain) else {
+        return fs::write(path, text).map_err(at);
+    };
+    let mut beside = name.to_owned();
+    beside.push(format!(".{}.new", std::process::id()));
+    let beside = path.with_file_name(beside);
+    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|source| {
+        // Half a file is of no use.
+        let _ = fs::remove_file(&beside);
+        at(source)
+    })
+}

@@ -1,0 +1,74 @@
+//! What an output format is. Each is a [`Format`] in a file of its own; the lists are in [`crate::formats`].
+
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+
+use crate::document::Document;
+use crate::evaluate::document;
+use crate::read::{ReadError, Reading, read};
+
+/// A format in which a `T` is printed: the result of a run ([`RunResult`]) or a comparison
+/// ([`Comparison`](crate::compare::Comparison)).
+pub trait Format<T>: fmt::Debug + Sync {
+    /// The option of the command line that asks for it, without its dashes: `html`.
+    fn option(&self) -> &'static str;
+
+    /// The help text of that option.
+    fn help(&self) -> &'static str;
+
+    /// The text, line ends included. Formats that are not for people ignore `terminal`.
+    ///
+    /// # Errors
+    /// A mistake in this program: no record makes a format fail.
+    fn print(&self, of: &T, terminal: Terminal) -> Result<String, FormatError>;
+}
+
+/// What is printed in several formats.
+pub trait Formatted: Sized + 'static {
+    /// The format where no option asks for another: text for a terminal.
+    const DEFAULT: &'static dyn Format<Self>;
+    /// The others, in the order of the help text.
+    const OTHERS: &'static [&'static dyn Format<Self>];
+}
+
+/// A run as it was read, and its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunResult {
+    /// The record.
+    pub reading: Reading,
+    /// The result.
+    pub document: Document,
+}
+
+impl RunResult {
+    /// Reads a run directory and evaluates it.
+    ///
+    /// # Errors
+    /// As [`read()`].
+    pub fn read(directory: &Path) -> Result<Self, ReadError> {
+        let reading = read(directory)?;
+        let document = document(&reading.run, directory, reading.warnings.clone());
+        Ok(Self { reading, document })
+    }
+}
+
+/// What text is printed for. Whether colour is wanted (`NO_COLOR`, a pipe) the caller decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terminal {
+    /// Columns. Below 40 it is printed for 40.
+    pub width: usize,
+    /// Whether ANSI colours are used.
+    pub colour: bool,
+}
+
+/// A result that could not be brought into a format.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct FormatError(Box<dyn Error + Send + Sync>);
+
+impl FormatError {
+    pub(crate) fn of(source: impl Error + Send + Sync + 'static) -> Self {
+        Self(Box::new(source))
+    }
+}

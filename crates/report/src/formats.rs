@@ -1,0 +1,38 @@
+//! Every output format, in the order of the help texts.
+
+use crate::compare::{Comparison, Junit};
+use crate::csv::Csv;
+use crate::format::{Format, Formatted, RunResult};
+use crate::html::Html;
+use crate::json::Json;
+use crate::markdown::Markdown;
+use crate::terminal::{Rules, Text};
+
+impl Formatted for RunResult {
+    const DEFAULT: &'static dyn Format<Self> = &Text;
+    const OTHERS: &'static [&'static dyn Format<Self>] = &[&Html, &Markdown, &Csv, &Json, &Rules];
+}
+
+impl Formatted for Comparison {
+    const DEFAULT: &'static dyn Format<Self> = &Text;
+    const OTHERS: &'static [&'static dyn Format<Self>] = &[&Json, &Markdown, &Junit];
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn options<T: Formatted>() -> Vec<&'static str> {
+        T::OTHERS.iter().map(|format| format.option()).collect()
+    }
+
+    #[test]
+    fn no_two_formats_have_the_same_option() {
+        for options in [options::<RunResult>(), options::<Comparison>()] {
+            let different: BTreeSet<&str> = options.iter().copied().collect();
+            assert_eq!(different.len(), options.len(), "{options:?}");
+        }
+    }
+}
