@@ -57,7 +57,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "wirecost check local 10.0.0.2 --expect 9000",
-                "from one side, without an agent at the other",
+                "from one side, without an agent",
             ),
             example(
                 "wirecost check netns:a netns:b --encapsulation geneve:ovn",
