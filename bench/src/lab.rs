@@ -63,7 +63,7 @@ pub(crate) fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<bool, Benc
         command: None,
         on: Scope::Hosts,
     };
-    match lab.put_in_force(&[setting], interrupt) {
+    match lab.apply(&[setting], interrupt) {
         Ok(_) => Ok(true),
         Err(LinkError::Refused { .. }) => Ok(false),
         Err(error) => Err(BenchError::lab("setting its bridges")(error)),
@@ -112,7 +112,7 @@ pub(crate) fn one_congestion_control(
         }),
         on: Scope::Guests,
     };
-    lab.put_in_force(&[setting], interrupt)
+    lab.apply(&[setting], interrupt)
         .map(drop)
         .map_err(BenchError::lab("setting its congestion control"))
 }

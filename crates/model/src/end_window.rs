@@ -167,48 +167,6 @@ pub enum Waits {
     Spin,
 }
 
-/// A part of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Seconds since the window began, at its end.
-    pub end_s: f64,
-    /// Bytes received in it.
-    pub bytes: u64,
-    /// Messages received in it: datagrams, requests, or at a client responses in time. A TCP stream has none.
-    /// Never left out: agents send intervals in a format that cannot tell.
-    #[serde(default)]
-    pub messages: u64,
-}
-
-/// A TCP socket: what its TCP_INFO gained over the window, and its state at the end.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Socket {
-    /// Segments sent, retransmits and pure ACKs included.
-    pub segs_out: u64,
-    /// Segments received, as they were on the wire.
-    pub segs_in: u64,
-    /// Segments with data sent.
-    pub data_segs_out: u64,
-    /// Segments retransmitted.
-    pub retransmits: u64,
-    /// Smoothed round-trip time at the end, microseconds.
-    pub rtt_us: u32,
-    /// Smallest round-trip time seen, microseconds.
-    pub min_rtt_us: u32,
-    /// Sending MSS at the end, bytes.
-    pub snd_mss: u32,
-    /// Path MTU that the socket uses, bytes.
-    pub pmtu: u32,
-    /// Congestion window at the end, segments.
-    pub snd_cwnd: u32,
-    /// Congestion control in use.
-    pub congestion: String,
-    /// `SO_SNDBUF` at the end, bytes.
-    pub sndbuf: u32,
-    /// `SO_RCVBUF` at the end, bytes.
-    pub rcvbuf: u32,
-}
-
 impl EndWindow {
     /// What all flows counted together.
     pub fn counts(&self) -> Counts {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::end_window::End;
-pub use crate::end_window::{Interval, Socket};
 use crate::offload::Role;
 use crate::switch::OpenVswitch;
 use crate::usage::HostUsage;
