@@ -23,7 +23,6 @@ mod line;
 mod make_run;
 mod open_vswitch;
 mod paths;
-mod paths;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::{
-    beside_the_kernel, by_ebpf, by_the_kernel, checks, killed, line, make_run, open_vswitch,
+    beside_the_kernel, by_ebpf, by_the_kernel, checks, killed, line, make_run, open_vswitch, paths,
 };
 
 /// One thing that is tried on every kernel.
