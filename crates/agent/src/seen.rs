@@ -41,7 +41,7 @@ impl Wanted {
         let frame = stack
             .over(network.underlay_ip, network.guest_ip)
             .map_err(|error| format!("{encapsulation}: {error}"))?
-            .frame(size, size);
+            .frame(size, network.tunnel_mtu().max(size));
         let options = match encapsulation {
             Encapsulation::Geneve(geneve) => geneve.options,
             _ => GeneveOptions::NONE,
@@ -173,7 +173,7 @@ mod tests {
                 assert_eq!(wanted.frame_bytes, wanted.outer_ip_bytes + 14 + tag);
                 if tunnelled || ip == IpVersion::Ipv4 {
                     assert_eq!(network.overhead_bytes(), overhead + six);
-                    assert_eq!(network.line_overhead_bytes(), overhead + six + tag);
+                    assert_eq!(network.line_overhead_bytes(1500), overhead + six + tag);
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use wirecost_model::cell::MAX_GUESTS;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::Workload;
-use wirecost_model::plan::GeneveOptions;
+use wirecost_model::plan::{Description, GeneveOptions};
 use wirecost_model::transit::MAX_PATHS;
 
 mod key;
@@ -150,7 +150,7 @@ keys! {
          builds it, and the record says what the path was found to carry.";
 
     ENCAPSULATION "encapsulation" Choice {
-        words: &["none", "vlan", "vxlan", "geneve", "gre", "gretap", "ipip"], presence: Default("none"), factor: true,
+        words: Description::WORDS, presence: Default("none"), factor: true,
         example: "{ vxlan: { udp_checksum: on } }",
     }
         "How what guests send crosses the underlay: bridged as it is, with a VLAN tag, or in a tunnel. `gre` and `ipip` carry \

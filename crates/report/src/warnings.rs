@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
+use wirecost_model::plan::{Carries, Description};
 use wirecost_model::record::{Run, RunHead};
 use wirecost_model::sample::Behind;
 use wirecost_model::switch::OvsDatapath;
@@ -11,6 +12,7 @@ use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage, LEAST_FOR_CPU_S};
 
 use crate::document::{CellResult, open_vswitch};
 use crate::steered;
+use crate::words;
 
 /// All that apply to a run, in the order in which they are told.
 pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String> + use<> {
@@ -90,9 +92,15 @@ fn routed(head: &RunHead) -> Option<String> {
     let some = cells.iter().any(|cell| routes(&cell));
     let all = cells.iter().all(|cell| routes(&cell));
     (some && !all).then(|| {
-        "gre and ipip carry IP packets, so there the hosts route for their guests, where they bridge in the other \
-         cells: what `encapsulation` shows between the two is of both"
-            .to_owned()
+        let routed = Description::ALL
+            .iter()
+            .filter(|kind| kind.carries == Carries::Packets);
+        let words: Vec<&str> = routed.map(|kind| kind.word).collect();
+        format!(
+            "{} carry IP packets, so there the hosts route for their guests, where they bridge in the other \
+         cells: what `encapsulation` shows between the two is of both",
+            words::list(&words)
+        )
     })
 }
 

@@ -120,17 +120,17 @@ impl Drivers {
 
     /// What to do about a driver that an encapsulation needs and that is not there.
     fn lack(&self, encapsulation: &Encapsulation) -> Option<String> {
-        let (symbol, module, option) = match encapsulation {
-            Encapsulation::Vlan(_) => (" vlan_dev_", "/8021q.ko", "CONFIG_VLAN_8021Q"),
-            Encapsulation::Vxlan(_) => (" vxlan_newlink", "/vxlan.ko", "CONFIG_VXLAN"),
-            Encapsulation::Geneve(_) => (" geneve_newlink", "/geneve.ko", "CONFIG_GENEVE"),
-            _ => return None,
-        };
+        let driver = encapsulation.kind().drivers.first()?;
         // Hardly anything is in a list that could not be read.
         let readable = self.symbols.contains(" veth_newlink");
-        let there = self.symbols.contains(symbol) || self.modules.contains(module);
-        (readable && !there)
-            .then(|| format!("this kernel has no {option}, built in or as a module"))
+        let there = self.symbols.contains(&format!(" {}", driver.symbol))
+            || self.modules.contains(&format!("/{}.ko", driver.module));
+        (readable && !there).then(|| {
+            format!(
+                "this kernel has no {}, built in or as a module",
+                driver.option
+            )
+        })
     }
 }
 
