@@ -29,6 +29,10 @@ pub struct Description {
     pub datapaths: &'static [Datapath],
     /// Why nobody else can; empty where everybody can.
     pub only: &'static str,
+    /// Whether the tunnel's device cuts super-packets into frames before it sends them, whatever the offloads.
+    pub cuts: bool,
+    /// Whether the kernel encapsulates and decapsulates on all processors of the machine, whichever sent or received.
+    pub on_all_cores: bool,
     /// The kind with its usual options.
     pub usual: fn() -> Encapsulation,
 }
@@ -74,6 +78,8 @@ const USUAL: Description = Description {
     segmentation: &[],
     datapaths: ANYBODY,
     only: "",
+    cuts: false,
+    on_all_cores: false,
     usual: || Encapsulation::None,
 };
 
