@@ -11,7 +11,7 @@ use crate::error::{BuildError, Step, same};
 use crate::host::{LabHost, enslave, up};
 use crate::netlink::Netlink;
 use crate::routed::Routing;
-use crate::spec::{TAG, TUNNEL, UNDERLAY_DEVICE};
+use crate::spec::{EndSecret, TAG, TUNNEL, UNDERLAY_DEVICE};
 
 impl LabHost {
     /// Makes what lies between the guests and the underlay, by the interface indexes of the underlay's device and of
@@ -31,6 +31,7 @@ impl LabHost {
             encapsulation: &encapsulation,
             ends: (self.spec.underlay_address(), self.spec.underlay_peer()),
             underlay,
+            secrets: self.spec.end_secrets(),
             guest_ip: network.guest_ip,
             // The largest frame that it takes: a tag inside is part of it.
             mtu: network.tunnel_mtu() + encapsulation.inner_tag_bytes(),
@@ -79,6 +80,8 @@ pub(crate) struct Between<'a> {
     pub(crate) ends: (IpAddr, IpAddr),
     /// Interface index of the underlay's device.
     pub(crate) underlay: u32,
+    /// Of this host's end and the other's, where they encrypt.
+    pub(crate) secrets: (&'a EndSecret, &'a EndSecret),
     /// What the guests speak.
     pub(crate) guest_ip: IpVersion,
     /// Bytes.

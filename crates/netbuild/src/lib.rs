@@ -32,5 +32,5 @@ use wirecost_netlink as netlink;
 pub use error::{BuildError, error_code};
 pub use features::KeptFeatures;
 pub use host::LabHost;
-pub use spec::{GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};
+pub use spec::{EndSecret, GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};
 pub use switched::Switched;

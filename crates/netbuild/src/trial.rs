@@ -9,8 +9,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
+use netlink_packet_route::link::InfoKind;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Description, Encapsulation, Vxlan};
 use wirecost_sys::ethtool::Ethtool;
@@ -19,7 +18,8 @@ use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change, PeerNamespace};
 use crate::encapsulate::Between;
-use crate::netlink::{Intent, Netlink};
+use crate::netlink::Netlink;
+use crate::spec::EndSecret;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
 use crate::tbf;
 
@@ -197,6 +197,7 @@ impl Scratch {
             encapsulation,
             ends,
             underlay: self.index(below)?,
+            secrets: (&EndSecret([1; 32]), &EndSecret([2; 32])),
             guest_ip: IpVersion::Ipv4,
             mtu: MTU,
         };
@@ -211,13 +212,7 @@ impl Scratch {
 
     /// A device of a kind that no lab has.
     fn make(&mut self, name: &str, kind: InfoKind) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.attributes = vec![
-            LinkAttribute::IfName(name.to_owned()),
-            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind.clone())]),
-        ];
-        self.netlink
-            .apply(RouteNetlinkMessage::NewLink(message), Intent::Create)?;
+        device::create_plain(&mut self.netlink, name, kind.clone(), MTU)?;
         self.up(name)?;
         same(
             "kind",

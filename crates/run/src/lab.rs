@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{LabAgent, Link, LinkError};
-use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side};
+use wirecost_agent::protocol::{EndSecret, HostSpec, ProofResult, Reply, Request, Side};
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
 use wirecost_model::offload::Offload;
@@ -94,7 +94,18 @@ impl Lab {
     }
 
     fn build(&mut self, context: &LabContext, interrupt: &AtomicBool) -> Result<(), LinkError> {
-        let spec = |side| host_spec(side, &self.network, &context.placement);
+        let random = || {
+            crate::rounds::random_bytes().map_err(|source| LinkError::Start {
+                host: self.a.host().to_owned(),
+                source: std::io::Error::other(source),
+            })
+        };
+        let mut secrets = [EndSecret([0; 32]), EndSecret([0; 32])];
+        for EndSecret(bytes) in &mut secrets {
+            bytes[..16].copy_from_slice(&random()?);
+            bytes[16..].copy_from_slice(&random()?);
+        }
+        let spec = |side| host_spec(side, &self.network, &context.placement, &secrets);
         self.both_done(
             &Request::Prepare(spec(Side::A)),
             &Request::Prepare(spec(Side::B)),
@@ -300,7 +311,12 @@ pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     ended.unwrap_or(error)
 }
 
-fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
+fn host_spec(
+    side: Side,
+    network: &Network,
+    placement: &Placement,
+    secrets: &[EndSecret; 2],
+) -> HostSpec {
     let cpus = match side {
         Side::A => &placement.a,
         Side::B => &placement.b,
@@ -314,6 +330,7 @@ fn host_spec(side: Side, network: &Network, placement: &Placement) -> HostSpec {
             Rps::All => Some(placement.all()),
             Rps::Cores(cores) => Some(cores.clone()),
         },
+        secrets: secrets.clone(),
     }
 }
 
