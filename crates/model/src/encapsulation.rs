@@ -34,6 +34,8 @@ pub enum Encapsulation {
     Gretap(Gre),
     /// The guests' IP packets in IP packets (RFC 2003, RFC 2473, RFC 4213). Routed as of GRE.
     Ipip(Ipip),
+    /// The guests' IP packets, encrypted, in UDP (Linux's `wireguard`). Routed as of GRE.
+    Wireguard(Wireguard),
 }
 
 /// A VLAN on the underlay.
@@ -133,6 +135,19 @@ pub struct Ipip {
     pub ttl: Option<u8>,
     /// As of GRE; the kernel cannot keep it unset.
     pub df: Option<OuterDf>,
+}
+
+/// Options of a WireGuard tunnel. Its keys are no option: each lab has its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Wireguard {
+    /// UDP port that both hosts listen on and send to; wg(8) has 51820.
+    pub port: u16,
+}
+
+impl Default for Wireguard {
+    fn default() -> Self {
+        Self { port: 51820 }
+    }
 }
 
 /// Options in a Geneve header (RFC 8926, section 3.5).
@@ -375,6 +390,7 @@ mod tests {
             (Encapsulation::Gretap(key(None)), 18),
             (Encapsulation::Gretap(key(Some(7))), 22),
             (Encapsulation::Ipip(Ipip::default()), 0),
+            (Encapsulation::Wireguard(Wireguard::default()), 40),
         ] {
             assert!(encapsulation.is_tunnel() && encapsulation.udp().is_none());
             for (ip, header) in [(IpVersion::Ipv4, 20), (IpVersion::Ipv6, 40)] {

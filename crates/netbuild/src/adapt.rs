@@ -108,7 +108,7 @@ impl LabHost {
             ready::link(&mut self.netlink, &guest.port)?;
             guest.wait_until_ready()?;
         }
-        Ok(())
+        self.agree()
     }
 }
 

@@ -1,5 +1,7 @@
 //! The kernel's devices of each encapsulation, as ports of the host's bridge, or as what it routes to.
 
+mod wireguard;
+
 use std::fmt::Debug;
 use std::net::IpAddr;
 
@@ -39,6 +41,17 @@ impl LabHost {
         between.make(&mut self.netlink, TUNNEL)?;
         let port = self.build_inner_tag()?;
         self.attach(port, bridge)
+    }
+
+    /// Has the tunnel's ends agree on what they have to before they carry anything. Both hosts must be built.
+    ///
+    /// # Errors
+    /// Where they do not within [`wireguard::PATIENCE`].
+    pub(crate) fn agree(&self) -> Result<(), BuildError> {
+        match self.spec.network.encapsulation {
+            Encapsulation::Wireguard(_) => wireguard::agree(TUNNEL, self.spec.side),
+            _ => Ok(()),
+        }
     }
 
     /// Puts the device towards the other host behind the bridge, or routes to it.
@@ -101,6 +114,9 @@ impl Between<'_> {
             Encapsulation::Geneve(geneve) => self.make_geneve(netlink, name, geneve),
             Encapsulation::Gre(_) | Encapsulation::Gretap(_) | Encapsulation::Ipip(_) => {
                 self.make_ip_tunnel(netlink, name)
+            }
+            Encapsulation::Wireguard(wireguard) => {
+                wireguard::make(self, wireguard, (netlink, name))
             }
         }
     }

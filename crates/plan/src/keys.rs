@@ -153,8 +153,8 @@ keys! {
         words: Description::WORDS, presence: Default("none"), factor: true,
         example: "{ vxlan: { udp_checksum: on } }",
     }
-        "How what guests send crosses the underlay: bridged as it is, with a VLAN tag, or in a tunnel. `gre` and `ipip` carry \
-         IP packets and no frames: there the hosts route for their guests, where they else bridge.";
+        "How what guests send crosses the underlay: bridged as it is, with a VLAN tag, or in a tunnel. `gre`, `ipip` \
+         and `wireguard` carry IP packets and no frames: there the hosts route for their guests, where they else bridge.";
     VLAN "encapsulation.vlan" Map { example: "{ id: 100 }" }
         "Options of a VLAN (IEEE 802.1Q): every frame on the underlay has a tag of 4 bytes, which the IP MTU does not count.";
     VLAN_ID "encapsulation.vlan.id" Whole { range: from_to(1.0, 4094.0), presence: Default("42"), example: "100" }
@@ -246,6 +246,13 @@ keys! {
         "As of `gre`.";
     IPIP_DF "encapsulation.ipip.df" Word { words: &["set", "inherit"], example: "inherit" }
         "As of `gre`; the kernel cannot leave it unset.";
+    WIREGUARD "encapsulation.wireguard" Map { example: "{ port: 51821 }" }
+        "Options of a WireGuard tunnel of IP packets, by the kernel's own device: UDP, 32 bytes of header and authentication tag, \
+         and the outer IP header. Packets are padded to a multiple of 16 bytes, full ones are not. Keys are made for each lab.";
+    WIREGUARD_PORT "encapsulation.wireguard.port" Whole {
+        range: from_to(1.0, 65535.0), presence: Default("51820"), example: "51821",
+    }
+        "UDP port of both hosts.";
     UDP_CHECKSUM "udp_checksum" Word { words: ON_OFF, presence: Default("off"), factor: true, example: "[off, on]" }
         "Whether tunnels compute the outer UDP checksum. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
          that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it tells what the checksum costs \
@@ -254,7 +261,7 @@ keys! {
         "Who encapsulates: the kernel's devices and bridge, our own eBPF programs, which need root, or an Open vSwitch of each \
          host's own, which needs root and the package openvswitch-switch (docs/encapsulations.md). \
          `auto` is one for all cells, so that encapsulations are compared on the same code: the first of `kernel` and `ebpf` \
-         that can build every cell on this machine. GRE and IP in IP are the kernel's alone.";
+         that can build every cell on this machine. GRE, IP in IP and WireGuard are the kernel's alone.";
 
     GUEST_MTU "guest_mtu" Whole {
         words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",

@@ -178,6 +178,10 @@ pub(super) const FEATURES: &[Feature] = &[
         "plans with `encapsulation: ipip`; with IPv6 CONFIG_IPV6_SIT and CONFIG_IPV6_TUNNEL",
     ),
     device(
+        &description::WIREGUARD,
+        "plans with `encapsulation: wireguard`",
+    ),
+    device(
         &description::VLAN,
         "plans with `encapsulation: vlan` by the kernel; eBPF builds it as well",
     ),

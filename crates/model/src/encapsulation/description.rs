@@ -1,7 +1,7 @@
 //! What is known of each kind of encapsulation, whatever its options: one row a kind. Plans, computed sizes, devices,
 //! proofs, the doctor and the guard before verdicts read it here.
 
-use super::{Encapsulation, Geneve, Gre, Ipip, Vlan, Vxlan};
+use super::{Encapsulation, Geneve, Gre, Ipip, Vlan, Vxlan, Wireguard};
 use crate::datapath::Datapath;
 
 /// A kind of encapsulation.
@@ -239,10 +239,37 @@ pub const IPIP: Description = Description {
     ..USUAL
 };
 
+/// Row: `wireguard`.
+pub const WIREGUARD: Description = Description {
+    word: "wireguard",
+    title: "WireGuard",
+    stack: "wireguard",
+    carries: Carries::Packets,
+    // UDP, header and authentication tag (drivers/net/wireguard/messages.h, `struct message_data`).
+    header_bytes: 8 + 16 + 16,
+    // `MESSAGE_PADDING_MULTIPLE`.
+    pads_to: 16,
+    drivers: &[Driver {
+        kind: "wireguard",
+        module: "wireguard",
+        symbol: "wg_newlink",
+        option: "CONFIG_WIREGUARD",
+    }],
+    datapaths: KERNEL,
+    only: "WireGuard is the kernel's device alone",
+    // drivers/net/wireguard/device.c, `wg_xmit`: every packet is encrypted by itself.
+    cuts: true,
+    // drivers/net/wireguard/queueing.h, `wg_cpumask_next_online`.
+    on_all_cores: true,
+    usual: || Encapsulation::Wireguard(Wireguard::default()),
+    ..USUAL
+};
+
 impl Description {
     /// Every kind, in the order in which they are told.
-    pub const ALL: &'static [&'static Self] =
-        &[&NONE, &VLAN, &VXLAN, &GENEVE, &GRE, &GRETAP, &IPIP];
+    pub const ALL: &'static [&'static Self] = &[
+        &NONE, &VLAN, &VXLAN, &GENEVE, &GRE, &GRETAP, &IPIP, &WIREGUARD,
+    ];
     /// Their words.
     pub const WORDS: &'static [&'static str] = &words();
 
@@ -278,6 +305,7 @@ impl Encapsulation {
             Self::Gre(_) => &GRE,
             Self::Gretap(_) => &GRETAP,
             Self::Ipip(_) => &IPIP,
+            Self::Wireguard(_) => &WIREGUARD,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Encapsulation, GeneveOptions, Gre, IpTunnel, UdpTunnel, Vlan};
+use super::{Encapsulation, GeneveOptions, Gre, IpTunnel, UdpTunnel, Vlan, Wireguard};
 
 impl Encapsulation {
     /// As `wirecost overhead` takes it: `none`, `outer-vlan`, `vxlan+vlan`, `geneve:ovn`, `gre:key`.
@@ -32,6 +32,9 @@ impl fmt::Display for Encapsulation {
             Self::Vlan(vlan) if *vlan != Vlan::default() => write!(f, " id={}", vlan.id)?,
             Self::Geneve(geneve) if geneve.options != GeneveOptions::NONE => {
                 write!(f, " options={}", geneve.options)?;
+            }
+            Self::Wireguard(tunnel) if *tunnel != Wireguard::default() => {
+                write!(f, " port={}", tunnel.port)?;
             }
             _ => {}
         }
@@ -108,6 +111,8 @@ mod tests {
             "geneve options=ovn udp_checksum=on source_ports=49152-65535 inner_vlan=9"
         );
         assert_eq!(of(Encapsulation::Ipip(Ipip::default())), "ipip");
+        let elsewhere = Encapsulation::Wireguard(Wireguard { port: 51821 });
+        assert_eq!(of(elsewhere), "wireguard port=51821");
         let keyed = Gre {
             key: Some(0),
             ttl: Some(64),
