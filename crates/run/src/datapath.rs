@@ -101,6 +101,22 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
     (!instead.is_empty()).then_some(Chosen { datapath, instead })
 }
 
+/// What the kernel would have to build, for which it has no driver: those cells would be left out. Where that cannot be told,
+/// nothing is.
+pub(crate) fn left_out(experiment: &Experiment) -> Vec<Unbuilt> {
+    let kernels_alone = |cell: &&Cell| {
+        let datapaths = cell.network.encapsulation.kind().datapaths;
+        cell.network.datapath == Datapath::Kernel && !datapaths.contains(&Datapath::Ebpf)
+    };
+    let drivers = Drivers::read();
+    let cells = experiment.cells.iter().filter(kernels_alone);
+    let lacking = cells.filter_map(|cell| {
+        let reason = drivers.lack(&cell.network.encapsulation)?;
+        Some((cell.network.clone(), reason))
+    });
+    unbuilt(&lacking.collect::<Vec<_>>())
+}
+
 /// The symbols of the running kernel and the files of its modules, as far as they can be read.
 struct Drivers {
     symbols: String,
@@ -177,6 +193,8 @@ fn refusals(
 
 #[cfg(test)]
 mod tests {
+    use wirecost_model::plan::Description;
+
     use super::*;
 
     #[test]
@@ -193,6 +211,12 @@ mod tests {
         assert_eq!(drivers.lack(&vxlan.network.encapsulation), None);
         let lack = drivers.lack(&geneve.network.encapsulation);
         assert!(lack.expect("a reason").contains("CONFIG_GENEVE"));
+        let wireguard = Description::by_word("wireguard").expect("a kind");
+        let lack = drivers.lack(&(wireguard.usual)()).expect("a reason");
+        assert_eq!(
+            lack,
+            "this kernel has no CONFIG_WIREGUARD, built in or as a module"
+        );
         drivers.modules =
             "kernel/drivers/net/geneve.ko: kernel/net/ipv6/ip6_udp_tunnel.ko\n".into();
         assert_eq!(drivers.lack(&geneve.network.encapsulation), None);

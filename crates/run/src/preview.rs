@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use wirecost_model::cell::{Chosen, Experiment};
+use wirecost_model::cell::{Chosen, Experiment, Unbuilt};
 
 use crate::datapath;
 use crate::directory::refuse_existing;
@@ -36,6 +36,8 @@ pub struct Preview {
     pub forecast: Forecast,
     /// The datapath that it would most likely choose, where that is not the first choice, and why.
     pub chosen: Option<Chosen>,
+    /// What the kernel alone builds and this one has no driver for: cells of it would be left out.
+    pub left_out: Vec<Unbuilt>,
     cells: usize,
     rounds: u32,
 }
@@ -65,6 +67,7 @@ pub fn preview(
         placement: place(experiment.plan.cores, &allowed_cpus()?),
         forecast: forecast(experiment, seed),
         chosen: datapath::forecast(experiment),
+        left_out: datapath::left_out(experiment),
         cells: experiment.samples_a_round() as usize,
         rounds: experiment.plan.repeat.rounds,
     })
