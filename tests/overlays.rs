@@ -17,7 +17,7 @@ use serde_json::Value;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::offload::Role;
-use wirecost_model::plan::Encapsulation;
+use wirecost_model::plan::{Description, Encapsulation};
 use wirecost_model::sample::ProofTime;
 use wirecost_sys::bpf::PassingClassifier;
 
@@ -234,42 +234,48 @@ fn gre_and_ip_in_ip_are_proven_seen_and_measured_where_the_kernel_has_them() {
     }
 }
 
+/// The encapsulations that no other datapath builds.
+fn kernels_alone() -> impl Iterator<Item = &'static Description> {
+    let kinds = Description::ALL.iter().copied();
+    kinds.filter(|kind| kind.datapaths == [Datapath::Kernel])
+}
+
 #[test]
-fn gre_and_ip_in_ip_that_the_kernel_lacks_are_left_out_with_the_reason() {
+fn what_is_the_kernels_alone_and_the_kernel_lacks_is_left_out_with_the_reason() {
     if !lab_can_be_built() {
         return;
     }
     let _alone = alone();
-    let (ended, record, _place) = measured(
-        "name: lacking\nunderlay: { mtu: 9000 }\nencapsulation: [none, gre, gretap, ipip]\nguest_mtu: 1500\n\
-         repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
-    );
+    let words: Vec<&str> = kernels_alone().map(|kind| kind.word).collect();
+    let (ended, record, _place) = measured(&format!(
+        "name: lacking\nunderlay: {{ mtu: 9000 }}\nencapsulation: [none, {}]\nguest_mtu: 1500\n\
+         repeat: {{ rounds: 1, seconds: 0.1, warmup: 0.05 }}\n",
+        words.join(", ")
+    ));
     // By the kernel, which builds more of it than eBPF.
     assert_eq!(record.head.experiment.plan.datapath, [Datapath::Kernel]);
-    let has = |label: &str| label == "none" || kernel_has_ip_tunnel(label, false, false);
-    let mut lacking = Vec::new();
+    let has = |kind: &&Description| {
+        let ends = match kind.word {
+            "gre" | "gretap" | "ipip" => " local 198.18.0.1 remote 198.18.0.2",
+            _ => "",
+        };
+        kernel_has(&format!("{}{ends}", kind.drivers[0].kind))
+    };
+    let lacking: Vec<_> = kernels_alone().filter(|kind| !has(kind)).collect();
     for sample in &record.samples {
         let label = &cell_of(&record, sample).levels["encapsulation"];
-        assert_eq!(sample.invalid.is_none(), has(label), "{label}: {sample:#?}");
-        if !has(label) {
-            lacking.push(label.as_str());
-        }
+        let lacks = lacking.iter().any(|kind| kind.word == label);
+        assert_eq!(sample.invalid.is_none(), !lacks, "{label}: {sample:#?}");
     }
     ended.expect_code(if lacking.is_empty() { 0 } else { 3 });
     let document = ended.document();
     let reasons = reasons(&document);
     assert_eq!(reasons.len(), lacking.len());
-    for label in lacking {
-        let option = if label == "ipip" {
-            "CONFIG_NET_IPIP"
-        } else {
-            "CONFIG_NET_IPGRE"
-        };
-        let words = format!("this kernel has no {label} device: {option}");
-        let told = |reason: &&String| {
-            reason.contains(&words)
-                && reason.ends_with("by eBPF: GRE and IP in IP are the kernel's devices alone")
-        };
+    for kind in lacking {
+        let (word, option) = (kind.word, kind.drivers[0].option);
+        let words = format!("this kernel has no {word} device: {option}");
+        let end = format!("by eBPF: {}", kind.only);
+        let told = |reason: &&String| reason.contains(&words) && reason.ends_with(&end);
         assert!(reasons.iter().any(|reason| told(&reason)), "{reasons:#?}");
     }
     // That some cells would be routed and others bridged is told, whether or not they could be built.

@@ -30,6 +30,7 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "geneve",
     "gre",
     "ipip",
+    "wireguard",
     "vlan",
     "ipv6",
     "ifb",

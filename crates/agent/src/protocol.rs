@@ -22,7 +22,7 @@ use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_model::switch::OpenVswitch;
 use wirecost_model::usage::HostUsage;
 use wirecost_model::vary::Setting;
-pub use wirecost_netbuild::{HostSpec, Side};
+pub use wirecost_netbuild::{EndSecret, HostSpec, Side};
 pub use wirecost_probe::LOCATING;
 pub use wirecost_probe::message::Secret;
 

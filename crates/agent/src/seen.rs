@@ -13,6 +13,9 @@ use crate::protocol::Secret;
 /// Bytes of the frame check sequence, which no capture shows.
 const FCS_BYTES: u32 = 4;
 
+/// Type 4 in 32 bits, the least first (drivers/net/wireguard/messages.h, `MESSAGE_DATA`).
+const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
+
 /// The full-size datagrams of one proof as they are to cross a network.
 #[derive(Debug)]
 pub(crate) struct Wanted {
@@ -20,6 +23,8 @@ pub(crate) struct Wanted {
     /// Bytes of UDP, header and payload.
     udp_bytes: u32,
     tunnel: Option<TunnelId>,
+    /// The UDP port of a tunnel that encrypts what it carries.
+    sealed: Option<u16>,
     vlan: Option<u16>,
     inner_vlan: Option<u16>,
     options: Options,
@@ -41,7 +46,7 @@ impl Wanted {
         let frame = stack
             .over(network.underlay_ip, network.guest_ip)
             .map_err(|error| format!("{encapsulation}: {error}"))?
-            .frame(size, size);
+            .frame(size, network.tunnel_mtu().max(size));
         let options = match encapsulation {
             Encapsulation::Geneve(geneve) => geneve.options,
             _ => GeneveOptions::NONE,
@@ -51,6 +56,10 @@ impl Wanted {
             secret,
             udp_bytes: size - network.guest_ip.header_bytes(),
             tunnel: tunnel(encapsulation),
+            sealed: match encapsulation {
+                Encapsulation::Wireguard(tunnel) => Some(tunnel.port),
+                _ => None,
+            },
             vlan: match encapsulation {
                 Encapsulation::Vlan(vlan) => Some(vlan.id),
                 _ => None,
@@ -65,8 +74,13 @@ impl Wanted {
     /// What a captured frame shows of such a datagram; `None` where it is another frame, or marked otherwise.
     pub(crate) fn look(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
         let seen = innermost_udp(captured, original as u32, self.tunnel).ok()?;
-        let ours = seen.udp_bytes == self.udp_bytes
-            && ProbeMessage::parse(seen.payload, &self.secret).is_some();
+        let ours = match self.sealed {
+            Some(port) => self.is_sealed(&seen, port),
+            None => {
+                seen.udp_bytes == self.udp_bytes
+                    && ProbeMessage::parse(seen.payload, &self.secret).is_some()
+            }
+        };
         (ours && self.is_marked_so(&seen)).then_some(SeenFrame {
             outer_ip_bytes: seen.outer_ip_bytes,
             frame_bytes: seen.frame_bytes,
@@ -74,6 +88,13 @@ impl Wanted {
             expected_frame_bytes: Some(self.frame_bytes),
             fragment: seen.fragment,
         })
+    }
+
+    /// Whether it is a data packet of a WireGuard tunnel, as large as one with a full-size datagram: more cannot be seen of it.
+    fn is_sealed(&self, seen: &Seen<'_>, port: u16) -> bool {
+        [seen.src_port, seen.dst_port] == [port; 2]
+            && seen.payload.starts_with(&WIREGUARD_DATA)
+            && seen.outer_ip_bytes == self.outer_ip_bytes
     }
 
     fn is_marked_so(&self, seen: &Seen<'_>) -> bool {
@@ -87,7 +108,7 @@ impl Wanted {
 fn tunnel(encapsulation: &Encapsulation) -> Option<TunnelId> {
     let gre = |key, frames| GreId { key, frames }.into();
     Some(match encapsulation {
-        Encapsulation::None | Encapsulation::Vlan(_) => return None,
+        Encapsulation::None | Encapsulation::Vlan(_) | Encapsulation::Wireguard(_) => return None,
         Encapsulation::Vxlan(vxlan) => VxlanId {
             port: vxlan.port,
             vni: vxlan.vni,
@@ -109,7 +130,7 @@ mod tests {
     use wirecost_model::cell::Network;
     use wirecost_model::datapath::Datapath;
     use wirecost_model::ip::IpVersion;
-    use wirecost_model::plan::{Cores, Geneve, Gre, Ipip, Vlan, Vxlan};
+    use wirecost_model::plan::{Cores, Geneve, Gre, Ipip, Vlan, Vxlan, Wireguard};
     use wirecost_model::steering::Steering;
     use wirecost_model::transit::Transit;
 
@@ -173,9 +194,49 @@ mod tests {
                 assert_eq!(wanted.frame_bytes, wanted.outer_ip_bytes + 14 + tag);
                 if tunnelled || ip == IpVersion::Ipv4 {
                     assert_eq!(network.overhead_bytes(), overhead + six);
-                    assert_eq!(network.line_overhead_bytes(), overhead + six + tag);
+                    assert_eq!(network.line_overhead_bytes(1500), overhead + six + tag);
                 }
             }
+        }
+    }
+
+    /// A frame over IPv4 with UDP from and to `port`, and behind it so many bytes that begin with `first`.
+    fn frame(port: u16, first: [u8; 4], bytes: usize) -> Vec<u8> {
+        let ip_bytes = (20 + 8 + bytes) as u16;
+        let mut frame = vec![0; 12];
+        frame.extend([0x08, 0x00, 0x45, 0]);
+        frame.extend(ip_bytes.to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2]);
+        frame.extend(port.to_be_bytes());
+        frame.extend(port.to_be_bytes());
+        frame.extend((ip_bytes - 20).to_be_bytes());
+        frame.extend([0, 0]);
+        frame.extend(first);
+        frame.resize(14 + usize::from(ip_bytes), 0xaa);
+        frame
+    }
+
+    #[test]
+    fn a_sealed_datagram_is_known_by_port_type_and_exact_size() {
+        let secret = Secret {
+            probe: [1; 16],
+            acknowledgement: [2; 8],
+        };
+        let tunnel = Encapsulation::Wireguard(Wireguard { port: 51821 });
+        let network = network(tunnel, IpVersion::Ipv4);
+        // 16 of header and 16 of tag around what is padded to a multiple of 16, and to no more than 8940.
+        for (size, padded) in [(1500, 1504), (1504, 1504), (8939, 8940), (8940, 8940)] {
+            let wanted = Wanted::of(&network, size, secret).expect("computed");
+            let bytes = 32 + padded;
+            let look = |frame: Vec<u8>| wanted.look(&frame, frame.len());
+            let seen = look(frame(51821, WIREGUARD_DATA, bytes)).expect("ours");
+            assert_eq!(seen.outer_ip_bytes, 28 + bytes as u32);
+            assert_eq!(Some(seen.frame_bytes), seen.expected_frame_bytes);
+            assert_eq!(network.padding_bytes(size), padded as u32 - size);
+            // Another port, a handshake, another size.
+            assert_eq!(look(frame(51820, WIREGUARD_DATA, bytes)), None);
+            assert_eq!(look(frame(51821, [1, 0, 0, 0], bytes)), None);
+            assert_eq!(look(frame(51821, WIREGUARD_DATA, bytes - 16)), None);
         }
     }
 }

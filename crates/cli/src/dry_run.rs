@@ -101,7 +101,7 @@ pub(crate) fn print(
         cpus: [("a", &preview.placement.a[..]), ("b", &preview.placement.b)].into(),
         line: preview.line.as_ref(),
         expected: preview.forecast,
-        warnings: preview.chosen.iter().map(ToString::to_string).collect(),
+        warnings: warnings(preview),
     };
     if json {
         screen::print_json(&document)
@@ -109,6 +109,15 @@ pub(crate) fn print(
         let page = page(&document, experiment, screen::terminal().width);
         screen::print(&page)
     }
+}
+
+fn warnings(preview: &Preview) -> Vec<String> {
+    let left_out = preview.left_out.iter().map(|one| {
+        let (encapsulation, reason) = (&one.encapsulation, &one.reason);
+        format!("cells of {encapsulation} will be left out: {reason}")
+    });
+    let chosen = preview.chosen.iter().map(ToString::to_string);
+    chosen.chain(left_out).collect()
 }
 
 fn cell_line<'a>(experiment: &Experiment, cell: &'a Cell) -> CellLine<'a> {

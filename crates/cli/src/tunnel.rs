@@ -10,7 +10,7 @@ use serde_json::json;
 use wirecost_control::tunnel::{self, Between, Note, Shown, Wanted};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
-use wirecost_model::plan::Encapsulation;
+use wirecost_model::plan::{Description, Encapsulation};
 
 use crate::{exit, screen};
 
@@ -190,7 +190,8 @@ fn encapsulation(
             "`{strange}`: an encapsulation and its options are letters, digits, `-` and `_`"
         ));
     }
-    if ["gre", "gretap", "ipip"].contains(&word) {
+    let kernels_alone = |kind: &Description| !kind.datapaths.contains(&Datapath::Ebpf);
+    if Description::by_word(word).is_some_and(kernels_alone) {
         return Err(format!(
             "`{word}` is the kernel's own device (`ip link add ... type {word}`): a tunnel by hand is none, vlan, vxlan \
              or geneve"

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{LabAgent, Link, LinkError};
-use wirecost_agent::protocol::{HostSpec, ProofResult, Reply, Request, Side, Stage};
+use wirecost_agent::protocol::{EndSecret, HostSpec, ProofResult, Reply, Request, Side, Stage};
 use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
 use wirecost_model::line::LineRelease;
@@ -102,7 +102,12 @@ impl Lab {
     }
 
     fn build(&mut self, context: &LabContext, interrupt: &AtomicBool) -> Result<(), LinkError> {
-        let spec = |side| host_spec(side, &self.network, context);
+        let mut secrets = [EndSecret([0; 32]), EndSecret([0; 32])];
+        for EndSecret(bytes) in &mut secrets {
+            bytes[..16].copy_from_slice(&random::bytes_for(&self.a)?);
+            bytes[16..].copy_from_slice(&random::bytes_for(&self.a)?);
+        }
+        let spec = |side| host_spec(side, &self.network, context, &secrets);
         self.both_done(
             &Request::Prepare(spec(Side::A)),
             &Request::Prepare(spec(Side::B)),
@@ -337,7 +342,12 @@ pub(crate) fn unlike(one: Option<&LineRelease>, other: Option<&LineRelease>) -> 
     (one.by != other.by).then(|| format!("{other}, and elsewhere in this run {one}"))
 }
 
-fn host_spec(side: Side, network: &Network, context: &LabContext) -> HostSpec {
+fn host_spec(
+    side: Side,
+    network: &Network,
+    context: &LabContext,
+    secrets: &[EndSecret; 2],
+) -> HostSpec {
     let placement = &context.placement;
     let cpus = match side {
         Side::A => &placement.a,
@@ -353,6 +363,7 @@ fn host_spec(side: Side, network: &Network, context: &LabContext) -> HostSpec {
             Rps::Cores(cores) => Some(cores.clone()),
         },
         release_us: context.release_us,
+        secrets: secrets.clone(),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use wirecost_model::plan::Description;
 use wirecost_model::record::WakeupCost;
 
 use crate::kernel_config::KernelConfig;
@@ -23,10 +25,8 @@ pub(crate) enum Trial {
     Congestion,
     Capture,
     Ipv6,
-    Geneve,
-    Gre,
-    Ipip,
-    Vlan,
+    /// The devices of one driver of those that a plan may ask for.
+    Encapsulation(Kind),
     Tap,
     OpenVswitch,
     Ifb,
@@ -37,6 +37,29 @@ pub(crate) enum Trial {
     IoUring,
     Userfaultfd,
     Kvm,
+}
+
+/// A kind of encapsulation, by its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Kind(pub(crate) &'static str);
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(from)?;
+        let kind = Description::by_word(&word).map(|kind| Self(kind.word));
+        kind.ok_or_else(|| D::Error::custom(format!("no encapsulation is called {word}")))
+    }
+}
+
+impl Kind {
+    /// All kinds whose devices are of the driver of this one.
+    pub(crate) fn of_driver(self) -> Vec<&'static Description> {
+        let driver = |kind: &Description| kind.drivers.first().map(|driver| driver.module);
+        let own = Description::by_word(self.0).and_then(driver);
+        let mut all = Description::ALL.to_vec();
+        all.retain(|kind| own.is_some() && driver(kind) == own);
+        all
+    }
 }
 
 /// What came of it.

@@ -16,7 +16,7 @@ use wirecost_sys::process;
 
 use crate::evidence::{Outcome, Trial};
 use attempts::refused;
-pub(crate) use scratch::TRIALS;
+pub(crate) use scratch::trials;
 
 /// `nobody`, on most systems; owns nothing on any.
 const PLAIN_USER: u32 = 65534;
@@ -89,7 +89,7 @@ pub fn probe(way: Way, output: &mut impl Write) {
         }
         Err(error) => {
             told(Trial::Namespaces, refused(&error));
-            for trial in TRIALS {
+            for trial in trials() {
                 told(trial, Outcome::NotTried("no namespace to try it in".into()));
             }
         }

@@ -183,10 +183,23 @@ impl Network {
         self.encapsulation.overhead_bytes(self.underlay_ip)
     }
 
-    /// Bytes that the encapsulation adds to a full-size packet's frame on the line: those of
-    /// [`Network::overhead_bytes`], and a VLAN tag, which the IP MTU does not count.
-    pub const fn line_overhead_bytes(&self) -> u32 {
-        self.overhead_bytes() + self.encapsulation.line_tag_bytes()
+    /// Bytes that the encapsulation adds to the frame of a guest's packet of `packet` bytes of IP on the line: those of
+    /// [`Network::overhead_bytes`] and [`Network::padding_bytes`], and a VLAN tag, which the IP MTU does not count.
+    pub fn line_overhead_bytes(&self, packet: u32) -> u32 {
+        self.overhead_bytes() + self.padding_bytes(packet) + self.encapsulation.line_tag_bytes()
+    }
+
+    /// Bytes that the encapsulation pads a guest's packet of `packet` bytes of IP with, which is no larger than the MTU of
+    /// the tunnel's device.
+    pub fn padding_bytes(&self, packet: u32) -> u32 {
+        let padded = packet.next_multiple_of(self.encapsulation.kind().pads_to);
+        padded.min(self.tunnel_mtu()).saturating_sub(packet)
+    }
+
+    /// The MTU of the tunnel's device in bytes of what guests send: whatever is between the hosts, that of the underlay's
+    /// device less the overhead.
+    pub const fn tunnel_mtu(&self) -> u32 {
+        self.underlay_mtu.saturating_sub(self.overhead_bytes())
     }
 }
 

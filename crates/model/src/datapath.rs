@@ -56,9 +56,8 @@ impl Datapath {
     /// Why it cannot build an encapsulation on whatever host; `None` where it can, as far as that goes.
     pub fn cannot(self, encapsulation: &Encapsulation) -> Option<&'static str> {
         match (self, encapsulation) {
-            (Self::Kernel, encapsulation) if encapsulation.ip_tunnel().is_some() => None,
-            (_, encapsulation) if encapsulation.ip_tunnel().is_some() => {
-                Some("GRE and IP in IP are the kernel's devices alone")
+            (_, encapsulation) if !encapsulation.kind().datapaths.contains(&self) => {
+                Some(encapsulation.kind().only)
             }
             // drivers/net/geneve.c: options come with a packet's tunnel metadata only.
             (Self::Kernel, Encapsulation::Geneve(geneve))
@@ -84,11 +83,6 @@ impl Datapath {
                 Some(
                     "Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it",
                 )
-            }
-            (Self::Ovs | Self::OvsKernel, encapsulation)
-                if encapsulation.is_tunnel() && encapsulation.udp().is_none() =>
-            {
-                Some("of the tunnels Open vSwitch is asked for VXLAN and Geneve alone")
             }
             // lib/tun-metadata.c: a table of class and type, each with one place and one length above 0.
             (Self::Ovs | Self::OvsKernel, Encapsulation::Geneve(geneve))
@@ -138,7 +132,7 @@ impl fmt::Display for Datapath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encapsulation::{Geneve, Gre, Ipip, Vxlan};
+    use crate::encapsulation::{Geneve, Vxlan};
 
     #[test]
     fn what_one_datapath_cannot_the_other_can() {
@@ -183,20 +177,6 @@ mod tests {
                 Encapsulation::Geneve(Geneve::default()),
             ] {
                 assert_eq!(datapath.cannot(&plain), None);
-            }
-        }
-    }
-
-    #[test]
-    fn tunnels_without_udp_are_the_kernels_alone() {
-        for tunnel in [
-            Encapsulation::Gre(Gre::default()),
-            Encapsulation::Gretap(Gre::default()),
-            Encapsulation::Ipip(Ipip::default()),
-        ] {
-            for datapath in Datapath::ALL {
-                let able = datapath.cannot(&tunnel).is_none();
-                assert_eq!(able, datapath == Datapath::Kernel, "{tunnel} by {datapath}");
             }
         }
     }

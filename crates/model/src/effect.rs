@@ -85,6 +85,8 @@ pub enum RemarkKind {
     TransitCpu,
     /// The receiving host decapsulates each frame before frames are joined, where a NIC joins first.
     JoinedInside,
+    /// The kernel encapsulates on the cores of both hosts.
+    AllCores,
 }
 
 /// What an interval says, given the margin that the user calls worth it.

@@ -1,15 +1,20 @@
 //! How a guest's frames cross the underlay.
 
+pub mod description;
 mod label;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use description::{Carries, Description, Driver};
+
 use crate::ip::IpVersion;
 
 /// Bytes of an 802.1Q tag.
 const TAG_BYTES: u32 = 4;
+/// Bytes of a frame's header.
+const ETHERNET_BYTES: u32 = 14;
 
 /// A level of the factor `encapsulation`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,6 +34,8 @@ pub enum Encapsulation {
     Gretap(Gre),
     /// The guests' IP packets in IP packets (RFC 2003, RFC 2473, RFC 4213). Routed as of GRE.
     Ipip(Ipip),
+    /// The guests' IP packets, encrypted, in UDP (Linux's `wireguard`). Routed as of GRE.
+    Wireguard(Wireguard),
 }
 
 /// A VLAN on the underlay.
@@ -128,6 +135,19 @@ pub struct Ipip {
     pub ttl: Option<u8>,
     /// As of GRE; the kernel cannot keep it unset.
     pub df: Option<OuterDf>,
+}
+
+/// Options of a WireGuard tunnel. Its keys are no option: each lab has its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Wireguard {
+    /// UDP port that both hosts listen on and send to; wg(8) has 51820.
+    pub port: u16,
+}
+
+impl Default for Wireguard {
+    fn default() -> Self {
+        Self { port: 51820 }
+    }
 }
 
 /// Options in a Geneve header (RFC 8926, section 3.5).
@@ -251,12 +271,12 @@ pub struct IpTunnel {
 impl Encapsulation {
     /// Whether what guests send travels in IP packets of the hosts' own.
     pub const fn is_tunnel(&self) -> bool {
-        self.udp().is_some() || self.ip_tunnel().is_some()
+        self.kind().is_tunnel()
     }
 
     /// Whether it carries the guests' IP packets and not their frames: their hosts then route, where they else bridge.
     pub const fn is_routed(&self) -> bool {
-        matches!(self, Self::Gre(_) | Self::Ipip(_))
+        matches!(self.kind().carries, Carries::Packets)
     }
 
     /// Whether the plan says what becomes of the outer IPv4 header's don't-fragment bit, which IPv6 does not have.
@@ -278,14 +298,13 @@ impl Encapsulation {
                 ttl: ipip.ttl,
                 df: ipip.df,
             }),
-            Self::None | Self::Vlan(_) | Self::Vxlan(_) | Self::Geneve(_) => None,
+            _ => None,
         }
     }
 
     /// The options of a tunnel over UDP; `None` without one.
     pub const fn udp(&self) -> Option<UdpTunnel> {
         match self {
-            Self::None | Self::Vlan(_) | Self::Gre(_) | Self::Gretap(_) | Self::Ipip(_) => None,
             Self::Vxlan(vxlan) => Some(UdpTunnel {
                 vni: vxlan.vni,
                 port: vxlan.port,
@@ -302,6 +321,7 @@ impl Encapsulation {
                 source_ports: geneve.source_ports,
                 inner_vlan: geneve.inner_vlan,
             }),
+            _ => None,
         }
     }
 
@@ -311,30 +331,27 @@ impl Encapsulation {
         match &mut self {
             Self::Vxlan(vxlan) => vxlan.udp_checksum = computed,
             Self::Geneve(geneve) => geneve.udp_checksum = computed,
-            Self::None | Self::Vlan(_) | Self::Gre(_) | Self::Gretap(_) | Self::Ipip(_) => {}
+            _ => {}
         }
         self
     }
 
-    /// Bytes that this encapsulation takes from the underlay's IP MTU: the underlay's IP header, and before what the
-    /// guest sends, of a tunnel over UDP that header 8, the tunnel's 8 and its options (RFC 7348, section 5; RFC 8926,
-    /// section 3), of GRE 4 and 4 with a key (RFC 2890, section 2); inner Ethernet 14 and its tag where frames are
-    /// carried. A VLAN tag on the line is no part of the IP packet. Over IPv6 without the encapsulation limit (RFC 2473,
-    /// section 4.1.1), which a lab does not send.
+    /// Bytes that this encapsulation takes from the underlay's IP MTU: the underlay's IP header, those of the kind and of
+    /// its options (of GRE a key, RFC 2890, section 2), and inner Ethernet 14 and its tag where frames are carried. A VLAN
+    /// tag on the line is no part of the IP packet. Over IPv6 without the encapsulation limit (RFC 2473, section 4.1.1),
+    /// which a lab does not send.
     pub const fn overhead_bytes(&self, underlay: IpVersion) -> u32 {
-        let headers = match self {
-            Self::None | Self::Vlan(_) => return 0,
-            Self::Vxlan(_) => 8 + 8,
-            Self::Geneve(geneve) => 8 + 8 + geneve.options.bytes(),
-            Self::Gre(gre) | Self::Gretap(gre) => 4 + if gre.key.is_some() { 4 } else { 0 },
-            Self::Ipip(_) => 0,
+        let ethernet = match self.kind().carries {
+            Carries::OnTheLine => return 0,
+            Carries::Frames => ETHERNET_BYTES + self.inner_tag_bytes(),
+            Carries::Packets => 0,
         };
-        let ethernet = if self.is_routed() {
-            0
-        } else {
-            14 + self.inner_tag_bytes()
+        let options = match self {
+            Self::Geneve(geneve) => geneve.options.bytes(),
+            Self::Gre(Gre { key: Some(_), .. }) | Self::Gretap(Gre { key: Some(_), .. }) => 4,
+            _ => 0,
         };
-        ethernet + headers + underlay.header_bytes()
+        underlay.header_bytes() + self.kind().header_bytes + options + ethernet
     }
 
     /// Bytes of the tag inside the tunnel.
@@ -373,6 +390,7 @@ mod tests {
             (Encapsulation::Gretap(key(None)), 18),
             (Encapsulation::Gretap(key(Some(7))), 22),
             (Encapsulation::Ipip(Ipip::default()), 0),
+            (Encapsulation::Wireguard(Wireguard::default()), 40),
         ] {
             assert!(encapsulation.is_tunnel() && encapsulation.udp().is_none());
             for (ip, header) in [(IpVersion::Ipv4, 20), (IpVersion::Ipv6, 40)] {

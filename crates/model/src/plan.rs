@@ -6,10 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use crate::cores::Cores;
-pub use crate::encapsulation::{
-    Encapsulation, Geneve, GeneveOptions, Gre, IpTunnel, Ipip, OuterDf, SourcePorts, UdpTunnel,
-    Vlan, Vxlan,
-};
+pub use crate::encapsulation::*;
 
 use crate::datapath::Datapath;
 use crate::ip::IpVersion;

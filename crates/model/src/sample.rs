@@ -234,7 +234,10 @@ pub enum ProofTime {
     After,
 }
 
-/// A probe as it was seen on the underlay.
+/// A probe as it was seen on the underlay. What a tunnel encrypts cannot be told from another packet of the same size: there
+/// it is a data packet of the tunnel's, from and to its port, of exactly the size that a full-size datagram must have, seen while
+/// such a datagram was acknowledged. Neither that it held this datagram nor what it says inside is seen; of smaller datagrams,
+/// those that are padded to the same size look alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenFrame {
     /// Total length field of the outermost IP header: guest MTU plus overhead.

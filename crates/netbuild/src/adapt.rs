@@ -34,7 +34,8 @@ impl LabHost {
         offload: &Offload,
     ) -> Result<Vec<DeviceState>, BuildError> {
         let network = &self.spec.network;
-        let (overhead, guest_ip) = (network.overhead_bytes(), network.guest_ip);
+        let overhead = network.overhead_bytes() + network.padding_bytes(guest_mtu);
+        let guest_ip = network.guest_ip;
         let tag = network.encapsulation.line_tag_bytes();
         let wanted = Wanted {
             side: self.spec.side,
@@ -107,7 +108,7 @@ impl LabHost {
             ready::link(&mut self.netlink, &guest.port)?;
             guest.wait_until_ready()?;
         }
-        Ok(())
+        self.agree()
     }
 }
 

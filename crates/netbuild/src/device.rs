@@ -71,6 +71,21 @@ fn create(
     netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Create)
 }
 
+/// A device of a kind that is told nothing as it is made.
+pub(crate) fn create_plain(
+    netlink: &mut Netlink,
+    name: &str,
+    kind: InfoKind,
+    mtu: u32,
+) -> io::Result<()> {
+    let mut message = named(name);
+    message.attributes.extend([
+        LinkAttribute::Mtu(mtu),
+        LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind)]),
+    ]);
+    netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Create)
+}
+
 /// One end of a veth.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VethEnd<'a> {

@@ -1,14 +1,19 @@
 //! The kernel's devices of each encapsulation, as ports of the host's bridge, or as what it routes to.
 
-use std::fmt::Debug;
+mod wireguard;
 
+use std::fmt::Debug;
+use std::net::IpAddr;
+
+use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, Geneve, Vlan, Vxlan};
 
 use crate::device::{self, TunnelDevice};
 use crate::error::{BuildError, Step, same};
 use crate::host::{LabHost, enslave, up};
+use crate::netlink::Netlink;
 use crate::routed::Routing;
-use crate::spec::{TAG, TUNNEL, UNDERLAY_DEVICE};
+use crate::spec::{EndSecret, TAG, TUNNEL, UNDERLAY_DEVICE};
 
 impl LabHost {
     /// Makes what lies between the guests and the underlay, by the interface indexes of the underlay's device and of
@@ -18,28 +23,35 @@ impl LabHost {
         underlay: u32,
         bridge: Option<u32>,
     ) -> Result<(), BuildError> {
-        match self.spec.network.encapsulation.clone() {
-            Encapsulation::None => return self.attach(UNDERLAY_DEVICE, bridge),
-            Encapsulation::Vlan(vlan) => {
-                self.join_underlay()?;
-                let mtu = self.spec.network.underlay_mtu;
-                self.build_vlan(TUNNEL, vlan, underlay, mtu)?;
-            }
-            Encapsulation::Vxlan(vxlan) => {
-                self.join_underlay()?;
-                self.build_vxlan(&vxlan, underlay)?;
-            }
-            Encapsulation::Geneve(geneve) => {
-                self.join_underlay()?;
-                self.build_geneve(&geneve)?;
-            }
-            Encapsulation::Gre(_) | Encapsulation::Gretap(_) | Encapsulation::Ipip(_) => {
-                self.join_underlay()?;
-                self.build_ip_tunnel(underlay)?;
-            }
+        let encapsulation = self.spec.network.encapsulation.clone();
+        if encapsulation == Encapsulation::None {
+            return self.attach(UNDERLAY_DEVICE, bridge);
         }
+        self.join_underlay()?;
+        let network = &self.spec.network;
+        let between = Between {
+            encapsulation: &encapsulation,
+            ends: (self.spec.underlay_address(), self.spec.underlay_peer()),
+            underlay,
+            secrets: self.spec.end_secrets(),
+            guest_ip: network.guest_ip,
+            // The largest frame that it takes: a tag inside is part of it.
+            mtu: network.tunnel_mtu() + encapsulation.inner_tag_bytes(),
+        };
+        between.make(&mut self.netlink, TUNNEL)?;
         let port = self.build_inner_tag()?;
         self.attach(port, bridge)
+    }
+
+    /// Has the tunnel's ends agree on what they have to before they carry anything. Both hosts must be built.
+    ///
+    /// # Errors
+    /// Where they do not within [`wireguard::PATIENCE`].
+    pub(crate) fn agree(&self) -> Result<(), BuildError> {
+        match self.spec.network.encapsulation {
+            Encapsulation::Wireguard(_) => wireguard::agree(TUNNEL, self.spec.side),
+            _ => Ok(()),
+        }
     }
 
     /// Puts the device towards the other host behind the bridge, or routes to it.
@@ -57,76 +69,10 @@ impl LabHost {
         routing.settle(&mut self.netlink)
     }
 
-    /// The largest frame that the tunnel takes, as an MTU: a tag inside is part of it.
-    fn tunnel_mtu(&self) -> u32 {
-        let network = &self.spec.network;
-        network.underlay_mtu - network.overhead_bytes() + network.encapsulation.inner_tag_bytes()
-    }
-
-    fn build_vxlan(&mut self, vxlan: &Vxlan, underlay: u32) -> Result<(), BuildError> {
-        let mtu = self.tunnel_mtu();
-        // The tag inside is put there by a device of its own.
-        let of_device = Vxlan {
-            inner_vlan: None,
-            ..vxlan.clone()
-        };
-        let ends = (self.spec.underlay_address(), self.spec.underlay_peer());
-        device::create_vxlan(&mut self.netlink, TUNNEL, &of_device, ends, underlay, mtu)
-            .step(|| format!("making the vxlan device `{TUNNEL}`"))?;
-        let found = device::read_vxlan(&mut self.netlink, TUNNEL)
-            .step(|| format!("reading the vxlan device `{TUNNEL}` back"))?;
-        let wanted = (of_device, [Some(ends.0), Some(ends.1)]);
-        alike("vxlan", &wanted, &found)
-    }
-
-    fn build_geneve(&mut self, geneve: &Geneve) -> Result<(), BuildError> {
-        let mtu = self.tunnel_mtu();
-        let of_device = Geneve {
-            inner_vlan: None,
-            ..geneve.clone()
-        };
-        let remote = self.spec.underlay_peer();
-        device::create_geneve(&mut self.netlink, TUNNEL, &of_device, remote, mtu)
-            .step(|| format!("making the geneve device `{TUNNEL}`"))?;
-        let found = device::read_geneve(&mut self.netlink, TUNNEL)
-            .step(|| format!("reading the geneve device `{TUNNEL}` back"))?;
-        alike("geneve", &(of_device, Some(remote)), &found)
-    }
-
-    fn build_ip_tunnel(&mut self, underlay: u32) -> Result<(), BuildError> {
-        let mtu = self.tunnel_mtu();
-        let network = &self.spec.network;
-        let ends = (self.spec.underlay_address(), self.spec.underlay_peer());
-        let Some(wanted) = TunnelDevice::of(&network.encapsulation, ends, network.guest_ip) else {
-            return Ok(());
-        };
-        let kind = &wanted.kind;
-        device::create_ip_tunnel(&mut self.netlink, TUNNEL, &wanted, underlay, mtu)
-            .step(|| format!("making the {kind} device `{TUNNEL}`"))?;
-        let found = device::read_ip_tunnel(&mut self.netlink, TUNNEL)
-            .step(|| format!("reading the {kind} device `{TUNNEL}` back"))?;
-        alike(&kind.to_string(), &Some(&wanted), &found.as_ref())
-    }
-
-    fn build_vlan(
-        &mut self,
-        name: &str,
-        vlan: Vlan,
-        below: u32,
-        mtu: u32,
-    ) -> Result<(), BuildError> {
-        let Vlan { id } = vlan;
-        device::create_vlan(&mut self.netlink, name, id, below, mtu)
-            .step(|| format!("making the VLAN device `{name}`"))?;
-        let found = device::read_vlan(&mut self.netlink, name)
-            .step(|| format!("reading the VLAN device `{name}` back"))?;
-        same(|| format!("VLAN of `{name}`"), &id, &found.unwrap_or(0))
-    }
-
     /// Puts a device for the tag inside the tunnel over the tunnel's, where there is one. Returns the bridge's port.
     fn build_inner_tag(&mut self) -> Result<&'static str, BuildError> {
         let network = &self.spec.network;
-        let mtu = network.underlay_mtu - network.overhead_bytes();
+        let mtu = network.tunnel_mtu();
         let tunnel = network.encapsulation.udp();
         let Some(id) = tunnel.and_then(|tunnel| tunnel.inner_vlan) else {
             return Ok(TUNNEL);
@@ -134,18 +80,130 @@ impl LabHost {
         up(&mut self.netlink, TUNNEL)?;
         let below =
             device::read(&mut self.netlink, TUNNEL).step(|| format!("reading `{TUNNEL}` back"))?;
-        self.build_vlan(TAG, Vlan { id }, below.index, mtu)?;
+        make_vlan(&mut self.netlink, TAG, Vlan { id }, below.index, mtu)?;
         Ok(TAG)
     }
 }
 
+/// What an encapsulation's device is made for.
+#[derive(Debug)]
+pub(crate) struct Between<'a> {
+    pub(crate) encapsulation: &'a Encapsulation,
+    /// This host's address on the underlay, and the other's.
+    pub(crate) ends: (IpAddr, IpAddr),
+    /// Interface index of the underlay's device.
+    pub(crate) underlay: u32,
+    /// Of this host's end and the other's, where they encrypt.
+    pub(crate) secrets: (&'a EndSecret, &'a EndSecret),
+    /// What the guests speak.
+    pub(crate) guest_ip: IpVersion,
+    /// Bytes.
+    pub(crate) mtu: u32,
+}
+
+impl Between<'_> {
+    /// Makes the device `name`, and reads it back. Without encapsulation there is none.
+    ///
+    /// # Errors
+    /// Where the kernel refuses, or something else is read back.
+    pub(crate) fn make(&self, netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
+        match self.encapsulation {
+            Encapsulation::None => Ok(()),
+            Encapsulation::Vlan(vlan) => make_vlan(netlink, name, *vlan, self.underlay, self.mtu),
+            Encapsulation::Vxlan(vxlan) => self.make_vxlan(netlink, name, vxlan),
+            Encapsulation::Geneve(geneve) => self.make_geneve(netlink, name, geneve),
+            Encapsulation::Gre(_) | Encapsulation::Gretap(_) | Encapsulation::Ipip(_) => {
+                self.make_ip_tunnel(netlink, name)
+            }
+            Encapsulation::Wireguard(wireguard) => {
+                wireguard::make(self, wireguard, (netlink, name))
+            }
+        }
+    }
+
+    fn make_vxlan(
+        &self,
+        netlink: &mut Netlink,
+        name: &str,
+        vxlan: &Vxlan,
+    ) -> Result<(), BuildError> {
+        // The tag inside is put there by a device of its own.
+        let of_device = Vxlan {
+            inner_vlan: None,
+            ..vxlan.clone()
+        };
+        device::create_vxlan(
+            netlink,
+            name,
+            &of_device,
+            self.ends,
+            self.underlay,
+            self.mtu,
+        )
+        .step(|| format!("making the vxlan device `{name}`"))?;
+        let found = device::read_vxlan(netlink, name)
+            .step(|| format!("reading the vxlan device `{name}` back"))?;
+        let wanted = (of_device, [Some(self.ends.0), Some(self.ends.1)]);
+        alike("vxlan", name, &wanted, &found)
+    }
+
+    fn make_geneve(
+        &self,
+        netlink: &mut Netlink,
+        name: &str,
+        geneve: &Geneve,
+    ) -> Result<(), BuildError> {
+        let of_device = Geneve {
+            inner_vlan: None,
+            ..geneve.clone()
+        };
+        let (_, remote) = self.ends;
+        device::create_geneve(netlink, name, &of_device, remote, self.mtu)
+            .step(|| format!("making the geneve device `{name}`"))?;
+        let found = device::read_geneve(netlink, name)
+            .step(|| format!("reading the geneve device `{name}` back"))?;
+        alike("geneve", name, &(of_device, Some(remote)), &found)
+    }
+
+    fn make_ip_tunnel(&self, netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
+        let Some(wanted) = TunnelDevice::of(self.encapsulation, self.ends, self.guest_ip) else {
+            return Ok(());
+        };
+        let kind = &wanted.kind;
+        device::create_ip_tunnel(netlink, name, &wanted, self.underlay, self.mtu)
+            .step(|| format!("making the {kind} device `{name}`"))?;
+        let found = device::read_ip_tunnel(netlink, name)
+            .step(|| format!("reading the {kind} device `{name}` back"))?;
+        alike(&kind.to_string(), name, &Some(&wanted), &found.as_ref())
+    }
+}
+
+fn make_vlan(
+    netlink: &mut Netlink,
+    name: &str,
+    Vlan { id }: Vlan,
+    below: u32,
+    mtu: u32,
+) -> Result<(), BuildError> {
+    device::create_vlan(netlink, name, id, below, mtu)
+        .step(|| format!("making the VLAN device `{name}`"))?;
+    let found = device::read_vlan(netlink, name)
+        .step(|| format!("reading the VLAN device `{name}` back"))?;
+    same(|| format!("VLAN of `{name}`"), &id, &found.unwrap_or(0))
+}
+
 /// Fails unless a tunnel's options are what was wanted.
-fn alike<T: PartialEq + Debug>(kind: &str, wanted: &T, found: &T) -> Result<(), BuildError> {
+fn alike<T: PartialEq + Debug>(
+    kind: &str,
+    name: &str,
+    wanted: &T,
+    found: &T,
+) -> Result<(), BuildError> {
     if wanted == found {
         return Ok(());
     }
     Err(BuildError::ReadBack {
-        step: format!("options of the {kind} device `{TUNNEL}`"),
+        step: format!("options of the {kind} device `{name}`"),
         wanted: format!("{wanted:?}"),
         found: format!("{found:?}"),
     })

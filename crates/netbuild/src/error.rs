@@ -2,6 +2,9 @@
 
 use std::io;
 
+use wirecost_model::datapath::Datapath;
+use wirecost_model::plan::{Description, Driver};
+
 /// A step of building a network that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -52,6 +55,16 @@ impl BuildError {
     }
 }
 
+/// The kernel's own error where it refused, with its number; else the words.
+impl From<BuildError> for io::Error {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Refused { source, .. } => source,
+            other => Self::other(other),
+        }
+    }
+}
+
 /// The kernel's error number, with or without its words (`NLMSGERR_ATTR_MSG`) around it.
 pub fn error_code(error: &io::Error) -> Option<i32> {
     crate::netlink::code(error)
@@ -72,22 +85,24 @@ impl<T> Step<T> for io::Result<T> {
     }
 }
 
-/// Drivers of tunnels without UDP: the kinds, the kernel's option and the module.
-const IP_TUNNELS: [(&[&str], &str, &str); 5] = [
-    (&["gre", "gretap"], "CONFIG_NET_IPGRE", "ip_gre"),
-    (&["ip6gre", "ip6gretap"], "CONFIG_IPV6_GRE", "ip6_gre"),
-    (&["ipip"], "CONFIG_NET_IPIP", "ipip"),
-    (&["sit"], "CONFIG_IPV6_SIT", "sit"),
-    (&["ip6tnl"], "CONFIG_IPV6_TUNNEL", "ip6_tunnel"),
-];
-
-/// What to do where a tunnel's device of such a kind is not to be had.
-fn ip_tunnel_hint(step: &str) -> Option<String> {
-    let named = |kind: &&&str| step.contains(&format!(" {kind} device"));
-    IP_TUNNELS.iter().find_map(|(kinds, option, module)| {
-        let kind = kinds.iter().find(named)?;
+/// What to do where a device that encapsulates is not to be had.
+fn driver_hint(step: &str) -> Option<String> {
+    Description::ALL.iter().find_map(|encapsulation| {
+        let named = |driver: &&Driver| step.contains(&format!(" {} device", driver.kind));
+        let driver = encapsulation.drivers.iter().find(named)?;
+        let Driver {
+            kind,
+            module,
+            option,
+            ..
+        } = driver;
+        let instead = if encapsulation.datapaths.contains(&Datapath::Ebpf) {
+            "; or `datapath: ebpf` as root"
+        } else {
+            ""
+        };
         Some(format!(
-            "this kernel has no {kind} device: {option}, `modprobe {module}` as root"
+            "this kernel has no {kind} device: {option}, `modprobe {module}` as root{instead}"
         ))
     })
 }
@@ -95,17 +110,6 @@ fn ip_tunnel_hint(step: &str) -> Option<String> {
 fn hint(step: &str, error: &io::Error) -> Option<String> {
     match crate::netlink::code(error) {
         // EOPNOTSUPP: no rtnl_link_ops of that kind; ENOENT: no such qdisc (net/sched/sch_api.c).
-        Some(95) if step.contains("vxlan") => {
-            Some("this kernel has no vxlan device: CONFIG_VXLAN, `modprobe vxlan` as root".into())
-        }
-        Some(95) if step.contains("geneve") => Some(
-            "this kernel has no geneve device: CONFIG_GENEVE, `modprobe geneve` as root; or `datapath: ebpf` as root"
-                .into(),
-        ),
-        Some(95) if step.contains("VLAN") => Some(
-            "this kernel has no VLAN device: CONFIG_VLAN_8021Q, `modprobe 8021q` as root; or `datapath: ebpf` as root"
-                .into(),
-        ),
         Some(2) if step.contains("netem") => Some(
             "this kernel has no netem qdisc: CONFIG_NET_SCH_NETEM, `modprobe sch_netem` as root".into(),
         ),
@@ -115,8 +119,9 @@ fn hint(step: &str, error: &io::Error) -> Option<String> {
              `modprobe nf_tables` as root"
                 .into(),
         ),
-        Some(95) if ip_tunnel_hint(step).is_some() => ip_tunnel_hint(step),
-        Some(95) => Some("this kernel has no such device: see its configuration".into()),
+        Some(95) => Some(driver_hint(step).unwrap_or_else(|| {
+            "this kernel has no such device: see its configuration".into()
+        })),
         Some(2) if step.contains("tbf") => Some(
             "this kernel has no tbf qdisc: CONFIG_NET_SCH_TBF, `modprobe sch_tbf` as root".into(),
         ),

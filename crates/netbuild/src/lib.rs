@@ -35,5 +35,5 @@ pub use error::{BuildError, error_code};
 pub use features::KeptFeatures;
 pub use host::LabHost;
 pub use line::Line;
-pub use spec::{GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};
+pub use spec::{EndSecret, GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};
 pub use switched::Switched;

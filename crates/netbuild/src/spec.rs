@@ -86,6 +86,19 @@ pub struct HostSpec {
     pub receive_cpus: Option<Vec<u32>>,
     /// Microseconds between two releases of the line, where there is one and what emulates it takes steps.
     pub release_us: u32,
+    /// Of the tunnel's ends at host a and host b, drawn for each lab; a tunnel that does not encrypt has no use for them.
+    pub secrets: [EndSecret; 2],
+}
+
+/// What one end of a tunnel that encrypts keeps to itself. A lab's hosts know both: neither has to ask the other.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndSecret(pub [u8; 32]);
+
+/// Not shown.
+impl fmt::Debug for EndSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EndSecret")
+    }
 }
 
 impl HostSpec {
@@ -99,6 +112,15 @@ impl HostSpec {
     pub fn underlay_peer(&self) -> IpAddr {
         let place = underlay::place(&self.network.transit, self.side.other());
         place.address(self.network.underlay_ip)
+    }
+
+    /// The secret of this host's end of the tunnel, and the other's.
+    pub(crate) const fn end_secrets(&self) -> (&EndSecret, &EndSecret) {
+        let [a, b] = &self.secrets;
+        match self.side {
+            Side::A => (a, b),
+            Side::B => (b, a),
+        }
     }
 
     /// The hardware address that the underlay knows the host by.

@@ -9,25 +9,24 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkMessage};
+use netlink_packet_route::link::InfoKind;
 use netlink_packet_route::tc::TcAttribute;
 use wirecost_model::ip::IpVersion;
-use wirecost_model::plan::{Encapsulation, Geneve, Gre, Ipip, Vxlan};
+use wirecost_model::plan::{Description, Encapsulation, Vxlan};
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
 use wirecost_wire::size_table::size_table;
 
-use crate::device::{self, Change, PeerNamespace, TunnelDevice};
+use crate::device::{self, Change, PeerNamespace};
+use crate::encapsulate::Between;
 use crate::netem;
-use crate::netlink::{Intent, Netlink};
+use crate::netlink::Netlink;
+use crate::spec::EndSecret;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_mask};
 use crate::{fq, qdisc, tbf};
 
 const VETH: &str = "veth0";
 const BRIDGE: &str = "bridge0";
-const GENEVE: &str = "geneve0";
-const VLAN: &str = "vlan0";
 const IFB: &str = "ifb-try";
 /// One frame of room for every encapsulation.
 const MTU: u32 = 9000;
@@ -200,68 +199,40 @@ impl Scratch {
     }
 
     fn vxlan_between(&mut self, name: &str, vni: u32, ends: (IpAddr, IpAddr)) -> io::Result<()> {
-        let vxlan = Vxlan {
+        let vxlan = Encapsulation::Vxlan(Vxlan {
             vni,
             ..Vxlan::default()
-        };
-        let underlay = self.index("lo")?;
-        device::create_vxlan(&mut self.netlink, name, &vxlan, ends, underlay, MTU)?;
-        self.up(name)?;
-        let (options, found) = device::read_vxlan(&mut self.netlink, name)?;
-        same("options", &vxlan, &options)?;
-        same("ends", &[Some(ends.0), Some(ends.1)], &found)
+        });
+        self.between(name, &vxlan, ends)
     }
 
-    /// A Geneve tunnel over IPv4.
-    pub fn geneve(&mut self) -> io::Result<()> {
-        let geneve = Geneve {
-            vni: 1,
-            ..Geneve::default()
-        };
-        device::create_geneve(&mut self.netlink, GENEVE, &geneve, PEER.into(), MTU)?;
-        self.up(GENEVE)?;
-        let (options, remote) = device::read_geneve(&mut self.netlink, GENEVE)?;
-        same("options", &geneve, &options)?;
-        same("remote", &Some(PEER.into()), &remote)
-    }
-
-    /// Tunnels of packets and of frames in GRE over IPv4.
-    pub fn gre(&mut self) -> io::Result<()> {
-        let keyed = || Gre {
-            key: Some(1),
-            ..Gre::default()
-        };
-        self.ip_tunnel("gre4", &Encapsulation::Gre(keyed()))?;
-        self.ip_tunnel("gretap4", &Encapsulation::Gretap(keyed()))
-    }
-
-    /// A tunnel of IPv4 in IPv4.
-    pub fn ipip(&mut self) -> io::Result<()> {
-        self.ip_tunnel("ipip4", &Encapsulation::Ipip(Ipip::default()))
-    }
-
-    fn ip_tunnel(&mut self, name: &str, encapsulation: &Encapsulation) -> io::Result<()> {
+    /// The device of a kind of encapsulation with its usual options, over IPv4; of one on the line on the veth.
+    pub fn encapsulation(&mut self, kind: &Description) -> io::Result<()> {
         let ends = (ADDRESS.into(), PEER.into());
-        let Some(wanted) = TunnelDevice::of(encapsulation, ends, IpVersion::Ipv4) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let underlay = self.index("lo")?;
-        device::create_ip_tunnel(&mut self.netlink, name, &wanted, underlay, MTU)?;
-        self.up(name)?;
-        let found = device::read_ip_tunnel(&mut self.netlink, name)?;
-        same("device", &Some(wanted), &found)
+        self.between(&format!("try-{}", kind.word), &(kind.usual)(), ends)
     }
 
-    /// A device that tags frames with a VLAN id (802.1Q) on the veth.
-    pub fn vlan(&mut self) -> io::Result<()> {
-        let below = self.index(VETH)?;
-        device::create_vlan(&mut self.netlink, VLAN, 100, below, MTU)?;
-        self.up(VLAN)?;
-        same(
-            "VLAN",
-            &Some(100),
-            &device::read_vlan(&mut self.netlink, VLAN)?,
-        )
+    fn between(
+        &mut self,
+        name: &str,
+        encapsulation: &Encapsulation,
+        ends: (IpAddr, IpAddr),
+    ) -> io::Result<()> {
+        let below = if encapsulation.is_tunnel() {
+            "lo"
+        } else {
+            VETH
+        };
+        let between = Between {
+            encapsulation,
+            ends,
+            underlay: self.index(below)?,
+            secrets: (&EndSecret([1; 32]), &EndSecret([2; 32])),
+            guest_ip: IpVersion::Ipv4,
+            mtu: MTU,
+        };
+        between.make(&mut self.netlink, name)?;
+        self.up(name)
     }
 
     /// An intermediate functional block device.
@@ -271,13 +242,7 @@ impl Scratch {
 
     /// A device of a kind that no lab has.
     fn make(&mut self, name: &str, kind: InfoKind) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.attributes = vec![
-            LinkAttribute::IfName(name.to_owned()),
-            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind.clone())]),
-        ];
-        self.netlink
-            .apply(RouteNetlinkMessage::NewLink(message), Intent::Create)?;
+        device::create_plain(&mut self.netlink, name, kind.clone(), MTU)?;
         self.up(name)?;
         same(
             "kind",

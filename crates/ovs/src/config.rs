@@ -129,10 +129,8 @@ pub(crate) fn interface(name: &str) -> Value {
 }
 
 pub(crate) fn tunnel(name: &str, wanted: &Wanted, udp: UdpTunnel, datapath: OvsDatapath) -> Value {
-    let kind = match wanted.encapsulation {
-        Encapsulation::Geneve(_) => "geneve",
-        _ => "vxlan",
-    };
+    // Open vSwitch's types of interfaces are called as the kinds are.
+    let kind = wanted.encapsulation.kind().word;
     let mut options = vec![
         ("remote_ip", wanted.peer.to_string()),
         ("key", udp.vni.to_string()),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use wirecost_model::plan::{
     Encapsulation, Geneve, GeneveOptions, Gre, Ipip, OuterDf, SourcePorts, UdpTunnel, Vlan, Vxlan,
+    Wireguard,
 };
 
 use crate::keys::{self, Key};
@@ -40,13 +41,14 @@ const NONE: Encapsulated = Encapsulated {
 type Options = fn(&mut Reader, &Fields<'_>) -> Option<Encapsulated>;
 
 /// Those that have options: the word is the mapping's key.
-const WITH_OPTIONS: [(&Key, Options); 6] = [
+const WITH_OPTIONS: [(&Key, Options); 7] = [
     (&keys::VLAN, vlan),
     (&keys::VXLAN, vxlan),
     (&keys::GENEVE, geneve),
     (&keys::GRE, gre),
     (&keys::GRETAP, gretap),
     (&keys::IPIP, ipip),
+    (&keys::WIREGUARD, wireguard),
 ];
 
 pub(crate) fn encapsulation(reader: &mut Reader, entry: &Entry<'_>) -> Option<Encapsulated> {
@@ -218,6 +220,15 @@ fn ipip(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
     Some(without_udp(Encapsulation::Ipip(Ipip { ttl, df })))
 }
 
+fn wireguard(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
+    let port = fields
+        .get(reader, &keys::WIREGUARD_PORT)
+        .and_then(|entry| whole(reader, &entry));
+    let port = port?.try_into().ok()?;
+    // The kernel computes its outer UDP checksum always.
+    Some(without_udp(Encapsulation::Wireguard(Wireguard { port })))
+}
+
 const fn without_udp(encapsulation: Encapsulation) -> Encapsulated {
     Encapsulated {
         encapsulation,
@@ -347,6 +358,10 @@ mod tests {
         assert_eq!(
             of(ipip(&mut reader, &absent)),
             Some(Encapsulation::Ipip(Ipip::default()))
+        );
+        assert_eq!(
+            of(wireguard(&mut reader, &absent)),
+            Some(Encapsulation::Wireguard(Wireguard::default()))
         );
         assert_eq!(reader.faults, []);
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use wirecost_model::cell::MAX_GUESTS;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::Workload;
-use wirecost_model::plan::GeneveOptions;
+use wirecost_model::plan::{Description, GeneveOptions};
 use wirecost_model::transit::MAX_PATHS;
 
 mod key;
@@ -161,11 +161,11 @@ keys! {
          builds it, and the record says what the path was found to carry.";
 
     ENCAPSULATION "encapsulation" Choice {
-        words: &["none", "vlan", "vxlan", "geneve", "gre", "gretap", "ipip"], presence: Default("none"), factor: true,
+        words: Description::WORDS, presence: Default("none"), factor: true,
         example: "{ vxlan: { udp_checksum: on } }",
     }
-        "How guests' frames cross the underlay: bridged, with a VLAN tag, or in a tunnel. `gre` and `ipip` carry IP \
-         packets and no frames: with them the hosts route for their guests instead of bridging.";
+        "How what guests send crosses the underlay: bridged as it is, with a VLAN tag, or in a tunnel. `gre`, `ipip` \
+         and `wireguard` carry IP packets and no frames: with them the hosts route for their guests instead of bridging.";
     VLAN "encapsulation.vlan" Map { example: "{ id: 100 }" }
         "Options of a VLAN (IEEE 802.1Q): every frame on the underlay has a tag of 4 bytes, which the IP MTU does not count.";
     VLAN_ID "encapsulation.vlan.id" Whole { range: from_to(1.0, 4094.0), presence: Default("42"), example: "100" }
@@ -258,6 +258,13 @@ keys! {
         "As for `gre`.";
     IPIP_DF "encapsulation.ipip.df" Word { words: &["set", "inherit"], example: "inherit" }
         "As for `gre`; the kernel cannot leave it unset.";
+    WIREGUARD "encapsulation.wireguard" Map { example: "{ port: 51821 }" }
+        "Options of a WireGuard tunnel of IP packets, by the kernel's own device: UDP, 32 bytes of header and authentication tag, \
+         and the outer IP header. Packets are padded to a multiple of 16 bytes, full ones are not. Keys are made for each lab.";
+    WIREGUARD_PORT "encapsulation.wireguard.port" Whole {
+        range: from_to(1.0, 65535.0), presence: Default("51820"), example: "51821",
+    }
+        "UDP port of both hosts.";
     UDP_CHECKSUM "udp_checksum" Word { words: ON_OFF, presence: Default("off"), factor: true, example: "[off, on]" }
         "Whether tunnels compute the outer UDP checksum. `off` sends zero over IPv6 too, as RFC 6935 allows to tunnels, so \
          that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it measures the cost of \
@@ -268,7 +275,7 @@ keys! {
          vSwitch private to each host, which needs root and the package openvswitch-switch: `ovs` switches in userspace, \
          `ovs-kernel` in the kernel's openvswitch module (docs/encapsulations.md). \
          `auto` is the same datapath for all cells, so that encapsulations are compared on the same code: the first \
-         of `kernel` and `ebpf` that can build every cell on this machine. Only the kernel builds GRE and IP in IP.";
+         of `kernel` and `ebpf` that can build every cell on this machine. Only the kernel builds GRE, IP in IP and WireGuard.";
 
     GUEST_MTU "guest_mtu" Whole {
         words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",

@@ -538,7 +538,7 @@ encapsulation: [{ vlan: { id: 4095 } }, { geneve: { options: 7 } }, { geneve: { 
     2:62 `encapsulation[1].geneve.options` cannot be `7`, which is not a multiple of 4 | not a multiple of 4 | write `ovn` or a whole number from 0 to 252, such as `ovn`
     2:90 `encapsulation[2].geneve.options` cannot be `256` | above 252 | write `ovn` or a whole number from 0 to 252, such as `ovn`
     2:109 `encapsulation[2].geneve.source_ports` cannot be `9-8` | not a range of ports | write `auto` or a range of ports, from 1 to 65535, such as `49152-65535`
-    2:118 `encapsulation[3]` cannot be a mapping | names several | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
+    2:118 `encapsulation[3]` cannot be a mapping | names several | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip`, `wireguard` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
     ");
 }
 
@@ -563,6 +563,24 @@ encapsulation: [{ gre: { key: -1 } }, { gretap: { ttl: 0 } }, { ipip: { df: unse
     insta::assert_snapshot!(brief(summed), @"3:21 `udp_checksum` changes nothing: no cell has a tunnel that leaves it open | no outer UDP header | it is about the outer UDP header of `vxlan` and `geneve`: add one without an `udp_checksum` of its own, or leave the key out");
     let large = "name: x\nencapsulation: { gre: { key: 7 } }\nguest_mtu: 1473\n";
     insta::assert_snapshot!(brief(large), @"3:12 a guest MTU of 1473 does not fit in gre key=7 over an underlay of 1500 | 1 too large | the largest that fits is 1472 (1500 less 28 of overhead): write 1472, or `max`, or `exclude` the combination");
+}
+
+#[test]
+fn options_of_wireguard_are_its_port_and_nothing_of_other_tunnels() {
+    let text = "\
+name: x
+encapsulation: [{ wireguard: { port: 0 } }, { wireguard: { udp_checksum: on } }]
+";
+    insta::assert_snapshot!(brief(text), @"
+    2:38 `encapsulation[0].wireguard.port` cannot be `0` | below 1 | write a whole number from 1 to 65535, such as `51821`
+    2:60 `encapsulation[1].wireguard` has no key `udp_checksum` | unknown key | `udp_checksum` stands under `encapsulation.vxlan`. `encapsulation[1].wireguard` may have `port`
+    ");
+    let by_ebpf = "name: x\nencapsulation: [wireguard]\ndatapath: ebpf\n";
+    insta::assert_snapshot!(brief(by_ebpf), @"2:17 `wireguard` cannot be built by `datapath: ebpf`: WireGuard is the kernel's device alone | not by eBPF | write `datapath: kernel`, or leave the key out for the run to choose, or `exclude` the combination: `{ encapsulation: wireguard, datapath: ebpf }`");
+    let summed = "name: x\nencapsulation: [none, wireguard]\nudp_checksum: [off, on]\n";
+    insta::assert_snapshot!(brief(summed), @"3:21 `udp_checksum` changes nothing: no cell has a tunnel that leaves it open | no outer UDP header | it is about the outer UDP header of `vxlan` and `geneve`: add one without an `udp_checksum` of its own, or leave the key out");
+    let large = "name: x\nencapsulation: { wireguard: { port: 51821 } }\nguest_mtu: 1441\n";
+    insta::assert_snapshot!(brief(large), @"3:12 a guest MTU of 1441 does not fit in wireguard port=51821 over an underlay of 1500 | 1 too large | the largest that fits is 1440 (1500 less 60 of overhead): write 1440, or `max`, or `exclude` the combination");
 }
 
 #[test]
@@ -677,7 +695,7 @@ published: none
     4:7 `seed` cannot be `-1` | below 0 | write a whole number of at least 0, such as `1`
     5:11 `underlay` cannot be `9000` | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
     6:12 `guest_mtu` cannot be a mapping | a mapping | write `max` or a whole number from 576 to 65535, such as `8900`
-    7:17 `encapsulation[0]` cannot be a list | one value is wanted | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
+    7:17 `encapsulation[0]` cannot be a list | one value is wanted | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip`, `wireguard` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
     8:7 `load` cannot be `udp` | unknown word | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
     9:19 `repeat.rounds` cannot be `2.5` | not a whole number | write a whole number from 1 to 1000, such as `8`
     9:33 `repeat.seconds` cannot be `0.01` | below 0.05 s | write a duration from 0.05 s to 3600 s, such as `1.5`
@@ -722,7 +740,7 @@ fn a_section_without_a_value_points_at_its_key() {
     2:1 `underlay` has no value | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
     3:11 `repeat.rounds` has no value | no value | write a whole number from 1 to 1000, such as `8`
     4:7 `load` cannot be a mapping | names no load | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
-    5:16 `encapsulation` cannot be a mapping | names no encapsulation | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
+    5:16 `encapsulation` cannot be a mapping | names no encapsulation | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip`, `wireguard` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
     ");
 }
 

@@ -611,5 +611,6 @@ fn the_plans_that_are_tried_are_right_and_wrong_in_fair_shares() {
         counts[0] += usize::from(load("plan.yaml", &text).is_ok());
         counts[1] += usize::from(!SCHEMA.is_valid(&instance(&text).expect("YAML")));
     }
-    assert!(counts.iter().all(|count| *count >= 40), "{counts:?}");
+    // An eighth: each key that is added can be wrong in ways of its own.
+    assert!(counts.iter().all(|count| *count >= 25), "{counts:?}");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
+use wirecost_model::plan::{Carries, Description};
 use wirecost_model::record::{Run, RunHead};
 use wirecost_model::sample::Behind;
 use wirecost_model::switch::OvsDatapath;
@@ -11,6 +12,7 @@ use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage, LEAST_FOR_CPU_S};
 
 use crate::document::CellResult;
 use crate::steered;
+use crate::words;
 
 /// All that apply to a run, in the order in which they are told.
 pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String> + use<> {
@@ -93,9 +95,15 @@ fn routed(head: &RunHead) -> Option<String> {
     let some = cells.iter().any(|cell| routes(&cell));
     let all = cells.iter().all(|cell| routes(&cell));
     (some && !all).then(|| {
-        "gre and ipip carry IP packets, so their hosts route for the guests, while hosts of other cells bridge: the \
-         effect of `encapsulation` between the two includes both"
-            .to_owned()
+        let routed = Description::ALL
+            .iter()
+            .filter(|kind| kind.carries == Carries::Packets);
+        let words: Vec<&str> = routed.map(|kind| kind.word).collect();
+        format!(
+            "{} carry IP packets, so their hosts route for the guests, while hosts of other cells bridge: the effect of \
+             `encapsulation` between the two includes both",
+            words::list(&words)
+        )
     })
 }
 

@@ -142,6 +142,7 @@ pub(crate) const fn kind(kind: RemarkKind) -> &'static str {
         RemarkKind::Disturbed => "disturbed",
         RemarkKind::TransitCpu => "CPU of switches and routers",
         RemarkKind::JoinedInside => "frames joined after decapsulation",
+        RemarkKind::AllCores => "work on the other host's cores",
     }
 }
 

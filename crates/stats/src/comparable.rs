@@ -10,6 +10,7 @@ mod aggregation;
 mod backlog;
 mod distance;
 mod disturbed;
+mod encapsulation;
 mod evidence;
 mod factor_is_figure;
 mod generator;
@@ -120,13 +121,14 @@ fn remark(kind: RemarkKind, text: String, advice: &str) -> Remark {
 }
 
 /// The checks, in the order in which the first that bars is told.
-const CHECKS: [fn(&Pair<'_>) -> Option<Objection>; 16] = [
+const CHECKS: [fn(&Pair<'_>) -> Option<Objection>; 17] = [
     factor_is_figure::check,
     host::open_vswitch,
     host::steering,
     in_effect::zero_copy,
     pacing::check,
     disturbed::check,
+    encapsulation::on_all_cores,
     generator::check,
     schedule::kept,
     aggregation::at_receiver,

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Encapsulation;
 use wirecost_wire::geneve::{self, Options};
 use wirecost_wire::{vlan, vxlan};
@@ -99,10 +100,9 @@ impl Format {
     /// plan leaves the source ports open, they are the dynamic ones.
     ///
     /// # Errors
-    /// [`Error::Config`] for Geneve options that are no multiple of four bytes, and for what the programs do not do: GRE
-    /// and IP in IP.
+    /// [`Error::Config`] for Geneve options that are no multiple of four bytes, and for what the programs do not do.
     pub fn of(encapsulation: &Encapsulation, local: IpAddr) -> Result<Self, Error> {
-        if encapsulation.ip_tunnel().is_some() {
+        if !encapsulation.kind().datapaths.contains(&Datapath::Ebpf) {
             let words = format!("no program here encapsulates in {encapsulation}");
             return Err(Error::Config(words));
         }

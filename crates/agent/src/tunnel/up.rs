@@ -93,12 +93,10 @@ fn collide(other: &Note, encapsulation: &Encapsulation, end: &End) -> bool {
 }
 
 fn what_it_takes(encapsulation: &Encapsulation) -> String {
-    let kind = encapsulation.to_string();
-    let word = kind.split(' ').next().unwrap_or_default();
     match encapsulation {
         Encapsulation::None => "frames without encapsulation".to_owned(),
-        Encapsulation::Vlan(_) => kind,
-        _ => format!("all of {word}"),
+        Encapsulation::Vlan(_) => encapsulation.to_string(),
+        _ => format!("all of {}", encapsulation.kind().word),
     }
 }
 

@@ -101,6 +101,22 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
     (!instead.is_empty()).then_some(Chosen { datapath, instead })
 }
 
+/// What the kernel would have to build, for which it has no driver: those cells would be left out. Where that cannot be told,
+/// nothing is.
+pub(crate) fn left_out(experiment: &Experiment) -> Vec<Unbuilt> {
+    let kernels_alone = |cell: &&Cell| {
+        let datapaths = cell.network.encapsulation.kind().datapaths;
+        cell.network.datapath == Datapath::Kernel && !datapaths.contains(&Datapath::Ebpf)
+    };
+    let drivers = Drivers::read();
+    let cells = experiment.cells.iter().filter(kernels_alone);
+    let lacking = cells.filter_map(|cell| {
+        let reason = drivers.lack(&cell.network.encapsulation)?;
+        Some((cell.network.clone(), reason))
+    });
+    unbuilt(&lacking.collect::<Vec<_>>())
+}
+
 /// The symbols of the running kernel and the files of its modules, as far as they can be read.
 pub(crate) struct Drivers {
     symbols: String,
@@ -120,14 +136,15 @@ impl Drivers {
 
     /// What to do about a driver that an encapsulation needs and that is not there.
     fn lack(&self, encapsulation: &Encapsulation) -> Option<String> {
-        let (symbol, module, option) = match encapsulation {
-            Encapsulation::Vlan(_) => (" vlan_dev_", "/8021q.ko", "CONFIG_VLAN_8021Q"),
-            Encapsulation::Vxlan(_) => (" vxlan_newlink", "/vxlan.ko", "CONFIG_VXLAN"),
-            Encapsulation::Geneve(_) => (" geneve_newlink", "/geneve.ko", "CONFIG_GENEVE"),
-            _ => return None,
-        };
-        (self.has(symbol, module) == Some(false))
-            .then(|| format!("this kernel has no {option}, built in or as a module"))
+        let driver = encapsulation.kind().drivers.first()?;
+        let symbol = format!(" {}", driver.symbol);
+        let module = format!("/{}.ko", driver.module);
+        (self.has(&symbol, &module) == Some(false)).then(|| {
+            format!(
+                "this kernel has no {}, built in or as a module",
+                driver.option
+            )
+        })
     }
 
     /// Whether the kernel has what this symbol is of, loaded or lying ready in a module; `None` where that cannot be told.
@@ -182,6 +199,8 @@ fn refusals(
 
 #[cfg(test)]
 mod tests {
+    use wirecost_model::plan::Description;
+
     use super::*;
 
     #[test]
@@ -198,6 +217,12 @@ mod tests {
         assert_eq!(drivers.lack(&vxlan.network.encapsulation), None);
         let lack = drivers.lack(&geneve.network.encapsulation);
         assert!(lack.expect("a reason").contains("CONFIG_GENEVE"));
+        let wireguard = Description::by_word("wireguard").expect("a kind");
+        let lack = drivers.lack(&(wireguard.usual)()).expect("a reason");
+        assert_eq!(
+            lack,
+            "this kernel has no CONFIG_WIREGUARD, built in or as a module"
+        );
         drivers.modules =
             "kernel/drivers/net/geneve.ko: kernel/net/ipv6/ip6_udp_tunnel.ko\n".into();
         assert_eq!(drivers.lack(&geneve.network.encapsulation), None);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wirecost_model::cell::{Chosen, Experiment};
+use wirecost_model::cell::{Chosen, Experiment, Unbuilt};
 use wirecost_model::line::LineRelease;
 
 use super::datapath;
@@ -28,6 +28,8 @@ pub struct Preview {
     pub chosen: Option<Chosen>,
     /// How its lines would most likely let packets out; `None` where no cell has one, or where that cannot be told.
     pub line: Option<LineRelease>,
+    /// What the kernel alone builds and this one has no driver for: cells of it would be left out.
+    pub left_out: Vec<Unbuilt>,
     cells: usize,
     rounds: u32,
 }
@@ -58,6 +60,7 @@ pub fn preview(
         forecast: forecast(experiment, seed),
         chosen: datapath::forecast(experiment),
         line: line::forecast(experiment),
+        left_out: datapath::left_out(experiment),
         cells: experiment.samples_a_round() as usize,
         rounds: experiment.plan.repeat.rounds,
     })

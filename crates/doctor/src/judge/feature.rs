@@ -1,7 +1,9 @@
 //! What a kernel may have or lack: a table, and one way to judge it.
 
+use wirecost_model::encapsulation::description::{self, Description};
+
 use crate::check::{Check, Group, Status};
-use crate::evidence::{Evidence, Machine, Outcome, Trial, Tried};
+use crate::evidence::{Evidence, Kind, Machine, Outcome, Trial, Tried};
 use crate::judge::advice;
 
 // include/uapi/asm-generic/errno-base.h and errno.h
@@ -55,6 +57,20 @@ const DEVICE: Feature = Feature {
     essential: false,
     ..LAB
 };
+
+/// Of the driver of a kind of encapsulation.
+const fn device(kind: &'static Description, needed_for: &'static str) -> Feature {
+    let driver = kind.drivers[0];
+    Feature {
+        trial: Trial::Encapsulation(Kind(kind.word)),
+        id: kind.word,
+        title: kind.title,
+        needed_for,
+        option: driver.option,
+        module: Some(driver.module),
+        ..DEVICE
+    }
+}
 
 const SOCKET: Feature = Feature {
     group: Group::Sockets,
@@ -149,42 +165,26 @@ pub(super) const FEATURES: &[Feature] = &[
         absent: &[EAFNOSUPPORT, EOPNOTSUPP],
         ..DEVICE
     },
-    Feature {
-        trial: Trial::Geneve,
-        id: "geneve",
-        title: "Geneve",
-        needed_for: "plans with `encapsulation: geneve` by the kernel; eBPF builds it as well",
-        option: "CONFIG_GENEVE",
-        module: Some("geneve"),
-        ..DEVICE
-    },
-    Feature {
-        trial: Trial::Gre,
-        id: "gre",
-        title: "GRE",
-        needed_for: "plans with `encapsulation: gre` or `gretap`; over IPv6 CONFIG_IPV6_GRE",
-        option: "CONFIG_NET_IPGRE",
-        module: Some("ip_gre"),
-        ..DEVICE
-    },
-    Feature {
-        trial: Trial::Ipip,
-        id: "ipip",
-        title: "IP in IP",
-        needed_for: "plans with `encapsulation: ipip`; with IPv6 CONFIG_IPV6_SIT and CONFIG_IPV6_TUNNEL",
-        option: "CONFIG_NET_IPIP",
-        module: Some("ipip"),
-        ..DEVICE
-    },
-    Feature {
-        trial: Trial::Vlan,
-        id: "vlan",
-        title: "VLAN (802.1Q)",
-        needed_for: "plans with `encapsulation: vlan` by the kernel; eBPF builds it as well",
-        option: "CONFIG_VLAN_8021Q",
-        module: Some("8021q"),
-        ..DEVICE
-    },
+    device(
+        &description::GENEVE,
+        "plans with `encapsulation: geneve` by the kernel; eBPF builds it as well",
+    ),
+    device(
+        &description::GRE,
+        "plans with `encapsulation: gre` or `gretap`; over IPv6 CONFIG_IPV6_GRE",
+    ),
+    device(
+        &description::IPIP,
+        "plans with `encapsulation: ipip`; with IPv6 CONFIG_IPV6_SIT and CONFIG_IPV6_TUNNEL",
+    ),
+    device(
+        &description::WIREGUARD,
+        "plans with `encapsulation: wireguard`",
+    ),
+    device(
+        &description::VLAN,
+        "plans with `encapsulation: vlan` by the kernel; eBPF builds it as well",
+    ),
     Feature {
         trial: Trial::Tap,
         id: "tun",

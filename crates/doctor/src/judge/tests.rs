@@ -6,9 +6,9 @@ use wirecost_model::record::WakeupCost;
 
 use super::*;
 use crate::check::Status;
-use crate::evidence::{Caller, Clock, Machine, Outcome, Trial, Tried, Window};
+use crate::evidence::{Caller, Clock, Kind, Machine, Outcome, Trial, Tried, Window};
 use crate::kernel_config::KernelConfig;
-use crate::probe::TRIALS;
+use crate::probe::trials;
 
 const ANYWHERE: [Trial; 4] = [Trial::Ebpf, Trial::IoUring, Trial::Userfaultfd, Trial::Kvm];
 
@@ -34,7 +34,7 @@ fn not_permitted() -> Outcome {
 
 /// A probe in which everything worked.
 fn all(who: &str) -> Tried {
-    let trials = TRIALS.into_iter().chain(ANYWHERE);
+    let trials = trials().into_iter().chain(ANYWHERE);
     let mut outcomes: BTreeMap<Trial, Outcome> = trials.map(|trial| (trial, works())).collect();
     outcomes.insert(Trial::Namespaces, works());
     outcomes.insert(Trial::BridgeNetfilter, refused(2, "ENOENT: No such file"));
@@ -48,7 +48,7 @@ fn all(who: &str) -> Tried {
 /// A probe that could make no namespace.
 fn no_namespace(who: &str, outcome: Outcome) -> Tried {
     let mut tried = all(who);
-    for trial in TRIALS {
+    for trial in trials() {
         let why = "no namespace to try it in".into();
         tried.outcomes.insert(trial, Outcome::NotTried(why));
     }
@@ -314,7 +314,9 @@ fn a_missing_device_is_explained_by_the_kernels_configuration() {
     for (text, modules, words) in cases {
         let mut evidence = as_root();
         for tried in [&mut evidence.own, &mut evidence.plain] {
-            tried.outcomes.insert(Trial::Geneve, unknown_device());
+            tried
+                .outcomes
+                .insert(Trial::Encapsulation(Kind("geneve")), unknown_device());
         }
         evidence.machine.distribution = Some("ubuntu".into());
         evidence.machine.config = text.map(config);
@@ -344,7 +346,7 @@ fn each_distribution_has_its_own_package_of_modules() {
         evidence
             .plain
             .outcomes
-            .insert(Trial::Vlan, unknown_device());
+            .insert(Trial::Encapsulation(Kind("vlan")), unknown_device());
         evidence.machine.distribution = distribution.map(str::to_owned);
         expect(&evidence, "vlan", Status::No, words);
     }

@@ -6,6 +6,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use wirecost_model::plan::Description;
 use wirecost_netbuild::trial::Scratch;
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::process;
@@ -14,10 +15,20 @@ use wirecost_sys::tun::Tap;
 use wirecost_sys::xdp_socket::BoundXdpSocket;
 
 use super::attempts::{outcome, refused};
-use crate::evidence::{Outcome, Trial};
+use crate::evidence::{Kind, Outcome, Trial};
 
-/// What is tried here, in this order.
-pub(crate) const TRIALS: [Trial; 21] = [
+/// What is tried here, in this order: encapsulations last.
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut all = TRIALS.to_vec();
+    // VXLAN is among the essentials.
+    let kinds = Description::ALL.iter().filter(|kind| kind.word != "vxlan");
+    let kinds = kinds.map(|kind| Kind(kind.word));
+    let first = |kind: &Kind| kind.of_driver().first().is_some_and(|of| of.word == kind.0);
+    all.extend(kinds.filter(first).map(Trial::Encapsulation));
+    all
+}
+
+const TRIALS: [Trial; 17] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
@@ -29,10 +40,6 @@ pub(crate) const TRIALS: [Trial; 21] = [
     Trial::Congestion,
     Trial::Capture,
     Trial::Ipv6,
-    Trial::Geneve,
-    Trial::Gre,
-    Trial::Ipip,
-    Trial::Vlan,
     Trial::Tap,
     Trial::OpenVswitch,
     Trial::Ifb,
@@ -46,23 +53,21 @@ pub(super) fn try_all(program: Option<&PassingClassifier>, told: &mut impl FnMut
         Ok(scratch) => scratch,
         Err(error) => {
             let refusal = refused(&error);
-            for trial in TRIALS {
+            for trial in trials() {
                 told(trial, refusal.clone());
             }
             return;
         }
     };
     let mut has_veth = false;
-    for trial in TRIALS {
-        let needs_veth = matches!(
-            trial,
-            Trial::RateLimit
-                | Trial::Netem
-                | Trial::Fq
-                | Trial::Offloads
-                | Trial::Vlan
-                | Trial::OpenVswitch
-        );
+    for trial in trials() {
+        let needs_veth = match trial {
+            Trial::RateLimit | Trial::Netem | Trial::Fq | Trial::Offloads | Trial::OpenVswitch => {
+                true
+            }
+            Trial::Encapsulation(kind) => kind.of_driver().iter().any(|kind| !kind.is_tunnel()),
+            _ => false,
+        };
         let outcome = if needs_veth && !has_veth {
             Outcome::NotTried("no veth to try it on".into())
         } else {
@@ -90,10 +95,7 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
         Trial::Congestion => congestion(),
         Trial::Capture => outcome(capture(scratch)),
         Trial::Ipv6 => made(scratch.ipv6(), "an address, and a vxlan between addresses"),
-        Trial::Geneve => made(scratch.geneve(), "made and read back"),
-        Trial::Gre => made(scratch.gre(), "gre and gretap made and read back"),
-        Trial::Ipip => made(scratch.ipip(), "made and read back"),
-        Trial::Vlan => made(scratch.vlan(), "a tag on a veth"),
+        Trial::Encapsulation(kind) => encapsulation(scratch, kind),
         Trial::Tap => outcome(Tap::create("tap0").map(|_| "made".into())),
         Trial::OpenVswitch => open_vswitch(scratch),
         Trial::Ifb => made(scratch.ifb(), "made and read back"),
@@ -108,6 +110,19 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
             Outcome::NotTried("tried elsewhere".into())
         }
     }
+}
+
+fn encapsulation(scratch: &mut Scratch, kind: Kind) -> Outcome {
+    let kinds = kind.of_driver();
+    let made = kinds
+        .iter()
+        .try_for_each(|kind| scratch.encapsulation(kind));
+    let words: Vec<&str> = kinds.iter().map(|kind| kind.word).collect();
+    outcome(made.map(|()| match kinds[..] {
+        [only] if !only.is_tunnel() => "a tag on a veth".to_owned(),
+        [_] => "made and read back".to_owned(),
+        _ => format!("{} made and read back", words.join(" and ")),
+    }))
 }
 
 fn steering(scratch: &mut Scratch) -> Outcome {

@@ -2,23 +2,21 @@
 
 use std::fmt;
 
-use super::{Encapsulation, Geneve, GeneveOptions, Gre, IpTunnel, UdpTunnel, Vlan, Vxlan};
+use super::{Encapsulation, GeneveOptions, Gre, IpTunnel, UdpTunnel, Vlan, Wireguard};
 
 impl Encapsulation {
     /// As `wirecost overhead` takes it: `none`, `outer-vlan`, `vxlan+vlan`, `geneve:ovn`, `gre:key`.
     pub fn stack(&self) -> String {
-        let mut stack = match self {
-            Self::None => "none".to_owned(),
-            Self::Vlan(_) => "outer-vlan".to_owned(),
-            Self::Vxlan(_) => "vxlan".to_owned(),
-            Self::Geneve(geneve) if geneve.options == GeneveOptions::NONE => "geneve".to_owned(),
-            Self::Geneve(geneve) => format!("geneve:{}", geneve.options),
-            Self::Gre(Gre { key: None, .. }) => "gre".to_owned(),
-            Self::Gre(_) => "gre:key".to_owned(),
-            Self::Gretap(Gre { key: None, .. }) => "gretap".to_owned(),
-            Self::Gretap(_) => "gretap:key".to_owned(),
-            Self::Ipip(_) => "ipip".to_owned(),
-        };
+        let mut stack = self.kind().stack.to_owned();
+        match self {
+            Self::Geneve(geneve) if geneve.options != GeneveOptions::NONE => {
+                stack.push_str(&format!(":{}", geneve.options));
+            }
+            Self::Gre(Gre { key: Some(_), .. }) | Self::Gretap(Gre { key: Some(_), .. }) => {
+                stack.push_str(":key");
+            }
+            _ => {}
+        }
         if self.inner_tag_bytes() > 0 {
             stack.push_str("+vlan");
         }
@@ -29,39 +27,19 @@ impl Encapsulation {
 /// The level's label: `none`, `vlan id=7`, `vxlan udp_checksum=on`, `geneve options=ovn`, `gre key=7`.
 impl fmt::Display for Encapsulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind().word)?;
         match self {
-            Self::None => f.write_str("none"),
-            Self::Vlan(vlan) => {
-                f.write_str("vlan")?;
-                if *vlan != Vlan::default() {
-                    write!(f, " id={}", vlan.id)?;
-                }
-                Ok(())
+            Self::Vlan(vlan) if *vlan != Vlan::default() => write!(f, " id={}", vlan.id)?,
+            Self::Geneve(geneve) if geneve.options != GeneveOptions::NONE => {
+                write!(f, " options={}", geneve.options)?;
             }
-            Self::Vxlan(_) => {
-                f.write_str("vxlan")?;
-                write_options(f, self.udp(), Self::Vxlan(Vxlan::default()).udp())
+            Self::Wireguard(tunnel) if *tunnel != Wireguard::default() => {
+                write!(f, " port={}", tunnel.port)?;
             }
-            Self::Geneve(geneve) => {
-                f.write_str("geneve")?;
-                if geneve.options != GeneveOptions::NONE {
-                    write!(f, " options={}", geneve.options)?;
-                }
-                write_options(f, self.udp(), Self::Geneve(Geneve::default()).udp())
-            }
-            Self::Gre(_) => {
-                f.write_str("gre")?;
-                write_ip_options(f, self.ip_tunnel())
-            }
-            Self::Gretap(_) => {
-                f.write_str("gretap")?;
-                write_ip_options(f, self.ip_tunnel())
-            }
-            Self::Ipip(_) => {
-                f.write_str("ipip")?;
-                write_ip_options(f, self.ip_tunnel())
-            }
+            _ => {}
         }
+        write_options(f, self.udp(), (self.kind().usual)().udp())?;
+        write_ip_options(f, self.ip_tunnel())
     }
 }
 
@@ -112,7 +90,7 @@ fn write_options(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ipip, OuterDf, SourcePorts};
+    use super::super::{Geneve, Ipip, OuterDf, SourcePorts};
     use super::*;
 
     #[test]
@@ -133,6 +111,8 @@ mod tests {
             "geneve options=ovn udp_checksum=on source_ports=49152-65535 inner_vlan=9"
         );
         assert_eq!(of(Encapsulation::Ipip(Ipip::default())), "ipip");
+        let elsewhere = Encapsulation::Wireguard(Wireguard { port: 51821 });
+        assert_eq!(of(elsewhere), "wireguard port=51821");
         let keyed = Gre {
             key: Some(0),
             ttl: Some(64),

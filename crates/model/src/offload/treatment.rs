@@ -12,6 +12,8 @@ use crate::load::NamedLoad;
 pub enum Cut {
     /// As they leave the sending guest's device.
     Guest,
+    /// In the tunnel's device, which sends frames whatever it gets.
+    Tunnel,
     /// As they leave the sending host's device on the underlay.
     Underlay,
     /// In the first hop between the hosts, as by the NIC in front of it.
@@ -41,6 +43,8 @@ const TCP_ALWAYS_BATCHES: &str = "TCP hands over super-packets whatever `gso` sa
 const NO_TCP: &str = "`tso` is about TCP, which this load is not: set `gso`";
 const CUT_BEFORE: &str =
     "super-packets are cut before they are in the tunnel: set `tso: on` with it";
+const TUNNEL_CUTS: &str =
+    "the tunnel's device cuts super-packets itself, whatever `tunnel_segmentation` says: set `tso`";
 /// net/ipv4/udp_offload.c, `udp_gro_receive`: "If the packet was locally encapsulated ... do not GRO".
 const MARK_STAYS: &str = "eBPF cannot take the mark of a tunnel's packet off a datagram, and the kernel then hands each over by itself, where \
      without a tunnel it hands over many at once: use `segmentation_offload: send` or `datapath: kernel`";
@@ -50,7 +54,9 @@ impl Treatment {
     pub fn of(offload: &Offload, network: &Network) -> Self {
         let tunnelled = network.encapsulation.is_tunnel();
         let on = offload.switches(tunnelled);
-        let behind_the_guest = if tunnelled && !on[&Feature::TunnelSegmentation] {
+        let behind_the_guest = if network.encapsulation.kind().cuts {
+            Some(Cut::Tunnel)
+        } else if tunnelled && !on[&Feature::TunnelSegmentation] {
             Some(Cut::Underlay)
         } else {
             (!network.transit.is_wire()).then_some(Cut::Hop)
@@ -147,6 +153,7 @@ fn refused(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<
         Feature::Gro => NOBODY_JOINS,
         Feature::Gso => TCP_ALWAYS_BATCHES,
         Feature::Tso => NO_TCP,
+        Feature::TunnelSegmentation if treatment.tcp == Some(Cut::Tunnel) => TUNNEL_CUTS,
         Feature::TunnelSegmentation | Feature::Checksum => CUT_BEFORE,
     })
 }

@@ -2,7 +2,7 @@
 
 use wirecost_model::effect::RemarkKind;
 
-use super::{Objection, Pair, remark};
+use super::{Objection, Pair, encapsulation, remark};
 
 /// Segments per packet that differ by more than this decide the figure, and not what is compared.
 pub const APART: f64 = 1.5;
@@ -13,6 +13,7 @@ pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Objection> {
     check(
         pair,
         pair.both(|cell| cell.received)?,
+        encapsulation::cuts(pair),
         "the receiver got",
         "put a switch between the hosts (underlay.hops), or turn off aggregation in both (offload: none)",
     )
@@ -22,12 +23,20 @@ pub(super) fn at_sender(pair: &Pair<'_>) -> Option<Objection> {
     check(
         pair,
         pair.both(|cell| cell.sent)?,
+        None,
         "the sender handed over",
         "write larger messages, or turn off segmentation in both (offload: none)",
     )
 }
 
-fn check(pair: &Pair<'_>, segments: (f64, f64), verb: &str, advice: &str) -> Option<Objection> {
+/// `inherent` is why the levels that are compared differ in it by their nature: then there is a verdict.
+fn check(
+    pair: &Pair<'_>,
+    segments: (f64, f64),
+    inherent: Option<String>,
+    verb: &str,
+    advice: &str,
+) -> Option<Objection> {
     // There it is the figure's own column, and what was asked for.
     if pair.subject.is_offload() {
         return None;
@@ -41,11 +50,12 @@ fn check(pair: &Pair<'_>, segments: (f64, f64), verb: &str, advice: &str) -> Opt
     } else {
         ", which the frames' sizes do not explain"
     };
+    let because = inherent.as_deref().unwrap_or_default();
     let text = format!(
-        "{verb} {} in segments per packet{resized}",
+        "{verb} {} in segments per packet{resized}{because}",
         pair.figures(segments)
     );
-    if excess > APART {
+    if excess > APART && inherent.is_none() {
         let about = pair.subject.is_about_aggregation();
         let advice = if about { "" } else { advice };
         Some(Objection::unless(

@@ -119,7 +119,7 @@ fn share_of_line(cell: &Evidence<'_>) -> Option<f64> {
             cell.cell.guest_mtu.saturating_sub(ip + 32),
         )
     };
-    let frame = packet + network.line_overhead_bytes() + FRAMING;
+    let frame = packet + network.line_overhead_bytes(packet) + FRAMING;
     let bits = cell.mean(Metric::Throughput)? * f64::from(frame) / f64::from(payload.max(1));
     Some(bits / network.rate? as f64)
 }

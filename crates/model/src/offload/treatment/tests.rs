@@ -1,5 +1,6 @@
 use super::*;
 use crate::encapsulation::Encapsulation;
+use crate::encapsulation::description::WIREGUARD;
 use crate::ip::IpVersion;
 use crate::load::{Load, Segmentation, Workload};
 use crate::offload::Profile;
@@ -111,6 +112,33 @@ fn only_the_receiving_guest_joins_and_only_frames() {
             }
             assert_eq!(treatment.wanted(&tunnel, &network, Role::Bridge), None);
         }
+    }
+}
+
+#[test]
+fn wireguard_cuts_in_its_device_and_the_receiving_guest_joins() {
+    let network = |hops| network((WIREGUARD.usual)(), hops);
+    for hops in [0, 1] {
+        for (profile, cut, joins) in [
+            (Profile::None, Cut::Guest, false),
+            (Profile::Plain, Cut::Tunnel, true),
+            (Profile::Tunnel, Cut::Tunnel, true),
+        ] {
+            let level = level(profile, &[]);
+            let treatment = Treatment::of(&level, &network(hops));
+            assert_eq!((treatment.tcp, treatment.udp), (Some(cut), Some(cut)));
+            assert_eq!(treatment.joins, joins);
+            let gro = |role| {
+                treatment
+                    .wanted(&level, &network(hops), role)
+                    .expect("a device")[&Feature::Gro]
+            };
+            assert_eq!((gro(Role::Guest), gro(Role::Tunnel)), (joins, false));
+        }
+        let whole = level(Profile::Tunnel, &[(Feature::TunnelSegmentation, false)]);
+        assert_eq!(refused(&whole, &network(hops), &tcp()), Some(TUNNEL_CUTS));
+        let alone = level(Profile::Tunnel, &[(Feature::Gro, false)]);
+        assert_eq!(refused(&alone, &network(hops), &tcp()), None);
     }
 }
 

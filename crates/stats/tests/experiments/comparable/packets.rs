@@ -4,7 +4,7 @@ use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::load::Sending;
 use wirecost_model::metric::Metric;
 use wirecost_model::offload::{Feature, Offload, Profile};
-use wirecost_model::plan::{Encapsulation, Vxlan};
+use wirecost_model::plan::{Encapsulation, Vxlan, Wireguard};
 use wirecost_model::sample::{Flow, Sample, Socket, ZeroCopyCounts};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::LinkDelta;
@@ -334,4 +334,56 @@ fn a_backlog_that_overflows_in_one_cell_only() {
     assert_eq!(planted("encapsulation", [tenth, 10_000]), bars);
     assert_eq!(planted("encapsulation", [tenth + 1, 10_000]), None);
     assert_eq!(planted("streams", [0, 10_000]), None);
+}
+
+/// A level of `encapsulation` beside WireGuard, with so many segments per packet at each receiver.
+fn beside_wireguard(of: Encapsulation, received: (f64, f64)) -> Planted {
+    let label = of.to_string();
+    planted(
+        "encapsulation",
+        [label.as_str(), "wireguard"],
+        [(45.0, received.0), (45.0, received.1)],
+    )
+    .cell(0, |cell| cell.network.encapsulation = of.clone())
+    .cell(1, |cell| {
+        cell.network.encapsulation = Encapsulation::Wireguard(Wireguard::default());
+    })
+}
+
+#[test]
+fn frames_that_wireguard_cuts_by_itself_do_not_bar_what_it_carries() {
+    let whole = beside_wireguard(Encapsulation::None, (45.0, 20.0));
+    assert_eq!(whole.barred(Metric::Throughput), None);
+    let said = whole.effect(Metric::Throughput).remarks;
+    let cut = said
+        .iter()
+        .find(|remark| remark.kind == RemarkKind::Aggregation);
+    let text = &cut.expect("a remark").text;
+    assert!(
+        text.ends_with("wireguard cuts super-packets into frames before it sends them"),
+        "{text}"
+    );
+    // What it does not do by itself.
+    let sent = beside_wireguard(Encapsulation::None, (20.0, 20.0))
+        .sampled(0, |sample| segments(sample, 1.0, 20.0));
+    assert_eq!(
+        sent.barred(Metric::Throughput),
+        Some(RemarkKind::Aggregation)
+    );
+}
+
+#[test]
+fn what_wireguard_does_on_all_cores_bars_the_cpu_of_a_host_beside_another_encapsulation() {
+    let vxlan = || Encapsulation::Vxlan(Vxlan::default());
+    let split = beside_wireguard(vxlan(), (20.0, 20.0));
+    for metric in [Metric::SenderCpu, Metric::ReceiverCpu] {
+        assert_eq!(split.barred(metric), Some(RemarkKind::AllCores));
+    }
+    assert_eq!(split.barred(Metric::Throughput), None);
+    let both = beside_wireguard(
+        Encapsulation::Wireguard(Wireguard { port: 51821 }),
+        (20.0, 20.0),
+    );
+    assert_eq!(both.barred(Metric::SenderCpu), None);
+    assert_eq!(both.beside(Metric::SenderCpu), [RemarkKind::AllCores]);
 }

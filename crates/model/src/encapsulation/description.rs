@@ -1,0 +1,354 @@
+//! What is known of each kind of encapsulation, whatever its options: one row a kind. Plans, computed sizes, devices,
+//! proofs, the doctor and the guard before verdicts read it here.
+
+use super::{Encapsulation, Geneve, Gre, Ipip, Vlan, Vxlan, Wireguard};
+use crate::datapath::Datapath;
+
+/// A kind of encapsulation.
+#[derive(Debug)]
+pub struct Description {
+    /// The word of plans, labels and records.
+    pub word: &'static str,
+    /// What its protocol is called.
+    pub title: &'static str,
+    /// Its name in the catalogue of `wirecost overhead`, without options.
+    pub stack: &'static str,
+    /// What it carries, and in what.
+    pub carries: Carries,
+    /// Bytes of headers and trailers between the outer IP header and what is carried, without what options add and
+    /// without the padding of [`Description::pads_to`].
+    pub header_bytes: u32,
+    /// What is carried is padded to a multiple of so many bytes, but not beyond the MTU of the tunnel's device.
+    pub pads_to: u32,
+    /// The kernel's drivers, the first the one over an IPv4 underlay; none where no device encapsulates.
+    pub drivers: &'static [Driver],
+    /// The features of `ethtool -k` with which a device on the underlay segments it (net/ethtool/common.c,
+    /// `netdev_features_strings`).
+    pub segmentation: &'static [&'static str],
+    /// Who can build it, as far as its options let them.
+    pub datapaths: &'static [Datapath],
+    /// Why nobody else can; empty where everybody can.
+    pub only: &'static str,
+    /// Whether the tunnel's device cuts super-packets into frames before it sends them, whatever the offloads.
+    pub cuts: bool,
+    /// Whether the kernel encapsulates and decapsulates on all processors of the machine, whichever sent or received.
+    pub on_all_cores: bool,
+    /// The kind with its usual options.
+    pub usual: fn() -> Encapsulation,
+}
+
+/// What crosses the underlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carries {
+    /// Guests' frames on the underlay itself, as they are or with a tag.
+    OnTheLine,
+    /// Guests' frames in the hosts' own IP packets.
+    Frames,
+    /// Guests' IP packets in the hosts' own; the hosts then route for their guests, where they else bridge.
+    Packets,
+}
+
+/// A driver of the kernel's devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Driver {
+    /// The kind of device that it makes (`ip link add ... type`), in capitals where the device is called so.
+    pub kind: &'static str,
+    /// Its module.
+    pub module: &'static str,
+    /// A function of it in `/proc/kallsyms`, or what its name begins with.
+    pub symbol: &'static str,
+    /// The option of the kernel's configuration.
+    pub option: &'static str,
+}
+
+/// Every datapath, and the kernel's devices alone.
+const ANYBODY: &[Datapath] = &Datapath::ALL;
+const KERNEL: &[Datapath] = &[Datapath::Kernel];
+const KERNELS_GRE: &str = "GRE and IP in IP are the kernel's devices alone";
+
+/// What most kinds are.
+const USUAL: Description = Description {
+    word: "",
+    title: "",
+    stack: "",
+    carries: Carries::Frames,
+    header_bytes: 0,
+    pads_to: 1,
+    drivers: &[],
+    segmentation: &[],
+    datapaths: ANYBODY,
+    only: "",
+    cuts: false,
+    on_all_cores: false,
+    usual: || Encapsulation::None,
+};
+
+const UDP_TUNNEL: &[&str] = &["tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation"];
+const GRE_TUNNEL: &[&str] = &["tx-gre-segmentation", "tx-gre-csum-segmentation"];
+
+/// Row: no encapsulation.
+pub const NONE: Description = Description {
+    word: "none",
+    title: "no encapsulation",
+    stack: "none",
+    carries: Carries::OnTheLine,
+    ..USUAL
+};
+
+/// Row: `vlan`.
+pub const VLAN: Description = Description {
+    word: "vlan",
+    title: "VLAN (802.1Q)",
+    stack: "outer-vlan",
+    carries: Carries::OnTheLine,
+    drivers: &[Driver {
+        kind: "VLAN",
+        module: "8021q",
+        symbol: "vlan_dev_",
+        option: "CONFIG_VLAN_8021Q",
+    }],
+    usual: || Encapsulation::Vlan(Vlan::default()),
+    ..USUAL
+};
+
+/// Row: `vxlan`.
+pub const VXLAN: Description = Description {
+    word: "vxlan",
+    title: "VXLAN",
+    stack: "vxlan",
+    // UDP and VXLAN (RFC 7348, section 5).
+    header_bytes: 8 + 8,
+    drivers: &[Driver {
+        kind: "vxlan",
+        module: "vxlan",
+        symbol: "vxlan_newlink",
+        option: "CONFIG_VXLAN",
+    }],
+    segmentation: UDP_TUNNEL,
+    usual: || Encapsulation::Vxlan(Vxlan::default()),
+    ..USUAL
+};
+
+/// Row: `geneve`.
+pub const GENEVE: Description = Description {
+    word: "geneve",
+    title: "Geneve",
+    stack: "geneve",
+    // UDP and Geneve (RFC 8926, section 3).
+    header_bytes: 8 + 8,
+    drivers: &[Driver {
+        kind: "geneve",
+        module: "geneve",
+        symbol: "geneve_newlink",
+        option: "CONFIG_GENEVE",
+    }],
+    segmentation: UDP_TUNNEL,
+    usual: || Encapsulation::Geneve(Geneve::default()),
+    ..USUAL
+};
+
+/// Row: `gre`.
+pub const GRE: Description = Description {
+    word: "gre",
+    title: "GRE",
+    stack: "gre",
+    carries: Carries::Packets,
+    // RFC 2784, section 2.1.
+    header_bytes: 4,
+    drivers: &[
+        Driver {
+            kind: "gre",
+            ..IP_GRE
+        },
+        Driver {
+            kind: "ip6gre",
+            ..IP6_GRE
+        },
+    ],
+    segmentation: GRE_TUNNEL,
+    datapaths: KERNEL,
+    only: KERNELS_GRE,
+    usual: || Encapsulation::Gre(Gre::default()),
+    ..USUAL
+};
+
+/// Row: `gretap`.
+pub const GRETAP: Description = Description {
+    word: "gretap",
+    title: "Ethernet in GRE",
+    stack: "gretap",
+    carries: Carries::Frames,
+    drivers: &[
+        Driver {
+            kind: "gretap",
+            ..IP_GRE
+        },
+        Driver {
+            kind: "ip6gretap",
+            ..IP6_GRE
+        },
+    ],
+    usual: || Encapsulation::Gretap(Gre::default()),
+    ..GRE
+};
+
+const IP_GRE: Driver = Driver {
+    kind: "",
+    module: "ip_gre",
+    symbol: "ipgre_newlink",
+    option: "CONFIG_NET_IPGRE",
+};
+
+const IP6_GRE: Driver = Driver {
+    kind: "",
+    module: "ip6_gre",
+    symbol: "ip6gre_newlink",
+    option: "CONFIG_IPV6_GRE",
+};
+
+/// Row: `ipip`.
+pub const IPIP: Description = Description {
+    word: "ipip",
+    title: "IP in IP",
+    stack: "ipip",
+    carries: Carries::Packets,
+    drivers: &[
+        Driver {
+            kind: "ipip",
+            module: "ipip",
+            symbol: "ipip_newlink",
+            option: "CONFIG_NET_IPIP",
+        },
+        Driver {
+            kind: "sit",
+            module: "sit",
+            symbol: "ipip6_newlink",
+            option: "CONFIG_IPV6_SIT",
+        },
+        Driver {
+            kind: "ip6tnl",
+            module: "ip6_tunnel",
+            symbol: "ip6_tnl_newlink",
+            option: "CONFIG_IPV6_TUNNEL",
+        },
+    ],
+    segmentation: &["tx-ipxip4-segmentation", "tx-ipxip6-segmentation"],
+    datapaths: KERNEL,
+    only: KERNELS_GRE,
+    usual: || Encapsulation::Ipip(Ipip::default()),
+    ..USUAL
+};
+
+/// Row: `wireguard`.
+pub const WIREGUARD: Description = Description {
+    word: "wireguard",
+    title: "WireGuard",
+    stack: "wireguard",
+    carries: Carries::Packets,
+    // UDP, header and authentication tag (drivers/net/wireguard/messages.h, `struct message_data`).
+    header_bytes: 8 + 16 + 16,
+    // `MESSAGE_PADDING_MULTIPLE`.
+    pads_to: 16,
+    drivers: &[Driver {
+        kind: "wireguard",
+        module: "wireguard",
+        symbol: "wg_newlink",
+        option: "CONFIG_WIREGUARD",
+    }],
+    datapaths: KERNEL,
+    only: "WireGuard is the kernel's device alone",
+    // drivers/net/wireguard/device.c, `wg_xmit`: every packet is encrypted by itself.
+    cuts: true,
+    // drivers/net/wireguard/queueing.h, `wg_cpumask_next_online`.
+    on_all_cores: true,
+    usual: || Encapsulation::Wireguard(Wireguard::default()),
+    ..USUAL
+};
+
+impl Description {
+    /// Every kind, in the order in which they are told.
+    pub const ALL: &'static [&'static Self] = &[
+        &NONE, &VLAN, &VXLAN, &GENEVE, &GRE, &GRETAP, &IPIP, &WIREGUARD,
+    ];
+    /// Their words.
+    pub const WORDS: &'static [&'static str] = &words();
+
+    /// The kind of that word.
+    pub fn by_word(word: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|kind| kind.word == word).copied()
+    }
+
+    /// Whether what guests send travels in IP packets of the hosts' own.
+    pub const fn is_tunnel(&self) -> bool {
+        !matches!(self.carries, Carries::OnTheLine)
+    }
+}
+
+const fn words() -> [&'static str; Description::ALL.len()] {
+    let mut words = [""; Description::ALL.len()];
+    let mut place = 0;
+    while place < words.len() {
+        words[place] = Description::ALL[place].word;
+        place += 1;
+    }
+    words
+}
+
+impl Encapsulation {
+    /// What is known of its kind.
+    pub const fn kind(&self) -> &'static Description {
+        match self {
+            Self::None => &NONE,
+            Self::Vlan(_) => &VLAN,
+            Self::Vxlan(_) => &VXLAN,
+            Self::Geneve(_) => &GENEVE,
+            Self::Gre(_) => &GRE,
+            Self::Gretap(_) => &GRETAP,
+            Self::Ipip(_) => &IPIP,
+            Self::Wireguard(_) => &WIREGUARD,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offload::Feature;
+
+    #[test]
+    fn a_record_and_a_label_have_the_word() {
+        for kind in Description::ALL {
+            let usual = (kind.usual)();
+            assert_eq!(usual.kind().word, kind.word);
+            assert_eq!(usual.to_string(), kind.word);
+            let record = serde_json::to_value(&usual).expect("a record");
+            let word = record.as_str().map(str::to_owned);
+            let word = word.or_else(|| Some(record.as_object()?.keys().next()?.clone()));
+            assert_eq!(word.as_deref(), Some(kind.word));
+            assert_eq!(usual.stack(), kind.stack);
+        }
+    }
+
+    #[test]
+    fn the_switch_of_tunnels_has_the_features_of_all_of_them() {
+        let mut all: Vec<&str> = Vec::new();
+        for name in Description::ALL.iter().flat_map(|kind| kind.segmentation) {
+            if !all.contains(name) {
+                all.push(name);
+            }
+        }
+        assert_eq!(Feature::TunnelSegmentation.ethtool(), all);
+    }
+
+    #[test]
+    fn who_cannot_build_it_is_told_why() {
+        for kind in Description::ALL {
+            let everybody = kind.datapaths.len() == Datapath::ALL.len();
+            assert_eq!(everybody, kind.only.is_empty(), "{}", kind.word);
+            for datapath in Datapath::ALL {
+                let able = kind.datapaths.contains(&datapath);
+                assert_eq!(datapath.cannot(&(kind.usual)()).is_none(), able);
+            }
+        }
+    }
+}
