@@ -108,7 +108,7 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
 fn sent_bytes(cell: &Cell, usage: &HostUsage) -> f64 {
     let link = &usage.links["underlay"];
     let mean = link.tx_bytes as f64 / link.tx_packets as f64;
-    mean - f64::from(cell.network.line_overhead_bytes())
+    mean - f64::from(cell.network.line_overhead_bytes(cell.guest_mtu))
 }
 
 /// Holds every sample of TCP against what the model says of its cell, and samples of one treatment against each other.

@@ -22,8 +22,11 @@ use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
 use crate::seen::Wanted;
-use crate::serve::LOAD_UNASKED;
 use crate::transfer::Transfers;
+
+/// How long a load goes on while its controller asks for nothing, as one that was stopped (Ctrl-Z) does not. Between two
+/// requests about loads are seconds at most.
+pub(crate) const LOAD_UNASKED: Duration = Duration::from_mins(1);
 
 /// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
 const SNAP_BYTES: usize = 512;

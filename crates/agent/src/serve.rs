@@ -8,14 +8,10 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, trace};
 
-use crate::execute::Agent;
+use crate::execute::{Agent, LOAD_UNASKED};
 use crate::frame;
 use crate::keepers::Keepers;
 use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
-
-/// How long a load runs on where its controller asks for nothing, as one that was stopped (Ctrl-Z) does not: a load is not
-/// to fill a path for as long as somebody has forgotten it. Between two requests about loads are seconds at most.
-pub(crate) const LOAD_UNASKED: Duration = Duration::from_mins(1);
 
 /// Answers requests until the input ends, then ends the process, in the middle of a request too:
 /// a lab host's devices and namespaces go with it. Settings that are in force then are undone first.

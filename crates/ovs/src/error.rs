@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::programs::PACKAGE;
+/// Debian's package that has all of it.
+pub const PACKAGE: &str = "openvswitch-switch";
 
 /// Why there is no switch, or not the one that was wanted.
 #[derive(Debug, thiserror::Error)]

@@ -22,7 +22,7 @@ mod switch;
 
 pub use config::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE, Wanted};
 pub use daemon::owner_in;
-pub use error::Error;
+pub use error::{Error, PACKAGE};
 pub use own::{OwnBridge, OwnPorts};
-pub use programs::{PACKAGE, Programs};
+pub use programs::Programs;
 pub use switch::{Switch, kernel_has_datapath, try_with};

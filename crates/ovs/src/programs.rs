@@ -6,9 +6,6 @@ use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// Debian's package that has all of it.
-pub const PACKAGE: &str = "openvswitch-switch";
-
 /// Where daemons are, also for a user whose PATH does not say so.
 const DAEMONS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin"];
 /// Where packages and `make install` put the database's schema.

@@ -176,7 +176,7 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
         segments_per_packet: over(&segments_per_packet),
         retransmits: over(&|sample| Some(retransmits(sample)? as f64)),
         line_limit_gbps: network.rate.filter(|_| one_way(cell)).map(|rate| {
-            let overhead = network.line_overhead_bytes();
+            let overhead = network.line_overhead_bytes(cell.guest_mtu);
             tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),

@@ -95,10 +95,9 @@ fn routed(head: &RunHead) -> Option<String> {
     let some = cells.iter().any(|cell| routes(&cell));
     let all = cells.iter().all(|cell| routes(&cell));
     (some && !all).then(|| {
-        let routed = Description::ALL
-            .iter()
-            .filter(|kind| kind.carries == Carries::Packets);
-        let words: Vec<&str> = routed.map(|kind| kind.word).collect();
+        let kinds = Description::ALL.iter();
+        let of_packets = kinds.filter(|kind| kind.carries == Carries::Packets);
+        let words: Vec<&str> = of_packets.map(|kind| kind.word).collect();
         format!(
             "{} carry IP packets, so their hosts route for the guests, while hosts of other cells bridge: the effect of \
              `encapsulation` between the two includes both",

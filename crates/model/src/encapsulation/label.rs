@@ -10,7 +10,8 @@ impl Encapsulation {
         let mut stack = self.kind().stack.to_owned();
         match self {
             Self::Geneve(geneve) if geneve.options != GeneveOptions::NONE => {
-                stack.push_str(&format!(":{}", geneve.options));
+                stack.push(':');
+                stack.push_str(&geneve.options.to_string());
             }
             Self::Gre(Gre { key: Some(_), .. }) | Self::Gretap(Gre { key: Some(_), .. }) => {
                 stack.push_str(":key");

@@ -66,7 +66,7 @@ type Key = [u8; 32];
 /// How long two hosts may take to agree on a session, within a controller's patience: the kernel tries every 5 s (messages.h, `REKEY_TIMEOUT`).
 pub(super) const PATIENCE: Duration = Duration::from_secs(8);
 /// A session of this age is renewed by whoever began it, when it sends (`REKEY_AFTER_TIME`); at 180 s it is gone.
-const RENEWED_AFTER: Duration = Duration::from_secs(120);
+const RENEWED_AFTER: Duration = Duration::from_mins(2);
 const GONE_SOON: Duration = Duration::from_secs(150);
 
 /// A device that is told everything.
@@ -204,8 +204,8 @@ fn private(EndSecret(key): &EndSecret) -> DefaultNla {
 
 /// As the kernel keeps a private key (include/crypto/curve25519.h, `curve25519_clamp_secret`).
 const fn clamped(mut key: Key) -> Key {
-    key[0] &= 248;
-    key[31] = key[31] & 127 | 64;
+    key[0] &= 0xf8;
+    key[31] = key[31] & 0x7f | 0x40;
     key
 }
 

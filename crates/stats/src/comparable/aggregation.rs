@@ -13,7 +13,7 @@ pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Objection> {
     check(
         pair,
         pair.both(|cell| cell.received)?,
-        encapsulation::cuts(pair),
+        encapsulation::cuts(pair).as_deref(),
         "the receiver got",
         "put a switch between the hosts (underlay.hops), or turn off aggregation in both (offload: none)",
     )
@@ -33,7 +33,7 @@ pub(super) fn at_sender(pair: &Pair<'_>) -> Option<Objection> {
 fn check(
     pair: &Pair<'_>,
     segments: (f64, f64),
-    inherent: Option<String>,
+    inherent: Option<&str>,
     verb: &str,
     advice: &str,
 ) -> Option<Objection> {
@@ -50,7 +50,7 @@ fn check(
     } else {
         ", which the frames' sizes do not explain"
     };
-    let because = inherent.as_deref().unwrap_or_default();
+    let because = inherent.unwrap_or_default();
     let text = format!(
         "{verb} {} in segments per packet{resized}{because}",
         pair.figures(segments)

@@ -337,7 +337,7 @@ fn a_backlog_that_overflows_in_one_cell_only() {
 }
 
 /// A level of `encapsulation` beside WireGuard, with so many segments per packet at each receiver.
-fn beside_wireguard(of: Encapsulation, received: (f64, f64)) -> Planted {
+fn beside_wireguard(of: &Encapsulation, received: (f64, f64)) -> Planted {
     let label = of.to_string();
     planted(
         "encapsulation",
@@ -352,7 +352,7 @@ fn beside_wireguard(of: Encapsulation, received: (f64, f64)) -> Planted {
 
 #[test]
 fn frames_that_wireguard_cuts_by_itself_do_not_bar_what_it_carries() {
-    let whole = beside_wireguard(Encapsulation::None, (45.0, 20.0));
+    let whole = beside_wireguard(&Encapsulation::None, (45.0, 20.0));
     assert_eq!(whole.barred(Metric::Throughput), None);
     let said = whole.effect(Metric::Throughput).remarks;
     let cut = said
@@ -364,7 +364,7 @@ fn frames_that_wireguard_cuts_by_itself_do_not_bar_what_it_carries() {
         "{text}"
     );
     // What it does not do by itself.
-    let sent = beside_wireguard(Encapsulation::None, (20.0, 20.0))
+    let sent = beside_wireguard(&Encapsulation::None, (20.0, 20.0))
         .sampled(0, |sample| segments(sample, 1.0, 20.0));
     assert_eq!(
         sent.barred(Metric::Throughput),
@@ -375,13 +375,13 @@ fn frames_that_wireguard_cuts_by_itself_do_not_bar_what_it_carries() {
 #[test]
 fn what_wireguard_does_on_all_cores_bars_the_cpu_of_a_host_beside_another_encapsulation() {
     let vxlan = || Encapsulation::Vxlan(Vxlan::default());
-    let split = beside_wireguard(vxlan(), (20.0, 20.0));
+    let split = beside_wireguard(&vxlan(), (20.0, 20.0));
     for metric in [Metric::SenderCpu, Metric::ReceiverCpu] {
         assert_eq!(split.barred(metric), Some(RemarkKind::AllCores));
     }
     assert_eq!(split.barred(Metric::Throughput), None);
     let both = beside_wireguard(
-        Encapsulation::Wireguard(Wireguard { port: 51821 }),
+        &Encapsulation::Wireguard(Wireguard { port: 51821 }),
         (20.0, 20.0),
     );
     assert_eq!(both.barred(Metric::SenderCpu), None);
