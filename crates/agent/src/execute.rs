@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::offload::Offload;
