@@ -77,7 +77,7 @@ fn verbose_tells_the_steps_of_both_hosts_on_standard_error_alone() {
     assert_eq!(ended.document()["outcome"], "complete");
     for words in [
         "DEBUG wirecost_agent::link: proving the path host=\"a\"",
-        "DEBUG wirecost_agent::link: measuring host=\"b\"",
+        "DEBUG wirecost_agent::link: counting host=\"b\"",
         // The agents' own.
         "TRACE wirecost_agent::serve: done building its network",
         "sample 4 of 4, round 2, guest mtu ",
