@@ -713,7 +713,10 @@ fn what_cannot_be_is_told_at_once_and_nothing_is_started() {
             &["local", "local", "--bytes", "5", "--warmup", "1s"],
             "cannot be used with",
         ),
-        (&["local", "local", "mix", "--bytes", "5"], "end one load"),
+        (
+            &["local", "local", "mix", "--bytes", "5"],
+            "end a single load",
+        ),
         (
             &["local", "local", "--beside", "tcp-rr --steams 4"],
             "--steams",

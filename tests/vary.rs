@@ -212,7 +212,7 @@ fn queues_and_receive_steering_are_what_the_level_says() {
         }
     }
     println!("{masks} steering masks were read");
-    let words = "with steering.rps `off`, `all`, `0x1` what a host receives may be handled on the other host's cores";
+    let words = "with steering.rps `off`, `all`, `0x1` the other host's cores may handle what a host receives";
     assert_eq!(
         ended
             .stdout
