@@ -41,7 +41,7 @@ impl Preview {
     }
 }
 
-/// Works out what [`run`](crate::run) would do. Reads which cores this process may use; needs no
+/// Works out what [`run`](crate::experiment::run) would do. Reads which cores this process may use; needs no
 /// privilege and changes nothing.
 ///
 /// # Errors
