@@ -23,10 +23,9 @@ use super::labs::Labs;
 use super::progress::Progress;
 use super::sample::empty;
 use super::settings::check_steering;
-use super::start::{allowed_cpus, choose_seed};
+use super::start::{allowed_cpus, choose_seed, random_bytes};
 use crate::lab::LabContext;
 use crate::placement::place;
-use crate::random;
 
 /// What a run needs beside its experiment.
 #[derive(Debug, Clone)]
@@ -261,10 +260,7 @@ impl Rounds<'_> {
             return Ok(interrupted());
         }
         let started = Instant::now();
-        let secret = random::bytes().map_err(|source| RunError::Machine {
-            what: "reading /dev/urandom",
-            source,
-        })?;
+        let secret = random_bytes()?;
         let repeat = &self.experiment.plan.repeat;
         let taken = self
             .labs

@@ -37,13 +37,18 @@ pub(crate) fn choose_seed(
         return Ok((seed, SeedSource::Plan));
     }
     // 32 bits: a JSON reader with doubles must be able to keep it.
-    let bytes = random::bytes().map_err(|source| RunError::Machine {
-        what: "reading /dev/urandom",
-        source,
-    })?;
+    let bytes = random_bytes()?;
     let fresh = bytes
         .iter()
         .take(4)
         .fold(0, |seed, byte| seed << 8 | u64::from(*byte));
     Ok((fresh, SeedSource::Random))
+}
+
+/// 128 random bits.
+pub(crate) fn random_bytes() -> Result<[u8; 16], RunError> {
+    random::bytes().map_err(|source| RunError::Machine {
+        what: "reading /dev/urandom",
+        source,
+    })
 }
