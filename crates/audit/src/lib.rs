@@ -16,6 +16,6 @@ pub mod snapshot;
 
 pub use checklist::{Item, State, checklist};
 pub use finding::{FINDINGS, Finding, FindingKind, Severity};
-pub use gather::{gather, neighbour, source_ports, way_out};
-pub use judge::{judge, judge_beside};
-pub use snapshot::{HostStack, Neighbour, RouteWords, WayOut};
+pub use gather::{egress_route, gather, neighbour, source_ports};
+pub use judge::{judge, judge_with_loss};
+pub use snapshot::{EgressRoute, HostStack, Neighbour, RouteWords};

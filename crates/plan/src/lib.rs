@@ -28,6 +28,7 @@ mod factors;
 mod fit;
 mod keys;
 mod loads;
+mod node;
 mod read;
 mod repeat;
 mod schema;

@@ -4,13 +4,13 @@
 //! No policy: which device gets which feature, or when a namespace is entered, is the caller's.
 
 pub mod bpf;
+pub mod core_interrupt;
 pub mod cores;
 pub mod epoll;
 pub mod ethtool;
 pub mod io_uring;
 pub mod kvm;
 pub mod namespace;
-pub mod nudge;
 pub mod priority;
 pub mod process;
 pub mod ring;
