@@ -89,28 +89,28 @@ impl Link {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Self, LinkError> {
-        let mut link = Self {
+        let mut opened = Self {
             host,
             line,
             awaited: VecDeque::new(),
             timed_out: None,
             agent_pid: 0,
         };
-        match link.call(&Request::Hello { version: VERSION }, within, interrupt)? {
+        match opened.call(&Request::Hello { version: VERSION }, within, interrupt)? {
             Reply::Hello {
                 version: VERSION,
                 pid,
-            } => link.agent_pid = pid,
+            } => opened.agent_pid = pid,
             Reply::Hello { version, .. } => {
                 return Err(LinkError::Version {
-                    host: link.host.clone(),
+                    host: opened.host.clone(),
                     ours: VERSION,
                     theirs: version,
                 });
             }
-            _ => return Err(link.unexpected_reply("Hello")),
+            _ => return Err(opened.unexpected_reply("Hello")),
         }
-        Ok(link)
+        Ok(opened)
     }
 
     /// Sends a request without waiting, so that several hosts can work at the same time.

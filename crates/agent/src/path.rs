@@ -293,21 +293,21 @@ fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
             sockets: surveyed.sockets,
         })
     };
-    let mut survey_path = survey()?;
-    if survey_path.report.is_dead() {
+    let mut surveyed = survey()?;
+    if surveyed.report.is_dead() {
         match wait_for_neighbour(way.from.address, way.to.address) {
             NeighbourWait::Found => {
-                survey_path = survey()?;
-                survey_path.report.late = true;
+                surveyed = survey()?;
+                surveyed.report.late = true;
             }
             NeighbourWait::Missing(next) => {
-                survey_path.report.hint = Some(ReachabilityHint::NoNeighbour(next))
+                surveyed.report.hint = Some(ReachabilityHint::NoNeighbour(next));
             }
             NeighbourWait::Known => {}
         }
     }
-    survey_path.report.leaving = leaving;
-    Ok(survey_path)
+    surveyed.report.leaving = leaving;
+    Ok(surveyed)
 }
 
 /// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range

@@ -1,4 +1,4 @@
-//! Proofs between the guests of a lab: room `probe` from inside each of them.
+//! Proofs between the guests of a lab: crate `probe`, from inside each of them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The `wirecost` command: arguments -> one call into the rooms.
+//! The `wirecost` command: arguments -> one call into the crates.
 
 mod agent;
 mod arguments;

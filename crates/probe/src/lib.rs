@@ -1,4 +1,4 @@
-//! The machines of room `pmtu` over real sockets, the responder that acknowledges their probes, and a short TCP stream
+//! The machines of crate `pmtu` over real sockets, the responder that acknowledges their probes, and a short TCP stream
 //! beside them.
 //!
 //! Sockets are made in the calling thread's network namespace and stay there. A flow is a socket of its own, and so a

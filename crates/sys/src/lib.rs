@@ -1,4 +1,4 @@
-//! The one room with `unsafe`: namespaces, processes, ethtool, sockets, and what else a kernel may have.
+//! The one crate with `unsafe`: namespaces, processes, ethtool, sockets, and what else a kernel may have.
 //!
 //! Everything here is a thin, safe wrapper that decodes what the kernel says once, into typed values.
 //! No policy: which device gets which feature, or when a namespace is entered, is the caller's.
