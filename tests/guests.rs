@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::common::{beside_others, lab_can_be_built, program, state_and_start, wait_for};
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
+use wirecost_agent::orphan::Owner;
 use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::{MAX_GUESTS, Network};
 use wirecost_model::datapath::Datapath;

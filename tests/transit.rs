@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::common::{Place, Record, beside_others, lab_can_be_built, program, run, wirecost};
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
+use wirecost_agent::orphan::Owner;
 use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
