@@ -1,9 +1,5 @@
 //! Agents on hosts of every kind: they come up, they tell what is wrong, and nothing of them is left.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-mod pair;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use common::{Place, install, is_root, program, succeeds, wait_for};
-use pair::Pair;
+use crate::common::{Place, install, is_root, program, succeeds, wait_for};
+use crate::pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan::Owner;
 use wirecost_control::hosts::{HostsContext, LinkedHost, Reachable, data_plane, open};

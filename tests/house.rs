@@ -51,6 +51,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("check", &["audit", "model", "pmtu", "wire"]),
     // Labs of faults from files, for the tests and the bench; the program itself has no part of it.
     ("faults", &["sys"]),
+    // How tests say that they cannot run here.
+    ("skips", &[]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
     ("doctor", &["meter", "model", "netbuild", "ovs", "sys"]),
     // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
@@ -96,7 +98,8 @@ fn crates() -> Vec<(String, PathBuf)> {
     let mut crates: Vec<_> = fs::read_dir(root().join("crates"))
         .expect("crates")
         .map(|entry| entry.expect("entry").path())
-        .chain([root().join("bench")]) // the one crate that is not part of the program
+        // Those that are not part of the program.
+        .chain(["bench", "tests/faults", "tests/skips"].map(|name| root().join(name)))
         .filter(|path| path.join("Cargo.toml").exists())
         .map(|path| {
             (

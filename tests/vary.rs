@@ -1,17 +1,14 @@
 //! Anything as a factor: settings that are really in force in the samples of their level, in no others, and
 //! that nothing leaves behind.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{
-    Owner, Place, Record, Running, alone, cores_of_mask, is_root, lab_can_be_built, run, signal,
-    state_and_start, wait_for, wirecost,
+use crate::common::{
+    Owner, Place, Record, Running, beside_others, cores_of_mask, is_root, lab_can_be_built, lacks,
+    run, signal, state_and_start, wait_for, wirecost, with_the_machines_own,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
@@ -62,7 +59,7 @@ fn settings_are_in_force_in_the_samples_of_their_level_and_in_no_others() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let file = place.path().join("seen");
     // The file is read by nobody but a shell in the guest's namespace.
@@ -129,7 +126,7 @@ fn a_feature_that_no_offload_profile_knows_is_put_back() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = plan(
         "vary:\n  copy:\n    - label: default\n    - ethtool: { underlay: { tx-nocache-copy: on } }\n\
@@ -169,7 +166,7 @@ fn queues_and_receive_steering_are_what_the_level_says() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = plan(&format!(
         "steering: {{ queues: [1, 3], rps: [own, off, all, 0x1] }}\n{SHORT}"
@@ -179,7 +176,7 @@ fn queues_and_receive_steering_are_what_the_level_says() {
     let environment = &record.head.environment;
     let split = environment.hosts["a"].cores == "split";
     if !environment.cpus.contains(&0) {
-        println!("skipped: this process may not use core 0");
+        lacks("this process may not use core 0");
         return;
     }
     ended.expect_code(0);
@@ -229,7 +226,7 @@ fn what_cannot_be_set_here_is_refused_before_anything_is_measured() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let cases: [(&str, &[&str]); 6] = [
         (
@@ -288,7 +285,7 @@ fn a_command_that_fails_makes_its_sample_invalid_by_name_and_is_undone() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let half_done = place.path().join("half-done");
     let text = plan(&format!(
@@ -329,7 +326,7 @@ fn a_setting_is_undone_where_the_sample_fails_and_the_next_sample_does_not_know_
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = plan(
         "vary:\n  link:\n    - label: up\n    - label: down\n      on: guests\n      before: ip link set eth0 down\n      \
@@ -354,7 +351,7 @@ fn an_undo_that_fails_ends_the_run() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = plan(&format!(
         "vary:\n  x:\n    - {{ label: one, on: hosts, before: 'true', after: 'echo stuck; exit 1' }}\n{SHORT}"
@@ -480,7 +477,7 @@ fn a_command_is_undone_however_the_run_ends() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for (on, count) in [("both", 4), ("machine", 1)] {
         for how in ENDS {
             let mut held = Held::start(on, "", count);
@@ -493,7 +490,7 @@ fn a_command_is_undone_however_the_run_ends() {
 
 #[test]
 fn a_stopped_settings_guard_whose_run_is_gone_is_told_to_go_on() {
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     // Nobody has this start time.
     let mut command = wirecost(["settings-guard", "--owner", "1:1", "--place", "a test"]);
     let mut guard = command
@@ -518,12 +515,10 @@ fn a_sysctl_of_the_machine_is_put_back_however_the_run_ends() {
         return;
     }
     if !Path::new(HARMLESS).exists() {
-        println!(
-            "skipped: this kernel has no net.core.warnings, or this is a network namespace of its own"
-        );
+        lacks("this kernel has no net.core.warnings, or this is a network namespace of its own");
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let value = || {
         fs::read_to_string(HARMLESS)
             .expect("the sysctl")

@@ -10,6 +10,8 @@ pub mod datapath;
 pub mod effect;
 pub mod encapsulation;
 pub mod end_window;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 pub mod host;
 pub mod ip;
 pub mod latency;

@@ -25,7 +25,7 @@ const NO_CHECKSUM: [(&str, bool); 1] = [("tx-checksum-ip-generic", false)];
 /// Whether both can run here; says why not, or fails where they must.
 fn both_can_run() -> bool {
     if let Err(error) = Programs::find() {
-        return skip(&error.to_string());
+        return skip(error);
     }
     allowed()
 }

@@ -297,9 +297,10 @@ fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
 #[cfg(test)]
 mod tests {
     use wirecost_model::end_window::{End, Schedule};
-    use wirecost_model::load::{Direction, Load, Rate, Workload};
+    use wirecost_model::fixtures;
+    use wirecost_model::load::{Load, Rate, Workload};
     use wirecost_model::sample::{DatagramResult, Generator};
-    use wirecost_model::usage::{ClassShares, CoreUsage};
+    use wirecost_model::usage::ClassShares;
 
     use super::*;
 
@@ -309,44 +310,9 @@ mod tests {
             system: 1.0 - user,
             ..ClassShares::default()
         };
-        HostUsage {
-            window_s: 1.0,
-            cores: vec![CoreUsage {
-                cpu: 0,
-                busy_s,
-                idle_s: 1.0 - busy_s,
-                iowait_s: 0.0,
-                steal_s: 0.0,
-                shares,
-            }],
-            foreign_cores: None,
-            backlog_drops: 0,
-            budget_exhausted: 0,
-            links: [].into(),
-            guest: wirecost_model::usage::ProtocolDelta::default(),
-            idle_step_s: 0.01,
-            transit_cores: None,
-            wakeups: None,
-        }
-    }
-
-    fn result(name: &str, workload: Workload) -> LoadResult {
-        LoadResult {
-            name: name.into(),
-            workload,
-            direction: Direction::AToB,
-            seconds: 1.0,
-            client_seconds: 1.0,
-            stream: None,
-            requests: None,
-            datagrams: None,
-            zero_copy: None,
-            flows: Vec::new(),
-            strays: 0,
-            generator: Vec::new(),
-            io: Vec::new(),
-            schedule: None,
-        }
+        let mut usage = fixtures::usage(1.0, busy_s);
+        usage.cores[0].shares = shares;
+        usage
     }
 
     #[test]
@@ -362,7 +328,7 @@ mod tests {
         };
         let flood = LoadResult {
             datagrams: Some(sent),
-            ..result("bulk", Workload::UdpStream)
+            ..fixtures::load("bulk", Workload::UdpStream)
         };
         let mut asked = NamedLoad {
             name: "bulk".into(),
@@ -381,7 +347,7 @@ mod tests {
         insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: the receiving core spends \
                                                        its time dropping datagrams (its backlog is full): give the load a lower `rate`");
 
-        let beside = [flood, result("ping", Workload::TcpRr)];
+        let beside = [flood, fixtures::load("ping", Workload::TcpRr)];
         let words = nothing_arrived(&[asked], &beside, true).expect("words");
         insta::assert_snapshot!(words, @"nothing arrived within the window of bulk and ping: the receiving core \
                                          spends its time dropping datagrams (its backlog is full): give `bulk` a lower `rate`");
@@ -396,7 +362,7 @@ mod tests {
                 threads: Vec::new(),
                 bound: true,
             }],
-            ..result("tcp-stream", Workload::TcpStream)
+            ..fixtures::load("tcp-stream", Workload::TcpStream)
         };
         let idle = usage(0.1, 0.0);
         for (sender, marks) in [

@@ -15,10 +15,7 @@ fn ring(pairs: &[(UnixStream, UnixStream)], wake: &Waker, message: &[u8]) -> Opt
     match Ring::new(&sockets, wake.as_fd(), EACH, message) {
         Ok(ring) => Some(ring),
         Err(error) => {
-            let required =
-                std::env::var_os("WIRECOST_REQUIRE_ROOT").is_some_and(|value| value == "1");
-            assert!(!required, "{error}");
-            println!("skipped: no rings here: {error}");
+            wirecost_skips::skip(format!("no rings here: {error}"));
             None
         }
     }

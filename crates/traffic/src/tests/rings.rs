@@ -34,9 +34,7 @@ fn has_rings() -> bool {
     let wake = Waker::new().unwrap();
     let made = Ring::new(&[], wake.as_fd(), 1, b"x");
     if let Err(error) = &made {
-        let required = std::env::var_os("WIRECOST_REQUIRE_ROOT").is_some_and(|value| value == "1");
-        assert!(!required, "{error}");
-        println!("skipped: no rings here: {error}");
+        wirecost_skips::skip(format!("no rings here: {error}"));
     }
     made.is_ok()
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+pub(crate) use wirecost_skips::skip;
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::namespace::{HeldNetns, Netns};
 use wirecost_vtep::{Config, StationLocation, Vtep};
@@ -24,17 +25,7 @@ pub(crate) fn allowed() -> bool {
         Ok(_) => return true,
         Err(error) => format!("eBPF programs cannot be loaded here: {error}"),
     };
-    skip(&reason)
-}
-
-/// Prints why a test is left out; fails where none may be.
-pub(crate) fn skip(reason: &str) -> bool {
-    assert!(
-        std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
-        "{reason}"
-    );
-    println!("skipped: {reason}");
-    false
+    skip(reason)
 }
 
 /// A namespace with a shell's view of it.

@@ -42,7 +42,7 @@ fn send_by_a_line(guest_mtu: u32, format: Format) {
     });
     if !fq {
         // Where it has to be there, the step that reads the trace fails.
-        println!("skipped: this kernel has no fq, or its tc knows no timer_slack");
+        wirecost_skips::lacks("this kernel has no fq, or its tc knows no timer_slack");
         return;
     }
     let config = Config::new("under0", format);

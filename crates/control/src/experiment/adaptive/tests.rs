@@ -1,5 +1,5 @@
-use wirecost_model::load::{Direction, Workload};
-use wirecost_model::sample::{Invalid, LoadResult, StreamResult};
+use wirecost_model::fixtures;
+use wirecost_model::sample::Invalid;
 
 use super::*;
 
@@ -10,42 +10,8 @@ fn experiment(repeat: &str) -> Experiment {
 
 fn sample(round: u32, cell: u32, gbps: f64) -> Sample {
     Sample {
-        round,
-        position: cell,
-        cell,
-        started_s: 0.0,
-        took_s: 1.0,
-        invalid: None,
-        marks: Vec::new(),
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        open_vswitch: None,
-        not_steered: false,
-        cores_apart: Vec::new(),
-        loads: vec![LoadResult {
-            name: "tcp-stream".into(),
-            workload: Workload::TcpStream,
-            direction: Direction::AToB,
-            seconds: 1.0,
-            client_seconds: 1.0,
-            stream: Some(StreamResult {
-                bytes: (gbps * 1e9 / 8.0) as u64,
-                back_bytes: 0,
-                fairness: None,
-                intervals: Vec::new(),
-            }),
-            requests: None,
-            datagrams: None,
-            zero_copy: None,
-            flows: Vec::new(),
-            strays: 0,
-            generator: Vec::new(),
-            io: Vec::new(),
-            schedule: None,
-        }],
-        sender: None,
-        receiver: None,
-        saturated: None,
+        loads: vec![fixtures::stream((gbps * 1e9 / 8.0) as u64)],
+        ..fixtures::sample(round, cell)
     }
 }
 
