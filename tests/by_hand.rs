@@ -593,7 +593,7 @@ fn a_rate_that_no_connection_keeps_is_told_with_what_was_sent_and_how_late() {
     let text = ended.stdout;
     for words in [
         "  lateness ",
-        "it did not keep to its rate, and sent ",
+        "it did not keep its rate, and sent ",
         " requests/s: what was measured is how fast the load",
     ] {
         assert!(text.contains(words), "{words} in {text}");

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::common::{Ended, is_root, run, skip, succeeds, wirecost, with_the_machines_own};
 use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::switch::OvsDatapath;
-use wirecost_ovs::{Programs, Switch, UNDERLAY_BRIDGE, Wanted};
+use wirecost_ovs::{Programs, Switch, SwitchSpec, UNDERLAY_BRIDGE};
 use wirecost_sys::namespace::HeldNetns;
 
 const NAME: &str = "wcown0";
@@ -52,7 +52,7 @@ impl Lab {
         ] {
             in_host(&lab.other, &command);
         }
-        let wanted = Wanted {
+        let wanted = SwitchSpec {
             // A tunnel of the administrator's own, of another segment.
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             underlay: "under0".to_owned(),

@@ -36,15 +36,15 @@ fn by_level<'a>(record: &'a Record, factor: &str) -> BTreeMap<&'a str, Vec<&'a S
     samples
 }
 
-/// The living keepers that a controller's run has.
-fn keepers(owner: &str) -> Vec<u32> {
+/// The living settings guards that a controller's run has.
+fn settings_guards(owner: &str) -> Vec<u32> {
     fs::read_dir("/proc")
         .expect("proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let words: Vec<&str> = text.split('\0').collect();
-            words.get(1) == Some(&"keeper") && words.contains(&owner)
+            words.get(1) == Some(&"settings-guard") && words.contains(&owner)
         })
         .collect()
 }
@@ -378,9 +378,9 @@ enum EndOf {
     Interrupt,
     Controller,
     ControllerAndAgents,
-    /// The keepers stopped before: the kernel tells stopped processes that lose their parent to go on
+    /// The settings guards stopped before: the kernel tells stopped processes that lose their parent to go on
     /// (kernel/exit.c, `kill_orphaned_pgrp`).
-    ControllerWithStoppedKeepers,
+    ControllerWithStoppedGuards,
 }
 
 /// A run with one long sample whose command leaves files for as long as it is in force.
@@ -427,11 +427,11 @@ impl Held {
 
     fn end(&mut self, how: EndOf, owner: &str) {
         let agents = self.running.agents();
-        if how == EndOf::ControllerWithStoppedKeepers {
-            for keeper in keepers(owner) {
-                assert!(signal(keeper, Signal::SIGSTOP));
+        if how == EndOf::ControllerWithStoppedGuards {
+            for guard in settings_guards(owner) {
+                assert!(signal(guard, Signal::SIGSTOP));
                 // Asked is not stopped: the kernel looks for stopped ones at the moment the parent ends.
-                wait_for("it to be stopped", || in_state(keeper, 'T'));
+                wait_for("it to be stopped", || in_state(guard, 'T'));
             }
         }
         let signalled = match how {
@@ -459,8 +459,8 @@ impl Held {
         wait_for("everything to be undone", || {
             self.left().is_empty().then_some(())
         });
-        wait_for("the keepers to be gone", || {
-            keepers(owner).is_empty().then_some(())
+        wait_for("the settings guards to be gone", || {
+            settings_guards(owner).is_empty().then_some(())
         });
     }
 }
@@ -469,7 +469,7 @@ const ENDS: [EndOf; 4] = [
     EndOf::Interrupt,
     EndOf::Controller,
     EndOf::ControllerAndAgents,
-    EndOf::ControllerWithStoppedKeepers,
+    EndOf::ControllerWithStoppedGuards,
 ];
 
 #[test]
@@ -489,21 +489,21 @@ fn a_command_is_undone_however_the_run_ends() {
 }
 
 #[test]
-fn a_stopped_keeper_whose_run_is_gone_is_told_to_go_on() {
+fn a_stopped_settings_guard_whose_run_is_gone_is_told_to_go_on() {
     let _turn = with_the_machines_own();
     // Nobody has this start time.
-    let mut command = wirecost(["keeper", "--owner", "1:1", "--place", "a test"]);
-    let mut keeper = command
+    let mut command = wirecost(["settings-guard", "--owner", "1:1", "--place", "a test"]);
+    let mut guard = command
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .expect("a keeper");
-    assert!(signal(keeper.id(), Signal::SIGSTOP));
-    wait_for("it to be stopped", || in_state(keeper.id(), 'T'));
+        .expect("a settings guard");
+    assert!(signal(guard.id(), Signal::SIGSTOP));
+    wait_for("it to be stopped", || in_state(guard.id(), 'T'));
     run(&mut wirecost(["clean"])).expect_code(0);
-    wait_for("it to wait for orders again", || in_state(keeper.id(), 'S'));
-    drop(keeper.stdin.take());
-    assert!(keeper.wait().expect("our own child").success());
+    wait_for("it to wait for orders again", || in_state(guard.id(), 'S'));
+    drop(guard.stdin.take());
+    assert!(guard.wait().expect("our own child").success());
 }
 
 /// Of no effect since Linux 2.4 (net/core/sysctl_net_core.c): what a test may change on a machine.

@@ -49,7 +49,7 @@ impl Responder {
     ///
     /// # Errors
     /// Without `CAP_NET_RAW`.
-    pub fn start_beside(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
+    pub fn start_tapped(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
         let tap = Tap::open(address).map_err(|source| ProbeError::Tap { address, source })?;
         Self::run(vec![address], vec![Ear::Tap(tap)], secret)
     }

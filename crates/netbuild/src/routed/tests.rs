@@ -8,11 +8,11 @@ use wirecost_sys::socket::set_mtu_discover_probe;
 
 use super::*;
 use crate::adapt::set_mtu;
+use crate::device::up;
 use crate::device::{PeerNamespace, VethEnd};
 use crate::guest::Uplink;
-use crate::host::up;
+use crate::names::GUEST_DEVICE;
 use crate::ready;
-use crate::spec::GUEST_DEVICE;
 
 /// Stands in for a tunnel's device, which not every kernel has: IP packets that are put into it come out at the other
 /// host. It has a link layer, so each end is told that all others are at the other end.

@@ -17,8 +17,8 @@ fn sample(round: u32, cell: u32, gbps: f64) -> Sample {
 
 /// Looks after every round of a run whose second cell has the first's throughput, give or take
 /// `noise`, until it ends.
-fn looks(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<Look> {
-    let mut watch = Watch::of(experiment, None).expect("until");
+fn looks(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<InterimAnalysis> {
+    let mut watch = AdaptiveMonitor::of(experiment, None).expect("until");
     let mut looks = Vec::new();
     for round in 0..experiment.plan.repeat.rounds {
         let sign = if round % 2 == 0 { 1.0 } else { -1.0 };
@@ -32,14 +32,14 @@ fn looks(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<Look> {
     looks
 }
 
-fn end(looks: &[Look]) -> (Why, u32) {
+fn end(looks: &[InterimAnalysis]) -> (Why, u32) {
     let end = looks.last().and_then(|look| look.end).expect("an end");
     (end.why, looks.len() as u32)
 }
 
 #[test]
 fn a_fixed_number_of_rounds_is_not_watched() {
-    assert!(Watch::of(&experiment("rounds: 5"), None).is_none());
+    assert!(AdaptiveMonitor::of(&experiment("rounds: 5"), None).is_none());
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_effect_that_cannot_be_measured_is_not_waited_for() {
     assert_eq!((end(&all).0, all[5].asked), (Why::Known, 1));
 
     let experiment = experiment("max_rounds: 8");
-    let mut watch = Watch::of(&experiment, None).expect("until");
+    let mut watch = AdaptiveMonitor::of(&experiment, None).expect("until");
     for round in 0..8 {
         watch.taken(&sample(round, 0, 1.0));
         watch.taken(&Sample {
