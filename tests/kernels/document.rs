@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::features::Features;
-use crate::steps::STEPS;
-use crate::{Outcome, Ran, two_machines};
+use crate::steps::{APART, STEPS};
+use crate::{Outcome, Ran};
 
 const PLACE: &str = "docs/kernels.md";
 
@@ -48,8 +48,11 @@ fn header(first: &[&str], all: &[Ran]) -> String {
 pub(crate) fn outcomes(all: &[Ran]) -> String {
     let mut table = header(&["step", "looks at"], all);
     for name in names(all) {
-        let step = STEPS.iter().find(|step| step.name == name);
-        let looks_at = step.map_or(two_machines::LOOKS_AT, |step| step.looks_at);
+        let steps = STEPS.iter().map(|step| (step.name, step.looks_at));
+        let apart = APART.iter().map(|step| (step.name, step.looks_at));
+        let mut all_steps = steps.chain(apart);
+        let looks_at = all_steps.find(|(known, _)| *known == name);
+        let (_, looks_at) = looks_at.unwrap_or_default();
         let _ = write!(table, "| {name} | {looks_at} |");
         for ran in all {
             let _ = match outcome(ran, name) {

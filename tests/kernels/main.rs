@@ -20,6 +20,7 @@ mod by_the_kernel;
 mod checks;
 mod killed;
 mod line;
+mod line_core;
 mod make_run;
 mod open_vswitch;
 mod paths;
@@ -31,7 +32,7 @@ use std::time::Instant;
 
 use features::Features;
 use machine::{Contents, KERNELS, Kernel, Machine};
-use steps::STEPS;
+use steps::{APART, STEPS};
 
 /// Set by `make test-kernels`.
 const WANTED: &str = "WIRECOST_KERNELS";
@@ -81,6 +82,11 @@ fn only(variable: &str) -> String {
 }
 
 fn boot(kernel: &Kernel) -> Machine {
+    boot_with(kernel, &[])
+}
+
+/// With more of QEMU's options.
+fn boot_with(kernel: &Kernel, options: &[&str]) -> Machine {
     let mut contents = Contents::new(kernel);
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
@@ -104,7 +110,7 @@ fn boot(kernel: &Kernel) -> Machine {
     archive.copy(Path::new(schema), schema);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     archive.copy(&root.join("tests/kernels/scripts"), "/scripts");
-    Machine::boot(kernel, contents)
+    Machine::boot_with(kernel, &mut contents.archive.finish(), &[], options)
 }
 
 /// Runs one step, says how it ended, and returns that.
@@ -176,14 +182,15 @@ fn jobs(kernels: &[Kernel]) -> Vec<Job<'_>> {
         }
     }
     let root = nix::unistd::geteuid().is_root();
-    if !root && wanted(two_machines::NAME) {
-        skip("two machines need root: a network namespace with a bridge");
-    }
-    for (at, kernel) in kernels.iter().enumerate() {
-        if root && wanted(two_machines::NAME) {
+    for apart in APART.iter().filter(|apart| wanted(apart.name)) {
+        if apart.needs_root && !root {
+            skip(&format!("{}: needs root", apart.name));
+            continue;
+        }
+        for (at, kernel) in kernels.iter().enumerate() {
             let run = Box::new(|| {
-                let outcome = tried(kernel, two_machines::NAME, || two_machines::run(kernel));
-                Ran::only(kernel, two_machines::NAME, outcome)
+                let outcome = tried(kernel, apart.name, || (apart.run)(kernel));
+                Ran::only(kernel, apart.name, outcome)
             });
             jobs.push(Job { at, run });
         }
@@ -211,8 +218,12 @@ fn on_every(kernels: &[Kernel]) -> Vec<Ran> {
         }
     });
     let mut done = done.into_inner().expect("what is done");
-    // Of one kernel the single machine before the pair.
-    done.sort_by_key(|(at, came)| (*at, came.features.is_empty()));
+    // Of one kernel the single machine first, then as they are listed.
+    let place = |came: &Ran| {
+        let (name, _) = came.outcomes.first()?;
+        APART.iter().position(|apart| apart.name == *name)
+    };
+    done.sort_by_key(|(at, came)| (*at, came.features.is_empty(), place(came)));
     let mut all: Vec<Ran> = Vec::new();
     for (_, came) in done {
         match all.last_mut() {

@@ -151,12 +151,7 @@ impl Contents {
 }
 
 impl Machine {
-    /// Boots a kernel with what is in an archive.
-    pub(crate) fn boot(kernel: &Kernel, contents: Contents) -> Self {
-        Self::boot_with(kernel, &mut contents.archive.finish(), &[], &[])
-    }
-
-    /// The same with more of QEMU's options, started by the words in front.
+    /// Boots a kernel with what is in an archive and more of QEMU's options, started by the words in front.
     pub(crate) fn boot_with(
         kernel: &Kernel,
         archive: &mut File,

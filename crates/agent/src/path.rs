@@ -14,6 +14,7 @@ use wirecost_probe::{
     Endpoints, ProbeError, Responder, StreamPath, StreamServer, Streamed, device_mtu, locate_on,
     one_sided, stream, survey,
 };
+use wirecost_sys::socket::vrf_of;
 
 use crate::protocol::{
     Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
@@ -44,7 +45,8 @@ impl Paths {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => {
-                let asked = asked(&order).map_err(words)?;
+                let mut asked = asked(&order).map_err(words)?;
+                note_vrf(&mut asked.report);
                 // The place of a loss is looked for on the flows that were searched.
                 if !order.count {
                     (self.flows, self.pace) = (asked.sockets, asked.pace);
@@ -80,7 +82,9 @@ impl Paths {
             }
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
             PathRequest::OneSided(order) => {
-                PathReply::OneSided(from_one_side(&order).map_err(words)?)
+                let mut report = from_one_side(&order).map_err(words)?;
+                note_vrf(&mut report.path);
+                PathReply::OneSided(report)
             }
             PathRequest::Gather { host } => {
                 let gathering = thread::Builder::new()
@@ -347,6 +351,13 @@ fn sought(from: IpAddr, to: IpAddr) -> Sought {
         thread::sleep(OFTEN);
     }
     found
+}
+
+/// Where a path is dead, its route is to be looked at: in the table of which VRF?
+fn note_vrf(report: &mut PathReport) {
+    if report.is_dead() {
+        report.vrf = vrf_of(report.from.address).ok().flatten();
+    }
 }
 
 /// How packets leave this host; not known is no reason to fail.

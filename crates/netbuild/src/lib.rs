@@ -36,4 +36,5 @@ pub use features::KeptFeatures;
 pub use host::LabHost;
 pub use line::Line;
 pub use spec::{EndSecret, GUEST_DEVICE, HostSpec, Side, UNDERLAY_DEVICE};
+pub use steering::may_steer;
 pub use switched::Switched;
