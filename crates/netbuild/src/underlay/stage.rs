@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
-use super::node::{Node, Plug, wire};
+use super::node::{Node, WireEnd, wire};
 use super::switch::unfiltered;
 use crate::adapt::set_features;
 use crate::device;
 use crate::error::{BuildError, Step};
-use crate::host::{enslave, up};
+use crate::device::{enslave, up};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::steering::{self, Steering};
@@ -48,7 +48,7 @@ impl Stage {
     /// `netlink`. Every device of it receives on `core`.
     pub(super) fn lay(
         core: u32,
-        own: &Plug,
+        own: &WireEnd,
         queues: u32,
         netlink: &mut Netlink,
     ) -> Result<Self, BuildError> {
@@ -58,7 +58,7 @@ impl Stage {
             Steering::by_default(&[core]).step(|| format!("steering the line to core {core}"))?;
             Ethtool::open().step(|| "opening ethtool".into())
         })?;
-        let near = Plug::inner(NEAR, None);
+        let near = WireEnd::inner(NEAR, None);
         wire(netlink, (None, own), (node.as_peer(), &near), queues)?;
         Ok(Self {
             node,

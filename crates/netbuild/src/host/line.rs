@@ -10,8 +10,8 @@ use wirecost_wire::size_table::Frames;
 
 use crate::error::{BuildError, Step, error_code, same};
 use crate::host::LabHost;
+use crate::names::UNDERLAY_DEVICE;
 use crate::netlink::Netlink;
-use crate::spec::UNDERLAY_DEVICE;
 use crate::underlay::stage::FAR;
 use crate::{device, fq, qdisc, tbf};
 
