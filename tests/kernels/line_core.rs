@@ -18,7 +18,7 @@ pub(crate) const APART: Apart = Apart {
     run,
 };
 
-const PLAN: &str = "name: apart\nunderlay: { mtu: 9000, rate: 50mbit, release: 1ms }\nguest_mtu: [1500, max]\n\
+const PLAN: &str = "name: apart\nunderlay: { mtu: 9000, rate: 100mbit, release: 1ms }\nguest_mtu: [1500, max]\n\
                     encapsulation: [none, vxlan]\ndatapath: DATAPATH\noffload: [none, tunnel]\ncores: split\n\
                     repeat: { rounds: 1, seconds: 0.4, warmup: 0.2 }\n";
 
@@ -47,7 +47,7 @@ fn run(kernel: &Kernel) {
         on_its_core(&traced);
     }
     // A plain user may not load programs; nor steer, before Linux 6.3.
-    let plain = "cat >/tmp/plain.yaml <<'END'\nname: plain\nunderlay: { mtu: 9000, rate: 50mbit }\nguest_mtu: 1500\n\
+    let plain = "cat >/tmp/plain.yaml <<'END'\nname: plain\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: 1500\n\
                  encapsulation: [none, vxlan]\ndatapath: kernel\noffload: tunnel\nrepeat: { rounds: 1, seconds: 0.2, warmup: 0.1 }\nEND\n\
                  rm -rf /tmp/run; setpriv --reuid 65534 --regid 65534 --clear-groups \
                  wirecost run /tmp/plain.yaml --out /tmp/run --seed 1";

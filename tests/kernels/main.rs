@@ -31,8 +31,9 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use features::Features;
-use machine::{Contents, KERNELS, Kernel, Machine};
+use machine::{Contents, KERNELS, Kernel, Machine, archive};
 use steps::{APART, STEPS};
+use wirecost_skips::{lacks, skip};
 
 /// Set by `make test-kernels`.
 const WANTED: &str = "WIRECOST_KERNELS";
@@ -163,11 +164,34 @@ fn every_step(kernel: &Kernel) -> Ran {
     }
 }
 
-/// Says what is left out; fails where nothing may be.
-fn skip(why: &str) {
-    let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
-    assert!(required.is_none_or(|value| value != "1"), "{why}");
-    println!("skipped: {why}");
+/// What this machine has to have, and the packages that have it.
+const TOOLS: [(&str, &str); 13] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("modprobe", "kmod"),
+    ("xz", "xz-utils"),
+    ("setpriv", "util-linux"),
+    ("nft", "nftables"),
+    ("ethtool", "ethtool"),
+    ("tc", "iproute2"),
+    ("ssh-keygen", "openssh-client"),
+    ("dropbear", "dropbear-bin"),
+    ("ovs-vswitchd", "openvswitch-switch"),
+    ("teamnl", "libteam-utils"),
+    ("dpkg", "dpkg"),
+];
+
+/// The kernels, or what this machine lacks for them.
+fn kernels() -> Result<Vec<Kernel>, String> {
+    let missing: Vec<String> = TOOLS
+        .iter()
+        .filter(|(name, _)| !archive::is_there(name))
+        .map(|(name, package)| format!("{name} (package {package})"))
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!("there is no {}", missing.join(", ")));
+    }
+    KERNELS.map(Kernel::get).into_iter().collect()
 }
 
 /// Whether a release is that of a line, as 6.1.0-56 is of 6.1 and 6.12.1 is not.
@@ -197,7 +221,7 @@ fn jobs(kernels: &[Kernel]) -> Vec<Job<'_>> {
     let root = nix::unistd::geteuid().is_root();
     for apart in APART.iter().filter(|apart| wanted(apart.name)) {
         if apart.needs_root && !root {
-            skip(&format!("{}: needs root", apart.name));
+            skip(format!("{}: needs root", apart.name));
             continue;
         }
         for (at, kernel) in kernels.iter().enumerate() {
@@ -254,11 +278,17 @@ fn everything_on_every_kernel() {
         return;
     }
     if std::env::consts::ARCH != "x86_64" {
-        skip("the kernels and the program that runs on them are those of x86_64");
+        lacks("the kernels and the program that runs on them are those of x86_64");
         return;
     }
-    let kernels: Vec<Kernel> = KERNELS
-        .map(Kernel::get)
+    let kernels = match kernels() {
+        Ok(kernels) => kernels,
+        Err(why) => {
+            skip(format!("kernels of Debian's: {why}"));
+            return;
+        }
+    };
+    let kernels: Vec<Kernel> = kernels
         .into_iter()
         .filter(|kernel| is_of(&kernel.release, &only(ONLY_KERNEL)))
         .collect();

@@ -93,18 +93,21 @@ pub(crate) fn kept() -> PathBuf {
 }
 
 impl Kernel {
-    /// Downloads it where it is not there yet.
-    pub(crate) fn get(package: &'static str) -> Self {
+    /// Downloads it where it is not there yet; the error is the script's words.
+    pub(crate) fn get(package: &'static str) -> Result<Self, String> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/debian-kernel");
-        let status = Command::new(script).arg(package).arg(kept()).status();
-        assert!(status.expect("sh").success(), "{package} is to be had");
+        let got = Command::new(script).arg(package).arg(kept()).output();
+        let got = got.map_err(|error| format!("scripts/debian-kernel: {error}"))?;
+        if !got.status.success() {
+            return Err(String::from_utf8_lossy(&got.stderr).trim().to_owned());
+        }
         let directory = kept().join(package);
         let release = fs::read_to_string(directory.join("release")).expect("a release");
-        Self {
+        Ok(Self {
             package,
             release: release.trim().to_owned(),
             directory,
-        }
+        })
     }
 
     /// `kvm` or `tcg`: tried once for each kernel of this machine, and remembered.

@@ -110,7 +110,7 @@ impl Lab {
         let spec = |side| host_spec(side, &self.network, context, &secrets);
         let [a, b] = [Side::A, Side::B].map(|side| Request::Prepare(spec(side)));
         let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
-            return Err(self.b.confused("Prepare"));
+            return Err(self.b.unexpected_reply("Prepare"));
         };
         let wire = Request::Wire { peer };
         self.a.done(&wire, PROMPT, interrupt)?;
