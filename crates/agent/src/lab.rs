@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::process::parent_id;
 
+pub use wirecost_netbuild::may_steer;
 use wirecost_sys::namespace::{self, UserNamespace};
 use wirecost_sys::process;
 

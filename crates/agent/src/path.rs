@@ -16,6 +16,7 @@ use wirecost_probe::{
     Endpoints, ProbeError, Responder, StreamPath, StreamServer, Streamed, device_mtu, locate_on,
     one_sided, stream, survey,
 };
+use wirecost_sys::socket::vrf_of;
 
 use crate::error::{AgentError, Result, Step};
 use crate::protocol::{
@@ -47,7 +48,8 @@ impl Paths {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => {
-                let surveyed = survey_path(&order)?;
+                let mut surveyed = survey_path(&order)?;
+                note_vrf(&mut surveyed.report);
                 // The place of a loss is looked for on the flows that were searched.
                 if !order.count {
                     (self.flows, self.pace) = (surveyed.sockets, surveyed.pace);
@@ -82,7 +84,11 @@ impl Paths {
                 PathReply::Streamed(said(streamed?))
             }
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
-            PathRequest::OneSided(order) => PathReply::OneSided(from_one_side(&order)?),
+            PathRequest::OneSided(order) => {
+                let mut report = from_one_side(&order)?;
+                note_vrf(&mut report.path);
+                PathReply::OneSided(report)
+            }
             PathRequest::Gather { host } => {
                 let gathering = thread::Builder::new()
                     .name("gather".into())
@@ -349,6 +355,13 @@ fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourWait {
         thread::sleep(OFTEN);
     }
     found
+}
+
+/// Where a path is dead, its route is to be looked at: in the table of which VRF?
+fn note_vrf(report: &mut PathReport) {
+    if report.is_dead() {
+        report.vrf = vrf_of(report.from.address).ok().flatten();
+    }
 }
 
 /// How packets leave this host; not known is no reason to fail.

@@ -29,7 +29,7 @@ pub use wirecost_probe::message::Secret;
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,9 +41,9 @@ pub enum Request {
     },
     /// Build, first step: namespaces and settings.
     Prepare(HostSpec),
-    /// Build, second step, host a only: the wire to the host whose agent is process `peer`.
+    /// Build, second step, host a only: the wire to the other host.
     Wire {
-        /// Process id of the other host's agent.
+        /// `joined_at` of the other host's [`Reply::Prepared`].
         peer: u32,
     },
     /// Build, third step: everything else, and the responder that acknowledges proofs.
@@ -58,7 +58,7 @@ pub enum Request {
         /// On every device of the path.
         offload: Offload,
     },
-    /// Has the underlay device send as fast as it can, until [`Request::SetLine`] or the next [`Request::Adapt`]. Packets that
+    /// Has the device with the line send as fast as it can, until [`Request::SetLine`] or the next [`Request::Adapt`]. Packets that
     /// wait for the line are lost.
     LiftLine,
     /// Puts the line back as [`Request::Adapt`] had set it.
@@ -225,6 +225,11 @@ pub enum Reply {
     Failed(Refusal),
     /// Done; no result.
     Done,
+    /// To [`Request::Prepare`].
+    Prepared {
+        /// A process or thread in the namespace that the wire to the other host ends in.
+        joined_at: u32,
+    },
     /// To [`Request::Build`].
     Built {
         /// Where the responder listens, by guest.

@@ -108,12 +108,11 @@ impl Lab {
             bytes[16..].copy_from_slice(&random::bytes_for(&self.a)?);
         }
         let spec = |side| host_spec(side, &self.network, context, &secrets);
-        self.both_done(
-            &Request::Prepare(spec(Side::A)),
-            &Request::Prepare(spec(Side::B)),
-            interrupt,
-        )?;
-        let wire = Request::Wire { peer: self.b.pid() };
+        let [a, b] = [Side::A, Side::B].map(|side| Request::Prepare(spec(side)));
+        let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
+            return Err(self.b.unexpected_reply("Prepare"));
+        };
+        let wire = Request::Wire { peer };
         self.a.done(&wire, PROMPT, interrupt)?;
         let build = Request::Build {
             secret: random::secret(&self.a)?,
@@ -363,6 +362,7 @@ fn host_spec(
             Rps::Cores(cores) => Some(cores.clone()),
         },
         release_us: context.release_us,
+        line_core: placement.line,
         secrets: secrets.clone(),
     }
 }
