@@ -102,7 +102,7 @@ impl Agent {
                 pid: std::process::id(),
             }),
             Request::Prepare(spec) => {
-                let host = LabHost::prepare(spec)?;
+                let host = LabHost::prepare(*spec)?;
                 let joined_at = host.joined_at();
                 self.host = Some(host);
                 Ok(Reply::Prepared { joined_at })
@@ -113,18 +113,8 @@ impl Agent {
             }
             Request::Build { secret } => self.build(secret),
             Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
-            Request::LiftLine => {
-                if let (Some(line), Some(host)) = (&mut self.line, &self.host) {
-                    line.lift(host)?;
-                }
-                self.host()?.lift_line()?;
-                Ok(Reply::Done)
-            }
-            Request::SetLine => {
-                self.host()?.set_line()?;
-                self.complete_line()?;
-                Ok(Reply::Done)
-            }
+            Request::LiftLine => self.lift_line(),
+            Request::SetLine => self.set_line(),
             Request::ApplySettings(settings) => {
                 let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
                 self.applied
@@ -229,6 +219,20 @@ impl Agent {
             (Some(line), Some(host)) => line.set(host),
             _ => Ok(()),
         }
+    }
+
+    fn lift_line(&mut self) -> Answer {
+        if let (Some(line), Some(host)) = (&mut self.line, &self.host) {
+            line.lift(host)?;
+        }
+        self.host()?.lift_line()?;
+        Ok(Reply::Done)
+    }
+
+    fn set_line(&mut self) -> Answer {
+        self.host()?.set_line()?;
+        self.complete_line()?;
+        Ok(Reply::Done)
     }
 
     fn build(&mut self, secret: Secret) -> Answer {
