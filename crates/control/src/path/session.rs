@@ -1,9 +1,9 @@
 //! The requests of a check to its agents.
 
-mod other_answers;
 mod lines;
 mod locate;
 mod loss;
+mod other_answers;
 mod responders;
 mod segments;
 mod simulate;
