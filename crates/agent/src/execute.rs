@@ -34,6 +34,7 @@ pub(crate) const LOAD_IDLE_LIMIT: Duration = Duration::from_mins(1);
 const SNAP_BYTES: usize = 512;
 
 const UNPREPARED: &str = "the host is not prepared yet";
+const NOT_COUNTING: AgentError = AgentError::NotReady("counting has not started");
 
 /// Random, made anew at each start of the machine (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -159,18 +160,12 @@ impl Agent {
             }
             Request::Part(order) => {
                 let meter = meter(&mut self.meter)?;
-                let counting = self
-                    .counting
-                    .as_mut()
-                    .ok_or(AgentError::NotReady("counting has not started"))?;
+                let counting = self.counting.as_mut().ok_or(NOT_COUNTING)?;
                 let part = counting.part(meter, &self.loads, &order)?;
                 Ok(Reply::Part(Box::new(part)))
             }
             Request::Total => {
-                let counting = self
-                    .counting
-                    .as_ref()
-                    .ok_or(AgentError::NotReady("counting has not started"))?;
+                let counting = self.counting.as_ref().ok_or(NOT_COUNTING)?;
                 Ok(Reply::Measured(Box::new(counting.total()?)))
             }
             Request::StopClients => self.loads.stop_clients().map(Reply::Ended),
