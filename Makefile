@@ -33,9 +33,10 @@ build: install-missing
 
 # What tests could not do here (tests/skips).
 SKIPS = $(abspath $(TARGET))/skipped-tests
-
-## Format, lints, unit, property, snapshot, namespace and packaging tests, Debian's kernels (not with KERNELS=), documentation.
+# Empty: without the emulated machines, which a job of their own has.
 KERNELS ?= 1
+
+## Format, lints, unit, property, snapshot, namespace and packaging tests, Debian's kernels, documentation.
 test: install-missing-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings

@@ -93,7 +93,7 @@ pub enum Request {
     /// Counts from now, or after a warm-up, the host and every end on it; what was counted before is forgotten. Answered
     /// when it has begun.
     Begin(CountingStart),
-    /// Waits so long, or until every client on this host is over by its own limit, if that is sooner. Answered with what
+    /// Waits for the given time, or until every client on this host has reached its own limit. Answered with what
     /// came since [`Request::Begin`], or since the part before.
     Part(PartOrder),
     /// Answered with what came from [`Request::Begin`] to the end of the last part, which may be after the loads.

@@ -1,4 +1,4 @@
-//! Single device features beside the offload profile: set, read back, and put back as they were.
+//! Single device features, in addition to the offload profile: set, read back, and restored.
 
 use std::collections::BTreeMap;
 use std::io;
