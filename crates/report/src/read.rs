@@ -44,6 +44,14 @@ pub enum ReadError {
         /// The kernel's reason.
         source: io::Error,
     },
+    /// No document of a load by hand.
+    #[error("{} is no document of a load by hand ({reason}): give what `wirecost load --json` of this version or an earlier one printed", path.display())]
+    NotALoad {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Written by a newer program.
     #[error("{} has record version {found}, and this program reads up to version {known}: use the program that made the run (it says {program}) or a newer one", path.display())]
     NewerVersion {
