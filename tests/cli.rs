@@ -1,14 +1,10 @@
 //! The command line: exit codes and texts of everything that needs no lab.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-#[path = "../crates/report/tests/fixture/mod.rs"]
-mod fixture;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Place, program, run, wirecost};
+use crate::common::{Place, program, run, wirecost};
+use crate::fixture;
 use wirecost_model::plan::Cores;
 
 #[test]
@@ -124,7 +120,11 @@ fn a_report_comes_in_one_form_at_a_time() {
     ] {
         let ended = run(wirecost(["report"]).arg(directory.path()).args(forms));
         ended.expect_code(2);
-        assert_eq!(ended.stdout.is_empty(), !forms.contains(&"--json"), "{ended:#?}");
+        assert_eq!(
+            ended.stdout.is_empty(),
+            !forms.contains(&"--json"),
+            "{ended:#?}"
+        );
         assert!(ended.stderr.contains("cannot be used with"), "{ended:#?}");
     }
 }

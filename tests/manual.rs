@@ -1,18 +1,15 @@
 //! Manual pages and completions, read by the programs that users read them with.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ended, Place, program, run, skip, succeeds, wirecost};
+use crate::common::{Ended, Place, program, run, skip, succeeds, wirecost};
 
 /// Whether a program is there.
 fn is_there(name: &str) -> bool {
     let found = succeeds(Command::new("sh").args(["-c", &format!("command -v {name}")]));
-    found || skip(&format!("there is no {name}"))
+    found || skip(format!("there is no {name}"))
 }
 
 /// Writes a shell's script to a place as this name.
@@ -120,11 +117,11 @@ fn bash_completes_what_has_a_colon_in_it_and_encapsulations() {
         ["geneve"]
     );
     assert_eq!(offers("wirecost tunnel up gen"), ["geneve"]);
-    if !common::is_root() {
+    if !crate::common::is_root() {
         return;
     }
     let name = format!("wct-complete-{}", std::process::id());
-    let _made = common::namespaces::Namespaces::new(&[&name]);
+    let _made = crate::common::namespaces::Namespaces::new(&[&name]);
     // The part before the colon stays on the line.
     assert_eq!(
         offers(&format!(

@@ -1,9 +1,6 @@
 //! Small things that a new user meets: a factor on one host, a congestion control that is not there, names in sentences.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
-use common::{Place, Record, alone, is_root, lab_can_be_built, run, wirecost};
+use crate::common::{Place, Record, alone, is_root, lab_can_be_built, run, wirecost};
 
 /// Two levels that differ on host b alone.
 const ON_B: &str = "name: one-host\nguest_mtu: 1500\noffload: none\n\
@@ -83,7 +80,7 @@ fn a_namespace_that_is_not_there_does_not_list_all_that_are() {
         .map(|number| format!("wct-many-{id}-{number}"))
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let _made = common::namespaces::Namespaces::new(&names);
+    let _made = crate::common::namespaces::Namespaces::new(&names);
     let wanted = format!("netns:wct-many-{id}");
     let ended = run(&mut wirecost(["load", &wanted, "local"]));
     ended.expect_code(3);

@@ -1,19 +1,14 @@
 //! What other programs read: failures as JSON, figures with their units, two loads compared, formats of other tools; and a
 //! standard output that takes nothing.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-#[path = "../crates/report/tests/fixture/mod.rs"]
-mod fixture;
-mod pair;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Ended, Place, alone, is_root, program, run, skip, succeeds, wirecost};
-use pair::Pair;
+use crate::common::{Ended, Place, alone, is_root, program, run, skip, succeeds, wirecost};
+use crate::fixture;
+use crate::pair::Pair;
 use serde_json::Value;
 use wirecost_model::plan::Cores;
 
@@ -46,106 +41,110 @@ fn error(ended: &Ended, code: i32, kind: &str) -> (String, Option<String>) {
     )
 }
 
+/// Arguments, exit code, kind of error, and words of its message.
+type Case = (&'static [&'static str], i32, &'static str, &'static str);
+
+const FAILURES: &[Case] = &[
+    (
+        &["run", "no-such-plan", "--json"],
+        2,
+        "plan",
+        "no plan no-such-plan",
+    ),
+    (
+        &["run", "--out", "empty", "--json"],
+        2,
+        "usage",
+        "exists already",
+    ),
+    (
+        &["run", "--out", "empty", "--dry-run", "--json"],
+        2,
+        "usage",
+        "exists already",
+    ),
+    (
+        &["run", "--against", "gone", "--json"],
+        2,
+        "record",
+        "no directory gone",
+    ),
+    (
+        &["report", "gone", "--json"],
+        2,
+        "record",
+        "no directory gone",
+    ),
+    (
+        &["report", "empty", "--json"],
+        2,
+        "record",
+        "not a run directory",
+    ),
+    (
+        &["compare", "gone", "away", "--json"],
+        2,
+        "record",
+        "no directory away",
+    ),
+    (
+        &["compare", "file", "empty", "--json"],
+        2,
+        "usage",
+        "is a file",
+    ),
+    (
+        &["compare", "file", "newer", "--json"],
+        2,
+        "record",
+        "reads up to 1",
+    ),
+    (
+        &["load", "netns:wct-gone", "local", "--json"],
+        3,
+        "host",
+        "wct-gone",
+    ),
+    (
+        &[
+            "load", "local", "local", "tcp-rr", "--rate", "fast", "--json",
+        ],
+        2,
+        "usage",
+        "`fast`",
+    ),
+    (
+        &["check", "netns:wct-gone", "local", "--json"],
+        3,
+        "host",
+        "wct-gone",
+    ),
+    (
+        &["check", "local", "local", "--simulate", "--json"],
+        2,
+        "usage",
+        "--simulate",
+    ),
+    (
+        &["plans", "jumbo", "--json"],
+        2,
+        "usage",
+        "no built-in plan jumbo",
+    ),
+    (&["overhead", "vxlun", "--json"], 2, "usage", "vxlun"),
+    (&["tunnel", "up", "vxlun", "--json"], 2, "usage", "vxlun"),
+    (&["doctor", "--jsn", "--json"], 2, "usage", "'--jsn'"),
+];
+
 #[test]
 fn every_command_that_fails_prints_one_document_with_the_same_exit_code() {
     let place = Place::new();
     fs::write(place.path().join("file"), "{}").expect("file");
     fs::write(place.path().join("newer"), "{\"format\": 99}").expect("file");
     fs::create_dir(place.path().join("empty")).expect("directory");
-    let cases: [(&[&str], i32, &str, &str); 17] = [
-        (
-            &["run", "no-such-plan", "--json"],
-            2,
-            "plan",
-            "no plan no-such-plan",
-        ),
-        (
-            &["run", "--out", "empty", "--json"],
-            2,
-            "usage",
-            "exists already",
-        ),
-        (
-            &["run", "--out", "empty", "--dry-run", "--json"],
-            2,
-            "usage",
-            "exists already",
-        ),
-        (
-            &["run", "--against", "gone", "--json"],
-            2,
-            "record",
-            "no directory gone",
-        ),
-        (
-            &["report", "gone", "--json"],
-            2,
-            "record",
-            "no directory gone",
-        ),
-        (
-            &["report", "empty", "--json"],
-            2,
-            "record",
-            "not a run directory",
-        ),
-        (
-            &["compare", "gone", "away", "--json"],
-            2,
-            "record",
-            "no directory away",
-        ),
-        (
-            &["compare", "file", "empty", "--json"],
-            2,
-            "usage",
-            "is a file",
-        ),
-        (
-            &["compare", "file", "newer", "--json"],
-            2,
-            "record",
-            "reads up to 1",
-        ),
-        (
-            &["load", "netns:wct-gone", "local", "--json"],
-            3,
-            "host",
-            "wct-gone",
-        ),
-        (
-            &[
-                "load", "local", "local", "tcp-rr", "--rate", "fast", "--json",
-            ],
-            2,
-            "usage",
-            "`fast`",
-        ),
-        (
-            &["check", "netns:wct-gone", "local", "--json"],
-            3,
-            "host",
-            "wct-gone",
-        ),
-        (
-            &["check", "local", "local", "--simulate", "--json"],
-            2,
-            "usage",
-            "--simulate",
-        ),
-        (
-            &["plans", "jumbo", "--json"],
-            2,
-            "usage",
-            "no built-in plan jumbo",
-        ),
-        (&["overhead", "vxlun", "--json"], 2, "usage", "vxlun"),
-        (&["tunnel", "up", "vxlun", "--json"], 2, "usage", "vxlun"),
-        (&["doctor", "--jsn", "--json"], 2, "usage", "'--jsn'"),
-    ];
-    for (arguments, code, kind, words) in cases {
+    for (arguments, code, kind, words) in FAILURES {
         let ended = run(wirecost(arguments.iter().copied()).current_dir(place.path()));
-        let (message, fix) = error(&ended, code, kind);
+        let (message, fix) = error(&ended, *code, kind);
         assert!(message.contains(words), "{arguments:?}: {message}");
         assert!(fix.is_some(), "{arguments:?}: what to do? {message}");
     }

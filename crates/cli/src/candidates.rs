@@ -68,7 +68,7 @@ pub(crate) fn tunnel_words(typed: &OsStr) -> Vec<CompletionCandidate> {
 pub(crate) fn tunnels(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let all = wirecost_control::tunnel::all().into_iter();
-    all.map(|shown| shown.note.name)
+    all.map(|shown| shown.state.name)
         .filter(|name| name.starts_with(&*typed))
         .map(CompletionCandidate::new)
         .collect()

@@ -6,7 +6,7 @@ mod print;
 use std::time::Duration;
 
 use clap::Args;
-use wirecost_control::load::{ByHand, Outcome, by_hand};
+use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 
@@ -78,7 +78,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
     let started = interrupt::with_hosts(talk.verbose);
     let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let watching = Watching::new(&asked, talk);
-    let document = by_hand(&asked, &context, &interrupt, &mut |step| {
+    let document = run_manual(&asked, &context, &interrupt, &mut |step| {
         watching.show(&step);
     });
     let document = document.map_err(|error| unreached(&error))?;
@@ -99,7 +99,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
 }
 
 /// The command line as what it asks for; everything that cannot be, at once.
-fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
+fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
     let mut wrong = Vec::new();
     let mut loads = Vec::new();
     let workload = arguments.workload.first();
@@ -169,7 +169,7 @@ fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    Ok(ByHand {
+    Ok(ManualLoad {
         hosts: [arguments.from.clone(), arguments.to.clone()],
         loads,
         port: arguments.port,

@@ -1,4 +1,4 @@
-//! The `wirecost` command: arguments -> one call into the rooms.
+//! The `wirecost` command: arguments -> one call into the crates.
 
 mod agent;
 mod arguments;
@@ -14,7 +14,6 @@ mod examples;
 mod exit;
 mod failure;
 mod interrupt;
-mod keeper;
 mod load;
 mod log;
 mod man;
@@ -26,6 +25,7 @@ mod progress;
 mod report;
 mod run;
 mod screen;
+mod settings_guard;
 mod talk;
 mod tunnel;
 
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Man(arguments) => man::man(&arguments, definition()),
         Command::Agent(arguments) => return agent::agent(&arguments),
-        Command::Keeper(arguments) => return keeper::keeper(&arguments),
+        Command::SettingsGuard(arguments) => return settings_guard::settings_guard(&arguments),
     };
     done.unwrap_or_else(|failure| failure.tell(wants_json()))
 }

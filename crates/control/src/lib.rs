@@ -20,4 +20,4 @@ mod window;
 
 pub use lab::{Lab, LabContext};
 pub use placement::{Placement, place};
-pub use window::{Counting, results};
+pub use window::{CountingWindow, results};

@@ -14,24 +14,24 @@ const LINE_BYTES: usize = 300;
 const DELAY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Tail {
     lines: VecDeque<String>,
     over: bool,
 }
 
 /// The last lines of a program, read so that it never waits for a reader.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Said(Arc<(Mutex<Heard>, Condvar)>);
+pub(super) struct StderrTail(Arc<(Mutex<Tail>, Condvar)>);
 
-impl Said {
+impl StderrTail {
     /// Reads to the end, on a thread that ends with the program. With `aloud`, passes everything on.
     pub(super) fn listen(source: ChildStderr, aloud: bool) -> std::io::Result<Self> {
-        let said = Self::default();
-        let hears = said.clone();
+        let stderr_tail = Self::default();
+        let hears = stderr_tail.clone();
         thread::Builder::new()
             .name("heard".to_owned())
             .spawn(move || hears.read(source, aloud))?;
-        Ok(said)
+        Ok(stderr_tail)
     }
 
     fn read(&self, source: ChildStderr, aloud: bool) {

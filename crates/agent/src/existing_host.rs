@@ -1,4 +1,4 @@
-//! Being the agent of a host as it is: in a namespace that is there, with nothing made and nothing changed.
+//! Becoming the agent of an existing host: it makes and changes nothing.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use wirecost_sys::process;
 ///
 /// # Errors
 /// In words for the user, with what to do.
-pub fn settle(netns: Option<&str>, tied: bool) -> Result<(), String> {
+pub fn become_agent(netns: Option<&str>, tied: bool) -> Result<(), String> {
     let parent = parent_id();
     if let Some(name) = netns {
         namespace::join_named(name).map_err(|error| words(name, &error))?;

@@ -4,14 +4,14 @@ use serde::Serialize;
 use wirecost_vtep::Counters;
 
 use super::end;
-use super::note::{self, Home, Note};
+use super::state::{self, NetnsLocation, TunnelState};
 
 /// A tunnel and what became of it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Shown {
+pub struct TunnelStatus {
     /// What was made.
     #[serde(flatten)]
-    pub note: Note,
+    pub state: TunnelState,
     /// Whether all of it is there.
     pub whole: bool,
     /// What is missing, in words.
@@ -25,41 +25,41 @@ pub struct Shown {
 }
 
 /// The tunnels of this machine, sorted by name.
-pub fn all() -> Vec<Shown> {
-    note::all().into_iter().map(show).collect()
+pub fn all() -> Vec<TunnelStatus> {
+    state::all().into_iter().map(show).collect()
 }
 
-fn show(note: Note) -> Shown {
-    let all = 0..note.ends.len();
+fn show(state: TunnelState) -> TunnelStatus {
+    let all = 0..state.ends.len();
     let look = || {
         all.clone()
-            .flat_map(|number| end::missing(&note, number))
+            .flat_map(|number| end::missing(&state, number))
             .collect()
     };
-    let (missing, place): (Vec<String>, Option<String>) = match note.home() {
-        Home::Here => (look(), None),
-        Home::At(netns, place) => (netns.within(look).unwrap_or_default(), Some(place)),
-        Home::Gone => (
+    let (missing, place): (Vec<String>, Option<String>) = match state.home() {
+        NetnsLocation::Here => (look(), None),
+        NetnsLocation::At(netns, place) => (netns.within(look).unwrap_or_default(), Some(place)),
+        NetnsLocation::Gone => (
             vec!["the network namespace that it was made in".to_owned()],
             None,
         ),
     };
     let mut counters = Vec::new();
     for number in all {
-        let counted = wirecost_vtep::pinned::counters(&note.pins(number));
+        let counted = wirecost_vtep::pinned::counters(&state.pins(number));
         counters.push(
             counted
                 .map(|counters| nonzero(&counters))
                 .unwrap_or_default(),
         );
     }
-    Shown {
-        whole: note.complete && missing.is_empty(),
+    TunnelStatus {
+        whole: state.complete && missing.is_empty(),
         missing,
         place,
-        programs_seen: !end::pins_are_hidden(&note),
+        programs_seen: !end::pins_are_hidden(&state),
         counters,
-        note,
+        state,
     }
 }
 

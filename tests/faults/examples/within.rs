@@ -1,5 +1,5 @@
 //! Builds the network of a file and runs a command in it, for whoever writes one:
-//! `cargo run -p wirecost-faults --example within -- crates/faults/catalogue/switch-8950.yaml sh`.
+//! `cargo run -p wirecost-faults --example within -- tests/faults/catalogue/switch-8950.yaml sh`.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

@@ -3,7 +3,7 @@
 use crate::device;
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
-use crate::spec::UNDERLAY_DEVICE;
+use crate::names::UNDERLAY_DEVICE;
 use crate::underlay;
 
 /// What a switch has made of a host's devices.
@@ -29,7 +29,7 @@ impl LabHost {
         if network.encapsulation.is_tunnel() {
             let device = match &switched.underlay_bridge {
                 Some(bridge) => {
-                    self.step_aside()?;
+                    self.change_mac_of_underlay()?;
                     bridge
                 }
                 None => UNDERLAY_DEVICE,
@@ -48,7 +48,7 @@ impl LabHost {
     /// with ICMP "port unreachable", for the address is this host's on whichever device. Frames for another hardware
     /// address end before that (net/ipv4/ip_input.c, `PACKET_OTHERHOST`), and a veth delivers them all the same.
     /// Nor is it to answer for the address by ARP.
-    fn step_aside(&mut self) -> Result<(), BuildError> {
+    fn change_mac_of_underlay(&mut self) -> Result<(), BuildError> {
         // "Do not reply for all local addresses" (Documentation/networking/ip-sysctl.rst).
         underlay::set(&format!("ipv4/conf/{UNDERLAY_DEVICE}/arp_ignore"), "8")?;
         let mut mac = self.spec.underlay_mac();

@@ -32,9 +32,9 @@ const PERF_FLAG_FD_CLOEXEC: c_long = 8;
 
 /// Interrupts one core whenever it is asked to.
 #[derive(Debug)]
-pub struct Nudge(File);
+pub struct CoreInterrupt(File);
 
-impl Nudge {
+impl CoreInterrupt {
     /// Of a core by the kernel's number.
     ///
     /// # Errors
@@ -85,16 +85,12 @@ mod tests {
 
     #[test]
     fn every_core_takes_it_and_one_that_is_not_there_is_an_error() {
-        assert!(Nudge::of_core(100_000).is_err());
+        assert!(CoreInterrupt::of_core(100_000).is_err());
         for cpu in allowed_cpus().expect("cores") {
-            match Nudge::of_core(cpu) {
-                Ok(mut nudge) => (0..3).for_each(|_| nudge.now().expect("taken")),
+            match CoreInterrupt::of_core(cpu) {
+                Ok(mut core_interrupt) => (0..3).for_each(|_| core_interrupt.now().expect("taken")),
                 Err(error) => {
-                    assert!(
-                        std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none(),
-                        "core {cpu}: {error}"
-                    );
-                    eprintln!("skipped: core {cpu}: {error}");
+                    wirecost_skips::skip(format!("core {cpu}: {error}"));
                 }
             }
         }

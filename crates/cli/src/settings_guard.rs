@@ -1,4 +1,4 @@
-//! `wirecost keeper`: applies a plan's settings where it was started, and undoes them.
+//! `wirecost settings-guard`: applies a plan's settings where it was started, and undoes them.
 
 use std::io;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::exit;
 
 /// Started by a run and by its agents; not for people.
 #[derive(Debug, Args)]
-pub(crate) struct Keeper {
+pub(crate) struct SettingsGuard {
     /// Process id and start time of the controller, for `wirecost clean`
     #[arg(long)]
     pub(crate) owner: String,
@@ -24,7 +24,7 @@ pub(crate) struct Keeper {
     pub(crate) machine: bool,
 }
 
-pub(crate) fn keeper(arguments: &Keeper) -> ExitCode {
+pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
     // It ends when its input does, after it has undone every setting.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let passed_over = Arc::new(AtomicBool::new(false));
@@ -34,7 +34,7 @@ pub(crate) fn keeper(arguments: &Keeper) -> ExitCode {
         }
     }
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
-    match wirecost_agent::keeper::keep(input, output, &arguments.place, arguments.machine) {
+    match wirecost_agent::guard::serve(input, output, &arguments.place, arguments.machine) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             crate::screen::say(&format!("wirecost: {message}"));

@@ -1,5 +1,5 @@
-//! A lab host's keepers, one in the host's namespaces and one in each of its guests': started when first needed,
-//! shared with whoever notices that the controller is gone.
+//! A lab host's settings guards, one in the host's namespaces and one in each guest's: started when first needed,
+//! shared with the thread that notices that the controller is gone.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,28 +7,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wirecost_model::vary::Setting;
 use wirecost_netbuild::LabHost;
 
-use crate::keeper::Keeper;
+use crate::guard::SettingsGuard;
 
-/// This program, also where its file was replaced or removed meanwhile.
+/// This program, even after its file was replaced or removed.
 const SELF: &str = "/proc/self/exe";
 
-/// The keepers of one agent.
+/// The settings guards of one agent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Keepers {
+pub(crate) struct SettingsGuards {
     owner: String,
     running: Arc<Mutex<Running>>,
 }
 
 #[derive(Debug, Default)]
 struct Running {
-    host: Option<Keeper>,
+    host: Option<SettingsGuard>,
     /// By guest.
-    guests: Vec<Keeper>,
-    /// The controller is gone: nothing more is put in force.
+    guests: Vec<SettingsGuard>,
+    /// The controller is gone: nothing more is applied.
     closed: bool,
 }
 
-impl Keepers {
+impl SettingsGuards {
     pub(crate) fn new(owner: &str) -> Self {
         Self {
             owner: owner.to_owned(),
@@ -36,13 +36,13 @@ impl Keepers {
         }
     }
 
-    /// The controller, as a keeper's arguments name it.
+    /// The controller, as the guards' `--owner` argument names it.
     pub(crate) fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// Puts the sysctls and the command of a level in force where they belong.
-    pub(crate) fn put(&self, host: &LabHost, setting: &Setting) -> Result<(), String> {
+    /// Applies the sysctls and the command of a level in the namespaces that it names.
+    pub(crate) fn apply(&self, host: &LabHost, setting: &Setting) -> Result<(), String> {
         if setting.sysctl.is_empty() && setting.command.is_none() {
             return Ok(());
         }
@@ -53,8 +53,8 @@ impl Keepers {
         let (side, program) = (host.side(), Path::new(SELF));
         if setting.on.has_hosts() {
             let place = format!("host {side}");
-            let start = || Keeper::start(program, &self.owner, &place, false);
-            started(&mut running.host, start)?.put(setting)?;
+            let start = || SettingsGuard::start(program, &self.owner, &place, false);
+            started(&mut running.host, start)?.apply(setting)?;
         }
         if setting.on.has_guests() {
             let several = host.guests().len() > 1;
@@ -65,13 +65,13 @@ impl Keepers {
                     format!("the guest of host {side}")
                 };
                 if running.guests.len() == number {
-                    let inside = || Keeper::start(program, &self.owner, &place, false);
+                    let inside = || SettingsGuard::start(program, &self.owner, &place, false);
                     let entered = guest.within(inside);
-                    let keeper = entered
+                    let guard = entered
                         .map_err(|error| format!("{place}: entering its namespace: {error}"))??;
-                    running.guests.push(keeper);
+                    running.guests.push(guard);
                 }
-                running.guests[number].put(setting)?;
+                running.guests[number].apply(setting)?;
             }
         }
         Ok(())
@@ -84,7 +84,7 @@ impl Keepers {
         let failed: Vec<String> = guests
             .iter_mut()
             .chain(host)
-            .filter_map(|keeper| keeper.undo().err())
+            .filter_map(|guard| guard.undo().err())
             .collect();
         if failed.is_empty() {
             Ok(())
@@ -93,7 +93,7 @@ impl Keepers {
         }
     }
 
-    /// Has everything undone for good, and waits for it.
+    /// Undoes everything for good: waits for it, and refuses further settings.
     pub(crate) fn close(&self) {
         let mut running = self.lock();
         running.closed = true;
@@ -107,11 +107,11 @@ impl Keepers {
 }
 
 fn started(
-    keeper: &mut Option<Keeper>,
-    start: impl FnOnce() -> Result<Keeper, String>,
-) -> Result<&mut Keeper, String> {
-    match keeper {
-        Some(keeper) => Ok(keeper),
-        None => Ok(keeper.insert(start()?)),
+    guard: &mut Option<SettingsGuard>,
+    start: impl FnOnce() -> Result<SettingsGuard, String>,
+) -> Result<&mut SettingsGuard, String> {
+    match guard {
+        Some(guard) => Ok(guard),
+        None => Ok(guard.insert(start()?)),
     }
 }

@@ -1,13 +1,13 @@
-//! Flows that give no answer, or none that can be trusted.
+//! Findings about flows without an answer, and flows that are undecided.
 
 use wirecost_audit::Finding;
 
 use super::{add, device_of, ends, ports};
-use crate::report::{FlowReport, Hint, Kind, PathReport};
+use crate::report::{FlowKind, FlowReport, PathReport, ReachabilityHint};
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
-    let dead: Vec<_> = of_kind(path, |kind| kind == Kind::Dead);
-    let undecided: Vec<_> = of_kind(path, |kind| kind == Kind::Undecided);
+    let dead: Vec<_> = of_kind(path, |kind| kind == FlowKind::Dead);
+    let undecided: Vec<_> = of_kind(path, |kind| kind == FlowKind::Undecided);
     if !dead.is_empty() {
         let (evidence, fix) = death(path, back, &dead);
         add(found, "path-dead", path, evidence, fix);
@@ -20,8 +20,8 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
             "path-undecided",
             path,
             format!(
-                "{}: on {} of {} flows too much is lost, answers came no longer, or the limit on time or datagrams was \
-                 reached{passes}: source ports {}",
+                "{}: on {} of {} flows the path MTU is undecided (loss, no further answers, or the limit on time or \
+                 datagrams){passes}: source ports {}",
                 ends(path),
                 undecided.len(),
                 path.flows.len(),
@@ -59,7 +59,7 @@ fn death(
         return (evidence, vec![look, rules]);
     }
     match path.hint {
-        Some(Hint::NoNeighbour(next)) => {
+        Some(ReachabilityHint::NoNeighbour(next)) => {
             let device = device_of(path);
             let asks = if next.is_ipv6() {
                 "neighbour solicitations"
@@ -76,18 +76,18 @@ fn death(
             let neighbour = format!("ip neigh show to {next} dev {device}");
             (evidence, vec![neighbour, look])
         }
-        Some(Hint::NoRoute) => (
+        Some(ReachabilityHint::NoRoute) => (
             format!("{ends}: the sender has no route to {}", path.to.address),
             vec![route, "# then the missing route or address".to_owned()],
         ),
-        Some(Hint::OtherPort(other)) => (
+        Some(ReachabilityHint::OtherPort(other)) => (
             format!(
                 "{ends}: no answer on UDP port {port}, not even to small packets, while port {other} is answered: \
                  something drops UDP to port {port}"
             ),
             vec![rules, others],
         ),
-        Some(Hint::Echo) => (
+        Some(ReachabilityHint::Echo) => (
             format!(
                 "{ends}: no answer to UDP, not even to small packets, while echo requests (ICMP) are answered: something \
                  drops UDP"
@@ -95,17 +95,17 @@ fn death(
             vec![rules, others],
         ),
         None if back.is_some_and(|back| {
-            matches!(back.hint, Some(Hint::NoRoute | Hint::NoNeighbour(_)))
+            matches!(
+                back.hint,
+                Some(ReachabilityHint::NoRoute | ReachabilityHint::NoNeighbour(_))
+            )
         }) =>
         {
             let other = &path.to.host;
             let evidence = format!(
-                "{ends}: no answer, not even to small packets; {other} cannot send any, as it says itself"
+                "{ends}: no answer, not even to small packets; {other} cannot send any (see its own finding)"
             );
-            (
-                evidence,
-                vec![format!("# what is said of path-dead on {other}")],
-            )
+            (evidence, vec![format!("# see path-dead on {other}")])
         }
         None => (
             format!("{ends}: no answer, not even to small packets, nor to echo requests (ICMP)"),
@@ -114,6 +114,6 @@ fn death(
     }
 }
 
-fn of_kind(path: &PathReport, wanted: impl Fn(Kind) -> bool) -> Vec<&FlowReport> {
+fn of_kind(path: &PathReport, wanted: impl Fn(FlowKind) -> bool) -> Vec<&FlowReport> {
     path.flows.iter().filter(|flow| wanted(flow.kind)).collect()
 }

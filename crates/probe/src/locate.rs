@@ -9,7 +9,7 @@ use wirecost_pmtu::{LocateConfig, Located, Locator, NotLocated};
 use wirecost_sys::socket::{poll_readable, set_hop_limit};
 
 use crate::error::ProbeError;
-use crate::flow::{self, Said};
+use crate::flow::{self, SocketError};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
 use crate::survey::{Endpoints, is_queued};
 
@@ -103,8 +103,8 @@ fn run(
 }
 
 fn hear(socket: &UdpSocket, locator: &mut Locator, secret: &Secret) -> io::Result<()> {
-    while let Some(said) = flow::said(socket, secret)? {
-        if let Said::Expired { from, probe } = said
+    while let Some(socket_error) = flow::socket_error(socket, secret)? {
+        if let SocketError::Expired { from, probe } = socket_error
             && probe.is_none_or(|probe| probe.flow == HOPS)
         {
             locator.on_expired(probe.map(|probe| probe.id), from);

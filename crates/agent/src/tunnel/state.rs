@@ -17,7 +17,7 @@ const PINS: &str = "/run/wirecost/bpf";
 
 /// A tunnel that was made, or is being made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct TunnelState {
     /// Its name.
     pub name: String,
     /// How frames cross the underlay.
@@ -31,12 +31,12 @@ pub struct Note {
     /// Whether it was made to the end.
     pub complete: bool,
     /// Its ends on this machine.
-    pub ends: Vec<End>,
+    pub ends: Vec<TunnelEnd>,
 }
 
 /// One end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct TunnelEnd {
     /// The named network namespace that it is in; `None` is the one that the command ran in.
     pub namespace: Option<String>,
     /// Whether that namespace was made for it: one that somebody else made is never removed.
@@ -63,7 +63,7 @@ pub struct End {
     pub bridge: Option<String>,
 }
 
-impl End {
+impl TunnelEnd {
     /// The guest's port: the other end of its device, where the programs are.
     pub fn port(&self) -> String {
         format!("{}-p", self.device)
@@ -77,7 +77,7 @@ fn made() -> bool {
 
 /// Where the network namespace is that a tunnel's end is in.
 #[derive(Debug)]
-pub(super) enum Home {
+pub(super) enum NetnsLocation {
     /// Here, or each end has a named one.
     Here,
     /// Elsewhere, by this name or process.
@@ -87,12 +87,12 @@ pub(super) enum Home {
 }
 
 /// Looks for a network namespace by its inode: named ones, and those of processes.
-fn find(home: u64) -> Home {
+fn find(home: u64) -> NetnsLocation {
     for name in namespace::names() {
         if let Ok(netns) = Netns::named(&name)
             && netns.inode().is_ok_and(|inode| inode == home)
         {
-            return Home::At(netns, format!("network namespace {name}"));
+            return NetnsLocation::At(netns, format!("network namespace {name}"));
         }
     }
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -100,9 +100,9 @@ fn find(home: u64) -> Home {
     pids.find_map(|pid: u32| {
         let netns = Netns::of(pid).ok()?;
         let found = netns.inode().is_ok_and(|inode| inode == home);
-        found.then(|| Home::At(netns, format!("the network namespace of process {pid}")))
+        found.then(|| NetnsLocation::At(netns, format!("the network namespace of process {pid}")))
     })
-    .unwrap_or(Home::Gone)
+    .unwrap_or(NetnsLocation::Gone)
 }
 
 /// Inode of the calling thread's network namespace.
@@ -111,19 +111,29 @@ pub(super) fn here() -> Option<u64> {
     Some(fs::metadata("/proc/thread-self/ns/net").ok()?.ino())
 }
 
-impl End {
-    /// The tunnel's port in [`End::bridge`].
+impl TunnelEnd {
+    /// The tunnel's port in [`TunnelEnd::bridge`].
     pub(super) fn tunnel_port(&self) -> String {
         format!("{}-t", self.device)
     }
+
+    /// The guest's hardware address, which the other end does not have: locally administered, from the underlay's
+    /// address.
+    pub(super) fn mac(&self) -> [u8; 6] {
+        let [a, b, c, d] = match self.local {
+            IpAddr::V4(address) => address.octets(),
+            IpAddr::V6(address) => (address.to_bits() as u32).to_be_bytes(),
+        };
+        [0x02, 0x57, a, b, c, d]
+    }
 }
 
-impl Note {
+impl TunnelState {
     /// Where its ends can be reached from.
-    pub(super) fn home(&self) -> Home {
+    pub(super) fn home(&self) -> NetnsLocation {
         match self.home {
-            None => Home::Here,
-            home if home == here() => Home::Here,
+            None => NetnsLocation::Here,
+            home if home == here() => NetnsLocation::Here,
             Some(home) => find(home),
         }
     }
@@ -154,10 +164,10 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// Writes a note, whole or not at all.
-pub(super) fn write(note: &Note) -> Result<(), String> {
-    let path = path(&note.name);
+pub(super) fn write(state: &TunnelState) -> Result<(), String> {
+    let path = path(&state.name);
     let new = path.with_extension("new");
-    let text = serde_json::to_string_pretty(note).map_err(|error| error.to_string())?;
+    let text = serde_json::to_string_pretty(state).map_err(|error| error.to_string())?;
     let written = fs::create_dir_all(NOTES)
         .and_then(|()| fs::write(&new, text))
         .and_then(|()| fs::rename(&new, &path));
@@ -171,13 +181,13 @@ pub(super) fn write(note: &Note) -> Result<(), String> {
 }
 
 /// `None` where there is none that can be read.
-pub(super) fn read(name: &str) -> Option<Note> {
+pub(super) fn read(name: &str) -> Option<TunnelState> {
     let text = fs::read_to_string(path(name)).ok()?;
     serde_json::from_str(&text).ok()
 }
 
 /// All that can be read, sorted by name.
-pub(super) fn all() -> Vec<Note> {
+pub(super) fn all() -> Vec<TunnelState> {
     let entries = fs::read_dir(NOTES).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .filter_map(|entry| {

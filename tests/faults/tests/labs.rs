@@ -22,16 +22,10 @@ fn build(fault: &Fault) -> bool {
             true
         }
         Err(LabError::Unprivileged(why)) => {
-            println!("skipped: labs of faults need root: {why}");
-            let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
-            assert!(
-                required.is_none_or(|value| value != "1"),
-                "WIRECOST_REQUIRE_ROOT=1, and {why}"
-            );
-            false
+            wirecost_skips::skip(format!("labs of faults need root: {why}"))
         }
         Err(error @ LabError::Lacks { .. }) => {
-            println!("skipped: {error}");
+            wirecost_skips::lacks(error);
             true
         }
         Err(error) => panic!("{error}"),
@@ -77,7 +71,10 @@ fn a_command_that_is_refused_is_told_with_file_and_place() {
     let routes = &mut fault.namespaces.get_mut("a").expect("a").routes;
     routes.push("10.9.9.0/24 via 10.8.8.8".into());
     let error = match Lab::with(&fault, |_| ()) {
-        Err(LabError::Unprivileged(why)) => return println!("skipped: {why}"),
+        Err(LabError::Unprivileged(why)) => {
+            wirecost_skips::skip(format!("labs of faults need root: {why}"));
+            return;
+        }
         other => other.expect_err("no such gateway").to_string(),
     };
     for part in [

@@ -1,9 +1,9 @@
-//! A keeper: a process that puts settings in force in the namespaces it was started in, and undoes them
-//! when it is told to, or when whoever started it is gone.
+//! The settings guard: a process that applies settings in the namespaces it was started in, and undoes them on
+//! request or when its parent exits.
 //!
-//! It is a process of its own because an agent of the lab is killed with its controller, by the kernel
-//! and at once: nothing that leads out of the lab's namespaces could be undone. A keeper outlives both;
-//! only killing the keeper itself leaves its settings in force.
+//! It is a separate process because the kernel kills a lab's agent together with its controller: the agent could not
+//! undo settings outside of the lab's namespaces. The guard outlives both. Its settings stay applied only if the guard
+//! itself is killed.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 use wirecost_model::vary::Setting;
 
 use crate::frame;
-use crate::settings::InForce;
+use crate::settings::AppliedSettings;
 
-/// What a keeper is told. Both ends are the same program.
+/// Requests to the guard. Both ends are the same program.
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
-    /// Look whether sysctls are there and may be changed.
+    /// Check that the sysctls exist and can be changed.
     Check(Setting),
-    /// Put sysctls and command in force.
-    Put(Setting),
+    /// Apply sysctls and command.
+    Apply(Setting),
     /// Undo everything.
     Undo,
 }
@@ -30,18 +30,18 @@ enum Order {
 /// The error is in words, for the user.
 type Answer = Result<(), String>;
 
-/// A running keeper. Dropping it has it undo what is in force, and waits until it has.
+/// A running guard. Dropping it undoes what is applied, and waits for that.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct SettingsGuard {
     place: String,
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
 }
 
-impl Keeper {
-    /// Starts one in the calling thread's namespaces. `owner` is the controller's
-    /// ([`crate::stray::Owner::argument`]), `place` what messages call where it is.
+impl SettingsGuard {
+    /// Starts a guard in the calling thread's namespaces. `owner` is the controller's
+    /// ([`crate::orphan::Owner::argument`]); messages name its namespaces `place`.
     ///
     /// # Errors
     /// In words.
@@ -58,7 +58,7 @@ impl Keeper {
         // The name is the program's whatever it is started by.
         command
             .arg0("wirecost")
-            .args(["keeper", "--owner", owner, "--place", place])
+            .args(["settings-guard", "--owner", owner, "--place", place])
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
@@ -77,7 +77,7 @@ impl Keeper {
         }
     }
 
-    /// Looks whether the sysctls of a level are there and may be changed, and changes nothing.
+    /// Checks that the sysctls of a level exist and can be changed; changes nothing.
     ///
     /// # Errors
     /// In words, with place and level.
@@ -85,15 +85,15 @@ impl Keeper {
         self.call(&Order::Check(setting.clone()))
     }
 
-    /// Puts the sysctls and the command of a level in force.
+    /// Applies the sysctls and the command of a level.
     ///
     /// # Errors
-    /// In words, with place and level; [`Keeper::undo`] is due all the same.
-    pub fn put(&mut self, setting: &Setting) -> Answer {
-        self.call(&Order::Put(setting.clone()))
+    /// In words, with place and level; call [`SettingsGuard::undo`] also after an error.
+    pub fn apply(&mut self, setting: &Setting) -> Answer {
+        self.call(&Order::Apply(setting.clone()))
     }
 
-    /// Undoes everything that is in force.
+    /// Undoes everything that is applied.
     ///
     /// # Errors
     /// What could not be undone, in words.
@@ -101,11 +101,11 @@ impl Keeper {
         self.call(&Order::Undo)
     }
 
-    /// Waits as long as the keeper does: its commands have their limit.
+    /// Waits without a limit of its own: the guard's commands have one.
     fn call(&mut self, order: &Order) -> Answer {
         let gone = |place: &str| {
             format!(
-                "{place}: the process that changes settings is gone; what it had put in force may still be: \
+                "{place}: the process that changes settings is gone; what it had applied may still be applied: \
                  `wirecost run PLAN --dry-run` shows what that is"
             )
         };
@@ -120,33 +120,33 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for SettingsGuard {
     fn drop(&mut self) {
         drop(self.input.take());
         let _ = self.child.wait();
     }
 }
 
-/// The keeper's own loop: obeys until its input ends, then undoes what is still in force.
+/// The guard's main loop: serves requests until its input ends, then undoes what is still applied.
 ///
 /// # Errors
 /// What could not be undone at the end, in words.
-pub fn keep(
+pub fn serve(
     mut input: impl Read,
     mut output: impl Write,
     place: &str,
     is_machine: bool,
 ) -> Result<(), String> {
-    let mut in_force = InForce::nothing(place, is_machine);
+    let mut applied = AppliedSettings::nothing(place, is_machine);
     while let Ok(Some(order)) = frame::read(&mut input) {
         let answer = match order {
-            Order::Check(setting) => in_force.check(&setting),
-            Order::Put(setting) => in_force.put(&setting),
-            Order::Undo => in_force.undo(),
+            Order::Check(setting) => applied.check(&setting),
+            Order::Apply(setting) => applied.apply(&setting),
+            Order::Undo => applied.undo(),
         };
         if frame::write(&mut output, &answer).is_err() {
             break;
         }
     }
-    in_force.undo()
+    applied.undo()
 }

@@ -9,7 +9,7 @@ use wirecost_wire::size_table::Frames;
 
 use crate::error::{BuildError, Step, error_code, same};
 use crate::host::LabHost;
-use crate::spec::UNDERLAY_DEVICE;
+use crate::names::UNDERLAY_DEVICE;
 use crate::{fq, qdisc, tbf};
 
 /// No such qdisc (net/sched/sch_api.c).

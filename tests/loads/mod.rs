@@ -1,13 +1,10 @@
 //! Every workload and option of a plan, through the whole program: that each takes effect, by what it changes.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-#[path = "../common/mod.rs"]
-mod common;
 mod limits;
 mod mixes;
 mod options;
 
-use common::{Place, Record, alone, lab_can_be_built, run};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, run};
 use wirecost_model::cell::Cell;
 use wirecost_model::end_window::End;
 use wirecost_model::latency::{highest_in, lowest_in};
@@ -90,7 +87,7 @@ fn every_workload_runs_and_every_option_takes_effect() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(EVERYTHING);
     let out = place.path().join("out");
@@ -136,7 +133,8 @@ fn every_workload_runs_and_every_option_takes_effect() {
     assert!(mix["busy_cores"][0]["median"].is_f64(), "{mix}");
 
     for format in ["--csv", "--markdown"] {
-        let report = run(common::wirecost(["report", "out", format]).current_dir(place.path()));
+        let report =
+            run(crate::common::wirecost(["report", "out", format]).current_dir(place.path()));
         report.expect_code(0);
         assert!(
             report.stdout.contains("ping"),
@@ -288,7 +286,7 @@ fn what_a_host_does_not_have_ends_the_sample_with_the_loads_name_and_nothing_els
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(
         "name: x\nload: { mix: { bulk: tcp-stream, ping: { tcp-rr: { congestion: [cubic, nosuch] } } } }\n\
@@ -318,7 +316,7 @@ fn loads_with_a_limit_end_by_themselves_and_are_counted_to_the_last() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(
         "name: limits\nunderlay: { rate: 1gbit }\nguest_mtu: 1500\nguests: 2\nload:\n\

@@ -1,7 +1,7 @@
 //! Agents that outlived their run: stopped ones, or ones whose end was not seen.
 //!
-//! A keeper ([`crate::keeper`]) ends by itself once it has undone what is in force; one that was stopped is
-//! told to go on, and never killed.
+//! A settings guard ([`crate::guard`]) exits by itself once it has undone what is applied; a stopped one gets SIGCONT,
+//! and is never killed.
 //!
 //! The daemons of a lab host's Open vSwitch have the controller among their arguments too ([`wirecost_ovs::owner_in`]).
 //! The kernel ends them with their agent; one that is there all the same is ended here.
@@ -56,7 +56,7 @@ impl Owner {
 
 /// An agent whose controller is gone, or a daemon that an agent had started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Stray {
+pub struct Orphan {
     /// Its process id.
     pub pid: u32,
     /// Process id of the controller that had started it.
@@ -70,11 +70,11 @@ pub struct Stray {
 
 /// What became of the strays.
 #[derive(Debug, Default)]
-pub struct Cleaned {
+pub struct CleanedAgents {
     /// Those that are gone.
-    pub ended: Vec<Stray>,
+    pub ended: Vec<Orphan>,
     /// Those that this user may not end, and why.
-    pub refused: Vec<(Stray, io::Error)>,
+    pub refused: Vec<(Orphan, io::Error)>,
 }
 
 /// Ends every agent on this machine whose controller is gone, and waits until they are gone too.
@@ -83,8 +83,8 @@ pub struct Cleaned {
 ///
 /// # Errors
 /// /proc cannot be listed.
-pub fn end_all() -> io::Result<Cleaned> {
-    let mut cleaned = Cleaned::default();
+pub fn end_all() -> io::Result<CleanedAgents> {
+    let mut cleaned = CleanedAgents::default();
     let mut dying = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
@@ -96,7 +96,7 @@ pub fn end_all() -> io::Result<Cleaned> {
             continue;
         };
         let stopped = state(pid).is_some_and(|state| state == 'T' || state == 't');
-        if stopped && owner_of(pid, "keeper").is_some_and(|owner| !owner.is_alive()) {
+        if stopped && owner_of(pid, "settings-guard").is_some_and(|owner| !owner.is_alive()) {
             handle.resume()?;
             continue;
         }
@@ -106,30 +106,30 @@ pub fn end_all() -> io::Result<Cleaned> {
         let Some(owner) = of.filter(|owner| !owner.is_alive()) else {
             continue;
         };
-        let stray = Stray {
+        let orphan = Orphan {
             pid,
             controller: owner.pid,
             stopped,
             daemon,
         };
         match handle.kill() {
-            Ok(()) => dying.push((stray, handle)),
-            Err(error) => cleaned.refused.push((stray, error)),
+            Ok(()) => dying.push((orphan, handle)),
+            Err(error) => cleaned.refused.push((orphan, error)),
         }
     }
-    for (stray, handle) in dying {
+    for (orphan, handle) in dying {
         match handle.wait(PATIENCE) {
-            Ok(true) => cleaned.ended.push(stray),
+            Ok(true) => cleaned.ended.push(orphan),
             Ok(false) => cleaned
                 .refused
-                .push((stray, io::ErrorKind::TimedOut.into())),
-            Err(error) => cleaned.refused.push((stray, error)),
+                .push((orphan, io::ErrorKind::TimedOut.into())),
+            Err(error) => cleaned.refused.push((orphan, error)),
         }
     }
     Ok(cleaned)
 }
 
-/// The owner, if the process is one of our agents or keepers: argv is `wirecost agent ... --owner PID:START`.
+/// The owner, if the process is one of our agents or settings guards: argv is `wirecost agent ... --owner PID:START`.
 fn owner_of(pid: u32, kind: &str) -> Option<Owner> {
     if state(pid)? == 'Z' {
         return None;

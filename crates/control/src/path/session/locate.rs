@@ -1,8 +1,8 @@
 //! Where a size is lost.
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{LOCATING, LocateOrder, PathReply, PathRequest, Way};
-use wirecost_check::{FlowReport, Kind, PathReport};
+use wirecost_agent::protocol::{LOCATING, LocateOrder, PathDirection, PathReply, PathRequest};
+use wirecost_check::{FlowKind, FlowReport, PathReport};
 
 use super::Session;
 use crate::calls::PROMPT;
@@ -12,7 +12,7 @@ impl Session<'_> {
     /// Where sizes are lost that the sender's device takes and nobody reports.
     pub(super) fn locate(
         &mut self,
-        ways: &[Way; 2],
+        ways: &[PathDirection; 2],
         paths: &mut [PathReport],
         told: &mut dyn FnMut(Step),
     ) -> Result<(), LinkError> {
@@ -22,7 +22,7 @@ impl Session<'_> {
             .map(|(way, path)| {
                 let wanted = path.wanted.bytes();
                 let fails = |flow: &FlowReport| {
-                    flow.kind == Kind::SILENT && flow.mtu.is_none_or(|mtu| mtu < wanted)
+                    flow.kind == FlowKind::BLACK_HOLE && flow.mtu.is_none_or(|mtu| mtu < wanted)
                 };
                 let flow = path.flows.iter().position(fails)?;
                 let silent = path.flows[flow];
@@ -48,7 +48,7 @@ impl Session<'_> {
         };
         for (index, reply) in asked.iter().zip(replies) {
             let PathReply::Located(located) = reply else {
-                return Err(self.links[0].confused("Locate"));
+                return Err(self.links[0].unexpected_reply("Locate"));
             };
             // Not found, or it arrived after all: the path's line stands without a place.
             paths[*index].stretch = located.ok();
