@@ -32,12 +32,17 @@ run: build
 build: install-missing
 	$(CARGO) build --release --locked --package wirecost
 
+# What tests could not do here (tests/skips).
+SKIPS = $(abspath $(TARGET))/skipped-tests
+
 ## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation.
 test: install-missing-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --locked
+	@rm -f '$(SKIPS)'
+	WIRECOST_SKIPS='$(SKIPS)' $(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	@scripts/skips '$(SKIPS)'
 
 ## Format, lints and unit tests: for every change while one works.
 check: install-missing

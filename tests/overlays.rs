@@ -196,7 +196,7 @@ fn kernel_has_ip_tunnel(level: &str, over_ipv6: bool, guests_ipv6: bool) -> bool
     } else {
         "local 198.18.0.1 remote 198.18.0.2"
     };
-    kernel_has(&format!("{kind} {ends}")) || lacks(format!("this kernel has no {kind} driver"))
+    kernel_has(&format!("{kind} {ends}")) || lacks(format!("this kernel has no {kind} device"))
 }
 
 #[test]

@@ -345,7 +345,7 @@ fn cpu_of_a_core_that_hardly_works_has_no_verdict_and_a_rate_is_not_its_result()
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _turn = alone();
     let measured = Measured::of(plan!("idle-steps"), 3);
     // On a machine that others use, their work is in the figure.
     if measured.result["trust"]["level"] == "sound" {

@@ -94,7 +94,7 @@ pub(crate) fn tunnel(arguments: &Tunnel) -> Done {
 
 fn up(arguments: &Up) -> Done {
     let wrong = |message: String| Failure::new(Cause::Usage, message);
-    tunnel::check_name(&arguments.name).map_err(wrong)?;
+    tunnel::check_name(&arguments.name).map_err(|error| wrong(error.to_string()))?;
     let datapath = match arguments.bridge {
         Some(_) => Datapath::Ovs,
         None => Datapath::Ebpf,
@@ -154,8 +154,8 @@ fn show(arguments: &Show) -> Done {
     screen::print(&lines.join("\n"))
 }
 
-fn failed(message: String) -> Failure {
-    Failure::new(Cause::Machine, message)
+fn failed(message: impl std::fmt::Display) -> Failure {
+    Failure::new(Cause::Machine, message.to_string())
 }
 
 /// An encapsulation and its options, read as a plan's: the same words, the same errors.
