@@ -1,14 +1,14 @@
 //! `wirecost report`: from the record alone.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use wirecost_model::record::file;
 use wirecost_report::{Json, RunResult, Text};
 
+use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
-use crate::{complain, exit, screen};
+use crate::screen;
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
@@ -19,32 +19,25 @@ pub(crate) struct Report {
     output: Output<RunResult>,
 }
 
-pub(crate) fn report(arguments: &Report) -> ExitCode {
-    match read(&arguments.directory) {
-        Ok(result) => arguments.output.print(&result, &[&arguments.directory]),
-        Err(code) => code,
-    }
+pub(crate) fn report(arguments: &Report) -> Done {
+    let result = read(&arguments.directory)?;
+    arguments.output.print(&result, &[&arguments.directory])
 }
 
 /// Reads a run directory, or says why not.
-pub(crate) fn read(directory: &Path) -> Result<RunResult, ExitCode> {
-    RunResult::read(directory).map_err(|error| {
-        complain(&error);
-        exit::usage()
-    })
+pub(crate) fn read(directory: &Path) -> Result<RunResult, Failure> {
+    RunResult::read(directory).map_err(|error| Failure::of(Cause::Record, &error))
 }
 
 /// Prints a run's result on standard output, and where its page is.
-pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool) -> ExitCode {
+pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool) -> Done {
     if json {
         return output::print(&Json, result);
     }
-    let printed = output::print(&Text, result);
+    let printed = output::print(&Text, result)?;
     match page {
-        Some(page) if printed == exit::FINE => {
-            screen::print(&format!("Report: {}", page.display()))
-        }
-        _ => printed,
+        Some(page) => screen::print(&format!("Report: {}", page.display())),
+        None => Ok(printed),
     }
 }
 

@@ -4,6 +4,7 @@
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
+mod bencher;
 pub mod compare;
 mod core_distance;
 mod cpu;
@@ -20,6 +21,7 @@ mod json;
 mod loads;
 mod markdown;
 mod notes;
+mod openmetrics;
 mod published;
 mod read;
 mod rules;
@@ -32,6 +34,7 @@ mod terminal;
 mod trust;
 mod until;
 mod validity;
+mod values;
 mod visible;
 mod wakeups;
 mod warnings;

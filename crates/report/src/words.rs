@@ -63,12 +63,22 @@ pub(crate) fn level(key: &str, level: &str) -> String {
         ("datapath", "ovs") => "by Open vSwitch".into(),
         ("encapsulation", "none") => "no encapsulation".into(),
         ("encapsulation", level) => level.into(),
+        (key, level) if says_factor(key, level) => level.into(),
         (key, level) => format!("{} {level}", factor(key)),
     }
 }
 
+/// Whether a level's name begins with its factor's, as `gro off` of a factor `gro` that a plan makes.
+fn says_factor(key: &str, level: &str) -> bool {
+    let rest = level.strip_prefix(key);
+    rest.is_some_and(|rest| rest.starts_with([' ', '-', '_', '=']))
+}
+
 /// `guest MTU 8900 instead of 1500`.
 pub(crate) fn contrast(key: &str, from: &str, to: &str) -> String {
+    if says_factor(key, to) {
+        return format!("{to} instead of {from}");
+    }
     format!("{} {to} instead of {from}", factor(key))
 }
 

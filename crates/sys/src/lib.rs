@@ -17,6 +17,7 @@ pub mod process;
 pub mod ring;
 pub mod scratch;
 pub mod socket;
+pub mod stdio;
 pub mod thread;
 pub mod tun;
 pub mod userfaultfd;
