@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
 use wirecost_report::compare::{Comparison, Conclusion, FailOn, Strictness};
-use wirecost_report::{Document, RunResult, Text};
+use wirecost_report::{Detail, Document, RunResult, Text};
 
 use crate::output::{self, Output};
 use crate::{exit, report, screen};
@@ -98,7 +98,9 @@ pub(crate) fn compare(arguments: &Compare) -> ExitCode {
     let comparison =
         wirecost_report::compare::compare((&before).into(), (&after).into(), strictness);
     let directories = [&*arguments.before, &*arguments.after];
-    let printed = arguments.output.print(&comparison, &directories);
+    let printed = arguments
+        .output
+        .print(&comparison, &directories, Detail::default());
     worse(printed, conclusion(&comparison, judging.strict))
 }
 
@@ -163,7 +165,13 @@ struct WithComparison<'a> {
 
 impl Baseline {
     /// Prints a result and its comparison with this run; a regression is in the exit code.
-    pub(crate) fn print(&self, result: &RunResult, page: Option<&Path>, json: bool) -> ExitCode {
+    pub(crate) fn print(
+        &self,
+        result: &RunResult,
+        page: Option<&Path>,
+        json: bool,
+        detail: Detail,
+    ) -> ExitCode {
         let comparison = wirecost_report::compare::compare(
             (&self.result).into(),
             result.into(),
@@ -176,10 +184,10 @@ impl Baseline {
             })
         } else {
             let printed = worse(
-                report::print(result, page, false),
+                report::print(result, page, false, detail),
                 screen::print_as_is("\n"),
             );
-            worse(printed, output::print(&Text, &comparison))
+            worse(printed, output::print(&Text, &comparison, detail))
         };
         worse(printed, conclusion(&comparison, self.strict))
     }

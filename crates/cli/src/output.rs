@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use wirecost_model::record::file;
-use wirecost_report::{Format, Formatted, Terminal};
+use wirecost_report::{Detail, Format, Formatted, Terminal};
 
 use crate::{complain, exit, screen};
 
@@ -66,9 +66,9 @@ impl<T: Formatted> FromArgMatches for Chosen<T> {
 
 impl<T: Formatted> Output<T> {
     /// Prints or writes a result. Files of the records in `directories` are not written over.
-    pub(crate) fn print(&self, of: &T, directories: &[&Path]) -> ExitCode {
+    pub(crate) fn print(&self, of: &T, directories: &[&Path], detail: Detail) -> ExitCode {
         let Some(path) = &self.out else {
-            return print(self.format.0, of);
+            return print(self.format.0, of, detail);
         };
         if directories
             .iter()
@@ -80,7 +80,13 @@ impl<T: Formatted> Output<T> {
             ));
             return exit::usage();
         }
-        let text = match self.format.0.print(of, FILE) {
+        let text = match self.format.0.print(
+            of,
+            Terminal {
+                detail,
+                ..Terminal::default()
+            },
+        ) {
             Ok(text) => text,
             Err(error) => {
                 complain(&error);
@@ -98,8 +104,12 @@ impl<T: Formatted> Output<T> {
 }
 
 /// Prints a result on standard output.
-pub(crate) fn print<T>(format: &dyn Format<T>, of: &T) -> ExitCode {
-    match format.print(of, screen::terminal()) {
+pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> ExitCode {
+    let terminal = Terminal {
+        detail,
+        ..screen::terminal()
+    };
+    match format.print(of, terminal) {
         Ok(text) => screen::print_as_is(&text),
         Err(error) => {
             complain(&error);
@@ -107,12 +117,6 @@ pub(crate) fn print<T>(format: &dyn Format<T>, of: &T) -> ExitCode {
         }
     }
 }
-
-/// Without a terminal there is room, and no colour.
-const FILE: Terminal = Terminal {
-    width: 120,
-    colour: false,
-};
 
 /// Whether a path is of a file that the result is made from.
 fn is_record(path: &Path, directory: &Path) -> bool {

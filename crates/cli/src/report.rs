@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirecost_model::record::file;
-use wirecost_report::{Json, RunResult, Text};
+use wirecost_report::{Detail, Json, RunResult, Text};
 
 use crate::output::{self, Output};
+use crate::talk::Talk;
 use crate::{complain, exit, screen};
 
 #[derive(Debug, Args)]
@@ -16,12 +17,38 @@ pub(crate) struct Report {
     #[arg(value_name = "RUN_DIR")]
     directory: PathBuf,
     #[command(flatten)]
+    much: Much,
+    #[command(flatten)]
     output: Output<RunResult>,
 }
 
-pub(crate) fn report(arguments: &Report) -> ExitCode {
+/// How much of a result is printed as text.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Much {
+    /// Print everything as text: intervals, second opinions, outliers, rules of others, legends (--quiet: the answer alone)
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+impl Much {
+    /// With `--quiet` the answer alone, unless everything is asked for.
+    pub(crate) const fn detail(self, talk: Talk) -> Detail {
+        match (self.full, talk.quiet) {
+            (true, _) => Detail::Full,
+            (false, true) => Detail::Answer,
+            (false, false) => Detail::Usual,
+        }
+    }
+}
+
+pub(crate) fn report(arguments: &Report, talk: Talk) -> ExitCode {
     match read(&arguments.directory) {
-        Ok(result) => arguments.output.print(&result, &[&arguments.directory]),
+        Ok(result) => {
+            let detail = arguments.much.detail(talk);
+            arguments
+                .output
+                .print(&result, &[&arguments.directory], detail)
+        }
         Err(code) => code,
     }
 }
@@ -35,13 +62,18 @@ pub(crate) fn read(directory: &Path) -> Result<RunResult, ExitCode> {
 }
 
 /// Prints a run's result on standard output, and where its page is.
-pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool) -> ExitCode {
+pub(crate) fn print(
+    result: &RunResult,
+    page: Option<&Path>,
+    json: bool,
+    detail: Detail,
+) -> ExitCode {
     if json {
-        return output::print(&Json, result);
+        return output::print(&Json, result, detail);
     }
-    let printed = output::print(&Text, result);
+    let printed = output::print(&Text, result, detail);
     match page {
-        Some(page) if printed == exit::FINE => {
+        Some(page) if printed == exit::FINE && detail != Detail::Answer => {
             screen::print(&format!("Report: {}", page.display()))
         }
         _ => printed,

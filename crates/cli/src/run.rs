@@ -8,10 +8,12 @@ use wirecost_agent::link::LinkError;
 use wirecost_control::experiment::{DirectoryError, Options, RunError};
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
+use wirecost_report::Detail;
 
 use crate::compare::{Baseline, Earlier};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
+use crate::report::Much;
 use crate::talk::Talk;
 use crate::{complain, doctor, dry_run, exit, interrupt, report, screen};
 
@@ -35,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) preview: bool,
     #[command(flatten)]
     pub(crate) against: Earlier,
+    #[command(flatten)]
+    pub(crate) much: Much,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -50,6 +54,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
         Err(code) => return code,
     };
     let baseline = baseline.as_ref();
+    let detail = arguments.much.detail(talk);
     let seed = arguments.seed.map(u64::from);
     if arguments.preview {
         let out = arguments.out.as_deref();
@@ -103,15 +108,19 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
             } = &error
             {
                 complain(&error);
-                result(directory, &experiment, baseline, arguments.json);
+                result(directory, &experiment, baseline, arguments.json, detail);
                 return exit::incomplete();
             }
             return refused(&error);
         }
     };
-    let Some((measured, printed)) =
-        result(&finished.directory, &experiment, baseline, arguments.json)
-    else {
+    let Some((measured, printed)) = result(
+        &finished.directory,
+        &experiment,
+        baseline,
+        arguments.json,
+        detail,
+    ) else {
         return exit::incomplete();
     };
     if finished.end.outcome != Outcome::Complete {
@@ -151,6 +160,7 @@ fn result(
     experiment: &Experiment,
     baseline: Option<&Baseline>,
     json: bool,
+    detail: Detail,
 ) -> Option<(bool, ExitCode)> {
     let result = report::read(directory).ok()?;
     let page = report::write_page(&result, directory);
@@ -160,8 +170,8 @@ fn result(
     let measured = cells.all(|(told, cell)| told.valid > 0 || experiment.skips(cell).is_some());
     let page = page.as_deref();
     let printed = match baseline {
-        Some(baseline) => baseline.print(&result, page, json),
-        None => report::print(&result, page, json),
+        Some(baseline) => baseline.print(&result, page, json, detail),
+        None => report::print(&result, page, json, detail),
     };
     Some((measured, printed))
 }

@@ -4,6 +4,7 @@
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
+mod answer;
 pub mod compare;
 mod core_distance;
 mod cpu;
@@ -25,7 +26,6 @@ mod read;
 mod rules;
 mod samples;
 mod self_test;
-mod short;
 mod skipped;
 mod steered;
 mod terminal;
@@ -45,7 +45,7 @@ pub use document::{
     SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
 };
 pub use evaluate::document;
-pub use format::{Format, FormatError, Formatted, RunResult, Terminal};
+pub use format::{Detail, Format, FormatError, Formatted, RunResult, Terminal};
 pub use html::{HtmlError, html};
 pub use json::Json;
 pub use markdown::{comparison_markdown, markdown};
