@@ -15,10 +15,10 @@ use wirecost_wire::size_table::Frames;
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
-use crate::line::Line;
+use crate::host::Line;
+use crate::names::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 use crate::ready;
-use crate::spec::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::steering::receive_mask;
 
 impl LabHost {
@@ -37,7 +37,7 @@ impl LabHost {
         let overhead = network.overhead_bytes() + network.padding_bytes(guest_mtu);
         let guest_ip = network.guest_ip;
         let tag = network.encapsulation.line_tag_bytes();
-        let wanted = Wanted {
+        let wanted = PathSettings {
             side: self.spec.side,
             offload,
             network,
@@ -82,6 +82,7 @@ impl LabHost {
         devices.extend(ports);
         devices.extend(guests);
 
+        self.follow_underlay()?;
         self.line = self.spec.network.rate.map(|rate| Line {
             rate,
             frames: Frames::new(guest_mtu, overhead, guest_ip, tag),
@@ -89,6 +90,22 @@ impl LabHost {
         self.set_line()?;
         self.wait_until_ready()?;
         Ok(devices)
+    }
+
+    /// Gives the device of the line's namespace that sends to the underlay device the TSO that the other host's has, or the
+    /// hop's in between, which has none: as if there were no such namespace.
+    pub(crate) fn follow_underlay(&self) -> Result<(), BuildError> {
+        let Some(stage) = &self.stage else {
+            return Ok(());
+        };
+        let step = || format!("reading the offloads of `{UNDERLAY_DEVICE}`");
+        let found = self.ethtool.features(UNDERLAY_DEVICE).step(step)?;
+        let transit = &self.spec.network.transit;
+        let whole = transit.hops.is_empty() && transit.paths.is_empty();
+        let active = |name: &str| found.get(name).is_some_and(|state| state.active);
+        let wanted = Feature::Tso.ethtool().iter();
+        let wanted = wanted.map(|name| ((*name).to_owned(), whole && active(name)));
+        stage.set_near(wanted.collect())
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
@@ -100,6 +117,9 @@ impl LabHost {
             && self.spec.network.encapsulation.is_tunnel()
         {
             ready::address(address)?;
+        }
+        if let Some(stage) = &mut self.stage {
+            stage.wait_until_ready()?;
         }
         if let Some(underlay) = &mut self.underlay {
             underlay.wait_until_ready()?;
@@ -161,8 +181,8 @@ fn alone(role: Role, joins: bool, wanted: &mut BTreeMap<Feature, bool>) {
     }
 }
 
-/// What every device of a host's path is to be.
-struct Wanted<'a> {
+/// The settings wanted on every device of a host's path.
+struct PathSettings<'a> {
     side: Side,
     offload: &'a Offload,
     network: &'a Network,
@@ -170,7 +190,7 @@ struct Wanted<'a> {
     frame_by_frame: bool,
 }
 
-impl Wanted<'_> {
+impl PathSettings<'_> {
     fn set(
         &self,
         (netlink, ethtool): (&mut Netlink, &Ethtool),

@@ -79,11 +79,13 @@ fn plans() -> Vec<(&'static str, Question)> {
             .get("guest_mtu")
             .is_none_or(|level| level == "8900")
     });
-    let header = |at: At| match at.of("encapsulation") {
-        "vlan" => 0.99,
-        "vxlan" => 0.86,
-        "geneve options=ovn" => 0.84,
-        _ => 1.0,
+    let header = |at: At| -> f64 {
+        match at.of("encapsulation") {
+            "vlan" => 0.99,
+            "vxlan" => 0.86,
+            "geneve options=ovn" => 0.84,
+            _ => 1.0,
+        }
     };
     let checksum = |at: At| {
         if at.is("udp_checksum", "on") {
