@@ -184,6 +184,19 @@ impl<'a> Aspect<'a> {
             };
             rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
         });
+        let open = |group: &Group| matches!(group.class, Class::Untold(_) | Class::Barred(_));
+        if groups.len() > 1 && groups.iter().all(open) {
+            // Where nothing is known, it is of no interest which of it for which reason.
+            let each = groups.iter().map(|group| {
+                format!(
+                    "{} in {} of {}",
+                    self.what(group, sizes, question),
+                    group.members.len(),
+                    places.len()
+                )
+            });
+            return each.collect::<Vec<_>>().join(", ");
+        }
         let last = groups.len() - 1;
         let said: Vec<String> = groups
             .iter()

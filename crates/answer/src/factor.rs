@@ -60,7 +60,8 @@ fn statement(says: &str, nouns: &[String], alone: bool) -> String {
         };
     }
     if let Some(rest) = says.strip_prefix("not comparable") {
-        return format!("{names} is not comparable{rest}");
+        let are = if nouns.len() == 1 { "is" } else { "are" };
+        return format!("{names} {are} not comparable{rest}");
     }
     match nouns {
         [noun]

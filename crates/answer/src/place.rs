@@ -40,10 +40,31 @@ pub(crate) fn conditions(
                 > (covered(&best), free(dimensions, &best));
             if better { other } else { best }
         })?;
+        let best = trimmed(dimensions, all, best, &left);
         left.retain(|&at| !holds(&best, &all[at]));
         parts.push(bound(dimensions, &best));
     }
     Some(parts)
+}
+
+/// A cover without the levels that add nothing to what is left: what was told already is not told again.
+fn trimmed(
+    dimensions: &[Dimension],
+    all: &[Place],
+    mut cover: Cover,
+    left: &BTreeSet<usize>,
+) -> Cover {
+    let covered = |cover: &Cover| left.iter().filter(|&&at| holds(cover, &all[at])).count();
+    for (at, levels) in bound(dimensions, &cover) {
+        for level in levels {
+            let mut less = cover.clone();
+            less[at].remove(&level);
+            if !less[at].is_empty() && covered(&less) == covered(&cover) {
+                cover = less;
+            }
+        }
+    }
+    cover
 }
 
 /// The dimensions that a cover restricts.

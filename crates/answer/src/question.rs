@@ -123,8 +123,11 @@ fn together(conditions: impl Iterator<Item = String>) -> String {
         [] => None,
         all => Some(format!("without {}", all.join(" or "))),
     };
-    with.into_iter()
-        .chain(without)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let with = with.join(" ");
+    match without {
+        Some(without) if with.is_empty() => without,
+        Some(without) if with.contains("with ") => format!("{with} and {without}"),
+        Some(without) => format!("{with} {without}"),
+        None => with,
+    }
 }

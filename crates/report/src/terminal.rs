@@ -98,7 +98,10 @@ fn head(doc: &Document, page: &mut Page) {
         let lead = page.paint_words(Style::Bold, &said.lead);
         page.paragraph(&format!("{lead} {}", said.rest));
     }
-    page.paragraph(&trust::sentence(doc));
+    // Of a doubtful run the first line says it.
+    if trust::line(doc).is_none() {
+        page.paragraph(&trust::sentence(doc));
+    }
     if let Some(sentence) = until::sentence(doc) {
         page.paragraph(&sentence);
     }

@@ -208,7 +208,7 @@ fn legend(doc: &Document, page: &mut Page) {
         }
     }
     if doc.effects.iter().any(effects::is_disputed) {
-        said.push("* disputed by another method".into());
+        said.push("* disputed (--full)".into());
     }
     page.paragraph(&format!("{}; {worth} is worth a change.", said.join(", ")));
 }
