@@ -9,7 +9,7 @@ use wirecost_model::cell::Experiment;
 use wirecost_report::compare::{
     ByHand, Comparison, Conclusion, FailOn, Strictness, compare_by_hand,
 };
-use wirecost_report::{Document, RunResult, Text};
+use wirecost_report::{Detail, Document, RunResult, Text};
 
 use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
@@ -118,7 +118,9 @@ pub(crate) fn compare(arguments: &Compare) -> Done {
         }
     };
     let directories = paths;
-    arguments.output.print(&comparison, &directories)?;
+    arguments
+        .output
+        .print(&comparison, &directories, Detail::default())?;
     Ok(conclusion(&comparison, judging.strict))
 }
 
@@ -180,7 +182,13 @@ struct WithComparison<'a> {
 
 impl Baseline {
     /// Prints a result and its comparison with this run; a regression is in the exit code.
-    pub(crate) fn print(&self, result: &RunResult, page: Option<&Path>, json: bool) -> Done {
+    pub(crate) fn print(
+        &self,
+        result: &RunResult,
+        page: Option<&Path>,
+        json: bool,
+        detail: Detail,
+    ) -> Done {
         let comparison = wirecost_report::compare::compare(
             (&self.result).into(),
             result.into(),
@@ -192,9 +200,9 @@ impl Baseline {
                 comparison: &comparison,
             })?;
         } else {
-            report::print(result, page, false)?;
+            report::print(result, page, false, detail)?;
             screen::print_as_is("\n")?;
-            output::print(&Text, &comparison)?;
+            output::print(&Text, &comparison, detail)?;
         }
         Ok(conclusion(&comparison, self.strict))
     }

@@ -192,13 +192,23 @@ mod tests {
         let terminal = Terminal {
             width: 60,
             colour: false,
+            ..Terminal::default()
         };
         insta::assert_snapshot!(page(&examination(), terminal));
     }
 
     #[test]
     fn a_page_of_120_columns_has_the_same_words_in_fewer_lines() {
-        let print = |width, colour| page(&examination(), Terminal { width, colour });
+        let print = |width, colour| {
+            page(
+                &examination(),
+                Terminal {
+                    width,
+                    colour,
+                    ..Terminal::default()
+                },
+            )
+        };
         let words = |text: String| {
             text.split_whitespace()
                 .map(str::to_owned)
@@ -215,7 +225,16 @@ mod tests {
 
     #[test]
     fn colour_changes_no_line() {
-        let print = |colour| page(&examination(), Terminal { width: 60, colour });
+        let print = |colour| {
+            page(
+                &examination(),
+                Terminal {
+                    width: 60,
+                    colour,
+                    ..Terminal::default()
+                },
+            )
+        };
         let coloured = print(true);
         assert!(coloured.contains("\x1b[1;31mno\x1b[0m"));
         let mut plain = coloured;

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, talk),
         Command::Load(arguments) => load::load(&arguments, talk),
         Command::Check(arguments) => check::check(&arguments, talk),
-        Command::Report(arguments) => report::report(&arguments),
+        Command::Report(arguments) => report::report(&arguments, talk),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Plans(arguments) => plans::plans(&arguments),
         Command::Schema(arguments) => plans::schema(&arguments),

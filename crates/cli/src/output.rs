@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use wirecost_model::record::file;
-use wirecost_report::{Format, FormatError, Formatted, Terminal};
+use wirecost_report::{Detail, Format, FormatError, Formatted, Terminal};
 
 use crate::failure::{Cause, Done, Failure};
 use crate::{exit, screen};
@@ -66,9 +66,9 @@ impl<T: Formatted> FromArgMatches for Chosen<T> {
 
 impl<T: Formatted> Output<T> {
     /// Prints or writes a result. Files of the records in `directories` are not written over.
-    pub(crate) fn print(&self, of: &T, directories: &[&Path]) -> Done {
+    pub(crate) fn print(&self, of: &T, directories: &[&Path], detail: Detail) -> Done {
         let Some(path) = &self.out else {
-            return print(self.format.0, of);
+            return print(self.format.0, of, detail);
         };
         if directories
             .iter()
@@ -85,7 +85,13 @@ impl<T: Formatted> Output<T> {
         let text = self
             .format
             .0
-            .print(of, FILE)
+            .print(
+                of,
+                Terminal {
+                    detail,
+                    ..Terminal::default()
+                },
+            )
             .map_err(|error| unprintable(&error))?;
         write(path, &text).map_err(|error| Failure::of(Cause::Output, &error))?;
         Ok(exit::FINE)
@@ -93,20 +99,18 @@ impl<T: Formatted> Output<T> {
 }
 
 /// Prints a result on standard output.
-pub(crate) fn print<T>(format: &dyn Format<T>, of: &T) -> Done {
-    let text = format.print(of, screen::terminal());
+pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> Done {
+    let terminal = Terminal {
+        detail,
+        ..screen::terminal()
+    };
+    let text = format.print(of, terminal);
     screen::print_as_is(&text.map_err(|error| unprintable(&error))?)
 }
 
 fn unprintable(error: &FormatError) -> Failure {
     Failure::of(Cause::Machine, error)
 }
-
-/// Without a terminal there is room, and no colour.
-const FILE: Terminal = Terminal {
-    width: 120,
-    colour: false,
-};
 
 /// Whether a path is of a file that the result is made from.
 fn is_record(path: &Path, directory: &Path) -> bool {

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wirecost_model::record::file;
-use wirecost_report::{Json, RunResult, Text};
+use wirecost_report::{Detail, Json, RunResult, Text};
 
 use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
-use crate::screen;
+use crate::talk::Talk;
+use crate::{exit, screen};
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
@@ -16,12 +17,36 @@ pub(crate) struct Report {
     #[arg(value_name = "RUN_DIR")]
     directory: PathBuf,
     #[command(flatten)]
+    much: Much,
+    #[command(flatten)]
     output: Output<RunResult>,
 }
 
-pub(crate) fn report(arguments: &Report) -> Done {
+/// How much of a result is printed as text.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Much {
+    /// Print everything as text: intervals, second opinions, outliers, rules of others, legends (--quiet: the answer alone)
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+impl Much {
+    /// With `--quiet` the answer alone, unless everything is asked for.
+    pub(crate) const fn detail(self, talk: Talk) -> Detail {
+        match (self.full, talk.quiet) {
+            (true, _) => Detail::Full,
+            (false, true) => Detail::Answer,
+            (false, false) => Detail::Usual,
+        }
+    }
+}
+
+pub(crate) fn report(arguments: &Report, talk: Talk) -> Done {
     let result = read(&arguments.directory)?;
-    arguments.output.print(&result, &[&arguments.directory])
+    let detail = arguments.much.detail(talk);
+    arguments
+        .output
+        .print(&result, &[&arguments.directory], detail)
 }
 
 /// Reads a run directory, or says why not.
@@ -30,14 +55,16 @@ pub(crate) fn read(directory: &Path) -> Result<RunResult, Failure> {
 }
 
 /// Prints a run's result on standard output, and where its page is.
-pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool) -> Done {
+pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool, detail: Detail) -> Done {
     if json {
-        return output::print(&Json, result);
+        return output::print(&Json, result, detail);
     }
-    let printed = output::print(&Text, result)?;
+    let printed = output::print(&Text, result, detail)?;
     match page {
-        Some(page) => screen::print(&format!("Report: {}", page.display())),
-        None => Ok(printed),
+        Some(page) if detail != Detail::Answer => {
+            screen::print(&format!("Report: {}", page.display()))
+        }
+        _ => Ok(printed),
     }
 }
 

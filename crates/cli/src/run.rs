@@ -8,12 +8,13 @@ use wirecost_agent::link::LinkError;
 use wirecost_control::experiment::{DirectoryError, Options, RunError};
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
-use wirecost_report::RunResult;
+use wirecost_report::{Detail, RunResult};
 
 use crate::compare::{Baseline, Earlier};
 use crate::failure::{Cause, Done, Failure};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
+use crate::report::Much;
 use crate::talk::Talk;
 use crate::{doctor, dry_run, exit, interrupt, report, screen};
 
@@ -37,6 +38,8 @@ pub(crate) struct Run {
     pub(crate) preview: bool,
     #[command(flatten)]
     pub(crate) against: Earlier,
+    #[command(flatten)]
+    pub(crate) much: Much,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -46,6 +49,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
     let loaded = plan::load(&arguments.plan)?;
     let baseline = arguments.against.read(&loaded.experiment)?;
     let baseline = baseline.as_ref();
+    let detail = arguments.much.detail(talk);
     let seed = arguments.seed.map(u64::from);
     if arguments.preview {
         let out = arguments.out.as_deref();
@@ -87,13 +91,19 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
             } = &error
             {
                 screen::say(&format!("wirecost: {error}"));
-                result(directory, &experiment, baseline, arguments.json)?;
+                result(directory, &experiment, baseline, arguments.json, detail)?;
                 return Ok(exit::incomplete());
             }
             return Err(refused(&error));
         }
     };
-    let (measured, printed) = result(&finished.directory, &experiment, baseline, arguments.json)?;
+    let (measured, printed) = result(
+        &finished.directory,
+        &experiment,
+        baseline,
+        arguments.json,
+        detail,
+    )?;
     if finished.end.outcome != Outcome::Complete {
         if finished.end.outcome == Outcome::Failed {
             let why = finished.end.reason.as_deref().unwrap_or("failed");
@@ -129,6 +139,7 @@ fn result(
     experiment: &Experiment,
     baseline: Option<&Baseline>,
     json: bool,
+    detail: Detail,
 ) -> Result<(bool, ExitCode), Failure> {
     // The plan was right, and so is what was just written: a record that cannot be read is this machine's.
     let result = RunResult::read(directory).map_err(|error| Failure::of(Cause::Machine, &error))?;
@@ -139,8 +150,8 @@ fn result(
     let measured = cells.all(|(told, cell)| told.valid > 0 || experiment.skips(cell).is_some());
     let page = page.as_deref();
     let printed = match baseline {
-        Some(baseline) => baseline.print(&result, page, json),
-        None => report::print(&result, page, json),
+        Some(baseline) => baseline.print(&result, page, json, detail),
+        None => report::print(&result, page, json, detail),
     };
     let again = format!("`wirecost report {}` prints it again", directory.display());
     Ok((measured, printed.map_err(|failure| failure.fix(again))?))

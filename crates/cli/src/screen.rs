@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use serde::Serialize;
 
-use wirecost_report::Terminal;
+use wirecost_report::{Detail, Terminal};
 use wirecost_sys::stdio::stdout_was_closed;
 
 use crate::exit;
@@ -22,7 +22,18 @@ pub(crate) fn terminal() -> Terminal {
     Terminal {
         width: if is_terminal { width } else { PIPE_WIDTH },
         colour: wants_colour(is_terminal),
+        ascii: wants_ascii(|name| std::env::var(name).ok()),
+        detail: Detail::default(),
     }
+}
+
+/// Whether signs are to be of ASCII alone: `TERM=dumb`, or a locale of POSIX that names no UTF-8 (locale(7): the first of
+/// LC_ALL, LC_CTYPE and LANG that is set decides).
+fn wants_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set);
+    let posix = locale.is_some_and(|locale| locale == "C" || locale == "POSIX");
+    posix || variable("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Whether a stream that is a terminal, or not, gets colour (no-color.org).
@@ -143,6 +154,21 @@ mod tests {
             "a\nword-that-is-too-long\nb"
         );
         assert_eq!(wrap("short", "", 80), "short");
+    }
+
+    #[test]
+    fn posix_and_dumb_terminals_get_ascii() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            wants_ascii(|name| {
+                let found = pairs.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert!(!with(&[]));
+        assert!(with(&[("LANG", "C")]));
+        assert!(!with(&[("LANG", "C"), ("LC_ALL", "C.UTF-8")]));
+        assert!(with(&[("LANG", "en_US.UTF-8"), ("LC_ALL", "POSIX")]));
+        assert!(with(&[("TERM", "dumb"), ("LANG", "en_US.UTF-8")]));
     }
 
     #[test]

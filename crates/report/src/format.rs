@@ -60,6 +60,34 @@ pub struct Terminal {
     pub width: usize,
     /// Whether ANSI colours are used.
     pub colour: bool,
+    /// Whether signs and rules are of ASCII alone (`LANG=C`, `TERM=dumb`).
+    pub ascii: bool,
+    /// How much is printed.
+    pub detail: Detail,
+}
+
+/// How much of a result is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// The answer alone.
+    Answer,
+    /// The answer, the cells, and the verdicts as a matrix.
+    #[default]
+    Usual,
+    /// Everything: intervals, second opinions, outliers, rules of others, legends.
+    Full,
+}
+
+/// What a pipe gets: 120 columns without colour.
+impl Default for Terminal {
+    fn default() -> Self {
+        Self {
+            width: 120,
+            colour: false,
+            ascii: false,
+            detail: Detail::default(),
+        }
+    }
 }
 
 /// A result that could not be brought into a format.

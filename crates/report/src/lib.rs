@@ -4,6 +4,7 @@
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
+mod answer;
 mod bencher;
 pub mod compare;
 mod core_distance;
@@ -27,7 +28,6 @@ mod read;
 mod rules;
 mod samples;
 mod self_test;
-mod short;
 mod skipped;
 mod steered;
 mod terminal;
@@ -48,7 +48,7 @@ pub use document::{
     SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
 };
 pub use evaluate::document;
-pub use format::{Format, FormatError, Formatted, RunResult, Terminal};
+pub use format::{Detail, Format, FormatError, Formatted, RunResult, Terminal};
 pub use html::{HtmlError, html};
 pub use json::Json;
 pub use markdown::{comparison_markdown, markdown};
