@@ -176,7 +176,13 @@ fn the_comparison_goes_to_a_file_and_never_over_a_record() {
 
 #[test]
 fn only_one_form_at_a_time() {
-    let ended = run(&mut wirecost(["compare", "a", "b", "--markdown", "--junit"]));
+    let ended = run(&mut wirecost([
+        "compare",
+        "a",
+        "b",
+        "--markdown",
+        "--junit",
+    ]));
     refused(&ended, 2, "cannot be used with");
 }
 
