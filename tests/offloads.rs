@@ -15,7 +15,7 @@ use wirecost_sys::bpf::PassingClassifier;
 /// Segments in a packet from which on somebody has joined frames, or nobody has cut.
 const JOINED: f64 = 4.0;
 /// And up to which neither happened: counters are read one after the other.
-const ALONE: f64 = 1.3;
+const ALONE: f64 = 2.0;
 /// Datagrams in one that a socket is given, from which on they are joined: a paced sender may have two at hand.
 const MANY: f64 = 1.15;
 /// Between the mean sizes of frames of one treatment,

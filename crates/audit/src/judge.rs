@@ -15,7 +15,7 @@ pub fn judge(stack: &HostStack) -> Vec<Finding> {
     judge_with_loss(stack, false)
 }
 
-/// The same beside what packets showed: where they are `lossy`, settings matter that decide what TCP makes of it.
+/// The same, knowing from probes whether the path is `lossy`: then settings matter that decide how TCP reacts.
 pub fn judge_with_loss(stack: &HostStack, lossy: bool) -> Vec<Finding> {
     let mut found = Findings {
         host: &stack.host,

@@ -12,6 +12,7 @@
 
 mod chain;
 mod fault;
+pub(crate) mod line_namespace;
 mod nftables;
 mod node;
 mod router;
@@ -34,6 +35,7 @@ use crate::names::{Side, UNDERLAY_DEVICE, prefix};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
+use line_namespace::LineNamespace;
 use node::Node;
 
 /// MTU of the devices between the hosts: the largest (include/uapi/linux/if_ether.h, `ETH_MAX_MTU`).
@@ -74,16 +76,20 @@ impl Underlay {
         let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
         let peer = PeerNamespace::Fd(peer.as_fd());
         let wire = Wire { mtu, queues: 1, ip };
-        Self::lay(transit, wire, &mut netlink, peer)
+        Self::lay(transit, wire, (&mut netlink, None), peer)
     }
 
+    /// From host a's namespace, that of its netlink, and from that of its line where it has one; `b` likewise.
     pub(crate) fn lay(
         transit: &Transit,
         wire: Wire,
-        a: &mut Netlink,
+        (a, line_namespace): (&mut Netlink, Option<&LineNamespace>),
         b: PeerNamespace<'_>,
     ) -> Result<Self, BuildError> {
-        chain::lay(transit, wire, a, b).map(|nodes| Self { nodes })
+        use std::os::fd::AsFd;
+        let line_namespace =
+            line_namespace.map(|line_namespace| PeerNamespace::Fd(line_namespace.netns().as_fd()));
+        chain::lay(transit, wire, (a, line_namespace), b).map(|nodes| Self { nodes })
     }
 
     /// Waits until all links between the hosts are up, which takes both hosts' devices to be.
@@ -99,6 +105,17 @@ impl Underlay {
     pub fn namespaces(&self) -> usize {
         self.nodes.len()
     }
+}
+
+/// Makes the namespace of a host's line, which receives on `core`, and the host's own device.
+pub(crate) fn make_line_namespace(
+    core: u32,
+    (transit, side): (&Transit, Side),
+    wire: Wire,
+    netlink: &mut Netlink,
+) -> Result<LineNamespace, BuildError> {
+    let own = chain::host(place(transit, side), wire.mtu);
+    LineNamespace::lay(core, &own, wire.queues, netlink)
 }
 
 /// Where a host is on the underlay.

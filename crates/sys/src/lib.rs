@@ -8,6 +8,7 @@ pub mod core_interrupt;
 pub mod cores;
 pub mod epoll;
 pub mod ethtool;
+pub mod extended_wait;
 pub mod io_uring;
 pub mod kvm;
 pub mod namespace;

@@ -1,9 +1,9 @@
 //! The requests of a check to its agents.
 
-mod beside;
 mod lines;
 mod locate;
 mod loss;
+mod other_answers;
 mod responders;
 mod segments;
 mod simulate;
@@ -45,10 +45,10 @@ pub(super) struct CheckResults {
     pub(super) simulations: Vec<Simulated>,
     /// How long these took.
     pub(super) simulating: Duration,
-    /// Hosts where something else has the port that was asked for, and probes are heard beside it,
-    pub(super) beside: Vec<String>,
-    /// and where they cannot be, with the reason.
-    pub(super) taken: Vec<(String, String)>,
+    /// Hosts where the port is in use, and probes are received through a packet socket instead,
+    pub(super) tapped: Vec<String>,
+    /// and where that is not possible, with the reason.
+    pub(super) untestable: Vec<(String, String)>,
 }
 
 pub(super) struct Session<'a> {
@@ -109,8 +109,8 @@ impl<'a> Session<'a> {
             hosts: Vec::new(),
             simulations: Vec::new(),
             simulating: Duration::ZERO,
-            beside: Vec::new(),
-            taken: Vec::new(),
+            tapped: Vec::new(),
+            untestable: Vec::new(),
         };
         if self.links.len() == 2 {
             results.ends[1].1 = true;
@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
         let mut ways = self.ways(secret, results)?;
         results.paths = self.survey(&ways, [true; 2], self.limits())?;
         self.survey_again(&ways, &mut results.paths)?;
-        let slow = self.look_beside(&ways, &mut results.paths)?;
+        let slow = self.look_for_other_answers(&ways, &mut results.paths)?;
         if slow != [false; 2] {
             ways = self.ways(secret, results)?;
             let limits = self.patient();
