@@ -52,7 +52,7 @@ pub(crate) fn print(text: &str) -> Done {
 }
 
 /// Writes all of a text past the buffer of standard output, which would keep what cannot be written until the program
-/// ends. A reader that has taken something and gone has read enough.
+/// ends. A reader that has gone has read enough.
 fn written(out: &impl AsFd, text: &str) -> Done {
     let (mut left, all) = (text.as_bytes(), text.len());
     // The runtime opens /dev/null in the place of what was closed, which takes everything.
@@ -72,9 +72,7 @@ fn written(out: &impl AsFd, text: &str) -> Done {
         Ok(())
     };
     match write() {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe && left.len() < all => {
-            Ok(exit::FINE)
-        }
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::FINE),
         Err(error) => {
             let lost = match left.len() {
                 lost if lost == all => format!("the result ({all} bytes)"),
