@@ -349,6 +349,7 @@ impl<'a> Goal<'a> {
 }
 
 /// What a single change from the plan's first levels brings.
+#[derive(Clone, Copy)]
 enum Single<'a> {
     /// This one pays, and most; and whether all others can be told.
     Brings(&'a Told, bool),

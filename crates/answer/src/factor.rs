@@ -44,14 +44,14 @@ fn sentence(question: &Question, factor: &Factor, aspects: &[Aspect]) -> FactorA
 
 /// A statement with the figures that it is about.
 fn statement(says: &str, nouns: &[String], alone: bool) -> String {
-    let named = |noun: &String| {
+    let word = |noun: &String| {
         if noun.is_empty() {
             "throughput".to_owned()
         } else {
             noun.clone()
         }
     };
-    let names = names::list(&nouns.iter().map(named).collect::<Vec<_>>());
+    let names = names::list(&nouns.iter().map(word).collect::<Vec<_>>());
     let sized = says.starts_with(|c: char| c.is_ascii_digit());
     if let Some(rest) = says.strip_prefix("no difference") {
         return match nouns {

@@ -62,11 +62,11 @@ impl Answer {
 /// Answers a question.
 pub fn answer(question: &Question) -> Answer {
     let mut factors = factor::sentences(question);
-    if let Some(says) = dominance::of(question) {
-        if let Some(first) = factors.iter_mut().find(|one| one.factor == says.factor) {
-            first.says.push_str(". ");
-            first.says.push_str(&says.text);
-        }
+    if let Some(says) = dominance::of(question)
+        && let Some(first) = factors.iter_mut().find(|one| one.factor == says.factor)
+    {
+        first.says.push_str(". ");
+        first.says.push_str(&says.text);
     }
     Answer {
         factors,

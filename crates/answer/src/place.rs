@@ -17,6 +17,9 @@ pub(crate) type Place = Vec<Option<usize>>;
 /// Places whose level of each dimension is one of these.
 type Cover = Vec<BTreeSet<usize>>;
 
+/// A list of dimensions with the levels they have.
+pub(crate) type Condition = Vec<(usize, Vec<usize>)>;
+
 /// More parts than this are not words any more.
 const PARTS: usize = 2;
 
@@ -26,7 +29,7 @@ pub(crate) fn conditions(
     dimensions: &[Dimension],
     all: &[Place],
     set: &BTreeSet<usize>,
-) -> Option<Vec<Vec<(usize, Vec<usize>)>>> {
+) -> Option<Vec<Condition>> {
     let mut left = set.clone();
     let mut parts = Vec::new();
     while let Some(&seed) = left.first() {
