@@ -8,8 +8,8 @@ use wirecost_report::{Detail, Json, RunResult, Text};
 
 use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
+use crate::screen;
 use crate::talk::Talk;
-use crate::{exit, screen};
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {

@@ -11,6 +11,8 @@ use wirecost_report::{Format, Formatted, RunResult, Terminal};
 const ANY: Terminal = Terminal {
     width: 80,
     colour: false,
+    ascii: false,
+    detail: wirecost_report::Detail::Usual,
 };
 
 fn printed(option: &str, result: &RunResult) -> String {

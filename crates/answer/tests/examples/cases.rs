@@ -72,6 +72,7 @@ fn built_in() -> Case {
         })
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn plans() -> Vec<(&'static str, Question)> {
     let disturbed = built_in().barred(RemarkKind::Disturbed, |effect| {
         effect
@@ -193,8 +194,9 @@ fn plans() -> Vec<(&'static str, Question)> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn studies() -> Vec<(&'static str, Question)> {
-    let vlan = Case::of(&[
+    let tagged = Case::of(&[
         ("encapsulation", &["vlan", "vxlan"]),
         ("guest_mtu", &["1500", "8900"]),
         ("streams", &["1", "4"]),
@@ -340,7 +342,7 @@ fn studies() -> Vec<(&'static str, Question)> {
     vec![
         (
             "study: jumbo frames and VXLAN in software at 10 Gbit/s",
-            vlan.ask(),
+            tagged.ask(),
         ),
         ("study: OVN's Geneve against VXLAN", geneve.ask()),
         (
@@ -355,6 +357,7 @@ fn studies() -> Vec<(&'static str, Question)> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn shapes() -> Vec<(&'static str, Question)> {
     let everything = |_: &wirecost_model::effect::Effect| true;
     let reverses = Case::of(&[MTU, VXLAN]).figure(Throughput, |at| {

@@ -19,7 +19,7 @@ impl At<'_> {
     }
 
     /// Whether a factor has this level.
-    pub(crate) fn is(&self, key: &str, level: &str) -> bool {
+    pub(crate) fn is(self, key: &str, level: &str) -> bool {
         self.of(key) == level
     }
 }

@@ -116,8 +116,7 @@ fn wrapped(columns: Vec<Column>, width: usize) -> Vec<Vec<Column>> {
         if total_width(&part) > width && part.len() > text + 1 {
             let next = part.split_off(part.len() - 1);
             parts.push(part);
-            part = labels.clone();
-            part.extend(next);
+            part = [labels.clone(), next].concat();
         }
     }
     parts.push(part);
