@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::{exit, screen};
+use crate::exit;
 
 /// JSON Schema of the document of a failure.
 pub(crate) const SCHEMA: &str = include_str!("failure/schema.json");
@@ -127,30 +127,28 @@ impl Failure {
         self
     }
 
-    /// Tells it on standard error, and with `json` also as a document on standard output.
-    pub(crate) fn tell(&self, json: bool) -> ExitCode {
+    /// As people read it.
+    pub(crate) fn text(&self) -> String {
         if let Some(page) = &self.page {
-            screen::say(page.trim_end());
-        } else {
-            for line in self.messages.iter().chain(&self.fix) {
-                screen::say(&format!("wirecost: {line}"));
-            }
+            return page.trim_end().to_owned();
         }
-        // Half a document stays half a document.
-        if json && !self.unprinted {
-            self.print();
-        }
+        let lines = self.messages.iter().chain(&self.fix);
+        let lines: Vec<String> = lines.map(|line| format!("wirecost: {line}")).collect();
+        lines.join("\n")
+    }
+
+    /// Whether there is somewhere to print a document: half a document stays half a document.
+    pub(crate) const fn is_printable(&self) -> bool {
+        !self.unprinted
+    }
+
+    /// What the command ends with.
+    pub(crate) fn exit_code(&self) -> ExitCode {
         self.kind.exit_code()
     }
 
-    /// Prints it as a document on standard output.
-    pub(crate) fn print(&self) {
-        if let Err(unprinted) = screen::print_json(&self.document()) {
-            unprinted.tell(false);
-        }
-    }
-
-    fn document(&self) -> Document<'_> {
+    /// As other programs read it.
+    pub(crate) fn document(&self) -> impl Serialize {
         let own = self.fix.as_deref();
         let of_message = || self.messages.iter().find_map(|message| advice(message));
         Document {

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Command::Agent(arguments) => return agent::agent(&arguments),
         Command::SettingsGuard(arguments) => return settings_guard::settings_guard(&arguments),
     };
-    done.unwrap_or_else(|failure| failure.tell(wants_json()))
+    done.unwrap_or_else(|failure| screen::tell(&failure, wants_json()))
 }
 
 /// Reads the command line. Answers a shell's wish for completions, and ends; answers `--help` and mistakes, and says with
@@ -76,12 +76,13 @@ fn parse() -> Result<Arguments, ExitCode> {
                 text => text.to_string(),
             };
             let printed = screen::print_as_is(&text);
-            return printed.unwrap_or_else(|failure| failure.tell(false));
+            return printed.unwrap_or_else(|failure| screen::tell(&failure, false));
         }
         // In colour, where that is wanted, as clap prints it.
         let _ = error.print();
         if wants_json() {
-            Failure::of_command_line(&error.render().to_string()).print();
+            let text = error.render().to_string();
+            screen::print_failure(&Failure::of_command_line(&text));
         }
         exit::usage()
     })

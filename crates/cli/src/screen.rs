@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::os::fd::AsFd;
+use std::process::ExitCode;
 
 use serde::Serialize;
 
@@ -99,6 +100,23 @@ pub(crate) fn print_json(value: &impl Serialize) -> Done {
     match serde_json::to_string_pretty(value) {
         Ok(text) => print(&text),
         Err(error) => Err(Failure::of(Cause::Machine, &error)),
+    }
+}
+
+/// Tells why a command has no result, on standard error, and with `json` also as a document on standard output. Its exit
+/// code.
+pub(crate) fn tell(failure: &Failure, json: bool) -> ExitCode {
+    say(&failure.text());
+    if json && failure.is_printable() {
+        print_failure(failure);
+    }
+    failure.exit_code()
+}
+
+/// Prints it as a document on standard output.
+pub(crate) fn print_failure(failure: &Failure) {
+    if let Err(unprinted) = print_json(&failure.document()) {
+        say(&unprinted.text());
     }
 }
 
