@@ -98,7 +98,9 @@ fn subject(question: &Question, factor: &Factor, aspects: &[Aspect]) -> String {
             format!(
                 "{} (against {})",
                 names::capital(&name),
-                against.trim_start_matches("with ")
+                against
+                    .trim_start_matches("with ")
+                    .replace("without offloads", "none")
             )
         }
     }

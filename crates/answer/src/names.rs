@@ -124,6 +124,9 @@ pub fn condition(key: &str, levels: &[&str]) -> String {
         ("guest_mtu", ["max"]) => "at the largest MTU".into(),
         ("guest_mtu", _) => named("at", &plain),
         ("encapsulation", ["none"]) => "without encapsulation".into(),
+        ("encapsulation", ["none", others @ ..]) => {
+            format!("without encapsulation and {}", condition(key, others))
+        }
         ("encapsulation", _) => named("through", &encapsulation),
         ("guest_ip", [one]) => format!("with {}", level(key, one)),
         ("underlay.ip", [one]) => format!("over an {}", level(key, one)),
@@ -242,9 +245,12 @@ pub fn count(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
-/// With a capital.
+/// With a capital, but for names such as eBPF.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
+    if letters.clone().nth(1).is_some_and(char::is_uppercase) {
+        return text.to_owned();
+    }
     let first = letters.next().map(|c| c.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
 }

@@ -60,7 +60,7 @@ pub(super) fn chart(doc: &Document) -> Option<Chart> {
     Some(Chart {
         id: "effects-all".into(),
         nav: None,
-        title: "Every effect, the largest first".into(),
+        title: "Which effects are the largest?".into(),
         caption: format!(
             "Ratio and 95 % interval; better is to the right. In the band, {:.2} to {:.2}, a change is not worth it.",
             margin.low, margin.high
