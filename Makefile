@@ -34,10 +34,10 @@ build: install-missing
 
 # What tests could not do here (tests/skips).
 SKIPS = $(abspath $(TARGET))/skipped-tests
-# Empty: without the emulated machines, which a job of their own has.
-KERNELS ?= 1
+# KERNELS=1: the emulated machines, too. Not by itself yet: not every step is right on both kernels (docs/kernels.md).
+KERNELS ?=
 
-## Format, lints, unit, property, snapshot, namespace and packaging tests, Debian's kernels, documentation.
+## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation; with KERNELS=1 Debian's kernels.
 test: install-missing-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
