@@ -20,9 +20,9 @@ use wirecost_sys::namespace::Netns;
 
 use super::node::{Node, WireEnd, wire};
 use super::switch::unfiltered;
-use crate::adapt::set_features;
 use crate::device;
 use crate::device::{enslave, up};
+use crate::device_features::set_features;
 use crate::error::{BuildError, Step};
 use crate::netlink::Netlink;
 use crate::ready;
