@@ -368,8 +368,8 @@ fn the_report_says_the_same(out: &Path, ended: &Ended) {
     words.expect_code(0);
     for part in [
         "Gbit/s",
-        "What each change does",
-        "guest MTU 8900 instead of 1500",
+        "change               where",
+        "jumbo frames (8900)",
     ] {
         assert!(words.stdout.contains(part), "{part}: {words:#?}");
     }

@@ -199,39 +199,29 @@ impl<'a> Goal<'a> {
             cost(a.0).cmp(&cost(b.0)).then(by_figure)
         });
         let cheapest = cheapest.unwrap_or(best);
-        let mut said = vec![self.best(best, cells.len(), near.len())];
+        let best_measured = self.best(best);
         let base = cells
             .iter()
             .copied()
             .find(|(cell, _)| self.changes(cell).is_empty());
         let single = self.single(&self.demand(best.0));
-        said.extend(self.cheapest(base, cheapest, single));
+        let mut said = self.cheapest(base, cheapest, single);
+        match said.first_mut() {
+            Some(first) => *first = format!("{best_measured}; {}", lower(first)),
+            None => said.push(format!("{best_measured}.")),
+        }
         said
     }
 
-    fn best(&self, (cell, figure): (&Measured, f64), all: usize, near: usize) -> String {
+    fn best(&self, (cell, figure): (&Measured, f64)) -> String {
         let what = if self.metric.is_latency() {
             format!("{} of ", self.metric.words())
         } else {
             String::new()
         };
         let place = self.question.place(&self.choices(cell));
-        let others = match near {
-            1 => format!(
-                "no other of {all} cells comes within {}",
-                percent(self.question.worth)
-            ),
-            near if near == all => format!(
-                "all {all} cells are within {} of it",
-                percent(self.question.worth)
-            ),
-            near => format!(
-                "{near} of {all} cells are within {} of it",
-                percent(self.question.worth)
-            ),
-        };
         let number = figures::one(self.metric, figure);
-        format!("Best measured: {what}{number} {place}; {others}.")
+        format!("Best measured: {what}{number} {place}")
     }
 
     /// The levels of a cell without what is demanded.
@@ -261,15 +251,16 @@ impl<'a> Goal<'a> {
         };
         if changes.is_empty() {
             let nothing = format!(
-                "Nothing has to be changed for that, {from}: {} is within the margin.",
-                figures::one(self.metric, before)
+                "nothing has to be changed for that, {from}: {} is within {}.",
+                figures::one(self.metric, before),
+                percent(self.question.worth)
             );
             return vec![nothing];
         }
         let figures = figures::both(self.metric, before, figure, " -> ");
         let alone = if changes.len() == 1 { " alone" } else { "" };
         let mut text = format!(
-            "Cheapest change that comes within {} of it, {from}: {}{alone} ({figures})",
+            "cheapest change to within {} of it, {from}: {}{alone} ({figures})",
             percent(self.question.worth),
             names::list(&named)
         );
@@ -279,7 +270,7 @@ impl<'a> Goal<'a> {
                     && changes[0].0 == told.effect.factor
                     && changes[0].2 == told.effect.to =>
             {
-                text.push_str("; it is also the single change that brings most");
+                text.push_str("; no single change brings more");
                 text.push_str(of_told(all));
                 text.push('.');
                 vec![text]

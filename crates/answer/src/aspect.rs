@@ -78,13 +78,6 @@ impl Class {
             }
         }
     }
-
-    const fn has_size(self) -> bool {
-        matches!(
-            self,
-            Self::Better | Self::Worse | Self::PerhapsBetter | Self::PerhapsWorse
-        )
-    }
 }
 
 /// Effects that are told together.
@@ -190,7 +183,7 @@ impl<'a> Aspect<'a> {
             let each = groups.iter().map(|group| {
                 format!(
                     "{} in {} of {}",
-                    self.what(group, sizes, question),
+                    self.what(group, sizes),
                     group.members.len(),
                     places.len()
                 )
@@ -202,8 +195,8 @@ impl<'a> Aspect<'a> {
             .iter()
             .enumerate()
             .map(|(at, group)| {
-                let what = self.what(group, sizes, question);
-                let place = Self::place(group, question, (&dimensions, &places), at == last);
+                let what = self.what(group, sizes);
+                let place = self.place(group, question, (&dimensions, &places), at == last);
                 let detail = self.detail(group, question, sizes);
                 let parts = [what, place, detail];
                 let parts: Vec<String> =
@@ -211,7 +204,31 @@ impl<'a> Aspect<'a> {
                 parts.join(" ")
             })
             .collect();
-        said.join(", ")
+        let mut text = said[0].clone();
+        for (before, one) in said.iter().zip(&said[1..]) {
+            // `2.9 times as fast through VXLAN, 1.9 times without`.
+            let units = [
+                " times as fast",
+                " times as high",
+                " % faster",
+                " % slower",
+                " % higher",
+                " % lower",
+            ];
+            let repeated = units
+                .into_iter()
+                .find(|unit| before.contains(unit) && one.contains(unit));
+            let one = repeated.map_or_else(
+                || one.clone(),
+                |unit| match unit.rsplit_once(" as ").or_else(|| unit.rsplit_once(' ')) {
+                    Some((short, _)) => one.replacen(unit, short, 1),
+                    None => one.clone(),
+                },
+            );
+            text.push_str(", ");
+            text.push_str(&one);
+        }
+        text
     }
 
     /// Where every effect is.
@@ -315,17 +332,14 @@ impl<'a> Aspect<'a> {
     }
 
     /// What the group's effects are.
-    fn what(&self, group: &Group, sizes: Sizes, question: &Question) -> String {
+    fn what(&self, group: &Group, sizes: Sizes) -> String {
         let ratios = group
             .members
             .iter()
             .filter_map(|&at| self.effects[at].effect.ratio);
         let size = || sizes.range(ratios.clone());
-        let what = match group.class {
-            Class::Better | Class::Worse => size(),
-            Class::PerhapsBetter | Class::PerhapsWorse => {
-                format!("perhaps {}", size())
-            }
+        match group.class {
+            Class::Better | Class::Worse | Class::PerhapsBetter | Class::PerhapsWorse => size(),
             Class::Same => "no difference".into(),
             Class::Untold(None) => "cannot be told yet".into(),
             Class::Untold(Some(why)) => format!("cannot be told ({why})"),
@@ -333,12 +347,12 @@ impl<'a> Aspect<'a> {
                 let why = kind.map_or_else(String::new, |kind| format!(" ({})", names::kind(kind)));
                 format!("not comparable{why}")
             }
-        };
-        what + &margin(group, question)
+        }
     }
 
     /// Where they are.
     fn place(
+        &self,
         group: &Group,
         question: &Question,
         (dimensions, places): (&[Dimension], &[Place]),
@@ -367,6 +381,9 @@ impl<'a> Aspect<'a> {
     /// Figures behind it: how much at most where there is no difference, and a latency that changes much.
     fn detail(&self, group: &Group, question: &Question, sizes: Sizes) -> String {
         let effects = || group.members.iter().map(|&at| self.effects[at]);
+        if matches!(group.class, Class::PerhapsBetter | Class::PerhapsWorse) {
+            return format!("(maybe under {})", percent(question.worth));
+        }
         if group.class == Class::Same {
             let ends = effects().flat_map(|told| [told.effect.low, told.effect.high]);
             let at_most = sizes.at_most(ends.flatten());
@@ -376,7 +393,10 @@ impl<'a> Aspect<'a> {
             let ratio = told.effect.ratio.unwrap_or(1.0);
             ratio >= TOLD_BY_FIGURES || ratio <= 1.0 / TOLD_BY_FIGURES
         });
-        if !self.metric().is_latency() || !group.class.has_size() || !much {
+        if !self.metric().is_latency()
+            || group.class != Class::Better && group.class != Class::Worse
+            || !much
+        {
             return String::new();
         }
         let pairs: Option<Vec<[f64; 2]>> =
@@ -396,15 +416,6 @@ impl<'a> Aspect<'a> {
         } else {
             format!("({from} -> {to} {unit})")
         }
-    }
-}
-
-/// That an effect may be smaller than what counts.
-fn margin(group: &Group, question: &Question) -> String {
-    if matches!(group.class, Class::PerhapsBetter | Class::PerhapsWorse) {
-        format!(" (less than {} is possible)", percent(question.worth))
-    } else {
-        String::new()
     }
 }
 

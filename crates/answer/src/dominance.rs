@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
 
+use crate::limits::FULL;
 use crate::size::Sizes;
-use crate::{Question, Told, names};
+use crate::{Measured, Question, Told, names};
 
 /// What others may change at most, as a multiple of what is worth it.
 const LITTLE: f64 = 2.0;
@@ -15,19 +16,13 @@ const LITTLE: f64 = 2.0;
 /// They change so much more elsewhere, on the log scale.
 const MORE: f64 = 3.0;
 
-/// Which factor decides, and the sentence without its full stop.
-#[derive(Debug)]
-pub(crate) struct Dominance {
-    pub(crate) factor: String,
-    pub(crate) text: String,
-}
-
-/// The level at which the others change the throughput of the only stream least, if that is little and much elsewhere.
-pub(crate) fn of(question: &Question) -> Option<Dominance> {
+/// The level of this factor at which the others change the throughput of the only stream least, if that is little and much elsewhere.
+pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     if question.several_loads() {
         return None;
     }
-    let found = question.factors.iter().flat_map(|factor| {
+    let factors = question.factors.iter().filter(|one| one.key == factor);
+    let found = factors.flat_map(|factor| {
         let levels = factor.levels.iter();
         levels.filter_map(|level| at(question, &factor.key, level))
     });
@@ -36,7 +31,7 @@ pub(crate) fn of(question: &Question) -> Option<Dominance> {
 }
 
 /// Of one level: what the others change there at most, and the sentence.
-fn at(question: &Question, key: &str, level: &String) -> Option<(f64, Dominance)> {
+fn at(question: &Question, key: &str, level: &String) -> Option<(f64, String)> {
     let throughput =
         |told: &&Told| told.effect.metric == Metric::Throughput && told.effect.factor != key;
     let others: Vec<&Told> = question.effects.iter().filter(throughput).collect();
@@ -54,6 +49,14 @@ fn at(question: &Question, key: &str, level: &String) -> Option<(f64, Dominance)
         .map(|told| told.effect.factor.as_str())
         .collect();
     if !settled || changed.len() < 2 {
+        return None;
+    }
+    // Where the line is full it is the line that decides.
+    let mut cells = question.cells.iter();
+    let here_full = |cell: &Measured| {
+        cell.levels.get(key) != Some(level) || cell.line_share.is_some_and(|share| share >= FULL)
+    };
+    if cells.all(here_full) {
         return None;
     }
     let ends: Option<Vec<f64>> = here
@@ -77,22 +80,9 @@ fn at(question: &Question, key: &str, level: &String) -> Option<(f64, Dominance)
         .collect();
     let at_most = Sizes::new(Metric::Throughput, question.worth).at_most(ends.into_iter())?;
     let place = names::capital(&question.place(&[(key.to_owned(), level.clone())].into()));
-    let mut text = format!(
+    let text = format!(
         "{place}, {} change throughput by {at_most}",
         names::list(&subjects)
     );
-    let cells = || {
-        question
-            .cells
-            .iter()
-            .filter(|cell| cell.levels.get(key) == Some(level))
-    };
-    if cells().all(|cell| {
-        cell.line_share
-            .is_some_and(|share| share >= crate::limits::FULL)
-    }) {
-        text.push_str(": the line is full there");
-    }
-    let factor = key.to_owned();
-    Some((far, Dominance { factor, text }))
+    Some((far, text))
 }

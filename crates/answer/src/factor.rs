@@ -64,12 +64,7 @@ fn statement(says: &str, nouns: &[String], alone: bool) -> String {
         return format!("{names} {are} not comparable{rest}");
     }
     match nouns {
-        [noun]
-            if noun.is_empty()
-                && (sized || says.starts_with("perhaps") || says.starts_with("under")) =>
-        {
-            says.to_owned()
-        }
+        [noun] if noun.is_empty() && (sized || says.starts_with("under")) => says.to_owned(),
         _ => format!("{names} {says}"),
     }
 }

@@ -62,11 +62,12 @@ impl Answer {
 /// Answers a question.
 pub fn answer(question: &Question) -> Answer {
     let mut factors = factor::sentences(question);
-    if let Some(says) = dominance::of(question)
-        && let Some(first) = factors.iter_mut().find(|one| one.factor == says.factor)
+    // Where the most important factor leaves the others little to change, that is said of it.
+    if let Some(first) = factors.first_mut()
+        && let Some(says) = dominance::of(question, &first.factor)
     {
         first.says.push_str(". ");
-        first.says.push_str(&says.text);
+        first.says.push_str(&says);
     }
     Answer {
         factors,

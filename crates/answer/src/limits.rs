@@ -12,10 +12,13 @@ use crate::{Question, Told, names};
 pub(crate) const FULL: f64 = 0.95;
 
 pub(crate) fn sentences(question: &Question) -> Vec<String> {
-    [line(question), untold(question), barred(question)]
+    let open: Vec<String> = [untold(question), barred(question)]
         .into_iter()
         .flatten()
-        .collect()
+        .collect();
+    let all = names::count(question.effects.len(), "comparison");
+    let open = (!open.is_empty()).then(|| format!("Of {all} {}.", open.join("; ")));
+    line(question).into_iter().chain(open).collect()
 }
 
 /// Where the line is the limit.
@@ -28,7 +31,7 @@ fn line(question: &Question) -> Option<String> {
     if filled.is_empty() || cells.len() < 2 {
         return None;
     }
-    let tells = "there CPU tells, and throughput cannot";
+    let tells = "there CPU tells, not throughput";
     if filled.len() == cells.len() {
         return Some(format!(
             "The line is the limit in all {} cells: {tells}.",
@@ -71,14 +74,13 @@ fn line(question: &Question) -> Option<String> {
 fn untold(question: &Question) -> Option<String> {
     let told = |told: &&Told| told.verdict == Verdict::CannotTellYet;
     let untold: Vec<&Told> = question.effects.iter().filter(told).collect();
-    let (count, all) = (untold.len(), question.effects.len());
+    let count = untold.len();
     if count == 0 {
         return None;
     }
     let cpu = untold
         .iter()
         .all(|told| Kind::of(told.effect.metric) == Some(Kind::Cpu));
-    let of = if cpu { ", all of them about CPU" } else { "" };
     let mut advice: BTreeMap<&str, usize> = BTreeMap::new();
     for told in &untold {
         *advice
@@ -92,9 +94,9 @@ fn untold(question: &Question) -> Option<String> {
             .map(|(why, n)| format!("{why} in {n}"))
             .collect(),
     };
+    let all = if cpu { " (all about CPU)" } else { "" };
     Some(format!(
-        "Cannot be told yet: {count} of {}{of}; {}.",
-        names::count(all, "comparison"),
+        "{count}{all} cannot be told yet: {}",
         advice.join(", ")
     ))
 }
@@ -123,8 +125,7 @@ fn barred(question: &Question) -> Option<String> {
         .collect();
     (count > 0).then(|| {
         format!(
-            "Not comparable: {count} of {}, because something else differs: {}.",
-            names::count(question.effects.len(), "comparison"),
+            "{count} are not comparable, something else differs: {}",
             each.join(", ")
         )
     })

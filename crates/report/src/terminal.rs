@@ -62,8 +62,8 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         matrix::print(doc, &mut page);
     }
     notes::oddities(doc, full, &mut page);
-    page.gap();
     if full {
+        page.gap();
         page.paragraph(text::LAB);
     }
     page.paragraph(&text::place(doc, full));
@@ -90,17 +90,17 @@ fn head(doc: &Document, page: &mut Page) {
         page.paragraph(&format!("{} {why}", page.paint(Style::Bad, label)));
     }
     let title = page.paint(Style::Bold, &text::title(doc));
-    page.paragraph(&title);
+    // Of a doubtful run the line before says it.
+    match trust::line(doc) {
+        Some(_) => page.paragraph(&title),
+        None => page.paragraph(&format!("{title}. {}", trust::sentence(doc))),
+    }
     if let Some(sentence) = text::behind(doc) {
         page.paragraph(&page.paint_words(Style::Bad, &sentence));
     }
     for said in answer::sentences(doc, 'x') {
         let lead = page.paint_words(Style::Bold, &said.lead);
-        page.paragraph(&format!("{lead} {}", said.rest));
-    }
-    // Of a doubtful run the first line says it.
-    if trust::line(doc).is_none() {
-        page.paragraph(&trust::sentence(doc));
+        page.paragraph(&format!("{lead} {}", said.rest.replace(" %", &glue(" %"))));
     }
     if let Some(sentence) = until::sentence(doc) {
         page.paragraph(&sentence);

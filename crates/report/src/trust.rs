@@ -85,11 +85,10 @@ pub(crate) fn sentence(doc: &Document) -> String {
     };
     let doubt = match doc.trust.level {
         TrustLevel::Sound => "",
-        TrustLevel::Doubtful => " (see the first line)",
+        TrustLevel::Doubtful => " (doubtful)",
     };
     format!(
-        "Trust{doubt}: {ending}, {} rounds, {valid} of {} valid, {disturbed}.",
-        doc.rounds_done,
+        "Trust{doubt}: {ending}, {valid} of {} valid, {disturbed}.",
         words::count(samples as usize, "sample")
     )
 }

@@ -52,10 +52,15 @@ fn the_built_in_plan_is_answered_on_one_screen() {
             "{width}: {} lines\n{text}",
             lines.len()
         );
-        let trust = lines.iter().position(|line| line.starts_with("Trust: "));
         assert!(
-            trust.is_some_and(|at| at < first),
-            "{width}: {trust:?}\n{text}"
+            lines[0].contains("Trust: complete, 80 of 80"),
+            "{}",
+            lines[0]
+        );
+        let end = lines.iter().position(|line| line.is_empty());
+        assert!(
+            end.is_some_and(|end| end <= first),
+            "{width}: {end:?}\n{text}"
         );
         for line in lines {
             assert!(line.chars().count() <= width, "{width}: {line}");

@@ -200,7 +200,7 @@ fn legend(doc: &Document, page: &mut Page) {
         (Verdict::Gains, "gains"),
         (Verdict::Loses, "loses"),
         (Verdict::MakesNoDifference, "no difference"),
-        (Verdict::CannotTellYet, "cannot tell yet"),
+        (Verdict::CannotTellYet, "cannot tell"),
         (Verdict::NotComparable, "not comparable"),
     ] {
         if has(verdict) {
@@ -210,5 +210,5 @@ fn legend(doc: &Document, page: &mut Page) {
     if doc.effects.iter().any(effects::is_disputed) {
         said.push("* disputed (--full)".into());
     }
-    page.paragraph(&format!("{}; {worth} is worth a change.", said.join(", ")));
+    page.paragraph(&format!("{}; margin {worth}", said.join("  ")));
 }

@@ -60,7 +60,12 @@ pub(super) fn oddities(doc: &Document, full: bool, page: &mut Page) {
     }
     for warning in &doc.warnings {
         let label = page.paint(Style::Worse, "Warning:");
-        page.paragraph(&format!("{label} {warning}."));
+        // In short: what it is; what follows from it is in full.
+        let said = match warning.split_once(": ") {
+            Some((what, _)) if !full => format!("{what} (--full says more)"),
+            _ => warning.clone(),
+        };
+        page.paragraph(&format!("{label} {said}."));
     }
     if let Some(more) = notes::only_in_full(doc).filter(|_| !full) {
         page.paragraph(&more);
