@@ -196,7 +196,7 @@ impl<'a> Aspect<'a> {
             .enumerate()
             .map(|(at, group)| {
                 let what = self.what(group, sizes);
-                let place = self.place(group, question, (&dimensions, &places), at == last);
+                let place = Self::place(group, question, (&dimensions, &places), at == last);
                 let detail = self.detail(group, question, sizes);
                 let parts = [what, place, detail];
                 let parts: Vec<String> =
@@ -352,7 +352,6 @@ impl<'a> Aspect<'a> {
 
     /// Where they are.
     fn place(
-        &self,
         group: &Group,
         question: &Question,
         (dimensions, places): (&[Dimension], &[Place]),
