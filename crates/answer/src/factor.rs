@@ -51,21 +51,21 @@ fn statement(says: &str, nouns: &[String], alone: bool) -> String {
             noun.clone()
         }
     };
-    let names = names::list(&nouns.iter().map(named).collect::<Vec<_>>());
+    let about = names::list(&nouns.iter().map(named).collect::<Vec<_>>());
     let sized = says.starts_with(|c: char| c.is_ascii_digit());
     if let Some(rest) = says.strip_prefix("no difference") {
         return match nouns {
             [noun] if alone && noun.is_empty() => says.to_owned(),
-            _ => format!("no difference in {names}{rest}"),
+            _ => format!("no difference in {about}{rest}"),
         };
     }
     if let Some(rest) = says.strip_prefix("not comparable") {
         let are = if nouns.len() == 1 { "is" } else { "are" };
-        return format!("{names} {are} not comparable{rest}");
+        return format!("{about} {are} not comparable{rest}");
     }
     match nouns {
         [noun] if noun.is_empty() && (sized || says.starts_with("under")) => says.to_owned(),
-        _ => format!("{names} {says}"),
+        _ => format!("{about} {says}"),
     }
 }
 

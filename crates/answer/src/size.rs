@@ -49,9 +49,10 @@ impl Sizes {
 
     fn parts(self, ratio: f64) -> Parts {
         let speed = matches!(self.metric, Metric::Throughput | Metric::Datagrams);
-        let (up, times_up, down) = match speed {
-            true => ("faster", "as fast", "slower"),
-            false => ("higher", "as high", "lower"),
+        let (up, times_up, down) = if speed {
+            ("faster", "as fast", "slower")
+        } else {
+            ("higher", "as high", "lower")
         };
         if ratio >= TIMES {
             (format!("{} times", times(ratio)), times_up)

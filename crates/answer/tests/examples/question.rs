@@ -12,14 +12,14 @@ use wirecost_stats::{Interval, verdict};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a>(&'a Levels);
 
-impl At<'_> {
+impl<'a> At<'a> {
     /// The level of a factor; empty where it means nothing there.
-    pub(crate) fn of(&self, key: &str) -> &str {
+    pub(crate) fn of(self, key: &str) -> &'a str {
         self.0.get(key).map_or("", String::as_str)
     }
 
     /// Whether a factor has this level.
-    pub(crate) fn is(&self, key: &str, level: &str) -> bool {
+    pub(crate) fn is(self, key: &str, level: &str) -> bool {
         self.of(key) == level
     }
 }

@@ -115,8 +115,7 @@ fn wrapped(columns: Vec<Column>, width: usize) -> Vec<Vec<Column>> {
         part.push(column);
         if total_width(&part) > width && part.len() > text + 1 {
             let next = part.split_off(part.len() - 1);
-            parts.push(part);
-            part = labels.clone();
+            parts.push(std::mem::replace(&mut part, labels.clone()));
             part.extend(next);
         }
     }
