@@ -143,7 +143,7 @@ fn where_user_namespaces_are_forbidden_the_error_names_the_setting() {
     let ended = run(&mut command);
 
     ended.expect_code(3);
-    assert_eq!(ended.stdout, "");
+    assert_eq!(ended.document()["error"]["kind"], "machine");
     for words in [
         "user.max_user_namespaces is 0",
         "run as root",

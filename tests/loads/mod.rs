@@ -282,36 +282,6 @@ fn a_mix(record: &Record) {
 }
 
 #[test]
-fn what_a_host_does_not_have_ends_the_sample_with_the_loads_name_and_nothing_else() {
-    if !lab_can_be_built() {
-        return;
-    }
-    let _turn = beside_others();
-    let place = Place::new();
-    let plan = place.plan(
-        "name: x\nload: { mix: { bulk: tcp-stream, ping: { tcp-rr: { congestion: [cubic, nosuch] } } } }\n\
-         repeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n",
-    );
-    run(place.run_command(&plan, "out").arg("--json"));
-    let record = Record::read(&place.path().join("out")).expect("a record");
-    assert_eq!(record.samples.len(), 4);
-    for sample in &record.samples {
-        let cell = &record.head.experiment.cells[sample.cell as usize];
-        match (cell.levels["ping.congestion"].as_str(), &sample.invalid) {
-            ("cubic", None) => {}
-            ("nosuch", Some(invalid)) => {
-                let reason = invalid.reason();
-                assert!(
-                    reason.contains("load ping:") && reason.contains("nosuch"),
-                    "{reason}"
-                );
-            }
-            (level, invalid) => panic!("{level}: {invalid:?}"),
-        }
-    }
-}
-
-#[test]
 fn loads_with_a_limit_end_by_themselves_and_are_counted_to_the_last() {
     if !lab_can_be_built() {
         return;

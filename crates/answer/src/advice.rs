@@ -205,7 +205,7 @@ impl<'a> Goal<'a> {
             .copied()
             .find(|(cell, _)| self.changes(cell).is_empty());
         let single = self.single(&self.demand(best.0));
-        let mut said = self.cheapest(base, cheapest, &single);
+        let mut said = self.cheapest(base, cheapest, single);
         match said.first_mut() {
             Some(first) => *first = format!("{best_measured}; {}", lower(first)),
             None => said.push(format!("{best_measured}.")),
@@ -235,7 +235,7 @@ impl<'a> Goal<'a> {
         &self,
         base: Option<(&Measured, f64)>,
         (cell, figure): (&Measured, f64),
-        single: &Single<'_>,
+        single: Single,
     ) -> Vec<String> {
         let changes = self.changes(cell);
         let named: Vec<String> = changes
@@ -264,7 +264,7 @@ impl<'a> Goal<'a> {
             percent(self.question.worth),
             names::list(&named)
         );
-        match *single {
+        match single {
             Single::Brings(told, all)
                 if changes.len() == 1
                     && changes[0].0 == told.effect.factor
@@ -340,6 +340,7 @@ impl<'a> Goal<'a> {
 }
 
 /// What a single change from the plan's first levels brings.
+#[derive(Clone, Copy)]
 enum Single<'a> {
     /// This one pays, and most; and whether all others can be told.
     Brings(&'a Told, bool),

@@ -7,7 +7,7 @@ use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 
 use crate::names::{self, HOST};
-use crate::place::{Dimension, Place, conditions};
+use crate::place::{self, Dimension, Place};
 use crate::size::{Sizes, percent};
 use crate::{Question, Told, figures};
 
@@ -196,7 +196,7 @@ impl<'a> Aspect<'a> {
             .enumerate()
             .map(|(at, group)| {
                 let what = self.what(group, sizes);
-                let place = place(group, question, (&dimensions, &places), at == last);
+                let place = Self::place(group, question, (&dimensions, &places), at == last);
                 let detail = self.detail(group, question, sizes);
                 let parts = [what, place, detail];
                 let parts: Vec<String> =
@@ -283,7 +283,7 @@ impl<'a> Aspect<'a> {
             by_class.entry(Class::of(told)).or_default().insert(at);
         }
         let told = |members: &BTreeSet<usize>| {
-            conditions(dimensions, places, members).is_some_and(|parts| parts.len() == 1)
+            place::conditions(dimensions, places, members).is_some_and(|parts| parts.len() == 1)
         };
         let mut groups = Vec::new();
         for (class, members) in by_class {
@@ -350,6 +350,33 @@ impl<'a> Aspect<'a> {
         }
     }
 
+    /// Where they are.
+    fn place(
+        group: &Group,
+        question: &Question,
+        (dimensions, places): (&[Dimension], &[Place]),
+        last: bool,
+    ) -> String {
+        let everywhere = group.members.len() == places.len();
+        if everywhere {
+            return String::new();
+        }
+        match place::conditions(dimensions, places, &group.members) {
+            Some(parts) if parts.len() == 1 && (!last || parts[0].len() == 1) => {
+                question.conditions(dimensions, &parts[0])
+            }
+            _ if last => "elsewhere".into(),
+            Some(parts) => {
+                let parts: Vec<String> = parts
+                    .iter()
+                    .map(|part| question.conditions(dimensions, part))
+                    .collect();
+                parts.join(" or ")
+            }
+            None => format!("in {} of {}", group.members.len(), places.len()),
+        }
+    }
+
     /// Figures behind it: how much at most where there is no difference, and a latency that changes much.
     fn detail(&self, group: &Group, question: &Question, sizes: Sizes) -> String {
         let effects = || group.members.iter().map(|&at| self.effects[at]);
@@ -388,33 +415,6 @@ impl<'a> Aspect<'a> {
         } else {
             format!("({from} -> {to} {unit})")
         }
-    }
-}
-
-/// Where they are.
-fn place(
-    group: &Group,
-    question: &Question,
-    (dimensions, places): (&[Dimension], &[Place]),
-    last: bool,
-) -> String {
-    let everywhere = group.members.len() == places.len();
-    if everywhere {
-        return String::new();
-    }
-    match conditions(dimensions, places, &group.members) {
-        Some(parts) if parts.len() == 1 && (!last || parts[0].len() == 1) => {
-            question.conditions(dimensions, &parts[0])
-        }
-        _ if last => "elsewhere".into(),
-        Some(parts) => {
-            let parts: Vec<String> = parts
-                .iter()
-                .map(|part| question.conditions(dimensions, part))
-                .collect();
-            parts.join(" or ")
-        }
-        None => format!("in {} of {}", group.members.len(), places.len()),
     }
 }
 

@@ -44,28 +44,28 @@ fn sentence(question: &Question, factor: &Factor, aspects: &[Aspect]) -> FactorA
 
 /// A statement with the figures that it is about.
 fn statement(says: &str, nouns: &[String], alone: bool) -> String {
-    let named = |noun: &String| {
+    let word = |noun: &String| {
         if noun.is_empty() {
             "throughput".to_owned()
         } else {
             noun.clone()
         }
     };
-    let about = names::list(&nouns.iter().map(named).collect::<Vec<_>>());
+    let names = names::list(&nouns.iter().map(word).collect::<Vec<_>>());
     let sized = says.starts_with(|c: char| c.is_ascii_digit());
     if let Some(rest) = says.strip_prefix("no difference") {
         return match nouns {
             [noun] if alone && noun.is_empty() => says.to_owned(),
-            _ => format!("no difference in {about}{rest}"),
+            _ => format!("no difference in {names}{rest}"),
         };
     }
     if let Some(rest) = says.strip_prefix("not comparable") {
         let are = if nouns.len() == 1 { "is" } else { "are" };
-        return format!("{about} {are} not comparable{rest}");
+        return format!("{names} {are} not comparable{rest}");
     }
     match nouns {
         [noun] if noun.is_empty() && (sized || says.starts_with("under")) => says.to_owned(),
-        _ => format!("{about} {says}"),
+        _ => format!("{names} {says}"),
     }
 }
 

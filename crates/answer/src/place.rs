@@ -14,11 +14,11 @@ pub(crate) struct Dimension {
 /// A level of each dimension by number; `None` where a dimension means nothing there.
 pub(crate) type Place = Vec<Option<usize>>;
 
-/// Dimensions with the levels that they have: all of these hold at once.
-pub(crate) type Bound = Vec<(usize, Vec<usize>)>;
-
 /// Places whose level of each dimension is one of these.
 type Cover = Vec<BTreeSet<usize>>;
+
+/// A list of dimensions with the levels they have.
+pub(crate) type Condition = Vec<(usize, Vec<usize>)>;
 
 /// More parts than this are not words any more.
 const PARTS: usize = 2;
@@ -29,7 +29,7 @@ pub(crate) fn conditions(
     dimensions: &[Dimension],
     all: &[Place],
     set: &BTreeSet<usize>,
-) -> Option<Vec<Bound>> {
+) -> Option<Vec<Condition>> {
     let mut left = set.clone();
     let mut parts = Vec::new();
     while let Some(&seed) = left.first() {
@@ -71,7 +71,7 @@ fn trimmed(
 }
 
 /// The dimensions that a cover restricts.
-fn bound(dimensions: &[Dimension], cover: &Cover) -> Bound {
+fn bound(dimensions: &[Dimension], cover: &Cover) -> Vec<(usize, Vec<usize>)> {
     cover
         .iter()
         .enumerate()

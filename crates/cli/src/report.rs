@@ -1,15 +1,15 @@
 //! `wirecost report`: from the record alone.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use wirecost_model::record::file;
 use wirecost_report::{Detail, Json, RunResult, Text};
 
+use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
+use crate::screen;
 use crate::talk::Talk;
-use crate::{complain, exit, screen};
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
@@ -41,42 +41,30 @@ impl Much {
     }
 }
 
-pub(crate) fn report(arguments: &Report, talk: Talk) -> ExitCode {
-    match read(&arguments.directory) {
-        Ok(result) => {
-            let detail = arguments.much.detail(talk);
-            arguments
-                .output
-                .print(&result, &[&arguments.directory], detail)
-        }
-        Err(code) => code,
-    }
+pub(crate) fn report(arguments: &Report, talk: Talk) -> Done {
+    let result = read(&arguments.directory)?;
+    let detail = arguments.much.detail(talk);
+    arguments
+        .output
+        .print(&result, &[&arguments.directory], detail)
 }
 
 /// Reads a run directory, or says why not.
-pub(crate) fn read(directory: &Path) -> Result<RunResult, ExitCode> {
-    RunResult::read(directory).map_err(|error| {
-        complain(&error);
-        exit::usage()
-    })
+pub(crate) fn read(directory: &Path) -> Result<RunResult, Failure> {
+    RunResult::read(directory).map_err(|error| Failure::of(Cause::Record, &error))
 }
 
 /// Prints a run's result on standard output, and where its page is.
-pub(crate) fn print(
-    result: &RunResult,
-    page: Option<&Path>,
-    json: bool,
-    detail: Detail,
-) -> ExitCode {
+pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool, detail: Detail) -> Done {
     if json {
         return output::print(&Json, result, detail);
     }
-    let printed = output::print(&Text, result, detail);
+    let printed = output::print(&Text, result, detail)?;
     match page {
-        Some(page) if printed == exit::FINE && detail != Detail::Answer => {
+        Some(page) if detail != Detail::Answer => {
             screen::print(&format!("Report: {}", page.display()))
         }
-        _ => printed,
+        _ => Ok(printed),
     }
 }
 

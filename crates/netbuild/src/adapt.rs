@@ -13,6 +13,7 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_wire::size_table::Frames;
 
 use crate::device::{self, Change};
+use crate::device_features::set_features;
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
 use crate::host::Line;
@@ -95,7 +96,7 @@ impl LabHost {
     /// Gives the device of the line's namespace that sends to the underlay device the TSO that the other host's has, or the
     /// hop's in between, which has none: as if there were no such namespace.
     pub(crate) fn follow_underlay(&self) -> Result<(), BuildError> {
-        let Some(stage) = &self.stage else {
+        let Some(line_namespace) = &self.line_namespace else {
             return Ok(());
         };
         let step = || format!("reading the offloads of `{UNDERLAY_DEVICE}`");
@@ -105,7 +106,7 @@ impl LabHost {
         let active = |name: &str| found.get(name).is_some_and(|state| state.active);
         let wanted = Feature::Tso.ethtool().iter();
         let wanted = wanted.map(|name| ((*name).to_owned(), whole && active(name)));
-        stage.set_near(wanted.collect())
+        line_namespace.set_near(wanted.collect())
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
@@ -118,8 +119,8 @@ impl LabHost {
         {
             ready::address(address)?;
         }
-        if let Some(stage) = &mut self.stage {
-            stage.wait_until_ready()?;
+        if let Some(line_namespace) = &mut self.line_namespace {
+            line_namespace.wait_until_ready()?;
         }
         if let Some(underlay) = &mut self.underlay {
             underlay.wait_until_ready()?;
@@ -231,33 +232,4 @@ impl PathSettings<'_> {
             count: 1,
         })
     }
-}
-
-/// Sets a device's features, and returns those that it has as they were read back.
-pub(crate) fn set_features(
-    ethtool: &Ethtool,
-    name: &str,
-    wanted: BTreeMap<String, bool>,
-    step: &impl Fn() -> String,
-) -> Result<BTreeMap<String, bool>, BuildError> {
-    ethtool.set_features(name, &wanted).step(step)?;
-    let found = ethtool.features(name).step(step)?;
-    let mut features = BTreeMap::new();
-    for (feature, on) in wanted {
-        // A device that has no such feature neither helps nor hides anything.
-        let Some(state) = found.get(&feature) else {
-            continue;
-        };
-        same(
-            || format!("{feature} of `{name}`"),
-            &word(on),
-            &word(state.active),
-        )?;
-        features.insert(feature, state.active);
-    }
-    Ok(features)
-}
-
-fn word(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
 }

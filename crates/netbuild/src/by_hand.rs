@@ -10,10 +10,10 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Feature;
 use wirecost_sys::ethtool::Ethtool;
 
-use crate::adapt::set_features;
 use crate::addresses;
 use crate::device::up;
 use crate::device::{self, VethEnd};
+use crate::device_features::set_features;
 use crate::error::{BuildError, Step};
 use crate::ipv6;
 use crate::names::Side;

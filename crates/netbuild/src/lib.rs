@@ -8,6 +8,7 @@ mod adapt;
 mod addresses;
 pub mod by_hand;
 mod device;
+mod device_features;
 mod encapsulate;
 mod error;
 mod features;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::document::Document;
 use crate::evaluate::document;
-use crate::read::{ReadError, Reading, read};
+use crate::read::{ReadError, Reading, read_for_result};
 
 /// A format in which a `T` is printed: the result of a run ([`RunResult`]) or a comparison
 /// ([`Comparison`](crate::compare::Comparison)).
@@ -45,9 +45,9 @@ impl RunResult {
     /// Reads a run directory and evaluates it.
     ///
     /// # Errors
-    /// As [`read()`].
+    /// As [`crate::read()`].
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
-        let reading = read(directory)?;
+        let reading = read_for_result(directory)?;
         let document = document(&reading.run, directory, reading.warnings.clone());
         Ok(Self { reading, document })
     }

@@ -5,6 +5,7 @@
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
 mod answer;
+mod bencher;
 pub mod compare;
 mod core_distance;
 mod cpu;
@@ -21,6 +22,7 @@ mod json;
 mod loads;
 mod markdown;
 mod notes;
+mod openmetrics;
 mod published;
 mod read;
 mod rules;
@@ -32,6 +34,7 @@ mod terminal;
 mod trust;
 mod until;
 mod validity;
+mod values;
 mod visible;
 mod wakeups;
 mod warnings;

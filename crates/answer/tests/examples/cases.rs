@@ -72,7 +72,7 @@ fn built_in() -> Case {
         })
 }
 
-#[expect(clippy::too_many_lines, reason = "a list of examples")]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn plans() -> Vec<(&'static str, Question)> {
     let disturbed = built_in().barred(RemarkKind::Disturbed, |effect| {
         effect
@@ -194,9 +194,9 @@ fn plans() -> Vec<(&'static str, Question)> {
     ]
 }
 
-#[expect(clippy::too_many_lines, reason = "a list of examples")]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn studies() -> Vec<(&'static str, Question)> {
-    let software = Case::of(&[
+    let tagged = Case::of(&[
         ("encapsulation", &["vlan", "vxlan"]),
         ("guest_mtu", &["1500", "8900"]),
         ("streams", &["1", "4"]),
@@ -274,22 +274,22 @@ fn studies() -> Vec<(&'static str, Question)> {
         }
     })
     .figure(SenderCpu, |at| {
-        let tunnelled = at.is("encapsulation", "vxlan");
+        let vxlan = at.is("encapsulation", "vxlan");
         let (base, more) = if at.is("message", "16KiB") {
             (20.0, 2.0)
         } else {
             (200.0, 60.0)
         };
-        if tunnelled { base + more } else { base }
+        if vxlan { base + more } else { base }
     })
     .figure(ReceiverCpu, |at| {
-        let tunnelled = at.is("encapsulation", "vxlan");
+        let vxlan = at.is("encapsulation", "vxlan");
         let (base, more) = if at.is("message", "16KiB") {
             (30.0, 10.0)
         } else {
             (200.0, 60.0)
         };
-        if tunnelled { base + more } else { base }
+        if vxlan { base + more } else { base }
     });
     let vmotion = Case::of(&[
         ("guest_mtu", &["1500", "9000"]),
@@ -342,7 +342,7 @@ fn studies() -> Vec<(&'static str, Question)> {
     vec![
         (
             "study: jumbo frames and VXLAN in software at 10 Gbit/s",
-            software.ask(),
+            tagged.ask(),
         ),
         ("study: OVN's Geneve against VXLAN", geneve.ask()),
         (
@@ -357,7 +357,7 @@ fn studies() -> Vec<(&'static str, Question)> {
     ]
 }
 
-#[expect(clippy::too_many_lines, reason = "a list of examples")]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn shapes() -> Vec<(&'static str, Question)> {
     let everything = |_: &wirecost_model::effect::Effect| true;
     let reverses = Case::of(&[MTU, VXLAN]).figure(Throughput, |at| {

@@ -12,9 +12,9 @@ use wirecost_stats::{Interval, verdict};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a>(&'a Levels);
 
-impl<'a> At<'a> {
+impl At<'_> {
     /// The level of a factor; empty where it means nothing there.
-    pub(crate) fn of(self, key: &str) -> &'a str {
+    pub(crate) fn of(&self, key: &str) -> &str {
         self.0.get(key).map_or("", String::as_str)
     }
 

@@ -27,7 +27,7 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
     };
     let wanted = path.wanted.bytes();
     let raise = format!(
-        "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+        "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
     );
     let lower = narrowest.mtu.map(|mtu| route_mtu_workaround(path, mtu));
     let fix: Vec<String> = [raise]

@@ -6,10 +6,10 @@ use wirecost_model::offload::{Offload, Profile};
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::{HeldNetns, Netns};
 
-use crate::adapt::set_features;
 use crate::addresses::LinkEnd;
 use crate::device::up;
 use crate::device::{self, PeerNamespace, VethEnd};
+use crate::device_features::set_features;
 use crate::error::{BuildError, Step};
 use crate::ipv6;
 use crate::netlink::Netlink;

@@ -341,10 +341,10 @@ fn measured(doc: &Document, run: &Run) -> Vec<String> {
                 None => "",
                 Some(Intervals::Reported) =>
                     " The number of rounds was not fixed: effects have t intervals at 95.7 %, which cover 95 % where \
-                     the rule stops (docs/statistics.md).",
+                     the rule stops (share/doc/wirecost/statistics.md).",
                 Some(Intervals::Lasting) =>
                     " The number of rounds was not fixed, and the rule did not stop the run: effects have intervals by \
-                     O'Brien and Fleming's boundary, which hold at any stopping time (docs/statistics.md).",
+                     O'Brien and Fleming's boundary, which hold at any stopping time (share/doc/wirecost/statistics.md).",
             }
         ),
     ]

@@ -115,8 +115,8 @@ fn wrapped(columns: Vec<Column>, width: usize) -> Vec<Vec<Column>> {
         part.push(column);
         if total_width(&part) > width && part.len() > text + 1 {
             let next = part.split_off(part.len() - 1);
-            parts.push(std::mem::replace(&mut part, labels.clone()));
-            part.extend(next);
+            parts.push(part);
+            part = [labels.clone(), next].concat();
         }
     }
     parts.push(part);
