@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::machine::{Kernel, Machine};
-use crate::record::{measured, proven_on_the_wire};
+use crate::record::measured;
 use crate::steps::Apart;
 use crate::{boot_with, steps};
 
@@ -41,7 +41,10 @@ fn run(kernel: &Kernel) {
         let plan = PLAN.replace("DATAPATH", datapath);
         let (cells, samples) = measured(&mut machine, &plan, 240);
         let traced = machine.sh(60, TRACED).fine();
-        proven_on_the_wire(&cells, &samples);
+        assert_eq!(samples.len(), cells.len());
+        for sample in &samples {
+            assert!(sample["invalid"].is_null(), "{sample}");
+        }
         assert_eq!(line(&mut machine)["core"], 3);
         println!("{}: {datapath}: {traced}", machine.release);
         on_its_core(&traced);
@@ -72,23 +75,28 @@ fn line(machine: &mut Machine) -> Value {
     head["environment"]["line"].clone()
 }
 
-/// The processors of each thing that was traced.
+/// The processors of each thing that was traced. A few frames of the hosts, of the kernel's own neighbour discovery,
+/// may leave by the line's core: fewer than one in a hundred.
 fn on_its_core(traced: &str) {
-    let mut by: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    let mut by: BTreeMap<&str, BTreeMap<u32, u64>> = BTreeMap::new();
     for line in traced.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, what, core] = words[..] else {
+        let [count, what, core] = words[..] else {
             panic!("{line}");
         };
-        by.entry(what)
-            .or_default()
-            .insert(core.parse().expect("a number"));
+        let number = |word: &str| word.parse::<u64>().expect("a number");
+        let core = u32::try_from(number(core)).expect("a processor");
+        by.entry(what).or_default().insert(core, number(count));
     }
     let on = |what: &str| by.get(what).cloned().unwrap_or_default();
-    assert_eq!(on("far"), [3].into(), "{traced}");
-    assert_eq!(on("qdisc_watchdog"), [3].into(), "{traced}");
+    for of_the_line in ["far", "qdisc_watchdog"] {
+        let cores: Vec<u32> = on(of_the_line).into_keys().collect();
+        assert_eq!(cores, [3], "{of_the_line}: {traced}");
+    }
     let hosts = on("underlay");
-    assert!(!hosts.is_empty() && !hosts.contains(&3), "{traced}");
+    let stray = hosts.get(&3).copied().unwrap_or_default();
+    let all: u64 = hosts.values().sum();
+    assert!(all > 0 && stray * 100 < all, "{traced}");
 }
 
 #[test]
