@@ -1,6 +1,6 @@
 //! A line on a core that neither host has, in a machine with four: where its work is done is read from the kernel's trace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
