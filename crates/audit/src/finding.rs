@@ -156,6 +156,11 @@ pub const FINDINGS: &[FindingKind] = &[
         "a route's MTU is smaller than its device's",
     ),
     kind(
+        "ipv6-mtu-smaller",
+        Info,
+        "IPv6 has a smaller MTU on a device than the device itself",
+    ),
+    kind(
         "pmtu-discovery-off",
         Warning,
         "path-MTU discovery is switched off",

@@ -17,5 +17,5 @@ pub mod snapshot;
 pub use checklist::{Item, State, checklist};
 pub use finding::{FINDINGS, Finding, FindingKind, Severity};
 pub use gather::{gather, neighbour, source_ports, way_out};
-pub use judge::{judge, judge_beside};
+pub use judge::{Carries, Shown, judge, judge_beside, set_ipv6_mtu};
 pub use snapshot::{HostStack, Neighbour, RouteWords, WayOut};

@@ -181,7 +181,13 @@ fn beside_lost_packets_what_tcp_makes_of_them_is_told() {
         ..HostStack::default()
     };
     assert!(judge(&stack).is_empty());
-    let beside = super::judge_beside(&stack, true);
+    let beside = super::judge_beside(
+        &stack,
+        &super::Shown {
+            lossy: true,
+            ..super::Shown::default()
+        },
+    );
     assert_eq!(beside.len(), 1);
     assert_eq!(beside[0].id, "tcp-mtu-probing-off");
 }
