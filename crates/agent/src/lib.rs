@@ -7,6 +7,7 @@
 mod address;
 mod datapath;
 mod execute;
+mod fragments;
 mod frame;
 pub mod keeper;
 mod keepers;

@@ -7,17 +7,20 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use wirecost_audit::Neighbour;
-use wirecost_check::{Hint, OneSidedReport, PathReport, Stream, Stretch, Wanted, WayOut};
-use wirecost_pmtu::{Config, FAR_AWAY, Pace, Question, likely_sizes};
+use wirecost_check::{
+    DropRule, Hint, Kind, OneSidedReport, PathReport, Refused, Segments, Stream, Stretch, Wanted, WayOut,
+};
+use wirecost_pmtu::{Config, FAR_AWAY, Limit, Pace, Question, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
-    Endpoints, ProbeError, Responder, StreamPath, StreamServer, Streamed, device_mtu, locate_on,
-    one_sided, stream, survey,
+    Endpoints, Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, Surveyed,
+    device_mtu, locate_on, one_sided, segments, stream, survey, survey_mapped,
 };
 
 use crate::protocol::{
-    Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
+    Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder, Way,
 };
+use crate::fragments;
 use crate::prove::smallest;
 
 /// How long an answer is waited for at least while the place of a loss is looked for: routers answer when they have time.
@@ -28,8 +31,10 @@ const HOP_WAIT: Duration = Duration::from_millis(50);
 pub(crate) struct Paths {
     responder: Option<Responder>,
     server: Option<StreamServer>,
-    /// Wrong checksums until the responder was started.
-    bad_before: Bad,
+    /// What arrives for it, before this host's filter.
+    listener: Option<Listener>,
+    /// Wrong checksums until the first responder was started.
+    bad_before: Option<Bad>,
     /// The sockets of the last survey,
     flows: Vec<UdpSocket>,
     /// and what it found of the path's pace: how long an answer may take, and bytes per second.
@@ -52,7 +57,7 @@ impl Paths {
                 PathReply::Path(asked.report)
             }
             PathRequest::BadChecksums => {
-                let (now, before) = (Bad::count(), self.bad_before);
+                let (now, before) = (Bad::count(), self.bad_before.unwrap_or_default());
                 PathReply::BadChecksums {
                     udp: now.udp.saturating_sub(before.udp),
                     tcp: now.tcp.saturating_sub(before.tcp),
@@ -78,6 +83,45 @@ impl Paths {
                 let streamed = stream(way.from.address, way.target(), &path, &way.secret);
                 PathReply::Streamed(said(streamed.map_err(words)?))
             }
+            PathRequest::Segments {
+                way,
+                size,
+                bytes_per_second,
+            } => {
+                let (wait, carried) = self.pace;
+                let path = StreamPath {
+                    size,
+                    bytes_per_second: bytes_per_second.min(carried).max(1.0),
+                    wait,
+                };
+                let low = smallest(way.to.address);
+                let found = segments(way.from.address, way.target(), &path, low, &way.secret);
+                let found = found.map_err(words)?;
+                PathReply::Segments(Segments {
+                    passes: found.passes,
+                    fails: found.fails,
+                })
+            }
+            PathRequest::Arrivals => {
+                let arrivals = self.listener.as_ref().map(Listener::read);
+                let sources = arrivals.as_ref().map(|it| it.sources.clone());
+                PathReply::Arrivals {
+                    probes: arrivals.map(|arrivals| arrivals.probes),
+                    sources: sources.unwrap_or_default().into_values().collect(),
+                }
+            }
+            PathRequest::AnswerOnFlows { secret } => {
+                let flows: io::Result<Vec<UdpSocket>> =
+                    self.flows.iter().map(UdpSocket::try_clone).collect();
+                let responder = Responder::over(flows.map_err(words)?, secret);
+                self.responder = Some(responder.map_err(words)?);
+                return Ok(Reply::Done);
+            }
+            PathRequest::SurveyMapped { way, to, limits } => {
+                (self.responder, self.listener) = (None, None);
+                PathReply::Path(mapped(&way, &to, &limits).map_err(words)?)
+            }
+            PathRequest::Rules => PathReply::Rules(rules()),
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
             PathRequest::OneSided(order) => {
                 PathReply::OneSided(from_one_side(&order).map_err(words)?)
@@ -99,8 +143,8 @@ impl Paths {
     }
 
     fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding, String> {
-        self.responder = None;
-        self.bad_before = Bad::count();
+        (self.responder, self.listener) = (None, None);
+        self.bad_before.get_or_insert_with(Bad::count);
         let (responder, beside) = match Responder::start(address, secret) {
             Ok(responder) => (responder, false),
             Err(ProbeError::Responder { source, .. })
@@ -115,6 +159,8 @@ impl Paths {
         };
         let answers = responder.addresses().first().copied().unwrap_or(address);
         self.responder = Some(responder);
+        // Without the privilege less is known.
+        self.listener = Listener::open(answers, secret).ok();
         Ok(if beside {
             Responding::Beside(answers)
         } else {
@@ -141,6 +187,7 @@ impl Paths {
 const fn said(streamed: Streamed) -> Stream {
     match streamed {
         Streamed::NotConnected => Stream::NotConnected,
+        Streamed::Refused => Stream::Refused,
         Streamed::Passed => Stream::Passed,
         Streamed::SmallFails { changed: true } | Streamed::FullFails { changed: true } => {
             Stream::Changed
@@ -177,7 +224,7 @@ impl Bad {
 }
 
 /// A counter of a file whose rows are names, and values below them (net/ipv4/proc.c, `snmp_seq_show`).
-fn column(text: &str, protocol: &str, name: &str) -> u64 {
+pub(crate) fn column(text: &str, protocol: &str, name: &str) -> u64 {
     let mut rows = text.lines().filter_map(|line| line.strip_prefix(protocol));
     let names = rows.next().unwrap_or_default().split(' ');
     let values = rows.next().unwrap_or_default().split(' ');
@@ -223,7 +270,8 @@ fn wanted(
 ) -> Result<(Wanted, u32), ProbeError> {
     const LONGEST: u32 = 65_535;
     let device = device_mtu(from, to)?;
-    let route = leaving.and_then(|way| way.mtu).filter(|&mtu| mtu < device);
+    let route = leaving.and_then(WayOut::sends_at_most);
+    let route = route.filter(|&mtu| mtu < device);
     Ok(match (expect, route) {
         (Some(expect), _) => (Wanted::Expected(expect), expect),
         (None, Some(route)) => (Wanted::Route(route), route),
@@ -270,6 +318,7 @@ fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
         first_port,
         to: way.target(),
     };
+    let before = fragments::made();
     let survey = || -> Result<_, ProbeError> {
         let surveyed = match survey(endpoints, question.clone(), &way.secret) {
             // Somebody else has one of them; the kernel knows which are free.
@@ -285,8 +334,10 @@ fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
             surveyed => surveyed?,
         };
         let (ends, result) = (ends.clone(), &surveyed.result);
+        let mut report = PathReport::new(ends, way.port, wanted, result, &surveyed.ports);
+        see(&mut report, &surveyed);
         Ok(Asked {
-            report: PathReport::new(ends, way.port, wanted, result, &surveyed.ports),
+            report,
             pace: (result.wait, result.bytes_per_second),
             sockets: surveyed.sockets,
         })
@@ -302,8 +353,74 @@ fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
             Sought::Known => {}
         }
     }
+    if let (Some(mtu), Some(socket)) = (asked.report.mtu(), asked.sockets.first()) {
+        let sizes = (smallest(way.to.address), mtu);
+        asked.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
+    }
     asked.report.leaving = leaving;
     Ok(asked)
+}
+
+/// What ICMP messages and a packet socket told.
+fn see(report: &mut PathReport, surveyed: &Surveyed) {
+    let watched = surveyed.watched.as_ref();
+    let refused = surveyed.refusal.or(watched.and_then(|it| it.refusal));
+    report.seen.refused = refused.map(|refused| Refused {
+        by: refused.by,
+        code: refused.code,
+    });
+    report.seen.acknowledged = watched.map(|watched| watched.acknowledgements);
+    let too_big = watched.map(|watched| &watched.too_big);
+    report.seen.too_big = too_big
+        .and_then(|all| all.iter().min_by_key(|(_, mtu)| **mtu))
+        .map(|(by, mtu)| (*by, *mtu));
+    for flow in &mut report.flows {
+        // With `ip_no_pmtu_disc` the kernel does not tell the size (net/ipv4/icmp.c, `icmp_unreach`).
+        if let Kind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
+            && let Some(mtu) = too_big.and_then(|all| all.get(by))
+        {
+            *told = *mtu;
+        }
+    }
+}
+
+/// The way back to a host behind address translation.
+fn mapped(way: &Way, to: &[SocketAddr], limits: &Limits) -> Result<PathReport, ProbeError> {
+    let from = SocketAddr::new(way.from.address, way.port);
+    let first = to.first().copied().unwrap_or(from);
+    let leaving = leaving(way.from.address, first.ip());
+    let (wanted, high) = wanted(None, (way.from.address, first), leaving.as_ref())?;
+    let question = Question {
+        low: smallest(first.ip()).min(high),
+        high,
+        expect: None,
+        likely_sizes: likely_sizes(),
+        flows: to.len() as u32,
+        config: config(limits),
+        pace: pace(limits),
+        count: false,
+    };
+    let surveyed = survey_mapped(from, to, question, &way.secret)?;
+    let ends = (way.from.clone(), way.to.clone());
+    let result = &surveyed.result;
+    let mut report = PathReport::new(ends, first.port(), wanted, result, &surveyed.ports);
+    see(&mut report, &surveyed);
+    report.leaving = leaving;
+    report.mapped = Some(first.ip());
+    Ok(report)
+}
+
+fn rules() -> Vec<DropRule> {
+    let rules = wirecost_audit::dropping().into_iter();
+    rules
+        .map(|rule| DropRule {
+            rule: rule.rule,
+            hook: rule.hook,
+            protocols: rule.protocols,
+            packets: rule.packets,
+            undo: rule.undo,
+        })
+        .collect()
 }
 
 /// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range

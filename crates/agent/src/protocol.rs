@@ -28,7 +28,7 @@ pub use wirecost_probe::message::Secret;
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

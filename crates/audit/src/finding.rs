@@ -40,6 +40,8 @@ pub struct Finding {
     pub evidence: String,
     /// The commands that fix it, in order; comments (`# ...`) say what has no command.
     pub fix: Vec<String>,
+    /// Whether it is about devices that the asked pair's packets do not use. Such a finding decides no exit code.
+    pub elsewhere: bool,
 }
 
 /// A kind of finding.

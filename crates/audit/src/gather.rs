@@ -9,6 +9,7 @@ mod netlink;
 mod ovsdb;
 mod queues;
 mod routes;
+mod rules;
 mod tunnels;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use wirecost_sys::namespace::Netns;
 
 use crate::snapshot::{Enter, HostStack, Namespace, Neighbour, Peer, Unread, VERSION, WayOut};
 use netlink::Netlink;
+pub use rules::{Dropping, dropping};
 use tunnels::Outer;
 
 /// What decides over large packets, below `net.`.

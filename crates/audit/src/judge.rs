@@ -87,6 +87,7 @@ impl Found<'_> {
             device: device.map(str::to_owned),
             evidence,
             fix,
+            elsewhere: false,
         });
     }
 

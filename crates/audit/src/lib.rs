@@ -16,6 +16,6 @@ pub mod snapshot;
 
 pub use checklist::{Item, State, checklist};
 pub use finding::{FINDINGS, Finding, FindingKind, Severity};
-pub use gather::{gather, neighbour, source_ports, way_out};
+pub use gather::{Dropping, dropping, gather, neighbour, source_ports, way_out};
 pub use judge::{Carries, Shown, judge, judge_beside, set_ipv6_mtu};
 pub use snapshot::{HostStack, Neighbour, RouteWords, WayOut};

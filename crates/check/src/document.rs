@@ -170,11 +170,11 @@ pub struct UnreadSaid {
 }
 
 impl Document {
-    /// Whether something was found that is more than information.
+    /// Whether something was found about the asked pair that is more than information.
     pub fn has_findings(&self) -> bool {
         self.findings
             .iter()
-            .any(|finding| finding.severity > Severity::Info)
+            .any(|finding| finding.severity > Severity::Info && !finding.elsewhere)
     }
 }
 

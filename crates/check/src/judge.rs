@@ -7,6 +7,8 @@ mod meanwhile;
 mod members;
 mod silence;
 mod sizes;
+mod tcp;
+mod too_big;
 
 use wirecost_audit::{Finding, Severity};
 
@@ -23,8 +25,10 @@ pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
     for path in paths {
         let back = opposite(paths, path);
         silence::judge(path, back, &mut found);
-        sizes::judge(path, &mut found);
+        sizes::judge(path, back, &mut found);
         checksums::segments(path, &mut found);
+        tcp::judge(path, back, &mut found);
+        too_big::cut(path, &mut found);
         loss::judge(path, &mut found);
     }
     directions::judge(paths, &mut found);
@@ -67,6 +71,7 @@ fn add_on(
         device,
         evidence,
         fix,
+        elsewhere: false,
     });
 }
 

@@ -10,6 +10,8 @@ mod finding;
 mod judge;
 mod one_sided;
 mod report;
+mod scope;
+mod seen;
 mod simulation;
 
 pub use assess::{Audited, assess};
@@ -21,6 +23,7 @@ pub use finding::{PATH_FINDINGS, catalogue};
 pub use judge::{judge, loss_note};
 pub use one_sided::{Narrow, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
 pub use report::{End, FlowReport, Hint, Kind, PathReport, Stream, Stretch, Wanted};
+pub use seen::{Cut, DropRule, Refused, Seen, Segments};
 pub use simulation::Simulated;
 pub use wirecost_audit::checklist;
 pub use wirecost_audit::snapshot::Enter;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
-use wirecost_pmtu::{Forward, OneSidedResult};
+use wirecost_pmtu::{Forward, Limit, OneSidedResult};
 
 use crate::judge::{add, ends, judge, meanwhile};
 use crate::report::{End, FlowReport, Hint, Kind, PathReport, Wanted, kind_of};
@@ -129,6 +129,22 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             fix.extend(meanwhile(path, mtu));
             fix.push(ask_both);
             add(&mut found, "path-drops-silently", path, evidence, fix);
+        }
+        Kind::Told(Limit::Fragmented { largest }) if path.failing().next().is_some() => {
+            let there = match report.narrow {
+                Narrow::Back(there) => there,
+                _ => flow.mtu.unwrap_or(0) + 1,
+            };
+            let evidence = format!(
+                "{}: packets of {there} bytes arrive at the other end, and their echoes come back in fragments of at most \
+                 {largest}: replies do not forbid it, so the way back is the narrower one. TCP from there is told by that \
+                 router, or hangs",
+                ends(path)
+            );
+            let raise = format!(
+                "# every switch and router on the way back to {there} or more (Ethernet: often 9216): see docs/check.md"
+            );
+            add(&mut found, "directions-differ", path, evidence, vec![raise, ask_both]);
         }
         _ => found = judge(std::slice::from_ref(path)),
     }

@@ -47,6 +47,7 @@ fn way_out() -> WayOut {
             hops: format!("via {ROUTER} dev eth0"),
             ..RouteWords::default()
         }),
+        ..WayOut::default()
     }
 }
 

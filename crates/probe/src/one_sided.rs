@@ -248,7 +248,7 @@ impl Asking {
                             self.machine.on_answered(id, Arrival::Whole, now);
                         }
                     }
-                    Said::Closed | Said::Expired { .. } => {}
+                    Said::Closed | Said::Expired { .. } | Said::Unreachable(_) => {}
                 }
             }
         }

@@ -34,14 +34,16 @@ pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
                 vec![fix.to_owned()],
             );
         } else if let Wanted::Device(mtu) = narrow.wanted {
-            own_device(narrow, mtu, one.max(other), found);
+            let wide = if one < other { back } else { there };
+            let more = wide.advised(Some(narrow)).unwrap_or(mtu);
+            own_device(narrow, mtu, (one.max(other), more), found);
         }
         // A route's MTU was given by somebody who knew the path.
     }
 }
 
 /// The path would carry more, and the sender's device does not send it.
-fn own_device(narrow: &PathReport, mtu: u32, other: u32, found: &mut Vec<Finding>) {
+fn own_device(narrow: &PathReport, mtu: u32, (other, more): (u32, u32), found: &mut Vec<Finding>) {
     let device = narrow.leaving.as_ref().map(|way| way.device.clone());
     let name = device.as_deref().unwrap_or("its device");
     let evidence = format!(
@@ -50,7 +52,7 @@ fn own_device(narrow: &PathReport, mtu: u32, other: u32, found: &mut Vec<Finding
     );
     let fix = device
         .iter()
-        .map(|device| format!("ip link set dev {device} mtu {other}"))
+        .map(|device| format!("ip link set dev {device} mtu {more}"))
         .collect();
     add_on(found, ("directions-differ", device), narrow, evidence, fix);
 }

@@ -2,13 +2,16 @@
 
 use wirecost_audit::Finding;
 
-use super::{add, device_of, ends, ports};
+use super::{add, checksums, device_of, ends, ports};
 use crate::report::{FlowReport, Hint, Kind, PathReport};
+use crate::seen::Refused;
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let dead: Vec<_> = of_kind(path, |kind| kind == Kind::Dead);
     let undecided: Vec<_> = of_kind(path, |kind| kind == Kind::Undecided);
-    if !dead.is_empty() {
+    if path.is_dead() && path.bad_checksums >= checksums::DEAD {
+        checksums::every_one(path, found);
+    } else if !dead.is_empty() {
         let (evidence, fix) = death(path, back, &dead);
         add(found, "path-dead", path, evidence, fix);
     }
@@ -57,6 +60,30 @@ fn death(
         );
         let look = "# one of several equal paths is dead: look at each link or member".to_owned();
         return (evidence, vec![look, rules]);
+    }
+    if back.is_some_and(|back| back.bad_checksums >= checksums::DEAD) {
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets: what comes back arrives with a wrong UDP checksum"
+        );
+        let look = format!("# what is said of bad-checksums on {}", path.to.host);
+        return (evidence, vec![look]);
+    }
+    if let Some(refused) = &path.seen.refused {
+        return refusal(path, refused);
+    }
+    if path.seen.acknowledged > Some(0) {
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets: answers arrive at this host's device, and its own filter drops them"
+        );
+        return (evidence, vec![rules]);
+    }
+    if path.seen.arrived > Some(0) && back.is_none_or(|back| back.seen.acknowledged.is_none_or(|it| it == 0)) {
+        let other = &path.to.host;
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets: they arrive at the device of {other}, whose own filter drops them, \
+             or the answers are lost on the way back"
+        );
+        return (evidence, vec![format!("# on {other}: nft list ruleset")]);
     }
     match path.hint {
         Some(Hint::NoNeighbour(next)) => {
@@ -112,6 +139,24 @@ fn death(
             vec![route, rules, others],
         ),
     }
+}
+
+/// Somebody says by ICMP that probes do not get there.
+fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
+    let who = if refused.by == path.to.address {
+        format!("{} itself ({})", path.to.host, refused.by)
+    } else {
+        refused.by.to_string()
+    };
+    let kind = if refused.by.is_ipv6() { 1 } else { 3 };
+    let evidence = format!(
+        "{}: {who} refuses them by ICMP: {} (type {kind}, code {})",
+        ends(path),
+        refused.words(),
+        refused.code
+    );
+    let look = format!("# on {who}: its filter and its routes: nft list ruleset; ip route get {}", path.to.address);
+    (evidence, vec![look])
 }
 
 fn of_kind(path: &PathReport, wanted: impl Fn(Kind) -> bool) -> Vec<&FlowReport> {

@@ -1,12 +1,15 @@
 //! Every flow carries less than is wanted, or some do.
 
-use wirecost_audit::Finding;
+use wirecost_audit::{Finding, set_ipv6_mtu};
 use wirecost_pmtu::Limit;
 
-use super::{add, add_on, checksums, device_of, ends, meanwhile, members, place};
+use super::{add, add_on, checksums, device_of, ends, meanwhile, members, place, tcp, too_big};
 use crate::report::{FlowReport, Kind, PathReport, Wanted};
 
-pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
+/// The smallest MTU that IPv4 allows, bytes (RFC 791).
+pub(crate) const LEAST: u32 = 68;
+
+pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let failing: Vec<&FlowReport> = path.failing().collect();
     let told = path.flows.iter().filter(|flow| flow.kind.is_told()).count();
     let Some(narrowest) = failing.iter().min_by_key(|flow| flow.mtu) else {
@@ -29,12 +32,14 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
     let raise = format!(
         "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
     );
-    let lower = narrowest.mtu.map(|mtu| meanwhile(path, mtu));
+    let lower = path.advised(back).map(|mtu| meanwhile(path, mtu));
     let fix: Vec<String> = [raise]
         .into_iter()
         .chain(lower.unwrap_or_default())
         .collect();
     match limit {
+        Limit::Silent if too_big::unheard(path, &carries, found) => {}
+        Limit::Silent if tcp::only_datagrams(path, &carries, found) => {}
         Limit::Silent => {
             let evidence = format!(
                 "{}: {carries} pass, larger ones vanish without a message, and {wanted} are wanted{}",
@@ -44,21 +49,20 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
             add(found, "path-drops-silently", path, evidence, fix);
         }
         Limit::Signalled { by, mtu } if Some(mtu) != narrowest.mtu => {
-            add(
-                found,
-                "signal-names-wrong-size",
-                path,
+            let said = if mtu < LEAST {
                 format!(
-                    "{}: {carries} pass and no more, {by} says {mtu}: {}",
-                    ends(path),
-                    if Some(mtu) > narrowest.mtu {
-                        "whoever believes it goes on to lose packets"
-                    } else {
-                        "whoever believes it sends more packets than needed"
-                    }
-                ),
-                vec![format!("# the device of {by} that sends it, or what it forwards to")],
-            );
+                    "{by} says that more is too big, and no size that a link can have ({mtu}, as routers did before RFC 1191): \
+                     senders fall back on some small size, or lose packets"
+                )
+            } else if Some(mtu) > narrowest.mtu {
+                format!("{by} says {mtu}: whoever believes it goes on to lose packets")
+            } else {
+                format!("{by} says {mtu}: whoever believes it sends more packets than needed")
+            };
+            let look = format!("# the device of {by} that sends it, or what it forwards to");
+            let fix = [look].into_iter().chain(fix.into_iter().skip(1)).collect();
+            let evidence = format!("{}: {carries} pass and no more, {said}", ends(path));
+            add(found, "signal-names-wrong-size", path, evidence, fix);
         }
         // A VXLAN or Geneve device answers its guests so (net/ipv4/ip_tunnel_core.c, `skb_tunnel_check_pmtu`).
         Limit::Signalled { by, mtu } if by == path.to.address => {
@@ -141,15 +145,22 @@ fn own_route(path: &PathReport, found: &mut Vec<Finding>) {
     let (Wanted::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
         return;
     };
-    let Some(mtu) = way.mtu.filter(|&mtu| mtu < wanted) else {
+    let Some(mtu) = way.sends_at_most().filter(|&mtu| mtu < wanted) else {
         return;
     };
+    let device = &way.device;
+    let (what, fix) = if way.mtu.is_some() {
+        let change = way.route.iter().map(|route| route.change(None));
+        ("this host's route there".to_owned(), change.collect())
+    } else {
+        let set = set_ipv6_mtu(device, wanted);
+        let router = "# and the router that advertises the smaller MTU (radvd: AdvLinkMTU), or it is set again";
+        (format!("IPv6 on {device} (net.ipv6.conf.{device}.mtu)"), vec![set, router.to_owned()])
+    };
     let evidence = format!(
-        "{}: {wanted} bytes were expected, and pass; but this host's route there has an MTU of {mtu}, so that it sends no \
-         more",
+        "{}: {wanted} bytes were expected, and pass; but {what} has an MTU of {mtu}, so that it sends no more",
         ends(path)
     );
-    let fix = way.route.iter().map(|route| route.change(None)).collect();
     let on = Some(way.device.clone());
     add_on(found, ("expected-size-fails", on), path, evidence, fix);
 }

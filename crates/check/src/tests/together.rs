@@ -69,6 +69,7 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
         destination: Ipv4Addr::new(10, 0, 0, last).into(),
         device: Some(2),
         mtu: 1400,
+        proven: None,
     };
     let signalled = Kind::Told(Limit::Signalled {
         by: ROUTER,
@@ -94,6 +95,7 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
             route_mtu: None,
         };
         own[1].devices[0].tunnel = Some(Tunnel {
+            socket: Some(0),
             remotes: vec![remote],
             ..Tunnel::default()
         });

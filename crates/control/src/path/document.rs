@@ -19,7 +19,11 @@ pub(super) fn document(asked: &Check, mut made: Made, started: String, took: Dur
         .chain(one_sided.map(|report| &report.path))
         .collect();
     // What every flow carries, both ways: not known where one way does not tell.
-    let carries: Option<Vec<u32>> = every.iter().map(|path| path.mtu()).collect();
+    let back = |path: &PathReport| {
+        let mut others = every.iter().copied();
+        others.find(|back| back.from == path.to && back.to == path.from)
+    };
+    let carries: Option<Vec<u32>> = every.iter().map(|path| path.advised(back(path))).collect();
     let carries = carries.and_then(|mtus| mtus.into_iter().min());
     let wanted = every.iter().map(|path| path.wanted.bytes()).max();
     let wanted = asked.expect.or(wanted).unwrap_or(0);
