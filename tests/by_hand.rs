@@ -1,18 +1,15 @@
 //! `wirecost load`: every workload between hosts of every kind, and every way in which that may end.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-mod pair;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{
-    Ended, Place, Running, alone, install, is_root, run, signal, succeeds, wait_for, wirecost,
+use crate::common::{
+    Ended, Place, Running, beside_others, install, is_root, run, signal, succeeds, wait_for,
+    wirecost,
 };
+use crate::pair::{Pair, ip};
 use nix::sys::signal::Signal;
-use pair::{Pair, ip};
 use serde_json::{Value, json};
 
 /// Short, and long enough for two intervals.
@@ -53,7 +50,7 @@ fn every_workload_runs_between_two_namespaces_and_has_its_figures() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("each");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     for (workload, figures) in [
@@ -101,7 +98,7 @@ fn loads_run_beside_each_other_and_both_ways() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("mix");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     let beside = ["--beside", "tcp-rr --rate 100/s --streams 2", "--json"];
@@ -146,7 +143,7 @@ fn a_load_of_so_many_bytes_or_transactions_is_exactly_that() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("limit");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     for (arguments, figure) in [
@@ -196,7 +193,7 @@ fn hosts_behind_ssh_and_behind_a_command_are_loaded_like_any_other() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let (pair, place) = (Pair::new("ssh"), Place::new());
     let (path, log) = fake_ssh(place.path());
     let (ssh, exec) = (
@@ -238,7 +235,7 @@ fn all_loads_at_once_need_one_port_of_tcp_and_one_of_udp_at_each_host() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("port");
     for host in [&pair.a, &pair.b] {
         for rule in [
@@ -297,7 +294,7 @@ fn a_stray_connection_is_dropped_and_told() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("stray");
     let mut command = load(
         &netns(&pair.a),
@@ -329,7 +326,7 @@ fn an_interrupt_ends_the_load_and_prints_what_there_is() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("stop");
     let arguments = [
         "--time",
@@ -357,7 +354,7 @@ fn a_controller_that_was_stopped_for_a_while_counts_both_ends_to_the_same_time_a
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("pause");
     let arguments = ["udp-stream", "--rate", "100mbit", "--json", "--time", "2s"];
     let mut command = load(&netns(&pair.a), &netns(&pair.b), &arguments);
@@ -385,7 +382,7 @@ fn a_killed_controller_takes_its_agents_along() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("kill");
     let exec = format!("exec:ip netns exec {}", pair.b);
     let mut command = load(&netns(&pair.a), &exec, &["--time", "10min"]);
@@ -410,7 +407,7 @@ fn ends_with_host_b(name: &str, how: Signal, words: impl Fn(&str) -> String) {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new(name);
     let arguments = [
         "--time",
@@ -460,7 +457,7 @@ fn a_path_that_breaks_ends_the_load_with_the_flow() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("cut");
     let arguments = [
         "--time",
@@ -491,7 +488,7 @@ fn datagrams_that_nothing_follows_are_lost_all_the_same() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("silent");
     let arguments = [
         "udp-stream",
@@ -531,7 +528,7 @@ fn a_thousand_and_twenty_four_streams_run() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("many");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     let many = ["--streams", "1024", "--time", "1s", "--warmup", "0.2s"];
@@ -554,7 +551,7 @@ fn threads_for_each_of_five_hundred_connections_are_counted() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("threads");
     let many = ["tcp-rr", "--streams", "512", "--threads", "512", "--json"];
     let ended = run(load(&netns(&pair.a), &netns(&pair.b), &many).args(SHORT));
@@ -574,7 +571,7 @@ fn a_rate_that_no_connection_keeps_is_told_with_what_was_sent_and_how_late() {
         command.args(["--warmup", "0.1s"]);
         command
     };
-    let _alone = alone();
+    let _turn = beside_others();
     let ended = run(command().arg("--json"));
     ended.expect_code(0);
     let document = ended.document();
@@ -596,7 +593,7 @@ fn a_rate_that_no_connection_keeps_is_told_with_what_was_sent_and_how_late() {
     let text = ended.stdout;
     for words in [
         "  lateness ",
-        "it did not keep to its rate, and sent ",
+        "it did not keep its rate, and sent ",
         " requests/s: what was measured is how fast the load",
     ] {
         assert!(text.contains(words), "{words} in {text}");
@@ -625,7 +622,7 @@ fn the_document_has_a_stable_shape() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let pair = Pair::new("shape");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     for workload in ["tcp-stream", "udp-rr", "udp-stream"] {
@@ -815,7 +812,7 @@ fn what_the_hosts_do_not_allow_is_told_with_the_host() {
 
 #[test]
 fn this_machine_with_itself_is_loaded_over_its_loopback_without_root() {
-    let _alone = alone();
+    let _turn = beside_others();
     let ended = run(load("local", "local", &["tcp-rr", "--json", "--quiet"]).args(SHORT));
     ended.expect_code(0);
     assert_eq!(ended.stderr, "");
@@ -824,7 +821,7 @@ fn this_machine_with_itself_is_loaded_over_its_loopback_without_root() {
 
 #[test]
 fn a_total_rate_is_divided_among_the_flows_and_told_with_the_load() {
-    let _alone = alone();
+    let _turn = beside_others();
     let arguments = ["udp-stream", "--streams", "2", "--total-rate", "20mbit"];
     let ended = run(load("local", "local", &arguments)
         .args(["--json", "--quiet"])

@@ -1,14 +1,10 @@
 //! The command line: exit codes and texts of everything that needs no lab.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-#[path = "../crates/report/tests/fixture/mod.rs"]
-mod fixture;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Place, program, run, wirecost};
+use crate::common::{Place, program, run, wirecost};
+use crate::fixture;
 use wirecost_model::plan::Cores;
 
 #[test]

@@ -1,15 +1,11 @@
 //! Two runs against each other, through the program.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-#[path = "../crates/report/tests/fixture/mod.rs"]
-mod fixture;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Ended, Place, Record, alone, lab_can_be_built, run, wirecost};
+use crate::common::{Ended, Place, Record, beside_others, lab_can_be_built, run, wirecost};
+use crate::fixture;
 use tempfile::TempDir;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, VERSION, file};
@@ -240,7 +236,7 @@ fn a_run_is_measured_and_compared_in_one_go() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(SHORT);
     run(&mut place.run_command(&plan, "first")).expect_code(0);

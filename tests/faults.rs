@@ -1,4 +1,4 @@
-//! The catalogue of faults (crates/faults/catalogue): each is built in namespaces of its own, checked by the program,
+//! The catalogue of faults (tests/faults/catalogue): each is built in namespaces of its own, checked by the program,
 //! and named as its file says, with nothing besides.
 
 #[allow(dead_code, reason = "each test program uses its part")]
@@ -28,11 +28,7 @@ fn is_allowed<T>(built: Result<T, LabError>) -> Option<T> {
     match built {
         Ok(value) => Some(value),
         Err(LabError::Unprivileged(why)) => {
-            println!("skipped: labs of faults need root: {why}");
-            assert!(
-                std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
-                "WIRECOST_REQUIRE_ROOT=1, and {why}"
-            );
+            common::skip(format!("labs of faults need root: {why}"));
             None
         }
         Err(error) => panic!("{error}"),
@@ -40,16 +36,160 @@ fn is_allowed<T>(built: Result<T, LabError>) -> Option<T> {
 }
 
 fn checked(fault: &Fault) -> Result<Answer, LabError> {
-    Lab::with(fault, |_| {
-        let words = ["check"].into_iter().map(str::to_owned);
-        let words = words
-            .chain(fault.check.iter().cloned())
-            .chain(["--json".to_owned()]);
-        let words: Vec<String> = words.collect();
-        let ended = run(&mut wirecost(words.iter().map(String::as_str)));
-        Answer::read(ended.status.code(), &ended.document())
-            .unwrap_or_else(|error| panic!("{}: {error}: {ended:#?}", fault.name))
-    })
+    Lab::with(fault, |_| check(fault))
+}
+
+/// To be called inside of the file's network.
+fn check(fault: &Fault) -> Answer {
+    let words = ["check"].into_iter().map(str::to_owned);
+    let words = words
+        .chain(fault.check.iter().cloned())
+        .chain(["--json".to_owned()]);
+    let words: Vec<String> = words.collect();
+    let ended = run(&mut wirecost(words.iter().map(String::as_str)));
+    Answer::read(ended.status.code(), &ended.document())
+        .unwrap_or_else(|error| panic!("{}: {error}: {ended:#?}", fault.name))
+}
+
+/// The lines of a fix that change something.
+fn changes(finding: &Finding) -> Vec<&str> {
+    const LOOKS: [&str; 8] = [
+        "#",
+        " route get ",
+        " link show",
+        " neigh show",
+        " neigh list",
+        "list ruleset",
+        "nstat",
+        "ovs-vsctl get",
+    ];
+    let lines = finding.fix.iter().map(String::as_str);
+    lines
+        .filter(|line| !LOOKS.iter().any(|look| line.contains(look)))
+        .collect()
+}
+
+fn shell(command: &str) -> String {
+    let ended = std::process::Command::new("sh")
+        .args(["-c", command])
+        .env(
+            "PATH",
+            format!(
+                "{}:/usr/sbin:/sbin",
+                std::env::var("PATH").unwrap_or_default()
+            ),
+        )
+        .output()
+        .expect("sh");
+    String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr)
+}
+
+/// How packets of others leave: from every namespace to every address of the network, by every source that it has, but
+/// for those of the asked pair.
+fn bystanders(fault: &Fault) -> Vec<String> {
+    let plain = |address: &str| address.split('/').next().unwrap_or_default().to_owned();
+    let addresses = |name: &str| -> Vec<String> {
+        let all = fault.namespaces[name].addresses.values().flatten();
+        all.map(|address| plain(address)).collect()
+    };
+    let asked: Vec<String> = fault
+        .check
+        .iter()
+        .map(|word| word.rsplit('=').next().unwrap_or(word).to_owned())
+        .collect();
+    let mut ways = Vec::new();
+    for (name, namespace) in fault.namespaces.iter().filter(|(_, it)| !it.hidden) {
+        let own = addresses(name);
+        let others = fault.namespaces.keys().filter(|other| *other != name);
+        for to in others.flat_map(|other| addresses(other)) {
+            let sources = own
+                .iter()
+                .filter(|from| from.contains(':') == to.contains(':'));
+            for from in sources
+                .map(|from| format!(" from {from}"))
+                .chain([String::new()])
+            {
+                // Without a source, packets between the two may leave as well, where there is one way only.
+                let between = asked.contains(&to)
+                    && (from.is_empty() && namespace.addresses.len() < 2
+                        || asked.iter().any(|it| from == format!(" from {it}")));
+                if !between {
+                    let way = shell(&format!(
+                        "ip -n {name} route get {to}{from} | grep -o 'dev [^ ]*\\|mtu [0-9]*' | tr '\\n' ' '"
+                    ));
+                    ways.push(format!("{name}: {to}{from}: {way}"));
+                }
+            }
+        }
+    }
+    ways
+}
+
+/// What is wrong with the fixes of one file.
+fn fixes(fault: &Fault) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut tried = BTreeSet::new();
+    let mut answer = check(fault);
+    let key = |it: &Finding| (it.id.clone(), it.host.clone(), it.device.clone());
+    loop {
+        let next = answer
+            .findings
+            .iter()
+            .find(|it| !changes(it).is_empty() && !tried.contains(&key(it)));
+        let Some(finding) = next else { return wrong };
+        tried.insert(key(finding));
+        let before = bystanders(fault);
+        let said: Vec<String> = changes(finding).into_iter().map(shell).collect();
+        let after = bystanders(fault);
+        let again = check(fault);
+        // Where the same command of two findings, or an alternative, was typed twice, it may complain.
+        if again.findings.iter().any(|it| key(it) == key(finding)) {
+            wrong.push(format!(
+                "{:?} is there still: {said:?} {:#?}",
+                key(finding),
+                changes(finding)
+            ));
+        }
+        if before != after {
+            let moved: Vec<_> = before
+                .iter()
+                .zip(&after)
+                .filter(|(one, other)| one != other)
+                .collect();
+            wrong.push(format!("{:?} moves others: {moved:#?}", changes(finding)));
+        }
+        answer = again;
+    }
+}
+
+#[test]
+fn every_fix_of_the_catalogue_fixes_what_it_is_for_and_moves_nobody_else() {
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let mut wrong = Vec::new();
+    for fault in faults()
+        .iter()
+        .filter(|it| it.name.contains(&only) && !it.expect.findings.is_empty())
+    {
+        match Lab::with(fault, |_| fixes(fault)) {
+            Err(error @ LabError::Lacks { .. }) => println!("skipped: {error}"),
+            tried => {
+                let Some(found) = is_allowed(tried) else {
+                    return;
+                };
+                println!(
+                    "{:32} {}",
+                    fault.name,
+                    if found.is_empty() { "right" } else { "WRONG" }
+                );
+                wrong.extend(
+                    found
+                        .into_iter()
+                        .map(|why| format!("{}: {why}", fault.name)),
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// What is wrong with the answer to one file; `None`: nothing.
@@ -77,7 +217,7 @@ fn every_fault_of_the_catalogue_is_named_and_nothing_besides() {
     for fault in &faults {
         let checked = checked(fault);
         if let Err(error @ LabError::Lacks { .. }) = &checked {
-            println!("skipped: {error}");
+            common::lacks(error);
             assert!(std::env::var_os(EVERY_DEVICE).is_none(), "{error}");
             continue;
         }
@@ -117,7 +257,7 @@ fn every_fault_that_a_check_must_name_is_a_lab_or_a_recorded_host() {
     for (fault, labs, recorded) in &table {
         assert!(!labs.is_empty() || !recorded.is_empty(), "{fault}: neither");
         for name in recorded {
-            let file = directory().join(format!("../../audit/fixtures/{name}.json"));
+            let file = directory().join(format!("../../../crates/audit/fixtures/{name}.json"));
             assert!(file.is_file(), "{fault}: there is no {}", file.display());
         }
     }

@@ -1,15 +1,12 @@
 //! Many guests on a host: built, proven pair by pair, counted together, and gone without a trace.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use common::{alone, lab_can_be_built, program, state_and_start, wait_for};
+use crate::common::{beside_others, lab_can_be_built, program, state_and_start, wait_for};
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
+use wirecost_agent::orphan::Owner;
 use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::{MAX_GUESTS, Network};
 use wirecost_model::datapath::Datapath;
@@ -83,7 +80,7 @@ fn sixty_four_guests_on_each_host_are_built_proven_pair_by_pair_and_vanish() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for guest_ip in IpVersion::ALL {
         let network = network(MAX_GUESTS, guest_ip);
         let mut lab = lab(&network);

@@ -1,11 +1,5 @@
 //! The HTML report in a browser: nothing complains, nothing is fetched, everything is drawn.
 
-mod browser;
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-#[path = "../crates/report/tests/fixture/mod.rs"]
-mod fixture;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +8,9 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Invalid, Mark};
 
-use browser::{Browser, chromium_is_there};
-use common::{run, wirecost};
+use crate::browser::{Browser, chromium_is_there};
+use crate::common::{run, wirecost};
+use crate::fixture;
 
 /// A run directory with everything that a report can show, and a report beside it.
 struct Page {

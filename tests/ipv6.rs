@@ -1,17 +1,14 @@
 //! IPv6 guests and IPv6 underlays: built, proven, measured; silent beside the load; and not proven where
 //! the path is a byte too small.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use common::{Place, Record, alone, lab_can_be_built, program, run, succeeds};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, program, run, succeeds};
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
+use wirecost_agent::orphan::Owner;
 use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::datapath::Datapath;
@@ -63,7 +60,7 @@ fn every_way_is_proven_at_exactly_its_mtu_and_measured_below_its_own_limit() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(EVERY_WAY);
 
@@ -214,7 +211,7 @@ fn an_underlay_that_is_one_byte_too_small_is_found_whichever_ip_it_carries() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for network in ways_with_ipv6() {
         let mut lab = lab(&network);
         let size = largest(&network);
@@ -265,7 +262,7 @@ fn a_device_has_the_one_address_it_needs_and_may_use_it_at_once() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let ipv4_only = network(Encapsulation::Vxlan(Vxlan::default()), Ipv4, Ipv4);
     for network in ways_with_ipv6().iter().chain([&ipv4_only]) {
         let lab = lab(network);
@@ -299,7 +296,7 @@ fn the_udp_checksum_of_a_tunnel_is_as_planned_over_ipv6_too() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for udp_checksum in [false, true] {
         let vxlan = Vxlan {
             udp_checksum,

@@ -1,18 +1,15 @@
 //! Manual pages and completions, read by the programs that users read them with.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ended, Place, program, run, skip, succeeds, wirecost};
+use crate::common::{Ended, Place, program, run, skip, succeeds, wirecost};
 
 /// Whether a program is there.
 fn is_there(name: &str) -> bool {
     let found = succeeds(Command::new("sh").args(["-c", &format!("command -v {name}")]));
-    found || skip(&format!("there is no {name}"))
+    found || skip(format!("there is no {name}"))
 }
 
 /// Writes a shell's script to a place as this name.

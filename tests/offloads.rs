@@ -2,12 +2,9 @@
 //! on the underlay, and where frames are joined, by the segments in a packet of the receiving guest, for every
 //! encapsulation that this kernel can build, datapath, topology, IP version and load.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Record, alone, cell_of, lab_can_be_built, measured, run, skip};
+use crate::common::{Record, beside_others, cell_of, lab_can_be_built, lacks, measured, run, skip};
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::offload::{Cut, Treatment};
@@ -50,7 +47,7 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
         return None;
     }
     if let Err(error) = PassingClassifier::load() {
-        skip(&format!("eBPF programs cannot be loaded here: {error}"));
+        skip(format!("eBPF programs cannot be loaded here: {error}"));
         return None;
     }
     let Varied {
@@ -61,7 +58,7 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
         loads,
         more,
     } = varied;
-    let _alone = alone();
+    let _turn = beside_others();
     let (ended, record, _place) = measured(&format!(
         "name: treatment\nunderlay: {{ mtu: 1700{between} }}\nguest_mtu: 1400\nencapsulation: {encapsulations}\n\
          datapath: {datapaths}\noffload: {offloads}\nload: {loads}\n{more}\
@@ -78,7 +75,10 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
             }
             // A burst that overran a queue, and a retransmission that comes after the window.
             Some(Invalid::Load(reason)) if lost < 6 => {
-                println!("skipped: {reason}: {:?}", cell_of(&record, sample).levels);
+                println!(
+                    "not counted: {reason}: {:?}",
+                    cell_of(&record, sample).levels
+                );
                 lost += 1;
             }
             other => panic!(
@@ -88,7 +88,7 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
         }
     }
     for (network, reason) in &unbuilt {
-        println!("skipped: {network}: {reason}");
+        lacks(format!("{network}: {reason}"));
     }
     let built = |named: &str, datapath| {
         record.samples.iter().any(|sample| {
@@ -254,8 +254,8 @@ fn datagrams_are_joined_where_the_same_level_joins_others() {
     }
 }
 
-fn dry_run(offloads: &str) -> common::Ended {
-    let place = common::Place::new();
+fn dry_run(offloads: &str) -> crate::common::Ended {
+    let place = crate::common::Place::new();
     let plan = format!(
         "name: idle\nunderlay: {{ mtu: 1700 }}\nencapsulation: [none, vxlan]\noffload: {offloads}\n"
     );

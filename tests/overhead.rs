@@ -1,11 +1,8 @@
 //! `wirecost overhead`: what it prints, its errors, and the kernel's own devices beside it.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::process::{Command, Stdio};
 
-use common::{lab_can_be_built, run, wirecost};
+use crate::common::{lab_can_be_built, lacks, run, wirecost};
 
 #[test]
 fn help_says_in_which_order_a_stack_is_written() {
@@ -369,7 +366,7 @@ fn the_kernels_own_devices_have_the_guest_mtu_that_is_computed() {
     let mut compared = 0;
     for (stack, options, device) in DEVICES {
         let Some(kernel) = mtu_of_device(device) else {
-            println!("skipped: this kernel makes no `{device}`");
+            lacks(format!("this kernel makes no `{device}`"));
             continue;
         };
         let ended = run(wirecost(["overhead", "--json", stack]).args(*options));

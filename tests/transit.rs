@@ -1,13 +1,10 @@
 //! Tunnels over switches, routers and equal paths: built, proven at exactly what they carry, measured.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::sync::atomic::AtomicBool;
 
-use common::{Place, Record, alone, lab_can_be_built, program, run, wirecost};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, program, run, wirecost};
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
+use wirecost_agent::orphan::Owner;
 use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
@@ -59,7 +56,7 @@ fn a_path_is_proven_at_exactly_what_its_narrowest_hop_carries() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let vxlan = || Encapsulation::Vxlan(Vxlan::default());
     let switches = || Transit {
         hops: vec![
@@ -114,7 +111,7 @@ fn a_plan_with_hops_runs_and_its_record_says_what_was_between_the_hosts() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(
         "\
@@ -152,7 +149,7 @@ fn a_guest_mtu_that_a_hop_drops_is_found_where_the_plan_asks_for_it() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = |oversize| {
         format!(

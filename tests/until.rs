@@ -1,9 +1,6 @@
 //! Adaptive runs, in a lab.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
-use common::{Place, Record, alone, lab_can_be_built, run, wirecost};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, run, wirecost};
 use wirecost_model::record::{Outcome, Why};
 
 /// Two cells that hardly differ on a line that sets their pace.
@@ -42,7 +39,7 @@ fn steady_cells_are_known_after_few_rounds() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
 
     let (record, result) = record("precision: 10%, worth: 25%, max_rounds: 100, ask: throughput");
 
@@ -61,7 +58,7 @@ fn what_cannot_be_known_ends_by_the_most_rounds() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
 
     // CPU time is told in steps of 10 ms: it is never that sure.
     let (record, result) =
@@ -77,7 +74,7 @@ fn the_budget_ends_a_run_after_its_least_rounds() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
 
     let (record, result) = record(
         "precision: 0.01%, worth: 0.01%, budget: 1s, min_rounds: 4, max_rounds: 1000, ask: cpu",
@@ -93,7 +90,7 @@ fn a_self_test_measures_the_first_cell_twice_in_every_round() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let path = place.plan(&format!("{}self_test: on\n", plan("rounds: 3")));
 

@@ -1,4 +1,4 @@
-//! Requests to deeds.
+//! Executes a controller's requests.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,20 +14,20 @@ use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 
 use crate::address;
-use crate::datapath::{self, Carrier};
-use crate::keepers::Keepers;
-use crate::level::InForce;
+use crate::datapath::{self, FrameCarrier};
+use crate::guards::SettingsGuards;
+use crate::level::AppliedLevel;
 use crate::line::Line;
 use crate::load::{Counting, Loads};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
-use crate::seen::Wanted;
+use crate::seen::ExpectedDatagram;
 use crate::transfer::Transfers;
 
 /// How long a load goes on while its controller asks for nothing, as one that was stopped (Ctrl-Z) does not. Between two
 /// requests about loads are seconds at most.
-pub(crate) const LOAD_UNASKED: Duration = Duration::from_mins(1);
+pub(crate) const LOAD_IDLE_LIMIT: Duration = Duration::from_mins(1);
 
 /// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
 const SNAP_BYTES: usize = 512;
@@ -37,11 +37,11 @@ const UNPREPARED: &str = "the host is not prepared yet";
 /// Random, made anew at each start of the machine (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What an agent has made so far.
+/// An agent's state: what it has built and what is running.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
     // Before the host: off its devices before they go.
-    carrier: Option<Carrier>,
+    carrier: Option<FrameCarrier>,
     line: Option<Line>,
     host: Option<LabHost>,
     meter: Option<Meter>,
@@ -49,13 +49,13 @@ pub(crate) struct Agent {
     responder: Option<(Responder, Secret)>,
     watch: Option<PacketCapture>,
     loads: Loads,
-    /// That there were loads and nothing was asked about them for too long.
-    gave_up: bool,
+    /// Whether loads were ended because their controller was idle for too long.
+    abandoned: bool,
     counting: Option<Counting>,
     /// As they were after the last adaptation.
     devices: Vec<DeviceState>,
-    in_force: InForce,
-    keepers: Keepers,
+    applied: AppliedLevel,
+    guards: SettingsGuards,
     paths: Paths,
     transfers: Transfers,
 }
@@ -64,9 +64,9 @@ pub(crate) struct Agent {
 type Answer = Result<Reply, String>;
 
 impl Agent {
-    pub(crate) fn new(keepers: Keepers) -> Self {
+    pub(crate) fn new(guards: SettingsGuards) -> Self {
         Self {
-            keepers,
+            guards,
             ..Self::default()
         }
     }
@@ -75,20 +75,20 @@ impl Agent {
         !self.loads.is_empty()
     }
 
-    /// Ends all loads, whose controller has not asked for long; it is told when it does.
-    pub(crate) fn give_loads_up(&mut self) {
+    /// Ends all loads of an idle controller. Its next request about loads is refused.
+    pub(crate) fn abandon_loads(&mut self) {
         self.loads = Loads::default();
         self.counting = None;
-        self.gave_up = true;
+        self.abandoned = true;
     }
 
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
-        self.gave_up &= !matches!(request, Request::OpenServers(_));
-        if request.is_about_loads() && std::mem::take(&mut self.gave_up) {
+        self.abandoned &= !matches!(request, Request::OpenServers(_));
+        if request.is_about_loads() && std::mem::take(&mut self.abandoned) {
             return Err(format!(
-                "its loads were ended, since nothing was asked for {} s: the program that runs them was stopped, or its \
-                 line to here stood still",
-                LOAD_UNASKED.as_secs()
+                "its loads were ended, because no request arrived for {} s: the controller was stopped, or its \
+                 connection stalled",
+                LOAD_IDLE_LIMIT.as_secs()
             ));
         }
         self.act(request)
@@ -122,15 +122,15 @@ impl Agent {
                 self.complete_line()?;
                 Ok(Reply::Done)
             }
-            Request::PutInForce(settings) => {
+            Request::ApplySettings(settings) => {
                 let host = self.host.as_mut().ok_or(UNPREPARED)?;
-                self.in_force
-                    .put(host, &self.keepers, &settings, &self.devices)
+                self.applied
+                    .apply(host, &self.guards, &settings, &self.devices)
                     .map(Reply::Devices)
             }
             Request::Undo => {
                 let host = self.host.as_mut().ok_or(UNPREPARED)?;
-                self.in_force.undo(host, &self.keepers)?;
+                self.applied.undo(host, &self.guards)?;
                 Ok(Reply::Done)
             }
             Request::Watch => {
@@ -166,13 +166,13 @@ impl Agent {
             }
             Request::Part(order) => {
                 let meter = meter(&mut self.meter)?;
-                let counting = self.counting.as_mut().ok_or("nothing is being counted")?;
+                let counting = self.counting.as_mut().ok_or("counting has not started")?;
                 let part = counting.part(meter, &self.loads, &order)?;
                 Ok(Reply::Part(Box::new(part)))
             }
-            Request::Whole => {
-                let counting = self.counting.as_ref().ok_or("nothing is being counted")?;
-                Ok(Reply::Measured(Box::new(counting.whole()?)))
+            Request::Total => {
+                let counting = self.counting.as_ref().ok_or("counting has not started")?;
+                Ok(Reply::Measured(Box::new(counting.total()?)))
             }
             Request::StopClients => self.loads.stop_clients().map(Reply::Ended),
             Request::StopServers => self.loads.stop_servers().map(Reply::Ended),
@@ -187,11 +187,11 @@ impl Agent {
                 .map(Reply::Source)
                 .map_err(|error| format!("it has no route to {target}: {error}")),
             Request::Path(request) => self.paths.execute(*request),
-            Request::Transfer(request) => self.transfers.execute(*request, self.keepers.owner()),
+            Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
         }
     }
 
-    /// What this lab's proofs have to know.
+    /// The secret of this lab's proofs.
     fn secret(&self) -> Result<Secret, String> {
         let responder = self.responder.as_ref().ok_or("the host is not built yet")?;
         Ok(responder.1)
@@ -207,7 +207,7 @@ impl Agent {
         self.complete_line()?;
         let host = self.host.as_ref().ok_or(UNPREPARED)?;
         if let Some(carrier) = &mut self.carrier {
-            carrier.introduce(host.spec())?;
+            carrier.set_peer(host.spec())?;
         }
         Ok(Reply::Devices(self.devices.clone()))
     }
@@ -222,7 +222,7 @@ impl Agent {
     fn build(&mut self, secret: Secret) -> Answer {
         let host = self.host.as_mut().ok_or(UNPREPARED)?;
         host.build().map_err(words)?;
-        self.carrier = datapath::attach(host, self.keepers.owner())?;
+        self.carrier = datapath::attach(host, self.guards.owner())?;
         self.line = Line::of(host)?;
         let responder = prove::respond(guests(host), secret)
             .map_err(|error| format!("starting the responder in the guests: {error}"))?;
@@ -241,7 +241,7 @@ impl Agent {
         Ok(Reply::Built {
             responders,
             guest_tids,
-            switch: self.carrier.as_ref().and_then(Carrier::switch),
+            switch: self.carrier.as_ref().and_then(FrameCarrier::switch),
             steered: host.is_steered(),
             line: self.line.as_ref().map(|line| line.release().clone()),
         })
@@ -254,7 +254,7 @@ impl Agent {
             .watch
             .take()
             .ok_or("the underlay is not being watched")?;
-        let wanted = Wanted::of(&self.host()?.spec().network, size, secret)?;
+        let wanted = ExpectedDatagram::of(&self.host()?.spec().network, size, secret)?;
         let mut buffer = [0; SNAP_BYTES];
         let failed = |error| format!("reading what the underlay showed: {error}");
         while let Some((captured, original)) = capture.recv(&mut buffer).map_err(failed)? {
@@ -344,20 +344,20 @@ mod tests {
     use wirecost_model::load::{Load, Workload};
 
     use super::*;
-    use crate::protocol::{LoadEnd, PartOrder, Place};
+    use crate::protocol::{HostNetns, LoadEnd, PartOrder};
 
     #[test]
     fn loads_that_were_given_up_are_told_once_and_new_ones_open() {
         let end = LoadEnd {
             name: "tcp-rr".to_owned(),
-            place: Place::Host,
+            place: HostNetns::Host,
             // No other test listens there: a port that is free again is anybody's.
             address: ([127, 3, 1, 8], 0).into(),
             source: None,
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
         };
-        let mut agent = Agent::new(Keepers::new("a test"));
+        let mut agent = Agent::new(SettingsGuards::new("a test"));
         let opened = |agent: &mut Agent| agent.execute(Request::OpenServers(vec![end.clone()]));
         assert!(!agent.has_loads());
         let Ok(Reply::Listening(addresses)) = opened(&mut agent) else {
@@ -365,7 +365,7 @@ mod tests {
         };
         assert!(agent.has_loads());
         std::net::TcpStream::connect(addresses[0]).unwrap();
-        agent.give_loads_up();
+        agent.abandon_loads();
         assert!(!agent.has_loads());
         assert!(
             std::net::TcpStream::connect(addresses[0]).is_err(),
@@ -378,11 +378,11 @@ mod tests {
         let part = Request::Part(PartOrder::default());
         let told = agent.execute(part.clone()).unwrap_err();
         assert!(
-            told.starts_with("its loads were ended, since nothing was asked for 60 s"),
+            told.starts_with("its loads were ended, because no request arrived for 60 s"),
             "{told}"
         );
-        assert_eq!(agent.execute(part).unwrap_err(), "nothing is being counted");
-        agent.give_loads_up();
+        assert_eq!(agent.execute(part).unwrap_err(), "counting has not started");
+        agent.abandon_loads();
         assert!(opened(&mut agent).is_ok());
         assert!(agent.execute(Request::StopServers).is_ok());
     }

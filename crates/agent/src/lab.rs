@@ -51,7 +51,7 @@ pub fn cores_apart_ns(cpus: [u32; 2]) -> Option<f64> {
     match wirecost_sys::cores::line_round_trip_ns(a, b) {
         Ok(apart) => apart,
         Err(error) => {
-            tracing::debug!("how far apart cores {a} and {b} are is not known: {error}");
+            tracing::debug!("the distance of cores {a} and {b} could not be measured: {error}");
             None
         }
     }

@@ -1,5 +1,4 @@
-//! The settings of a cell on one lab host: put in force over what [`wirecost_netbuild::LabHost::adapt`] has
-//! set, read back, undone.
+//! The settings of a cell on one lab host: applied after [`wirecost_netbuild::LabHost::adapt`], read back, undone.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +6,32 @@ use wirecost_model::sample::DeviceState;
 use wirecost_model::vary::Setting;
 use wirecost_netbuild::{KeptFeatures, LabHost};
 
-use crate::keepers::Keepers;
+use crate::guards::SettingsGuards;
 
-/// What is in force on a lab host.
+/// The levels that are applied on a lab host.
 #[derive(Debug, Default)]
-pub(crate) struct InForce {
+pub(crate) struct AppliedLevel {
     features: Vec<KeptFeatures>,
 }
 
-impl InForce {
-    /// Puts settings in force, in their order, and returns the devices of the path as they are then.
-    /// Where one fails, all are undone.
+impl AppliedLevel {
+    /// Applies settings in their order, and returns the devices of the path as read back afterwards.
+    /// If one fails, all are undone.
     ///
     /// # Errors
     /// In words, with place and level.
-    pub(crate) fn put(
+    pub(crate) fn apply(
         &mut self,
         host: &mut LabHost,
-        keepers: &Keepers,
+        guards: &SettingsGuards,
         settings: &[Setting],
         devices: &[DeviceState],
     ) -> Result<Vec<DeviceState>, String> {
-        let put = settings
+        let applied = settings
             .iter()
-            .try_for_each(|setting| self.one(host, keepers, setting))
+            .try_for_each(|setting| self.one(host, guards, setting))
             .and_then(|()| read_again(host, settings, devices));
-        put.map_err(|error| match self.undo(host, keepers) {
+        applied.map_err(|error| match self.undo(host, guards) {
             Ok(()) => error,
             Err(also) => format!("{error}; {also}"),
         })
@@ -41,7 +40,7 @@ impl InForce {
     fn one(
         &mut self,
         host: &mut LabHost,
-        keepers: &Keepers,
+        guards: &SettingsGuards,
         setting: &Setting,
     ) -> Result<(), String> {
         for (role, features) in &setting.ethtool {
@@ -51,15 +50,19 @@ impl InForce {
                 format!("host {side}: the level `{label}` of `{factor}`: {error}")
             })?);
         }
-        keepers.put(host, setting)
+        guards.apply(host, setting)
     }
 
     /// Undoes everything, the last first. All of it is tried.
     ///
     /// # Errors
     /// What could not be undone, in words.
-    pub(crate) fn undo(&mut self, host: &mut LabHost, keepers: &Keepers) -> Result<(), String> {
-        let mut failed: Vec<String> = keepers.undo().err().into_iter().collect();
+    pub(crate) fn undo(
+        &mut self,
+        host: &mut LabHost,
+        guards: &SettingsGuards,
+    ) -> Result<(), String> {
+        let mut failed: Vec<String> = guards.undo().err().into_iter().collect();
         while let Some(kept) = self.features.pop() {
             if let Err(error) = host.restore_features(&kept) {
                 failed.push(format!("host {}: {error}", host.side()));

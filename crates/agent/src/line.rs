@@ -3,7 +3,7 @@
 
 use wirecost_model::line::{LineBy, LineRelease};
 use wirecost_netbuild::{LabHost, UNDERLAY_DEVICE, fq};
-use wirecost_vtep::{Departures, Error, Hook, Pace};
+use wirecost_vtep::{Departures, Error, Hook, LineRate};
 
 /// A host's line. Dropping it takes its program off the device.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Line {
         let (Some(departures), Some(line)) = (&mut self.departures, host.line()) else {
             return Ok(());
         };
-        let pace = Pace {
+        let pace = LineRate {
             rate: line.rate,
             step_ns: self.step_ns,
             limit_ns: line.limit_ns(),

@@ -12,7 +12,7 @@ use wirecost_traffic::{
     Client, Finished, Options, Server, Snapshot, TrafficError, check_resources, preflight,
 };
 
-use crate::protocol::{EndOfLoad, LoadEnd, Place};
+use crate::protocol::{EndedLoad, HostNetns, LoadEnd};
 
 pub(crate) use counting::Counting;
 
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 struct Open<T> {
     name: String,
-    place: Place,
+    place: HostNetns,
     engine: T,
 }
 
@@ -46,7 +46,7 @@ impl Loads {
         host: Option<&LabHost>,
     ) -> Result<Vec<SocketAddr>, String> {
         self.make_room(ends)?;
-        let mut groups: Vec<((Place, SocketAddr), Vec<usize>)> = Vec::new();
+        let mut groups: Vec<((HostNetns, SocketAddr), Vec<usize>)> = Vec::new();
         for (number, end) in ends.iter().enumerate() {
             let at = (end.place, end.address);
             match groups.iter_mut().find(|(known, _)| *known == at) {
@@ -126,7 +126,7 @@ impl Loads {
     }
 
     /// Ends all clients together; the first error, with every client ended all the same.
-    pub(crate) fn stop_clients(&mut self) -> Result<Vec<EndOfLoad>, String> {
+    pub(crate) fn stop_clients(&mut self) -> Result<Vec<EndedLoad>, String> {
         end_all(&mut self.clients, End::Client, |client| {
             client.stop(PATIENCE).map(Some)
         })
@@ -150,7 +150,7 @@ impl Loads {
     /// Ends all servers; the first error, with every server ended all the same.
     ///
     /// The clients have ended before: what they gave up then, unless it was to be counted to the last byte, is no error.
-    pub(crate) fn stop_servers(&mut self) -> Result<Vec<EndOfLoad>, String> {
+    pub(crate) fn stop_servers(&mut self) -> Result<Vec<EndedLoad>, String> {
         end_all(&mut self.servers, End::Server, |server| {
             let is_counted_whole = server.options().load.limit.is_some();
             match server.finish(PATIENCE) {
@@ -222,8 +222,8 @@ fn open<T: Send>(
         start(first.address, &options).map_err(|error| blame(&names.join(" and "), &error))
     };
     let engines = match first.place {
-        Place::Host => opening()?,
-        Place::Guest(number) => {
+        HostNetns::Host => opening()?,
+        HostNetns::Guest(number) => {
             let host = host.ok_or("the host is not prepared yet")?;
             let guest = host.guests().nth(number as usize);
             let guest = guest.ok_or_else(|| format!("there is no guest {number} on this host"))?;
@@ -244,7 +244,7 @@ fn end_all<T: Send>(
     ends: &mut Vec<Open<T>>,
     which: End,
     end: impl Fn(T) -> Result<Option<Finished>, TrafficError> + Copy + Send,
-) -> Result<Vec<EndOfLoad>, String> {
+) -> Result<Vec<EndedLoad>, String> {
     thread::scope(|scope| {
         let ending: Vec<_> = ends
             .drain(..)
@@ -256,7 +256,7 @@ fn end_all<T: Send>(
                 } = open;
                 scope.spawn(move || {
                     let ended = end(engine).map_err(|error| blame(&name, &error))?;
-                    Ok(ended.map(|ended| EndOfLoad {
+                    Ok(ended.map(|ended| EndedLoad {
                         name,
                         place,
                         end: which,
@@ -270,7 +270,7 @@ fn end_all<T: Send>(
             thread.join().unwrap_or_else(panicked)
         });
         // Every thread is joined, whatever the first of them says.
-        let ended: Vec<Result<Option<EndOfLoad>, String>> = ended.collect();
+        let ended: Vec<Result<Option<EndedLoad>, String>> = ended.collect();
         ended.into_iter().filter_map(Result::transpose).collect()
     })
 }

@@ -8,19 +8,21 @@ use std::time::{Duration, Instant};
 
 use wirecost_audit::Neighbour;
 use wirecost_check::{
-    DropRule, Hint, Kind, OneSidedReport, PathReport, Refused, Segments, Stream, Stretch, Wanted, WayOut,
+    DropRule, EgressRoute, FlowKind, LossLocation, OneSidedReport, PathReport, ReachabilityHint,
+    Refused, RequiredMtu, Segments, Stream,
 };
-use wirecost_pmtu::{Config, FAR_AWAY, Limit, Pace, Question, likely_sizes};
+use wirecost_pmtu::{Config, FAR_AWAY, Limit, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
     Endpoints, Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, Surveyed,
     device_mtu, locate_on, one_sided, segments, stream, survey, survey_mapped,
 };
 
-use crate::protocol::{
-    Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder, Way,
-};
 use crate::fragments;
+use crate::protocol::{
+    Limits, LocateOrder, OneSidedOrder, PathDirection, PathReply, PathRequest, Reply, Responding,
+    SurveyOrder,
+};
 use crate::prove::smallest;
 
 /// How long an answer is waited for at least while the place of a loss is looked for: routers answer when they have time.
@@ -49,12 +51,12 @@ impl Paths {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => {
-                let asked = asked(&order).map_err(words)?;
+                let survey_path = survey_path(&order).map_err(words)?;
                 // The place of a loss is looked for on the flows that were searched.
                 if !order.count {
-                    (self.flows, self.pace) = (asked.sockets, asked.pace);
+                    (self.flows, self.pace) = (survey_path.sockets, survey_path.pace);
                 }
-                PathReply::Path(asked.report)
+                PathReply::Path(survey_path.report)
             }
             PathRequest::BadChecksums => {
                 let (now, before) = (Bad::count(), self.bad_before.unwrap_or_default());
@@ -150,7 +152,7 @@ impl Paths {
             Err(ProbeError::Responder { source, .. })
                 if source.kind() == io::ErrorKind::AddrInUse =>
             {
-                match Responder::start_beside(address, secret) {
+                match Responder::start_tapped(address, secret) {
                     Ok(responder) => (responder, true),
                     Err(error) => return Ok(Responding::Taken(words(error))),
                 }
@@ -170,7 +172,7 @@ impl Paths {
 }
 
 impl Paths {
-    fn located(&self, order: &LocateOrder) -> Result<Result<Stretch, String>, String> {
+    fn located(&self, order: &LocateOrder) -> Result<Result<LossLocation, String>, String> {
         let socket = self.flows.get(order.flow as usize);
         let socket = socket.ok_or_else(|| format!("there is no flow {}", order.flow))?;
         let way = &order.way;
@@ -179,7 +181,7 @@ impl Paths {
         let located = locate_on(socket, way.target(), order.failing, pace, &way.secret);
         Ok(located
             .map_err(words)?
-            .map(|located| Stretch::from(&located))
+            .map(|located| LossLocation::from(&located))
             .map_err(words))
     }
 }
@@ -252,12 +254,12 @@ fn config(limits: &Limits) -> Config {
     }
 }
 
-fn pace(limits: &Limits) -> Pace {
-    Pace {
+fn pace(limits: &Limits) -> RateLimit {
+    RateLimit {
         datagrams_per_second: limits.datagrams_per_second,
         bytes_per_second: limits.bytes_per_second,
         max_time: limits.most,
-        ..Pace::default()
+        ..RateLimit::default()
     }
 }
 
@@ -266,35 +268,35 @@ fn pace(limits: &Limits) -> Pace {
 fn wanted(
     expect: Option<u32>,
     (from, to): (IpAddr, SocketAddr),
-    leaving: Option<&WayOut>,
-) -> Result<(Wanted, u32), ProbeError> {
+    leaving: Option<&EgressRoute>,
+) -> Result<(RequiredMtu, u32), ProbeError> {
     const LONGEST: u32 = 65_535;
     let device = device_mtu(from, to)?;
-    let route = leaving.and_then(WayOut::sends_at_most);
+    let route = leaving.and_then(EgressRoute::sends_at_most);
     let route = route.filter(|&mtu| mtu < device);
     Ok(match (expect, route) {
-        (Some(expect), _) => (Wanted::Expected(expect), expect),
-        (None, Some(route)) => (Wanted::Route(route), route),
-        (None, None) => (Wanted::Device(device), (device + 1).min(LONGEST)),
+        (Some(expect), _) => (RequiredMtu::Expected(expect), expect),
+        (None, Some(route)) => (RequiredMtu::Route(route), route),
+        (None, None) => (RequiredMtu::Device(device), (device + 1).min(LONGEST)),
     })
 }
 
 /// What came of a survey.
-struct Asked {
+struct SurveyedPath {
     report: PathReport,
     sockets: Vec<UdpSocket>,
     pace: (Duration, f64),
 }
 
-fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
+fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
     let way = &order.way;
     let ends = (way.from.clone(), way.to.clone());
     let leaving = leaving(way.from.address, way.to.address);
     let between = (way.from.address, way.target());
     let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = Wanted::Expected(order.expect.unwrap_or(0));
-            return Ok(Asked {
+            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
+            return Ok(SurveyedPath {
                 report: PathReport::without_route(ends, way.port, wanted, order.flows),
                 sockets: Vec::new(),
                 pace: (Duration::ZERO, order.limits.bytes_per_second),
@@ -303,7 +305,7 @@ fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
         wanted => wanted?,
     };
     let (first_port, flows) = source_ports(way.port, order.flows);
-    let question = Question {
+    let question = SurveyRequest {
         low: smallest(way.to.address).min(high),
         high,
         expect: order.expect,
@@ -336,29 +338,31 @@ fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
         let (ends, result) = (ends.clone(), &surveyed.result);
         let mut report = PathReport::new(ends, way.port, wanted, result, &surveyed.ports);
         see(&mut report, &surveyed);
-        Ok(Asked {
+        Ok(SurveyedPath {
             report,
             pace: (result.wait, result.bytes_per_second),
             sockets: surveyed.sockets,
         })
     };
-    let mut asked = survey()?;
-    if asked.report.is_dead() {
-        match sought(way.from.address, way.to.address) {
-            Sought::Found => {
-                asked = survey()?;
-                asked.report.late = true;
+    let mut surveyed = survey()?;
+    if surveyed.report.is_dead() {
+        match wait_for_neighbour(way.from.address, way.to.address) {
+            NeighbourWait::Found => {
+                surveyed = survey()?;
+                surveyed.report.late = true;
             }
-            Sought::Missing(next) => asked.report.hint = Some(Hint::NoNeighbour(next)),
-            Sought::Known => {}
+            NeighbourWait::Missing(next) => {
+                surveyed.report.hint = Some(ReachabilityHint::NoNeighbour(next));
+            }
+            NeighbourWait::Known => {}
         }
     }
-    if let (Some(mtu), Some(socket)) = (asked.report.mtu(), asked.sockets.first()) {
+    if let (Some(mtu), Some(socket)) = (surveyed.report.mtu(), surveyed.sockets.first()) {
         let sizes = (smallest(way.to.address), mtu);
-        asked.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
+        surveyed.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
     }
-    asked.report.leaving = leaving;
-    Ok(asked)
+    surveyed.report.leaving = leaving;
+    Ok(surveyed)
 }
 
 /// What ICMP messages and a packet socket told.
@@ -376,7 +380,7 @@ fn see(report: &mut PathReport, surveyed: &Surveyed) {
         .map(|(by, mtu)| (*by, *mtu));
     for flow in &mut report.flows {
         // With `ip_no_pmtu_disc` the kernel does not tell the size (net/ipv4/icmp.c, `icmp_unreach`).
-        if let Kind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
+        if let FlowKind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
             && let Some(mtu) = too_big.and_then(|all| all.get(by))
         {
             *told = *mtu;
@@ -385,12 +389,16 @@ fn see(report: &mut PathReport, surveyed: &Surveyed) {
 }
 
 /// The way back to a host behind address translation.
-fn mapped(way: &Way, to: &[SocketAddr], limits: &Limits) -> Result<PathReport, ProbeError> {
+fn mapped(
+    way: &PathDirection,
+    to: &[SocketAddr],
+    limits: &Limits,
+) -> Result<PathReport, ProbeError> {
     let from = SocketAddr::new(way.from.address, way.port);
     let first = to.first().copied().unwrap_or(from);
     let leaving = leaving(way.from.address, first.ip());
     let (wanted, high) = wanted(None, (way.from.address, first), leaving.as_ref())?;
-    let question = Question {
+    let question = SurveyRequest {
         low: smallest(first.ip()).min(high),
         high,
         expect: None,
@@ -406,7 +414,7 @@ fn mapped(way: &Way, to: &[SocketAddr], limits: &Limits) -> Result<PathReport, P
     let mut report = PathReport::new(ends, first.port(), wanted, result, &surveyed.ports);
     see(&mut report, &surveyed);
     report.leaving = leaving;
-    report.mapped = Some(first.ip());
+    report.through_mapping = true;
     Ok(report)
 }
 
@@ -438,7 +446,7 @@ fn source_ports(port: u16, flows: u32) -> (u16, u32) {
 }
 
 /// What came of the search for the neighbour that packets go to first.
-enum Sought {
+enum NeighbourWait {
     /// It was not being searched for.
     Known,
     /// It answered at last.
@@ -449,17 +457,19 @@ enum Sought {
 
 /// Waits for the end of a search for the neighbour: the kernel asks three times, a second apart
 /// (`net.ipv4.neigh.default.retrans_time_ms`), and holds the probes meanwhile.
-fn sought(from: IpAddr, to: IpAddr) -> Sought {
+fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourWait {
     const MOST: Duration = Duration::from_secs(4);
     const OFTEN: Duration = Duration::from_millis(20);
     let began = Instant::now();
-    let mut found = Sought::Known;
+    let mut found = NeighbourWait::Known;
     while let Ok(Some((next, state))) = wirecost_audit::neighbour(from, to) {
         match state {
             Neighbour::Fine => break,
-            Neighbour::Missing => return Sought::Missing(next),
-            Neighbour::Sought if began.elapsed() > MOST => return Sought::Missing(next),
-            Neighbour::Sought => found = Sought::Found,
+            Neighbour::Missing => return NeighbourWait::Missing(next),
+            Neighbour::Sought if began.elapsed() > MOST => {
+                return NeighbourWait::Missing(next);
+            }
+            Neighbour::Sought => found = NeighbourWait::Found,
         }
         thread::sleep(OFTEN);
     }
@@ -467,8 +477,8 @@ fn sought(from: IpAddr, to: IpAddr) -> Sought {
 }
 
 /// How packets leave this host; not known is no reason to fail.
-fn leaving(from: IpAddr, to: IpAddr) -> Option<WayOut> {
-    wirecost_audit::way_out(from, to).ok().flatten()
+fn leaving(from: IpAddr, to: IpAddr) -> Option<EgressRoute> {
+    wirecost_audit::egress_route(from, to).ok().flatten()
 }
 
 fn is_without_route(error: &io::Error) -> bool {
@@ -486,7 +496,7 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let ends = (order.from.clone(), order.to.clone());
     let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = Wanted::Expected(order.expect.unwrap_or(0));
+            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
             return Ok(OneSidedReport::without_route(ends, wanted));
         }
         wanted => wanted?,
@@ -498,10 +508,10 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let mut result = ask()?;
     let mut hint = None;
     if result.is_dead() {
-        match sought(from, to) {
-            Sought::Found => result = ask()?,
-            Sought::Missing(next) => hint = Some(Hint::NoNeighbour(next)),
-            Sought::Known => {}
+        match wait_for_neighbour(from, to) {
+            NeighbourWait::Found => result = ask()?,
+            NeighbourWait::Missing(next) => hint = Some(ReachabilityHint::NoNeighbour(next)),
+            NeighbourWait::Known => {}
         }
     }
     let seconds = began.elapsed().as_secs_f64();

@@ -1,17 +1,17 @@
-//! Proofs between the guests of a lab: room `probe` from inside each of them.
+//! Proofs between the guests of a lab: crate `probe`, from inside each of them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
-use wirecost_pmtu::{Config, FAR_AWAY, Outcome, Pace, Question, likely_sizes};
+use wirecost_pmtu::{Config, FAR_AWAY, Outcome, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
 
 use crate::protocol::ProofResult;
 
-/// Whatever happens, the proof of all guests ends; well within the controller's patience.
+/// Limit for the proof of all guests, well within the controller's time-out.
 const LIMIT: Duration = Duration::from_secs(8);
 
 /// Starts one responder for all guests, on an address of each.
@@ -77,7 +77,7 @@ fn prove(
     secret: &Secret,
     limit: Duration,
 ) -> Result<ProofResult, ProbeError> {
-    let question = Question {
+    let question = SurveyRequest {
         low: smallest(endpoints.to.ip()).min(size),
         high: size,
         expect: Some(size),
@@ -88,12 +88,12 @@ fn prove(
             ..Config::default()
         },
         // The lab is ours alone: nobody is disturbed by how fast it goes.
-        pace: Pace {
+        pace: RateLimit {
             first_bytes_per_second: 10e9,
             datagrams_per_second: 1e6,
             bytes_per_second: 10e9,
             max_time: limit,
-            ..Pace::default()
+            ..RateLimit::default()
         },
         count: false,
     };

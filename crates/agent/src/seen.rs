@@ -18,7 +18,7 @@ const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
 
 /// The full-size datagrams of one proof as they are to cross a network.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ExpectedDatagram {
     secret: Secret,
     /// Bytes of UDP, header and payload.
     udp_bytes: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Wanted {
     frame_bytes: u32,
 }
 
-impl Wanted {
+impl ExpectedDatagram {
     /// Datagrams of `size` bytes of IP with this secret.
     ///
     /// # Errors
@@ -187,7 +187,7 @@ mod tests {
         ] {
             for ip in IpVersion::ALL {
                 let network = network(encapsulation.clone(), ip);
-                let wanted = Wanted::of(&network, 1500, secret).expect("computed");
+                let wanted = ExpectedDatagram::of(&network, 1500, secret).expect("computed");
                 let tunnelled = network.encapsulation.is_tunnel();
                 let six = u32::from(tunnelled && ip == IpVersion::Ipv6) * 20;
                 assert_eq!(wanted.outer_ip_bytes, 1500 + overhead + six, "{network}");
@@ -226,7 +226,7 @@ mod tests {
         let network = network(tunnel, IpVersion::Ipv4);
         // 16 of header and 16 of tag around what is padded to a multiple of 16, and to no more than 8940.
         for (size, padded) in [(1500, 1504), (1504, 1504), (8939, 8940), (8940, 8940)] {
-            let wanted = Wanted::of(&network, size, secret).expect("computed");
+            let wanted = ExpectedDatagram::of(&network, size, secret).expect("computed");
             let bytes = 32 + padded;
             let look = |frame: Vec<u8>| wanted.look(&frame, frame.len());
             let seen = look(frame(51821, WIREGUARD_DATA, bytes)).expect("ours");

@@ -6,12 +6,12 @@ use std::path::Path;
 use wirecost_model::vary::{Scope, Setting};
 use wirecost_probe::transfer::{Amount, HEARTBEATS, Receiver, transfer};
 
-use crate::keeper::Keeper;
+use crate::guard::SettingsGuard;
 use crate::protocol::{
     Reply, TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent,
 };
 
-/// This program, also where its file was replaced or removed meanwhile.
+/// This program, even after its file was replaced or removed.
 const SELF: &str = "/proc/self/exe";
 /// There is no socket option for it, and it is asked at every timeout (net/ipv4/tcp_timer.c, `tcp_mtu_probing`), so
 /// that it has to be in force in the namespace while the transfer goes on.
@@ -61,14 +61,14 @@ fn words(error: impl std::fmt::Display) -> String {
 }
 
 fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent, String> {
-    let keeper = in_force(order.tcp_mtu_probing, owner)?;
+    let guard = set_probing(order.tcp_mtu_probing, owner)?;
     let amount = Amount {
         bytes: order.bytes,
         limit: order.limit,
     };
     let sent = transfer(order.from, order.to, amount, &order.secret);
-    if let Some(mut keeper) = keeper {
-        keeper.undo()?;
+    if let Some(mut guard) = guard {
+        guard.undo()?;
     }
     let sent = sent.map_err(words)?;
     Ok(TransferSent {
@@ -81,16 +81,16 @@ fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent, String> {
     })
 }
 
-/// Sets the sysctl where it is another, by a process that puts it back whatever becomes of us.
-fn in_force(probing: u8, owner: &str) -> Result<Option<Keeper>, String> {
+/// Sets the sysctl where its value differs, through a settings guard that restores it even if this process dies.
+fn set_probing(probing: u8, owner: &str) -> Result<Option<SettingsGuard>, String> {
     let found = fs::read_to_string(PROBING_FILE)
         .map_err(|error| format!("reading {PROBING_FILE}: {error}"))?;
     let wanted = probing.to_string();
     if found.trim() == wanted {
         return Ok(None);
     }
-    let mut keeper = Keeper::start(Path::new(SELF), owner, "this host", false)?;
-    keeper.put(&Setting {
+    let mut guard = SettingsGuard::start(Path::new(SELF), owner, "this host", false)?;
+    guard.apply(&Setting {
         factor: "simulation".into(),
         label: format!("tcp_mtu_probing {probing}"),
         sysctl: [(PROBING.to_owned(), wanted)].into(),
@@ -98,5 +98,5 @@ fn in_force(probing: u8, owner: &str) -> Result<Option<Keeper>, String> {
         command: None,
         on: Scope::Hosts,
     })?;
-    Ok(Some(keeper))
+    Ok(Some(guard))
 }

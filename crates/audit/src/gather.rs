@@ -21,7 +21,9 @@ use std::os::fd::AsRawFd;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
-use crate::snapshot::{Enter, HostStack, Namespace, Neighbour, Peer, Unread, VERSION, WayOut};
+use crate::snapshot::{
+    EgressRoute, Enter, HostStack, Namespace, Neighbour, Unread, VERSION, VethPeer,
+};
 use netlink::Netlink;
 pub use rules::{Dropping, dropping};
 use tunnels::Outer;
@@ -128,13 +130,13 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
 ///
 /// # Errors
 /// Where the kernel cannot be asked.
-pub fn way_out(from: IpAddr, to: IpAddr) -> io::Result<Option<WayOut>> {
+pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>> {
     let mut asked = Netlink::open()?;
     let mut name = |index| links::named(&mut asked, index).map(|(name, _)| name);
-    let way = routes::way_out(&mut Netlink::open()?, (from, to), &mut name);
+    let way = routes::egress_route(&mut Netlink::open()?, (from, to), &mut name);
     let Some(way) = way else { return Ok(None) };
     let device = links::named(&mut asked, way.device);
-    Ok(device.map(|(device, mtu)| WayOut {
+    Ok(device.map(|(device, mtu)| EgressRoute {
         ipv6_mtu: ipv6::mtu(&device).filter(|&six| to.is_ipv6() && six < mtu),
         device_mtu: Some(mtu),
         device,
@@ -151,7 +153,7 @@ pub fn way_out(from: IpAddr, to: IpAddr) -> io::Result<Option<WayOut>> {
 /// Where the kernel cannot be asked.
 pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbour)>> {
     let mut netlink = Netlink::open()?;
-    let way = routes::way_out(&mut netlink, (from, to), &mut |_| None);
+    let way = routes::egress_route(&mut netlink, (from, to), &mut |_| None);
     Ok(way.map(|way| {
         let next = way.router.unwrap_or(to);
         (next, routes::neighbour(&mut netlink, way.device, next))
@@ -342,7 +344,7 @@ fn link_peers(readings: &mut [Reading]) {
         let positions = positions(at, readings);
         let reading = &mut readings[at];
         for (device, index, number) in &reading.other_ends {
-            reading.namespace.devices[*device].peer = Some(Peer {
+            reading.namespace.devices[*device].peer = Some(VethPeer {
                 namespace: number.map_or(Some(at), |number| positions.get(&number).copied()),
                 index: *index,
             });

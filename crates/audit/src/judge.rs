@@ -1,4 +1,4 @@
-//! From what was read to what follows from it. Pure: no I/O, no clock.
+//! Judges what was read from a host. Pure: no I/O, no clock.
 
 mod bridges;
 mod host;
@@ -41,7 +41,7 @@ pub fn judge_beside(stack: &HostStack, shown: &Shown) -> Vec<Finding> {
 }
 
 fn judged(stack: &HostStack, shown: Option<&Shown>) -> Vec<Finding> {
-    let mut found = Found {
+    let mut found = Findings {
         host: &stack.host,
         findings: Vec::new(),
     };
@@ -58,12 +58,12 @@ fn judged(stack: &HostStack, shown: Option<&Shown>) -> Vec<Finding> {
 }
 
 /// Findings so far.
-pub(crate) struct Found<'a> {
+pub(crate) struct Findings<'a> {
     host: &'a str,
     findings: Vec<Finding>,
 }
 
-impl Found<'_> {
+impl Findings<'_> {
     /// Adds a finding. `id` is one of the catalogue's; the tests hold that.
     pub(crate) fn add(
         &mut self,

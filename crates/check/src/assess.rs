@@ -1,28 +1,31 @@
-//! Everything that was found out about two hosts and the path between them, put together: what to say, once.
+//! Combines the reports on two hosts and the path between them into one list of findings.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use wirecost_audit::snapshot::{Enter, Exception};
+use wirecost_audit::snapshot::{Enter, RouteException};
 use wirecost_audit::{Carries, Finding, HostStack, Severity, Shown};
 use wirecost_pmtu::Limit;
 
 use crate::judge::{TAG_BYTES, judge, opposite};
 use crate::one_sided::{OneSidedReport, judge_one_sided};
-use crate::report::{Kind, PathReport};
+use crate::report::{FlowKind, PathReport};
 use crate::scope::{concerns, on_the_way};
+use crate::seen::DropRule;
 
 /// A host as it was read.
 #[derive(Debug, Clone)]
-pub struct Audited {
+pub struct AuditedHost {
     /// Its devices; [`HostStack::host`] is what reports call it.
     pub stack: HostStack,
     /// Which machine it is on: namespaces of one machine are told apart by their number.
     pub machine: String,
     /// How commands get there from where the user types.
     pub enter: Enter,
+    /// Rules of its own filter that drop packets, where that was asked.
+    pub rules: Vec<DropRule>,
 }
 
 /// Every finding, the worst first: what concerns the asked pair before what is elsewhere, and of errors those of devices,
@@ -30,7 +33,7 @@ pub struct Audited {
 pub fn assess(
     paths: &[PathReport],
     one_sided: Option<&OneSidedReport>,
-    hosts: &mut [Audited],
+    hosts: &mut [AuditedHost],
 ) -> Vec<Finding> {
     let every: Vec<&PathReport> = paths
         .iter()
@@ -54,13 +57,75 @@ pub fn assess(
         }
     }
     name_small_receivers(paths, hosts, &mut findings);
+    name_rules(paths, hosts, &mut findings);
     let mut all: Vec<(bool, Finding)> = findings.into_iter().map(|it| (true, it)).collect();
-    all.extend(about_devices(hosts, &every).into_iter().map(|it| (false, it)));
+    all.extend(
+        about_devices(hosts, &every)
+            .into_iter()
+            .map(|it| (false, it)),
+    );
     all.sort_by_key(|(of_path, finding)| {
         let cause = !of_path && finding.severity == Severity::Error;
-        (finding.elsewhere, Reverse(finding.severity), !cause, !of_path)
+        (
+            finding.elsewhere,
+            Reverse(finding.severity),
+            !cause,
+            !of_path,
+        )
     });
     all.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// Names the rules of a host's own filter that explain a finding, with the commands that take them away.
+fn name_rules(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
+    for path in paths {
+        let six = path.to.address.is_ipv6();
+        let mut of_path = findings
+            .iter_mut()
+            .filter(|finding| finding.host == path.from.host);
+        let icmp: &[&str] = if six {
+            &["icmpv6", "ipv6-icmp"]
+        } else {
+            &["icmp"]
+        };
+        let own = path.seen.acknowledged > Some(0);
+        let Some((finding, host, protocols)) = of_path.find_map(|finding| match finding.id {
+            "too-big-dropped-here" => Some((finding, &path.from.host, icmp)),
+            "path-dead" if own => Some((finding, &path.from.host, &["udp"] as &[&str])),
+            "path-dead" if path.seen.arrived > Some(0) => {
+                Some((finding, &path.to.host, &["udp"] as &[&str]))
+            }
+            _ => None,
+        }) else {
+            continue;
+        };
+        let Some(host) = hosts.iter().find(|it| it.stack.host == *host) else {
+            continue;
+        };
+        let other = if six { "iptables" } else { "ip6tables" };
+        let rules = host.rules.iter().filter(|rule| {
+            rule.takes("input", protocols) && !rule.rule.starts_with(&format!("{other} "))
+        });
+        let mut fix = Vec::new();
+        for rule in rules {
+            let met = rule
+                .packets
+                .map_or_else(String::new, |met| format!(", which met {met} packets"));
+            let _ = write!(
+                finding.evidence,
+                ". Rule on {}{met}: `{}`",
+                host.stack.host, rule.rule
+            );
+            let there = [format!("# the rule on {}:", host.stack.host)];
+            let undo = rule.undo.iter().map(|undo| host.enter.command(undo));
+            fix.extend(there.into_iter().chain(undo));
+        }
+        if finding.id == "path-dead" && !fix.is_empty() {
+            finding.fix = fix;
+        } else {
+            finding.fix.extend(fix);
+        }
+    }
 }
 
 /// What packets showed of the path that a host's packets take.
@@ -79,13 +144,15 @@ fn shown(host: &str, paths: &[&PathReport]) -> Shown {
 }
 
 /// An exception is stale where packets of more than it allows arrive.
-fn tell_what_is_stale(hosts: &mut [Audited], paths: &[&PathReport]) {
+fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for path in paths {
         let every = path.flows.iter().all(|flow| flow.kind.is_told());
         let (Some(mtu), true) = (path.mtu(), every) else {
             continue;
         };
-        let own = hosts.iter_mut().find(|host| host.stack.host == path.from.host);
+        let own = hosts
+            .iter_mut()
+            .find(|host| host.stack.host == path.from.host);
         let Some(own) = own.and_then(|host| host.stack.namespaces.first_mut()) else {
             continue;
         };
@@ -99,13 +166,13 @@ fn tell_what_is_stale(hosts: &mut [Audited], paths: &[&PathReport]) {
 
 /// A router's message about a probe leaves an exception behind; it says what the path's own line says. Hosts of one
 /// machine see each other's.
-fn forget_what_we_caused(hosts: &mut [Audited], paths: &[&PathReport]) {
+fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     let signalled =
-        |flow: &crate::FlowReport| matches!(flow.kind, Kind::Told(Limit::Signalled { .. }));
+        |flow: &crate::FlowReport| matches!(flow.kind, FlowKind::Told(Limit::Signalled { .. }));
     for path in paths {
         let told = path.flows.iter().any(signalled);
         // What a check before this one was told is no news where this one wants no more.
-        let allowed = |exception: &Exception| told || exception.mtu >= path.wanted.bytes();
+        let allowed = |exception: &RouteException| told || exception.mtu >= path.wanted.bytes();
         let sender = hosts
             .iter()
             .find(|host| host.stack.host == path.from.host)
@@ -117,7 +184,7 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[&PathReport]) {
         let from_tunnel = path
             .flows
             .iter()
-            .any(|flow| matches!(flow.kind, Kind::Told(Limit::Signalled { by, .. }) if by == path.to.address));
+            .any(|flow| matches!(flow.kind, FlowKind::Told(Limit::Signalled { by, .. }) if by == path.to.address));
         for host in hosts.iter_mut().filter(|host| host.machine == machine) {
             let is_own = host.stack.host == path.from.host;
             for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
@@ -148,7 +215,7 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[&PathReport]) {
 /// What the kernel remembers of destinations that are neither the other end of this path, for its sender, nor that of a
 /// tunnel, where its packets leave from: a host that talks to the world has many of those, and they say nothing about
 /// this path.
-fn forget_what_is_elsewhere(hosts: &mut [Audited], paths: &[&PathReport]) {
+fn forget_what_is_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for host in hosts {
         let namespaces = host.stack.namespaces.iter().enumerate();
         let remotes: BTreeSet<(usize, IpAddr)> = namespaces
@@ -160,7 +227,9 @@ fn forget_what_is_elsewhere(hosts: &mut [Audited], paths: &[&PathReport]) {
                 })
             })
             .collect();
-        let own = paths.iter().filter(|path| path.from.host == host.stack.host);
+        let own = paths
+            .iter()
+            .filter(|path| path.from.host == host.stack.host);
         let ends: BTreeSet<IpAddr> = own.map(|path| path.to.address).collect();
         for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
             namespace.exceptions.retain(|exception| {
@@ -173,12 +242,15 @@ fn forget_what_is_elsewhere(hosts: &mut [Audited], paths: &[&PathReport]) {
 
 /// Where as much arrives as the receiving host's own device takes, it is that device which drops the rest; on one link,
 /// that is: a router that says nothing has the same MTU on the receiver's link.
-fn name_small_receivers(paths: &[PathReport], hosts: &[Audited], findings: &mut [Finding]) {
+fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
     for path in paths {
         let (Some(back), Some(carried)) = (opposite(paths, path), path.mtu()) else {
             continue;
         };
-        let Some((takes, way)) = back.leaving.as_ref().and_then(|way| Some((way.device_mtu?, way)))
+        let Some((takes, way)) = back
+            .leaving
+            .as_ref()
+            .and_then(|way| Some((way.device_mtu?, way)))
         else {
             continue;
         };
@@ -209,7 +281,7 @@ fn name_small_receivers(paths: &[PathReport], hosts: &[Audited], findings: &mut 
 }
 
 /// Gets commands to their host.
-fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
+fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[AuditedHost]) {
     let Some(host) = hosts.iter().find(|host| host.stack.host == path.from.host) else {
         return;
     };
@@ -223,8 +295,8 @@ fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
 
 /// Findings about devices, beside what packets showed. Hosts on one machine see each other's: each device is told of once,
 /// by its own host where that was asked. What helps TCP meanwhile is told once, with the commands for all.
-fn about_devices(hosts: &[Audited], paths: &[&PathReport]) -> Vec<Finding> {
-    let mut told: Vec<(Option<Place<'_>>, Finding)> = Vec::new();
+fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
+    let mut told: Vec<(Option<NetnsKey<'_>>, Finding)> = Vec::new();
     let pair: Vec<IpAddr> = paths
         .iter()
         .flat_map(|path| [path.from.address, path.to.address])
@@ -241,8 +313,7 @@ fn about_devices(hosts: &[Audited], paths: &[&PathReport]) -> Vec<Finding> {
                     continue;
                 }
                 let here = devices.as_ref();
-                finding.elsewhere =
-                    here.is_some_and(|here| !concerns(&host.stack, &finding, here));
+                finding.elsewhere = here.is_some_and(|here| !concerns(&host.stack, &finding, here));
                 let place = place(host, &finding);
                 let again = told.iter_mut().find(|(other, known)| {
                     place.is_some()
@@ -266,9 +337,9 @@ fn about_devices(hosts: &[Audited], paths: &[&PathReport]) -> Vec<Finding> {
 }
 
 /// A namespace: of which machine, and its inode there.
-type Place<'a> = (&'a str, u64);
+type NetnsKey<'a> = (&'a str, u64);
 
-fn place<'a>(host: &'a Audited, finding: &Finding) -> Option<Place<'a>> {
+fn place<'a>(host: &'a AuditedHost, finding: &Finding) -> Option<NetnsKey<'a>> {
     let rest = finding.host.strip_prefix(host.stack.host.as_str())?;
     let label = rest
         .strip_prefix(" (")

@@ -84,7 +84,10 @@ impl DropRule {
     pub fn takes(&self, hook: &str, protocols: &[&str]) -> bool {
         let there = self.hook == hook || (self.hook.is_empty() && self.packets > Some(0));
         let about = self.protocols.is_empty()
-            || self.protocols.iter().any(|it| protocols.contains(&it.as_str()));
+            || self
+                .protocols
+                .iter()
+                .any(|it| protocols.contains(&it.as_str()));
         there && about && self.packets != Some(0)
     }
 }

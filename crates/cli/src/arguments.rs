@@ -8,13 +8,13 @@ use crate::clean::Clean;
 use crate::compare::Compare;
 use crate::completions::Completions;
 use crate::doctor::Doctor;
-use crate::keeper::Keeper;
 use crate::load::Load;
 use crate::man::Man;
 use crate::overhead::Overhead;
 use crate::plans::{Plans, Schema};
 use crate::report::Report;
 use crate::run::Run;
+use crate::settings_guard::SettingsGuard;
 use crate::talk::Talk;
 use crate::tunnel::Tunnel;
 
@@ -62,5 +62,5 @@ pub(crate) enum Command {
     Agent(Agent),
     /// Apply settings of a plan and undo them, controlled over standard input and output
     #[command(hide = true)]
-    Keeper(Keeper),
+    SettingsGuard(SettingsGuard),
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirecost_control::hosts::HostsError;
-use wirecost_control::path::{Check as Asked, Far, check as run};
+use wirecost_control::path::{Check as Asked, CheckTarget, check as run};
 use wirecost_model::host::HostAddress;
 use wirecost_model::units::{UnitError, parse_rate};
 use wirecost_wire::overhead::Stack;
@@ -44,7 +44,7 @@ pub(crate) struct Check {
     from: HostAddress,
     /// The other host, or an address without an agent
     #[arg(value_parser = far)]
-    to: Far,
+    to: CheckTarget,
     /// The IP packet that every direction should carry [default: what the sender's device or route takes]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(SMALLEST..=LONGEST))]
     expect: Option<u32>,
@@ -74,16 +74,16 @@ pub(crate) struct Check {
 }
 
 /// The other end: an address, or a host.
-fn far(text: &str) -> Result<Far, String> {
+fn far(text: &str) -> Result<CheckTarget, String> {
     match text.parse::<IpAddr>() {
         // What cannot be a host's own address behind a = cannot be that of a far end either.
         Ok(address) => match format!("local={address}").parse::<HostAddress>() {
-            Ok(_) => Ok(Far::Address(address)),
+            Ok(_) => Ok(CheckTarget::Address(address)),
             Err(error) => Err(error.problem.to_string()),
         },
         Err(_) => text
             .parse()
-            .map(Far::Host)
+            .map(CheckTarget::Host)
             .map_err(|error| format!("{error}; or an address without an agent")),
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use textwrap::{Options, WordSeparator, WordSplitter};
-use wirecost_doctor::{Check, Examination, Group, Status, Way};
+use wirecost_doctor::{Check, Examination, Group, Privilege, Status};
 use wirecost_report::Terminal;
 
 use crate::{complain, exit, screen};
@@ -39,8 +39,8 @@ pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
     // Before anything else: a user namespace wants a process with one thread.
     if let Some(probe) = arguments.probe {
         let way = match probe {
-            Probe::Own => Way::Own,
-            Probe::Plain => Way::Plain,
+            Probe::Own => Privilege::Own,
+            Probe::Plain => Privilege::Plain,
         };
         wirecost_doctor::probe(way, &mut std::io::stdout().lock());
         return exit::FINE;

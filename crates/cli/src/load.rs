@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use wirecost_control::hosts::HostsError;
-use wirecost_control::load::{ByHand, Outcome, by_hand};
+use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 
@@ -86,7 +86,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> ExitCode {
         }
     };
     let watching = Watching::new(&asked, talk);
-    let document = by_hand(&asked, &context, &interrupt, &mut |step| {
+    let document = run_manual(&asked, &context, &interrupt, &mut |step| {
         watching.show(&step);
     });
     let document = match document {
@@ -116,7 +116,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> ExitCode {
 }
 
 /// The command line as what it asks for; everything that cannot be, at once.
-fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
+fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
     let mut wrong = Vec::new();
     let mut loads = Vec::new();
     let workload = arguments.workload.first();
@@ -186,7 +186,7 @@ fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    Ok(ByHand {
+    Ok(ManualLoad {
         hosts: [arguments.from.clone(), arguments.to.clone()],
         loads,
         port: arguments.port,

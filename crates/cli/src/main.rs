@@ -1,4 +1,4 @@
-//! The `wirecost` command: arguments -> one call into the rooms.
+//! The `wirecost` command: arguments -> one call into the crates.
 
 mod agent;
 mod arguments;
@@ -13,7 +13,6 @@ mod dry_run;
 mod examples;
 mod exit;
 mod interrupt;
-mod keeper;
 mod load;
 mod log;
 mod man;
@@ -25,6 +24,7 @@ mod progress;
 mod report;
 mod run;
 mod screen;
+mod settings_guard;
 mod talk;
 mod tunnel;
 
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Man(arguments) => man::man(&arguments, definition()),
         Command::Agent(arguments) => agent::agent(&arguments),
-        Command::Keeper(arguments) => keeper::keeper(&arguments),
+        Command::SettingsGuard(arguments) => settings_guard::settings_guard(&arguments),
     }
 }
 

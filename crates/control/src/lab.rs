@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{LabAgent, Link, LinkError};
+use wirecost_agent::orphan::Owner;
 use wirecost_agent::protocol::{EndSecret, HostSpec, ProofResult, Reply, Request, Side, Stage};
-use wirecost_agent::stray::Owner;
 use wirecost_model::cell::Network;
 use wirecost_model::line::LineRelease;
 use wirecost_model::offload::Offload;
@@ -52,8 +52,8 @@ pub struct Lab {
     /// How both hosts' lines let packets out, where the network has one.
     line: Option<LineRelease>,
     daemons: Vec<u32>,
-    /// Whether settings are in force that have to be undone.
-    pub(crate) in_force: bool,
+    /// Whether settings are applied that have to be undone.
+    pub(crate) applied: bool,
     /// Guest MTUs whose datagrams were looked for on the underlay.
     seen: BTreeSet<u32>,
     seconds: f64,
@@ -89,7 +89,7 @@ impl Lab {
             steered: true,
             line: None,
             daemons: Vec::new(),
-            in_force: false,
+            applied: false,
             seen: BTreeSet::new(),
             seconds: 0.0,
         };
@@ -128,7 +128,7 @@ impl Lab {
                 line,
             } = reply
             else {
-                return Err(self.a.confused("Build"));
+                return Err(self.a.unexpected_reply("Build"));
             };
             self.responders[index] = responders;
             self.guest_tids[index] = guest_tids;
@@ -222,7 +222,7 @@ impl Lab {
         let mut devices = Vec::new();
         for reply in self.both(&request, &request, PROMPT, interrupt)? {
             let Reply::Devices(of_host) = reply else {
-                return Err(self.a.confused("Adapt"));
+                return Err(self.a.unexpected_reply("Adapt"));
             };
             devices.extend(of_host);
         }
@@ -268,13 +268,13 @@ impl Lab {
         let mut proofs = Vec::with_capacity(2);
         for ((reply, seen), from) in replies.into_iter().zip(seen).zip(["a", "b"]) {
             let Reply::Proof(result) = reply else {
-                return Err(self.a.confused("Prove"));
+                return Err(self.a.unexpected_reply("Prove"));
             };
             let mut proof = proof(when, from, size, result);
             match seen {
                 None => {}
                 Some(Reply::Seen(frame)) => judge_seen(&mut proof, frame),
-                Some(_) => return Err(self.a.confused("Watched")),
+                Some(_) => return Err(self.a.unexpected_reply("Watched")),
             }
             proofs.push(proof);
         }
@@ -321,7 +321,7 @@ impl Lab {
     ) -> Result<(), LinkError> {
         match self.both(&a, &b, within, interrupt)? {
             [Reply::Done, Reply::Done] => Ok(()),
-            _ => Err(self.a.confused("a step")),
+            _ => Err(self.a.unexpected_reply("a step")),
         }
     }
 }

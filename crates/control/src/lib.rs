@@ -19,4 +19,4 @@ mod window;
 
 pub use lab::{Lab, LabContext};
 pub use placement::{Placement, place};
-pub use window::{Counting, results};
+pub use window::{CountingWindow, results};

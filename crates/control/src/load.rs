@@ -1,8 +1,9 @@
-//! A load between two hosts by hand: opened, watched part by part, ended, and told.
+//! `wirecost load`: a load between two hosts, opened, polled in parts, ended and reported.
 //!
 //! Unlike a run's windows this one is looked into while it goes on: both agents are asked twice a second what came.
 
 mod document;
+mod figures;
 mod interval;
 mod notes;
 
@@ -13,21 +14,21 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
-    Beginning, EndOfLoad, LoadEnd, Measured, Part, PartOrder, Place, Reply, Request,
+    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request,
 };
 use wirecost_model::end_window::End;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::NamedLoad;
 
 use crate::calls::PROMPT;
-use crate::hosts::{Asked, HostsContext, HostsError, data_plane, open};
+use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, open};
 use crate::random;
 use crate::window::{patience, prompt_beside, settle};
 
 use self::interval::Parts;
 pub use document::{
-    Cpu, Datagrams, Document, FORMAT, FlowFigures, HostSaid, Latencies, LoadSaid, Outcome,
-    Requests, Stream, Within,
+    Cpu, Datagrams, Document, FORMAT, FlowFigures, Latencies, LatencyBound, LoadHostReport,
+    LoadReport, Outcome, Requests, Stream,
 };
 pub use interval::Interval;
 
@@ -36,7 +37,7 @@ const SLICE: Duration = Duration::from_millis(500);
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct ByHand {
+pub struct ManualLoad {
     /// Host a, which sends or asks where a load's direction does not say otherwise, and host b.
     pub hosts: [HostAddress; 2],
     /// What runs at once; no two have the same name.
@@ -76,8 +77,8 @@ pub enum Step<'a> {
 ///
 /// # Errors
 /// Where nothing could be counted: hosts that were not reached, loads that could not be opened.
-pub fn by_hand(
-    asked: &ByHand,
+pub fn run_manual(
+    asked: &ManualLoad,
     context: &HostsContext,
     interrupt: &AtomicBool,
     told: &mut dyn FnMut(Step<'_>),
@@ -90,11 +91,11 @@ pub fn by_hand(
     };
     let addresses = data_plane(
         [a, b],
-        &mut Asked {
+        &mut LinkedHost {
             link: &mut from,
             interrupt,
         },
-        &mut Asked {
+        &mut LinkedHost {
             link: &mut to,
             interrupt,
         },
@@ -127,7 +128,7 @@ pub fn by_hand(
     let mut measured = session.whole();
     settle(measured.iter_mut().flatten(), &told_at_end);
     let Session { parts, .. } = session;
-    Ok(document::document(document::Made {
+    Ok(figures::document(figures::DocumentParts {
         asked,
         started,
         addresses,
@@ -145,11 +146,11 @@ const LATE: Duration = Duration::from_millis(200);
 /// How often something is asked in a warm-up: an agent that is asked nothing for a minute gives its loads up.
 const ASK_EVERY: Duration = Duration::from_secs(10);
 
-/// Ends no wait.
+/// An interrupt flag that is never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 struct Session<'a> {
-    asked: &'a ByHand,
+    asked: &'a ManualLoad,
     links: [Link; 2],
     addresses: [IpAddr; 2],
     interrupt: &'a AtomicBool,
@@ -182,7 +183,7 @@ impl Session<'_> {
         let requests = [Some(request.clone()), Some(request.clone())];
         match self.both(&requests, within)? {
             [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
-            _ => Err(self.links[0].confused(request.doing())),
+            _ => Err(self.links[0].unexpected_reply(request.doing())),
         }
     }
 
@@ -190,7 +191,7 @@ impl Session<'_> {
         let requests = [Some(Request::Machine), Some(Request::Machine)];
         match self.both(&requests, PROMPT)? {
             [Some(Reply::Machine(a)), Some(Reply::Machine(b))] => Ok([a, b]),
-            _ => Err(self.links[0].confused("Machine")),
+            _ => Err(self.links[0].unexpected_reply("Machine")),
         }
     }
 
@@ -212,7 +213,7 @@ impl Session<'_> {
         let [a, b] = servers.map(|ends| Some(Request::OpenServers(ends)));
         let [Some(Reply::Listening(a)), Some(Reply::Listening(b))] = self.both(&[a, b], within)?
         else {
-            return Err(self.links[0].confused("OpenServers"));
+            return Err(self.links[0].unexpected_reply("OpenServers"));
         };
         let mut listening = [a.into_iter(), b.into_iter()];
         let targets: Option<Vec<SocketAddr>> = self
@@ -222,13 +223,13 @@ impl Session<'_> {
             .map(|named| listening[host_of(named, End::Server)].next())
             .collect();
         let Some(targets) = targets else {
-            return Err(self.links[0].confused("OpenServers"));
+            return Err(self.links[0].unexpected_reply("OpenServers"));
         };
         let clients = self.ends(secret, End::Client, |index, _| targets[index]);
         let [a, b] = clients.map(|ends| Some(Request::OpenClients(ends)));
         match self.both(&[a, b], within)? {
             [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
-            _ => Err(self.links[0].confused("OpenClients")),
+            _ => Err(self.links[0].unexpected_reply("OpenClients")),
         }
     }
 
@@ -249,7 +250,7 @@ impl Session<'_> {
             let said = self.asked.hosts[host].data;
             ends[host].push(LoadEnd {
                 name: named.name.clone(),
-                place: Place::Host,
+                place: HostNetns::Host,
                 address: address(index, host),
                 source: said.filter(|_| end == End::Client),
                 load: named.load.clone(),
@@ -263,7 +264,7 @@ impl Session<'_> {
     fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
         let prompt = prompt_beside(&self.asked.loads);
         let Some(seconds) = self.asked.seconds else {
-            self.all(&Request::Begin(Beginning::default()), prompt)?;
+            self.all(&Request::Begin(CountingStart::default()), prompt)?;
             self.all(&Request::Start, prompt)?;
             told(Step::Began);
             while !self.part(SLICE, false, told)? {}
@@ -286,7 +287,7 @@ impl Session<'_> {
                 u64::try_from(left).unwrap_or(u64::MAX),
             )));
         }
-        self.all(&Request::Begin(Beginning::default()), prompt)?;
+        self.all(&Request::Begin(CountingStart::default()), prompt)?;
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -338,7 +339,7 @@ impl Session<'_> {
 
     /// Ends the loads on both hosts, and counts what arrived meanwhile where their own limits ended them. What the ends
     /// tell is added to `told`.
-    fn end(&mut self, told: &mut Vec<EndOfLoad>) -> Result<(), LinkError> {
+    fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
         let within = patience(&self.asked.loads);
         let stopped = self.ended(&Request::StopClients, within, told);
         let counted = match (&stopped, self.asked.seconds) {
@@ -353,13 +354,13 @@ impl Session<'_> {
         &mut self,
         request: &Request,
         within: Duration,
-        told: &mut Vec<EndOfLoad>,
+        told: &mut Vec<EndedLoad>,
     ) -> Result<(), LinkError> {
         let requests = [Some(request.clone()), Some(request.clone())];
         for reply in self.both(&requests, within)? {
             match reply {
                 Some(Reply::Ended(ends)) => told.extend(ends),
-                _ => return Err(self.links[0].confused(request.doing())),
+                _ => return Err(self.links[0].unexpected_reply(request.doing())),
             }
         }
         Ok(())
@@ -390,7 +391,7 @@ impl Session<'_> {
         let mut parts = Vec::new();
         for reply in replies.into_iter().flatten() {
             let Reply::Part(part) = reply else {
-                return Err(self.links[0].confused("Part"));
+                return Err(self.links[0].unexpected_reply("Part"));
             };
             parts.push(*part);
         }
@@ -402,7 +403,7 @@ impl Session<'_> {
         let prompt = prompt_beside(&self.asked.loads);
         self.links
             .each_mut()
-            .map(|link| match link.call(&Request::Whole, prompt, &NEVER) {
+            .map(|link| match link.call(&Request::Total, prompt, &NEVER) {
                 Ok(Reply::Measured(measured)) => Some(*measured),
                 _ => None,
             })

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wirecost_sys::socket::poll_readable;
 
 use crate::evidence::Tried;
-use crate::probe::{Line, Way};
+use crate::probe::{Privilege, ProbeLine};
 
 /// A probe on its way. Dropping it ends it.
 pub(crate) struct Probe {
@@ -20,7 +20,7 @@ pub(crate) struct Probe {
 
 impl Probe {
     /// Starts `program` as a probe: `doctor --probe WAY`.
-    pub(crate) fn start(program: &Path, way: Way) -> io::Result<Self> {
+    pub(crate) fn start(program: &Path, way: Privilege) -> io::Result<Self> {
         let mut child = Command::new(program)
             .args(["doctor", "--probe", way.word()])
             .stdin(Stdio::null())
@@ -89,11 +89,11 @@ fn understand(text: &[u8]) -> (Tried, bool) {
     let (mut tried, mut done) = (Tried::default(), false);
     for line in text.split(|&byte| byte == b'\n') {
         match serde_json::from_slice(line) {
-            Ok(Line::Who(who)) => tried.who = who,
-            Ok(Line::Tried(trial, outcome)) => {
+            Ok(ProbeLine::Who(who)) => tried.who = who,
+            Ok(ProbeLine::Tried(trial, outcome)) => {
                 tried.outcomes.insert(trial, outcome);
             }
-            Ok(Line::Done) => done = true,
+            Ok(ProbeLine::Done) => done = true,
             Err(_) => {}
         }
     }

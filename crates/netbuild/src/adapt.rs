@@ -15,10 +15,10 @@ use wirecost_wire::size_table::Frames;
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
-use crate::line::Line;
+use crate::host::Line;
+use crate::names::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 use crate::ready;
-use crate::spec::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::steering::receive_mask;
 
 impl LabHost {
@@ -37,7 +37,7 @@ impl LabHost {
         let overhead = network.overhead_bytes() + network.padding_bytes(guest_mtu);
         let guest_ip = network.guest_ip;
         let tag = network.encapsulation.line_tag_bytes();
-        let wanted = Wanted {
+        let wanted = PathSettings {
             side: self.spec.side,
             offload,
             network,
@@ -161,8 +161,8 @@ fn alone(role: Role, joins: bool, wanted: &mut BTreeMap<Feature, bool>) {
     }
 }
 
-/// What every device of a host's path is to be.
-struct Wanted<'a> {
+/// The settings wanted on every device of a host's path.
+struct PathSettings<'a> {
     side: Side,
     offload: &'a Offload,
     network: &'a Network,
@@ -170,7 +170,7 @@ struct Wanted<'a> {
     frame_by_frame: bool,
 }
 
-impl Wanted<'_> {
+impl PathSettings<'_> {
     fn set(
         &self,
         (netlink, ethtool): (&mut Netlink, &Ethtool),

@@ -1,5 +1,8 @@
 //! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
 
+mod line;
+mod switched;
+
 use std::io;
 
 use wirecost_model::datapath::Datapath;
@@ -9,16 +12,18 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
 use crate::addresses;
-use crate::device::{self, Change, PeerNamespace};
+use crate::device::{self, PeerNamespace, has_queues, up};
 use crate::error::{BuildError, Step, same};
 use crate::guest::{Guest, Uplink};
 use crate::ipv6;
-use crate::line::Line;
+use crate::names::{BRIDGE, Side, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
-use crate::spec::{BRIDGE, HostSpec, Side, UNDERLAY_DEVICE};
+use crate::spec::HostSpec;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
-use crate::switched::Switched;
 use crate::underlay::{self, Underlay, Wire};
+
+pub use line::Line;
+pub use switched::Switched;
 
 /// A lab host under construction or in use. The calling thread's network namespace is the host's.
 #[derive(Debug)]
@@ -215,47 +220,4 @@ impl LabHost {
             .step(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
         Ok(device.index)
     }
-}
-
-pub(crate) fn has_queues(
-    name: &str,
-    device: &device::Device,
-    queues: u32,
-) -> Result<(), BuildError> {
-    for (which, found) in [
-        ("transmit", device.tx_queues),
-        ("receive", device.rx_queues),
-    ] {
-        // A kernel that does not tell is not asked again.
-        let found = found.unwrap_or(queues);
-        same(|| format!("{which} queues of `{name}`"), &queues, &found)?;
-    }
-    Ok(())
-}
-
-pub(crate) fn up(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
-    Change {
-        up: true,
-        ..Change::default()
-    }
-    .apply(netlink, name)
-    .step(|| format!("setting `{name}` up"))?;
-    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
-    same(|| format!("state of `{name}`"), &true, &device.up)
-}
-
-pub(crate) fn enslave(netlink: &mut Netlink, name: &str, bridge: u32) -> Result<(), BuildError> {
-    Change {
-        controller: Some(bridge),
-        up: true,
-        ..Change::default()
-    }
-    .apply(netlink, name)
-    .step(|| format!("making `{name}` a port of the bridge"))?;
-    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
-    same(
-        || format!("bridge of `{name}`"),
-        &bridge,
-        &device.controller.unwrap_or(0),
-    )
 }

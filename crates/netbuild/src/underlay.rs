@@ -25,15 +25,15 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::Transit;
 use wirecost_sys::namespace::Netns;
 
-use crate::addresses::{Place, underlay_range};
+use crate::addresses::{LinkEnd, underlay_range};
+use crate::device::up;
 use crate::device::{self, PeerNamespace};
 use crate::error::{BuildError, Step};
-use crate::host::up;
 use crate::ipv6;
+use crate::names::{Side, UNDERLAY_DEVICE, prefix};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
-use crate::spec::{Side, UNDERLAY_DEVICE, prefix};
 use node::Node;
 
 /// MTU of the devices between the hosts: the largest (include/uapi/linux/if_ether.h, `ETH_MAX_MTU`).
@@ -51,7 +51,7 @@ pub(crate) struct Wire {
     pub(crate) ip: IpVersion,
 }
 
-/// What is between two hosts. Dropping it takes it away.
+/// The network between two hosts. Dropping it removes it.
 #[derive(Debug)]
 pub struct Underlay {
     nodes: Vec<Node>,
@@ -102,10 +102,10 @@ impl Underlay {
 }
 
 /// Where a host is on the underlay.
-pub(crate) fn place(transit: &Transit, side: Side) -> Place {
+pub(crate) fn place(transit: &Transit, side: Side) -> LinkEnd {
     match side {
-        Side::A => Place::near_a(0),
-        Side::B => Place::near_b(chain::last_link(transit)),
+        Side::A => LinkEnd::near_a(0),
+        Side::B => LinkEnd::near_b(chain::last_link(transit)),
     }
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn join(
 fn connect(
     netlink: &mut Netlink,
     name: &str,
-    place: Place,
+    place: LinkEnd,
     ip: IpVersion,
 ) -> Result<u32, BuildError> {
     let index = device::read(netlink, name)
@@ -182,7 +182,7 @@ fn connect(
     up(netlink, name)?;
     let (peer, mac) = (place.across().address(ip), place.across().mac());
     device::add_neighbour(netlink, index, peer, mac)
-        .step(|| format!("telling `{name}` who has the address {peer}"))?;
+        .step(|| format!("adding the neighbour of `{name}` with the address {peer}"))?;
     Ok(index)
 }
 

@@ -1,4 +1,4 @@
-//! Until when something is waited for.
+//! A deadline on the monotonic clock.
 
 use std::time::{Duration, Instant};
 

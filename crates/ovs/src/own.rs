@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use wirecost_model::plan::{Encapsulation, GeneveOptions};
 use wirecost_model::switch::OvsDatapath;
 
-use crate::config::{Membership, Wanted, access_tag, interface, tunnel};
+use crate::config::{Membership, SwitchSpec, access_tag, interface, tunnel};
 use crate::database::{Database, Operation, map, named, optional, set};
 use crate::deadline::Deadline;
 use crate::error::Error;
@@ -36,7 +36,7 @@ pub struct OwnPorts<'a> {
     /// The tunnel's name there, where the encapsulation is one.
     pub tunnel: &'a str,
     /// How frames cross, the guest's port and the ends of the way.
-    pub wanted: &'a Wanted,
+    pub wanted: &'a SwitchSpec,
 }
 
 impl OwnBridge {

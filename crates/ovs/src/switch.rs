@@ -16,7 +16,7 @@ use wirecost_netlink::generic;
 use wirecost_sys::scratch::ScratchDirectory;
 use wirecost_sys::tun::Tap;
 
-use crate::config::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE, Wanted, mac_text, operations};
+use crate::config::{INTEGRATION_BRIDGE, SwitchSpec, UNDERLAY_BRIDGE, mac_text, operations};
 use crate::control::Control;
 use crate::daemon::{Daemon, run};
 use crate::database::{Database, Operation, optional};
@@ -43,7 +43,7 @@ pub struct Switch {
     vswitchd: Daemon,
     database: Daemon,
     directory: ScratchDirectory,
-    wanted: Wanted,
+    wanted: SwitchSpec,
     about: OpenVswitch,
 }
 
@@ -54,7 +54,7 @@ impl Switch {
     ///
     /// # Errors
     /// What is missing, what this datapath cannot, or what the switch refused.
-    pub fn start(wanted: Wanted, datapath: OvsDatapath, owner: &str) -> Result<Self, Error> {
+    pub fn start(wanted: SwitchSpec, datapath: OvsDatapath, owner: &str) -> Result<Self, Error> {
         let programs = Programs::find()?;
         let version = programs.version()?;
         can_be_had(datapath)?;
@@ -111,7 +111,7 @@ impl Switch {
     }
 
     /// What it was made for.
-    pub fn wanted(&self) -> &Wanted {
+    pub fn wanted(&self) -> &SwitchSpec {
         &self.wanted
     }
 
@@ -162,7 +162,7 @@ impl Switch {
 /// As [`Switch::start`].
 pub fn try_with(device: &str) -> Result<OpenVswitch, Error> {
     let nowhere = IpAddr::from([0, 0, 0, 0]);
-    let wanted = Wanted {
+    let wanted = SwitchSpec {
         encapsulation: Encapsulation::None,
         underlay: device.to_owned(),
         underlay_mtu: 0,
@@ -193,7 +193,7 @@ fn can_be_had(datapath: OvsDatapath) -> Result<(), Error> {
 /// Ports by name, with their OpenFlow numbers, once all are as they were configured.
 fn read_back(
     database: &mut Database,
-    wanted: &Wanted,
+    wanted: &SwitchSpec,
     datapath: OvsDatapath,
     deadline: Deadline,
 ) -> Result<BTreeMap<String, u64>, Error> {
@@ -212,7 +212,7 @@ fn read_back(
 
 fn ports(
     rows: &[Value],
-    wanted: &Wanted,
+    wanted: &SwitchSpec,
     datapath: OvsDatapath,
 ) -> Result<BTreeMap<String, u64>, Error> {
     let mut ports = BTreeMap::new();
@@ -265,7 +265,7 @@ impl Openflow<'_> {
     fn send_options(
         &self,
         options: &Mapping,
-        wanted: &Wanted,
+        wanted: &SwitchSpec,
         ports: &BTreeMap<String, u64>,
     ) -> Result<(), Error> {
         self.run("add-tlv-map", &options.table)?;
@@ -307,8 +307,8 @@ mod tests {
 
     use super::*;
 
-    fn wanted() -> Wanted {
-        Wanted {
+    fn wanted() -> SwitchSpec {
+        SwitchSpec {
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             underlay: "underlay".to_owned(),
             underlay_mtu: 9000,

@@ -9,8 +9,8 @@ use wirecost_model::vary::{Setting, Vary, role_key};
 
 use crate::axis::Axis;
 use crate::keys::{self, LABEL_MAX, keys};
+use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Level, Levels, Reader, join, quoted};
-use crate::yaml::{Node, Value};
 
 /// A factor that the plan makes.
 #[derive(Debug)]

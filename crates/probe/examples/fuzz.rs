@@ -7,8 +7,8 @@
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wirecost_probe::{heard, icmp};
 use wirecost_probe::message::{ProbeMessage, Secret, answer};
+use wirecost_probe::{heard, icmp};
 
 const SECRET: Secret = Secret {
     probe: *b"sixteen-bytes-16",

@@ -13,7 +13,7 @@ pub enum ProbeError {
         flow: u32,
         /// Where it was to be bound.
         from: SocketAddr,
-        /// To whom.
+        /// Destination address.
         to: SocketAddr,
         /// The kernel's answer.
         source: io::Error,
@@ -43,7 +43,7 @@ pub enum ProbeError {
          `sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"`)"
     )]
     Echo {
-        /// To whom.
+        /// Destination address.
         to: IpAddr,
         /// The kernel's answer.
         source: io::Error,
@@ -69,7 +69,7 @@ pub enum ProbeError {
     /// Reading or sending failed for a reason that is not the path's.
     #[error("probing {to}: {source}")]
     Socket {
-        /// To whom.
+        /// Destination address.
         to: SocketAddr,
         /// The kernel's answer.
         source: io::Error,

@@ -50,7 +50,11 @@ pub(crate) fn open_shared(
     to: SocketAddr,
 ) -> Result<UdpSocket, ProbeError> {
     opened(flow, (from, to), |address| {
-        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
         socket.set_reuse_address(true)?;
         bind_here(&socket, address)?;
         Ok(socket.into())
@@ -80,7 +84,7 @@ fn opened(
 
 /// What an entry of the error queue says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum SocketError {
     /// This host does not send as much; its device's MTU, bytes.
     Refused(u32),
     TooBig(TooBig),
@@ -89,7 +93,7 @@ pub(crate) enum Said {
         from: IpAddr,
         probe: Option<ProbeMessage>,
     },
-    /// Nobody listens there.
+    /// The destination port is closed (ICMP port unreachable).
     Closed,
     /// Somebody says that it does not pass.
     Unreachable(Refusal),
@@ -113,16 +117,16 @@ const fn unreachable(origin: ErrorOrigin) -> u8 {
 }
 
 /// Takes the next thing that the error queue says; `None`: it is empty.
-pub(crate) fn said(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<Said>> {
-    said_of(socket, secret, true)
+pub(crate) fn socket_error(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<SocketError>> {
+    socket_error_of(socket, secret, true)
 }
 
 /// The same; whether a closed port is told as such, or as a refusal like others.
-pub(crate) fn said_of(
+pub(crate) fn socket_error_of(
     socket: &UdpSocket,
     secret: &Secret,
     closed_is_told: bool,
-) -> io::Result<Option<Said>> {
+) -> io::Result<Option<SocketError>> {
     const ECONNREFUSED: i32 = 111;
     let mut quote = [0; 256];
     while let Some(entry) = read_quoted_error(socket, &mut quote)? {
@@ -135,10 +139,10 @@ pub(crate) fn said_of(
         };
         match (error.errno, error.mtu, error.offender) {
             (EMSGSIZE, Some(mtu), _) if error.origin == ErrorOrigin::Local => {
-                return Ok(Some(Said::Refused(mtu)));
+                return Ok(Some(SocketError::Refused(mtu)));
             }
             (EMSGSIZE, Some(mtu), Some(router)) if icmp => {
-                return Ok(Some(Said::TooBig(TooBig {
+                return Ok(Some(SocketError::TooBig(TooBig {
                     mtu,
                     source: Source::Router(router),
                 })));
@@ -146,16 +150,16 @@ pub(crate) fn said_of(
             (_, _, Some(from)) if exceeded => {
                 let quoted = &quote[..entry.quoted.min(quote.len())];
                 let probe = ProbeMessage::parse(quoted, secret);
-                return Ok(Some(Said::Expired { from, probe }));
+                return Ok(Some(SocketError::Expired { from, probe }));
             }
             (ECONNREFUSED, _, Some(by)) if icmp && !closed_is_told => {
                 let code = entry.code;
-                return Ok(Some(Said::Unreachable(Refusal { by, code })));
+                return Ok(Some(SocketError::Unreachable(Refusal { by, code })));
             }
-            (ECONNREFUSED, _, _) if icmp => return Ok(Some(Said::Closed)),
+            (ECONNREFUSED, _, _) if icmp => return Ok(Some(SocketError::Closed)),
             (_, _, Some(by)) if icmp && !exceeded && entry.kind == unreachable(error.origin) => {
                 let code = entry.code;
-                return Ok(Some(Said::Unreachable(Refusal { by, code })));
+                return Ok(Some(SocketError::Unreachable(Refusal { by, code })));
             }
             _ => {}
         }

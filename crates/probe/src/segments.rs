@@ -60,7 +60,9 @@ pub fn segments(
             }
         }
         // Larger ones may have been lost by chance.
-        found.fails = found.fails.filter(|&fails| found.passes.is_none_or(|it| it < fails));
+        found.fails = found
+            .fails
+            .filter(|&fails| found.passes.is_none_or(|it| it < fails));
         let Some(fails) = found.fails else { break };
         sizes = between(found.passes.unwrap_or(low), fails);
         if sizes.is_empty() {
@@ -104,7 +106,12 @@ fn ask(
             .map(|&size| {
                 let path = StreamPath { size, ..*path };
                 let copy = move || scope.spawn(move || one(from, to, &path, secret));
-                (size, std::iter::repeat_with(copy).take(COPIES).collect::<Vec<_>>())
+                (
+                    size,
+                    std::iter::repeat_with(copy)
+                        .take(COPIES)
+                        .collect::<Vec<_>>(),
+                )
             })
             .collect();
         let answered = asked.into_iter().map(|(size, copies)| {

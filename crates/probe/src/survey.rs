@@ -5,18 +5,18 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use wirecost_pmtu::{Arrival, Config, Question, Survey, SurveyResult};
+use wirecost_pmtu::{Arrival, Config, Survey, SurveyRequest, SurveyResult};
 use wirecost_sys::socket::poll_readable;
 
 use crate::error::ProbeError;
-use crate::flow::{self, EMSGSIZE, Refusal, Said};
-use crate::watch::{Watch, Watched};
+use crate::flow::{self, EMSGSIZE, Refusal, SocketError};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
+use crate::watch::{Watch, Watched};
 
 /// The largest payload that UDP has a length for, over IPv4.
 pub(crate) const LARGEST: usize = 65_507;
 
-/// Between whom.
+/// Source address, source ports and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoints {
     /// The address that probes leave with.
@@ -78,7 +78,7 @@ pub struct Surveyed {
 /// Where a flow cannot be opened. What the path does to the probes is no error.
 pub fn survey(
     endpoints: Endpoints,
-    question: Question,
+    question: SurveyRequest,
     secret: &Secret,
 ) -> Result<Surveyed, ProbeError> {
     endpoints.check(question.flows)?;
@@ -97,24 +97,24 @@ pub fn survey(
 pub fn survey_mapped(
     from: SocketAddr,
     to: &[SocketAddr],
-    question: Question,
+    question: SurveyRequest,
     secret: &Secret,
 ) -> Result<Surveyed, ProbeError> {
     let open = |(flow, to): (u32, &SocketAddr)| flow::open_shared(flow, from, *to);
     let sockets = (0..).zip(to).map(open).collect::<Result<Vec<_>, _>>()?;
     let first = to.first().copied().unwrap_or(from);
     let flows = to.len() as u32;
-    survey_over(sockets, first, Question { flows, ..question }, secret)
+    survey_over(sockets, first, SurveyRequest { flows, ..question }, secret)
 }
 
 fn survey_over(
     sockets: Vec<UdpSocket>,
     to: SocketAddr,
-    question: Question,
+    question: SurveyRequest,
     secret: &Secret,
 ) -> Result<Surveyed, ProbeError> {
     let began = Instant::now();
-    let question = Question {
+    let question = SurveyRequest {
         config: Config {
             control_size: flow::control_size(to.ip()),
             ..question.config
@@ -231,14 +231,14 @@ impl Driving<'_> {
         let mut refused = false;
         let mut answer = [0; ACKNOWLEDGEMENT_BYTES + 1];
         let socket = &self.sockets[flow as usize];
-        while let Some(said) = flow::said_of(socket, self.secret, false)? {
+        while let Some(said) = flow::socket_error_of(socket, self.secret, false)? {
             match (said, sent) {
-                (Said::Unreachable(refusal), _) => self.refusal = Some(refusal),
-                (Said::Refused(mtu), Some(id)) => {
+                (SocketError::Unreachable(refusal), _) => self.refusal = Some(refusal),
+                (SocketError::Refused(mtu), Some(id)) => {
                     self.survey.on_send_refused(flow, id, Some(mtu));
                     refused = true;
                 }
-                (Said::TooBig(message), _) => self.survey.on_too_big(flow, message),
+                (SocketError::TooBig(message), _) => self.survey.on_too_big(flow, message),
                 _ => {}
             }
         }

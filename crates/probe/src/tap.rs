@@ -35,7 +35,7 @@ pub(crate) struct Tap {
 
 /// A datagram that was heard beside whoever has its port.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Heard<'a> {
+pub struct TappedDatagram<'a> {
     /// Who sent it.
     pub from: SocketAddr,
     /// Of a first fragment the IP packet it came in, bytes.
@@ -72,7 +72,7 @@ impl Tap {
     }
 
     /// What a packet is; `None`: not for this address, or one that the kernel drops for its checksum where that is `checked`.
-    pub(crate) fn parse<'a>(&self, packet: &'a [u8], checked: bool) -> Option<Heard<'a>> {
+    pub(crate) fn parse<'a>(&self, packet: &'a [u8], checked: bool) -> Option<TappedDatagram<'a>> {
         let heard = heard(packet, self.address)?;
         let spoiled = checked && heard.fragment.is_none() && !has_right_checksum(packet, &heard);
         (!spoiled).then_some(heard)
@@ -185,7 +185,7 @@ fn v6_filter(port: u16) -> Vec<SockFilter> {
 }
 
 /// What a packet is, from its IP header on; `None`: not UDP to this address and port, or too short.
-pub fn heard(packet: &[u8], to: SocketAddr) -> Option<Heard<'_>> {
+pub fn heard(packet: &[u8], to: SocketAddr) -> Option<TappedDatagram<'_>> {
     let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
     let (from, at, destination, fragment): (IpAddr, usize, IpAddr, Option<u32>) = match to {
         SocketAddr::V4(_) => {
@@ -217,7 +217,7 @@ pub fn heard(packet: &[u8], to: SocketAddr) -> Option<Heard<'_>> {
         }
     };
     let wanted = destination == to.ip() && half(at + 2)? == to.port();
-    let heard = Heard {
+    let heard = TappedDatagram {
         from: SocketAddr::new(from, half(at)?),
         fragment,
         payload: packet.get(at + UDP_BYTES..)?,
@@ -226,7 +226,7 @@ pub fn heard(packet: &[u8], to: SocketAddr) -> Option<Heard<'_>> {
 }
 
 /// Whether a datagram's UDP checksum is right, or over IPv4 left out (RFC 768; RFC 8200, section 8.1).
-fn has_right_checksum(packet: &[u8], heard: &Heard<'_>) -> bool {
+fn has_right_checksum(packet: &[u8], heard: &TappedDatagram<'_>) -> bool {
     let at = packet.len() - heard.payload.len() - UDP_BYTES;
     let six = heard.from.is_ipv6();
     let addresses = if six { 8..40 } else { 12..20 };
@@ -241,7 +241,13 @@ fn has_right_checksum(packet: &[u8], heard: &Heard<'_>) -> bool {
     if datagram[6..8] == [0, 0] {
         return !six;
     }
-    let covered = [addresses, &[0, UDP], &(length as u16).to_be_bytes(), datagram].concat();
+    let covered = [
+        addresses,
+        &[0, UDP],
+        &(length as u16).to_be_bytes(),
+        datagram,
+    ]
+    .concat();
     crate::one_sided::checksum(&covered) == [0, 0]
 }
 
@@ -305,7 +311,7 @@ mod tests {
         for six in [false, true] {
             let [from, to] = ends(six);
             let packet = packet(from, to, b"a probe");
-            let expected = Heard {
+            let expected = TappedDatagram {
                 from,
                 fragment: None,
                 payload: b"a probe",
@@ -326,7 +332,10 @@ mod tests {
             let whole = heard(&right, to).expect("a datagram");
             assert!(has_right_checksum(&right, &whole));
             let padded = [&right[..], &[0; 6]].concat();
-            assert!(has_right_checksum(&padded, &heard(&padded, to).expect("a datagram")));
+            assert!(has_right_checksum(
+                &padded,
+                &heard(&padded, to).expect("a datagram")
+            ));
             for at in [right.len() - 1, right.len() - 8] {
                 let mut wrong = right.clone();
                 wrong[at] ^= 1;

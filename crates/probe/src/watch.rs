@@ -72,7 +72,11 @@ impl Watch {
                 }
                 Some(IcmpMessage::Refused(refusal)) => watched.refusal = Some(refusal),
                 None => {
-                    let at = if self.to.is_ipv4() { V4_BYTES } else { V6_BYTES };
+                    let at = if self.to.is_ipv4() {
+                        V4_BYTES
+                    } else {
+                        V6_BYTES
+                    };
                     let payload = packet.get(at + 8..).unwrap_or_default();
                     let ours = Acknowledgement::parse(payload, secret).is_some();
                     watched.acknowledgements += u32::from(ours);
@@ -187,18 +191,30 @@ mod tests {
         let too_big = message(false, 3, 4, [0, 0, 0x05, 0x78]);
         assert_eq!(
             icmp(&too_big, four),
-            Some(IcmpMessage::TooBig { by: router, mtu: 1400 })
+            Some(IcmpMessage::TooBig {
+                by: router,
+                mtu: 1400
+            })
         );
         assert_eq!(
             icmp(&message(true, 2, 0, [0, 0, 0x05, 0x78]), six),
-            Some(IcmpMessage::TooBig { by: [0xfd; 16].into(), mtu: 1400 })
+            Some(IcmpMessage::TooBig {
+                by: [0xfd; 16].into(),
+                mtu: 1400
+            })
         );
         assert_eq!(
             icmp(&message(false, 3, 13, [0; 4]), four),
-            Some(IcmpMessage::Refused(Refusal { by: router, code: 13 }))
+            Some(IcmpMessage::Refused(Refusal {
+                by: router,
+                code: 13
+            }))
         );
         assert_eq!(icmp(&message(false, 11, 0, [0; 4]), four), None);
-        assert_eq!(icmp(&too_big, "10.0.2.2:4790".parse().expect("an address")), None);
+        assert_eq!(
+            icmp(&too_big, "10.0.2.2:4790".parse().expect("an address")),
+            None
+        );
         for end in 0..too_big.len() - 4 {
             assert_eq!(icmp(&too_big[..end], four), None, "cut at {end}");
         }

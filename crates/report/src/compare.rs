@@ -15,7 +15,7 @@ use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::metric::{Direction, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
-use wirecost_stats::{Judged, Summary};
+use wirecost_stats::{FigureVerdict, Summary};
 
 use self::caveats::caveats;
 use crate::document::{Document, Ending, Trust};
@@ -194,7 +194,7 @@ pub struct Figure {
     pub after: Option<Summary>,
     /// The effect and what follows; ratios are after / before.
     #[serde(flatten)]
-    pub judged: Judged,
+    pub judged: FigureVerdict,
     /// Why it is not comparable, where the verdict says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_comparable: Option<Remark>,

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use wirecost_model::effect::{Remark, RemarkKind, Verdict};
 use wirecost_model::record::Run;
 use wirecost_stats::{
-    Contrast, Dependence, Factorial, Method, Opinion, View, correct, factorial, second_opinions,
+    Contrast, Dependence, Factorial, Method, SecondOpinion, SimpleEffect, correct, factorial,
+    second_opinions,
 };
 
 use crate::document::{Document, EffectResult, NoRatio};
@@ -96,7 +97,7 @@ pub(crate) fn factorials(run: &Run, basis: Basis) -> Vec<Factorial> {
 
 /// Second opinions that differ from the verdict: `signed rank says cannot tell yet (x1.02 [0.98, 1.06])`.
 pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
-    let of = |opinion: &Opinion| {
+    let of = |opinion: &SecondOpinion| {
         let name = match opinion.method {
             Method::SignedRank => "signed rank",
             Method::Bootstrap => "bootstrap",
@@ -238,7 +239,7 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-fn dependence(measured: &str, view: &View, says: &Dependence, combinations: u32) -> String {
+fn dependence(measured: &str, view: &SimpleEffect, says: &Dependence, combinations: u32) -> String {
     let what = words::contrast(&view.factor, &view.from, &view.to);
     let with = |level: &str| words::level(&view.other, level);
     let (verb, level) = match says {

@@ -10,7 +10,7 @@ use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::Sample;
 
 use crate::blocks::{ENOUGH_STEPS, blocks};
-use crate::comparable::{Found, Guard};
+use crate::comparable::{Comparability, Guard};
 use crate::ratio::{PairedRatio, has_log};
 use crate::sequential::{Aim, Stopping, look};
 use crate::verdict;
@@ -59,7 +59,7 @@ pub struct Contrast {
     /// Rounds in which both are valid.
     pub rounds: u32,
     /// What differs between the two beside the factor.
-    pub found: Found,
+    pub found: Comparability,
 }
 
 impl Contrast {
@@ -222,11 +222,11 @@ pub(crate) fn pairs<'a>(
 /// a few kinds, whatever the number of cells.
 struct Partners<'a> {
     key: &'a str,
-    kinds: Vec<Kind<'a>>,
+    kinds: Vec<LevelGroup<'a>>,
 }
 
 /// Cells with levels of the same factors.
-struct Kind<'a> {
+struct LevelGroup<'a> {
     factors: Vec<&'a str>,
     /// By the levels of the factors that a kind of first cells has in common with it.
     by_levels: BTreeMap<(Vec<&'a str>, Vec<&'a str>), Vec<Partner<'a>>>,
@@ -283,7 +283,7 @@ impl<'a> Partners<'a> {
                     found.push(*partner);
                 }
             }
-            Kind { factors, by_levels }
+            LevelGroup { factors, by_levels }
         });
         Self {
             key,

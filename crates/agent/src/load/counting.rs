@@ -11,7 +11,7 @@ use wirecost_model::end_window::{End, EndWindow, Interval};
 use wirecost_traffic::{Snapshot, TrafficError, window, window_until_end};
 
 use super::{Loads, blame};
-use crate::protocol::{Beginning, Measured, MeasuredEnd, Part, PartOfEnd, PartOrder, Place};
+use crate::protocol::{CountingStart, EndPart, HostNetns, Measured, MeasuredEnd, Part, PartOrder};
 
 /// How long before the window the processes are looked through.
 const SCAN_LEAD: Duration = Duration::from_millis(25);
@@ -27,7 +27,7 @@ struct Moment {
 /// What is counted since it began.
 #[derive(Debug)]
 pub(crate) struct Counting {
-    names: Vec<(String, Place, End)>,
+    names: Vec<(String, HostNetns, End)>,
     /// Whether flows may end by themselves.
     have_limits: bool,
     /// Processes of this run, where foreign load is looked for.
@@ -48,7 +48,7 @@ impl Counting {
     pub(crate) fn begin(
         meter: &mut Meter,
         loads: &Loads,
-        order: Beginning,
+        order: CountingStart,
     ) -> Result<Self, String> {
         let warmup = Duration::try_from_secs_f64(order.warmup_s).map_err(words)?;
         let began = Instant::now();
@@ -108,7 +108,7 @@ impl Counting {
         }
         let ends = self
             .windows(before, &now, false)?
-            .map(|((name, place, end), window)| PartOfEnd {
+            .map(|((name, place, end), window)| EndPart {
                 name: name.clone(),
                 place: *place,
                 end: *end,
@@ -127,7 +127,7 @@ impl Counting {
     ///
     /// # Errors
     /// There was no part; of loads without a limit a flow that had ended by then.
-    pub(crate) fn whole(&self) -> Result<Measured, String> {
+    pub(crate) fn total(&self) -> Result<Measured, String> {
         let last = self.last.as_ref().ok_or("nothing was counted")?;
         let windows = self.windows(&self.first, last, !self.have_limits)?;
         let mut usage = wirecost_meter::delta(&self.first.host, &last.host);
@@ -155,7 +155,7 @@ impl Counting {
         before: &Moment,
         after: &Moment,
         strict: bool,
-    ) -> Result<impl Iterator<Item = (&(String, Place, End), EndWindow)>, String> {
+    ) -> Result<impl Iterator<Item = (&(String, HostNetns, End), EndWindow)>, String> {
         let between = if strict { window } else { window_until_end };
         let moments = before.ends.iter().zip(&after.ends);
         let windows = self

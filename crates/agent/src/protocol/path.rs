@@ -1,11 +1,13 @@
-//! What is asked about the path between two hosts that are used as they are.
+//! Requests about the path between two existing hosts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirecost_check::{DropRule, End, OneSidedReport, PathReport, Segments, Stream, Stretch};
-use wirecost_pmtu::LONGEST_BESIDE;
+use wirecost_check::{
+    DropRule, LossLocation, OneSidedReport, PathEnd, PathReport, Segments, Stream,
+};
+use wirecost_pmtu::LONGEST_EXTENSION;
 use wirecost_probe::message::Secret;
 
 /// How fast probes of one direction may leave, and how much in all.
@@ -24,24 +26,24 @@ pub struct Limits {
 impl Limits {
     /// How long it takes at most, however long round trips are.
     pub fn longest(&self) -> Duration {
-        self.most.saturating_add(LONGEST_BESIDE)
+        self.most.saturating_add(LONGEST_EXTENSION)
     }
 }
 
-/// Between whom: one direction of a path.
+/// One direction of a path: both ends, the responder's port and secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Way {
+pub struct PathDirection {
     /// The host that is asked, and the address that its probes leave with.
-    pub from: End,
+    pub from: PathEnd,
     /// The host at the other end.
-    pub to: End,
+    pub to: PathEnd,
     /// The port of its responder.
     pub port: u16,
     /// The secret of both responders of the check.
     pub secret: Secret,
 }
 
-impl Way {
+impl PathDirection {
     /// The far responder.
     pub fn target(&self) -> SocketAddr {
         SocketAddr::new(self.to.address, self.port)
@@ -51,8 +53,8 @@ impl Way {
 /// What a direction is to be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyOrder {
-    /// Between whom.
-    pub way: Way,
+    /// The path and its direction.
+    pub way: PathDirection,
     /// What it should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// Flows to ask, at least 1, each from a port that the kernel picks of `net.ipv4.ip_local_port_range`, from which
@@ -68,8 +70,8 @@ pub struct SurveyOrder {
 /// Where a size is lost, on one flow of the last survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocateOrder {
-    /// Between whom.
-    pub way: Way,
+    /// The path and its direction.
+    pub way: PathDirection,
     /// The flow, from 0.
     pub flow: u32,
     /// The size that is lost, bytes.
@@ -80,9 +82,9 @@ pub struct LocateOrder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OneSidedOrder {
     /// The host that is asked.
-    pub from: End,
+    pub from: PathEnd,
     /// The other end, where there is no agent.
-    pub to: End,
+    pub to: PathEnd,
     /// What the path should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// How fast.
@@ -111,7 +113,7 @@ pub enum PathRequest {
     /// Sends a short TCP stream; answered with [`PathReply::Streamed`].
     Stream {
         /// Between whom; the port is that of the far end's [`PathReply::Listening`].
-        way: Way,
+        way: PathDirection,
         /// Full segments are IP packets of this size, bytes.
         size: u32,
         /// How fast, bytes per second.
@@ -123,7 +125,7 @@ pub enum PathRequest {
     /// Asks which TCP segments pass; answered with [`PathReply::Segments`].
     Segments {
         /// As of [`PathRequest::Stream`].
-        way: Way,
+        way: PathDirection,
         /// The largest of interest: IP packets of this size, bytes.
         size: u32,
         /// How fast, bytes per second.
@@ -141,7 +143,7 @@ pub enum PathRequest {
     /// [`PathReply::Path`].
     SurveyMapped {
         /// Between whom; the port is that of the responder that was started here.
-        way: Way,
+        way: PathDirection,
         /// Where the other host's flows were seen to come from.
         to: Vec<SocketAddr>,
         /// How fast.
@@ -222,7 +224,7 @@ pub enum PathReply {
     /// What came of a stream.
     Streamed(Stream),
     /// Between which routers, and where it was not found, why.
-    Located(Result<Stretch, String>),
+    Located(Result<LossLocation, String>),
     /// What one side knows.
     OneSided(OneSidedReport),
     /// The host's device stack, a [`wirecost_audit::HostStack`] as JSON: that document leaves out what is not there,

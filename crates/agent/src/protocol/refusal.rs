@@ -41,14 +41,14 @@ impl Request {
                 Stage::Build
             }
             Self::Adapt { .. } | Self::LiftLine | Self::SetLine => Stage::Adapt,
-            Self::PutInForce(_) | Self::Undo => Stage::Setting,
+            Self::ApplySettings(_) | Self::Undo => Stage::Setting,
             Self::Watch | Self::Watched { .. } | Self::Prove { .. } => Stage::Proof,
             Self::OpenServers(_)
             | Self::OpenClients(_)
             | Self::Start
             | Self::Begin(_)
             | Self::Part { .. }
-            | Self::Whole
+            | Self::Total
             | Self::StopClients
             | Self::StopServers => Stage::Load,
             Self::Describe | Self::Addresses | Self::SourceTowards(_) | Self::Machine => {

@@ -4,20 +4,19 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
 use wirecost_netbuild::by_hand::{self, GuestDevice};
-use wirecost_ovs::{Error, OwnBridge, OwnPorts, Wanted};
+use wirecost_ovs::{Error, OwnBridge, OwnPorts, SwitchSpec};
 
-use super::end::mac;
-use super::note::End;
+use super::state::TunnelEnd;
 
 /// Makes the guest's device and adds both ports. `of` is the tunnel's name.
 ///
 /// # Errors
 /// In words; what was made until then is there.
 pub(super) fn join(
-    end: &mut End,
+    end: &mut TunnelEnd,
     encapsulation: &Encapsulation,
     of: &str,
-    asked: Option<u32>,
+    survey_path: Option<u32>,
 ) -> Result<(), String> {
     let words = |error: Error| error.to_string();
     let Some(name) = &end.bridge else {
@@ -31,7 +30,7 @@ pub(super) fn join(
         IpVersion::Ipv6
     };
     let most = underlay.saturating_sub(encapsulation.overhead_bytes(over));
-    if asked.is_some_and(|asked| asked > most) {
+    if survey_path.is_some_and(|survey_path| survey_path > most) {
         return Err(format!(
             "an MTU of {} does not fit {encapsulation} over {}: the largest is {most}",
             end.mtu, end.underlay
@@ -44,22 +43,22 @@ pub(super) fn join(
         port: &port,
         mtu: end.mtu,
         port_mtu: end.mtu,
-        mac: mac(end.local),
+        mac: end.mac(),
         address: (end.address, end.prefix),
         joins: false,
     };
     guest.create().map_err(|error| error.to_string())?;
     if bridge.datapath() == OvsDatapath::Userspace {
-        by_hand::leave_nothing_to(&end.device).map_err(|error| error.to_string())?;
+        by_hand::disable_offloads(&end.device).map_err(|error| error.to_string())?;
     }
-    let wanted = Wanted {
+    let wanted = SwitchSpec {
         encapsulation: encapsulation.clone(),
         underlay: end.underlay.clone(),
         underlay_mtu: underlay,
         guests: vec![port],
         local: end.local,
         peer: end.peer,
-        mac: mac(end.local),
+        mac: end.mac(),
     };
     let ports = OwnPorts {
         of,
@@ -70,7 +69,7 @@ pub(super) fn join(
 }
 
 /// Removes ports and devices; what is gone already is no error, the switch included.
-pub(super) fn leave(end: &End) -> Result<(), String> {
+pub(super) fn leave(end: &TunnelEnd) -> Result<(), String> {
     let Some(name) = &end.bridge else {
         return Ok(());
     };
@@ -86,7 +85,7 @@ pub(super) fn leave(end: &End) -> Result<(), String> {
 }
 
 /// Which ports are missing, in words.
-pub(super) fn missing(end: &End) -> Vec<String> {
+pub(super) fn missing(end: &TunnelEnd) -> Vec<String> {
     let Some(name) = &end.bridge else {
         return Vec::new();
     };

@@ -1,23 +1,21 @@
 //! One end: the guest's device, and the programs between it and the underlay.
 
-use std::net::IpAddr;
-
 use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::Transit;
 use wirecost_netbuild::by_hand::{self, GuestDevice};
 use wirecost_netbuild::underlay::{self, Underlay};
 use wirecost_netbuild::{Side, UNDERLAY_DEVICE};
 use wirecost_sys::namespace::{self, Netns};
-use wirecost_vtep::{Config, Location, Vtep, pinned, sending_end};
+use wirecost_vtep::{Config, StationLocation, Vtep, pinned, sending_end};
 
-use super::note::{self, Note};
+use super::state::{self, TunnelState};
 use super::{bridge, within};
 
 /// What a guest's device has where nothing else is asked for, in bytes.
 pub(super) const USUAL_MTU: u32 = 1500;
 
 /// Makes both namespaces and an underlay between them that carries the guests' MTU.
-pub(super) fn join(made: &mut Note, ip: IpVersion) -> Result<(), String> {
+pub(super) fn join(made: &mut TunnelState, ip: IpVersion) -> Result<(), String> {
     let words = |error: &dyn std::fmt::Display| error.to_string();
     let overhead = made.encapsulation.overhead_bytes(ip);
     let mut held = Vec::new();
@@ -59,7 +57,7 @@ pub(super) fn join(made: &mut Note, ip: IpVersion) -> Result<(), String> {
 }
 
 /// Makes an end's namespace, and notes before that it is ours to remove.
-fn create(made: &mut Note, number: usize, name: &str) -> Result<(), String> {
+fn create(made: &mut TunnelState, number: usize, name: &str) -> Result<(), String> {
     let taken = || {
         format!(
             "there is a network namespace {name} already: `--name` calls the tunnel otherwise, or `ip netns del {name}` \
@@ -70,7 +68,7 @@ fn create(made: &mut Note, number: usize, name: &str) -> Result<(), String> {
         return Err(taken());
     }
     made.ends[number].namespace_made = true;
-    note::write(made)?;
+    state::write(made)?;
     namespace::create_named(name).map_err(|error| {
         made.ends[number].namespace_made = false;
         match error.kind() {
@@ -82,7 +80,11 @@ fn create(made: &mut Note, number: usize, name: &str) -> Result<(), String> {
 }
 
 /// Attaches the programs of an end and makes its guest's device.
-pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Result<(), String> {
+pub(super) fn attach(
+    made: &mut TunnelState,
+    number: usize,
+    survey_path: Option<u32>,
+) -> Result<(), String> {
     let pins = made.pins(number);
     let encapsulation = made.encapsulation.clone();
     let end = &mut made.ends[number];
@@ -91,14 +93,14 @@ pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Resu
         let config = Config::of(&end.underlay, &encapsulation, end.local).map_err(words)?;
         let mut vtep = Vtep::attach(config).map_err(words)?;
         let most = vtep.guest_mtu();
-        if asked.is_some_and(|asked| asked > most) {
+        if survey_path.is_some_and(|survey_path| survey_path > most) {
             return Err(format!(
                 "an MTU of {} does not fit {encapsulation} over {}: the largest is {most}",
                 end.mtu, end.underlay
             ));
         }
         let mtu = end.mtu.min(most);
-        let (port, mac) = (end.port(), mac(end.local));
+        let (port, mac) = (end.port(), end.mac());
         let guest = GuestDevice {
             name: &end.device,
             port: &port,
@@ -113,7 +115,8 @@ pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Resu
         let vni = encapsulation.udp().map_or(0, |udp| udp.vni);
         vtep.add_guest(&port, vni).map_err(words)?;
         // Who is behind the peer is not known: all that is not here goes there.
-        vtep.place(vni, mac, Location::Guest(port)).map_err(words)?;
+        vtep.place(vni, mac, StationLocation::Guest(port))
+            .map_err(words)?;
         if encapsulation.is_tunnel() {
             vtep.flood_to(vni, end.peer).map_err(words)?;
         }
@@ -125,23 +128,14 @@ pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Resu
     Ok(())
 }
 
-/// A hardware address that the other end does not have: locally administered, from the underlay's address.
-pub(super) fn mac(local: IpAddr) -> [u8; 6] {
-    let [a, b, c, d] = match local {
-        IpAddr::V4(address) => address.octets(),
-        IpAddr::V6(address) => (address.to_bits() as u32).to_be_bytes(),
-    };
-    [0x02, 0x57, a, b, c, d]
-}
-
 /// Takes an end's programs away.
-pub(super) fn unpin(made: &Note, number: usize) -> Result<(), String> {
+pub(super) fn unpin(made: &TunnelState, number: usize) -> Result<(), String> {
     let pins = made.pins(number);
     pinned::unpin(&pins).map_err(|error| format!("removing {}: {error}", pins.display()))
 }
 
 /// Whether this user may not see what is pinned.
-pub(super) fn pins_are_hidden(made: &Note) -> bool {
+pub(super) fn pins_are_hidden(made: &TunnelState) -> bool {
     (0..made.ends.len()).any(|number| {
         let looked = std::fs::metadata(made.pins(number).join("underlay"));
         looked.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
@@ -149,7 +143,7 @@ pub(super) fn pins_are_hidden(made: &Note) -> bool {
 }
 
 /// Takes an end away; what is gone already is no error.
-pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
+pub(super) fn detach(made: &TunnelState, number: usize) -> Result<(), String> {
     if made.ends[number].bridge.is_some() {
         return bridge::leave(&made.ends[number]);
     }
@@ -170,7 +164,7 @@ pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
 }
 
 /// What is missing of an end, in words.
-pub(super) fn missing(made: &Note, number: usize) -> Vec<String> {
+pub(super) fn missing(made: &TunnelState, number: usize) -> Vec<String> {
     let end = &made.ends[number];
     let mut missing = bridge::missing(end);
     let pinned = made.pins(number).join("underlay");

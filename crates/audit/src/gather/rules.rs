@@ -83,7 +83,9 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<Dropping> {
 /// `[5:420] -A INPUT -p icmp -j DROP`.
 fn rule(line: &str) -> Option<(Option<u64>, &str)> {
     let (counters, rule) = line.split_once("] ")?;
-    let drops = ["-j DROP", "-j REJECT"].iter().any(|target| rule.contains(target));
+    let drops = ["-j DROP", "-j REJECT"]
+        .iter()
+        .any(|target| rule.contains(target));
     (rule.starts_with("-A ") && drops).then(|| (counted(counters), rule.trim()))
 }
 
@@ -112,7 +114,13 @@ pub(super) fn of_nft(text: &str, known: bool) -> Vec<Dropping> {
                 }
             }
             _ if words.contains(&"drop") || words.contains(&"reject") => {
-                let iptables = ["ip filter", "ip6 filter", "ip mangle", "ip6 mangle", "ip raw"];
+                let iptables = [
+                    "ip filter",
+                    "ip6 filter",
+                    "ip mangle",
+                    "ip6 mangle",
+                    "ip raw",
+                ];
                 if known && iptables.contains(&table.as_str()) {
                     continue;
                 }
@@ -123,8 +131,9 @@ pub(super) fn of_nft(text: &str, known: bool) -> Vec<Dropping> {
                     hook: hook.into(),
                     protocols: protocols.map(|it| (*it).to_owned()).collect(),
                     packets: packets.and_then(|at| words.get(at + 1)?.parse().ok()),
-                    undo: (!handle.is_empty())
-                        .then(|| format!("nft delete rule {table} {chain} handle {}", handle.trim())),
+                    undo: (!handle.is_empty()).then(|| {
+                        format!("nft delete rule {table} {chain} handle {}", handle.trim())
+                    }),
                 });
             }
             _ => {}
@@ -144,7 +153,10 @@ mod tests {
             [0:0] -A INPUT -s 10.0.0.9/32 -j REJECT --reject-with icmp-port-unreachable\n[9:9] -A INPUT -j ACCEPT\nCOMMIT\n";
         let rules = of_iptables("iptables", text);
         assert_eq!(rules.len(), 3, "{rules:?}");
-        assert_eq!((rules[0].hook.as_str(), rules[0].packets), ("input", Some(3)));
+        assert_eq!(
+            (rules[0].hook.as_str(), rules[0].packets),
+            ("input", Some(3))
+        );
         assert_eq!(rules[1].protocols, ["icmp"]);
         assert_eq!(
             rules[1].undo.as_deref(),
@@ -159,9 +171,15 @@ mod tests {
             \t\tmeta l4proto udp counter packets 7 bytes 9 drop # handle 3\n\t\ttcp dport 22 accept # handle 5\n\t}\n}\n";
         let rules = of_nft(text, false);
         assert_eq!(rules.len(), 1, "{rules:?}");
-        assert_eq!((rules[0].hook.as_str(), rules[0].packets), ("input", Some(7)));
+        assert_eq!(
+            (rules[0].hook.as_str(), rules[0].packets),
+            ("input", Some(7))
+        );
         assert_eq!(rules[0].protocols, ["udp"]);
-        assert_eq!(rules[0].undo.as_deref(), Some("nft delete rule inet f i handle 3"));
+        assert_eq!(
+            rules[0].undo.as_deref(),
+            Some("nft delete rule inet f i handle 3")
+        );
     }
 
     proptest! {

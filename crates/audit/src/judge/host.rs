@@ -1,7 +1,7 @@
 //! What holds for a whole namespace: routes, what too-big messages left behind, and the settings that decide what
 //! becomes of a fault.
 
-use super::{Found, Shown};
+use super::{Findings, Shown};
 use crate::judge::Carries;
 use crate::snapshot::{Device, HostStack, MssClamp, Namespace, RouteMtu, RouteWords};
 
@@ -9,7 +9,7 @@ use crate::snapshot::{Device, HostStack, MssClamp, Namespace, RouteMtu, RouteWor
 const DEFAULT_MIN_PMTU: i64 = 552;
 
 /// `shown`: what packets showed, where they were asked.
-pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Found<'_>) {
+pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Findings<'_>) {
     let errors = found.has_errors();
     let lossy = shown.map_or(errors, |shown| shown.lossy);
     for namespace in &stack.namespaces {
@@ -37,7 +37,7 @@ pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Found<
     }
 }
 
-fn routes(namespace: &Namespace, found: &mut Found<'_>) {
+fn routes(namespace: &Namespace, found: &mut Findings<'_>) {
     for route in &namespace.route_mtus {
         let device = route.device.and_then(|index| namespace.device(index));
         let Some(device) = device else { continue };
@@ -72,7 +72,7 @@ fn routes(namespace: &Namespace, found: &mut Found<'_>) {
 }
 
 /// IPv6 has an MTU of its own on each device.
-fn ipv6_mtus(namespace: &Namespace, found: &mut Found<'_>) {
+fn ipv6_mtus(namespace: &Namespace, found: &mut Findings<'_>) {
     for device in &namespace.devices {
         let speaks = device.addresses.iter().any(std::net::IpAddr::is_ipv6);
         let (Some(six), true, true) = (device.ipv6_mtu, speaks, device.up) else {
@@ -110,7 +110,7 @@ fn words(route: &RouteMtu, device: &Device) -> RouteWords {
     })
 }
 
-fn exceptions(namespace: &Namespace, found: &mut Found<'_>) {
+fn exceptions(namespace: &Namespace, found: &mut Findings<'_>) {
     for exception in &namespace.exceptions {
         let device = exception.device.and_then(|index| namespace.device(index));
         let Some(device) = device.filter(|device| exception.mtu < device.mtu) else {
@@ -137,7 +137,8 @@ fn exceptions(namespace: &Namespace, found: &mut Found<'_>) {
                 vec![forget],
             ),
             None => (
-                "something on the way carries less; it is forgotten after ten minutes without one".to_owned(),
+                "something on the way carries less; it is forgotten after ten minutes without one"
+                    .to_owned(),
                 vec![
                     namespace
                         .enter
@@ -156,7 +157,7 @@ fn exceptions(namespace: &Namespace, found: &mut Found<'_>) {
     }
 }
 
-fn discovery(namespace: &Namespace, found: &mut Found<'_>) {
+fn discovery(namespace: &Namespace, found: &mut Findings<'_>) {
     if let Some(mode) = namespace.number("ipv4.ip_no_pmtu_disc")
         && mode != 0
     {
@@ -221,7 +222,7 @@ fn headers(clamp: &MssClamp, path_is_six: bool) -> (bool, u32) {
 fn clamps(
     namespace: &Namespace,
     (lossy, carries): (bool, Option<Carries>),
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) {
     let tunnels = namespace.devices.iter().filter(|device| {
         device
@@ -237,8 +238,8 @@ fn clamps(
         let tunnel = smallest.map(|it| (it.mtu, it.name.clone(), Some(it.name.as_str())));
         let least = path.into_iter().chain(tunnel).min_by_key(|(mtu, ..)| *mtu);
         let too_large = clamp.mss.zip(least);
-        if let Some((mss, (mtu, what, device))) = too_large
-            .filter(|(mss, (mtu, ..))| mss + headers > *mtu)
+        if let Some((mss, (mtu, what, device))) =
+            too_large.filter(|(mss, (mtu, ..))| mss + headers > *mtu)
         {
             found.add(
                 "mss-clamp-too-large",

@@ -55,7 +55,7 @@ impl RouteWords {
 
 /// How packets between two addresses leave a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct WayOut {
+pub struct EgressRoute {
     /// The device; of several equal ways the one that the kernel named.
     pub device: String,
     /// The router that they go to first; `None`: the destination is on the link.
@@ -71,7 +71,7 @@ pub struct WayOut {
     pub ipv6_mtu: Option<u32>,
 }
 
-impl WayOut {
+impl EgressRoute {
     /// What this host sends at most by this way where that is less than the device takes, bytes. A route's MTU goes before
     /// IPv6's own (net/ipv6/route.c, `ip6_mtu`).
     pub fn sends_at_most(&self) -> Option<u32> {

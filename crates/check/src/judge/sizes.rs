@@ -1,10 +1,12 @@
-//! Every flow carries less than is wanted, or some do.
+//! Findings about path MTUs that are smaller than required.
 
 use wirecost_audit::{Finding, set_ipv6_mtu};
 use wirecost_pmtu::Limit;
 
-use super::{add, add_on, checksums, device_of, ends, meanwhile, members, place, tcp, too_big};
-use crate::report::{FlowReport, Kind, PathReport, Wanted};
+use super::{
+    add, add_on, checksums, device_of, ends, members, place, route_mtu_workaround, tcp, too_big,
+};
+use crate::report::{FlowKind, FlowReport, PathReport, RequiredMtu};
 
 /// The smallest MTU that IPv4 allows, bytes (RFC 791).
 pub(crate) const LEAST: u32 = 68;
@@ -17,7 +19,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         return;
     };
     let carries = carries(&failing);
-    if path.bad_checksums >= checksums::BAD_CHECKSUMS && narrowest.kind == Kind::SILENT {
+    if path.bad_checksums >= checksums::BAD_CHECKSUMS && narrowest.kind == FlowKind::BLACK_HOLE {
         checksums::datagrams(path, &carries, found);
         return;
     }
@@ -25,24 +27,26 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         members::judge(path, &failing, told as u32, found);
         return;
     }
-    let Kind::Told(limit) = narrowest.kind else {
+    let FlowKind::Told(limit) = narrowest.kind else {
         return;
     };
     let wanted = path.wanted.bytes();
     let raise = format!(
         "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
     );
-    let lower = path.advised(back).map(|mtu| meanwhile(path, mtu));
+    let lower = path
+        .advised(back)
+        .map(|mtu| route_mtu_workaround(path, mtu));
     let fix: Vec<String> = [raise]
         .into_iter()
         .chain(lower.unwrap_or_default())
         .collect();
     match limit {
-        Limit::Silent if too_big::unheard(path, &carries, found) => {}
-        Limit::Silent if tcp::only_datagrams(path, &carries, found) => {}
-        Limit::Silent => {
+        Limit::BlackHole if too_big::unheard(path, &carries, found) => {}
+        Limit::BlackHole if tcp::only_datagrams(path, &carries, found) => {}
+        Limit::BlackHole => {
             let evidence = format!(
-                "{}: {carries} pass, larger ones vanish without a message, and {wanted} are wanted{}",
+                "{}: {carries} pass, larger packets are dropped without ICMP, and {wanted} are required{}",
                 ends(path),
                 place(path.stretch.as_ref())
             );
@@ -67,8 +71,8 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         // A VXLAN or Geneve device answers its guests so (net/ipv4/ip_tunnel_core.c, `skb_tunnel_check_pmtu`).
         Limit::Signalled { by, mtu } if by == path.to.address => {
             let evidence = format!(
-                "{}: {carries} pass, and a tunnel on the way says so in the destination's name ({mtu}): it works while that \
-                 message arrives",
+                "{}: {carries} pass, and a tunnel on the way reports {mtu} by ICMP, with the destination's address \
+                 as source: path-MTU discovery works as long as that message arrives",
                 ends(path)
             );
             let tunnel = format!(
@@ -80,7 +84,8 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         }
         Limit::Signalled { by, mtu } => {
             let evidence = format!(
-                "{}: {carries} pass, and {by} says so ({mtu}): it works while that message arrives",
+                "{}: {carries} pass, and {by} reports {mtu} by ICMP: path-MTU discovery works as long as that \
+                 message arrives",
                 ends(path)
             );
             add(found, "path-signals", path, evidence, fix.clone());
@@ -91,7 +96,8 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
             "path-fragments",
             path,
             format!(
-                "{}: {carries} arrive whole, larger ones in fragments of at most {largest}, although they forbid it",
+                "{}: {carries} arrive unfragmented; larger packets arrive in fragments of at most {largest}, \
+                 although DF is set",
                 ends(path)
             ),
             vec![
@@ -103,7 +109,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
     }
 }
 
-/// What flows carry that carry too little, in words.
+/// The path MTUs of flows that carry too little, in words.
 fn carries(failing: &[&FlowReport]) -> String {
     let sizes = || failing.iter().filter_map(|flow| flow.mtu);
     match (sizes().min(), sizes().max()) {
@@ -117,11 +123,11 @@ fn carries(failing: &[&FlowReport]) -> String {
 
 /// What the user expects is an error to miss, whoever is the reason.
 fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<Finding>) {
-    let Wanted::Expected(wanted) = path.wanted else {
+    let RequiredMtu::Expected(wanted) = path.wanted else {
         return;
     };
     let device = path.failing().find_map(|flow| match flow.kind {
-        Kind::Told(Limit::Device { mtu }) => Some(mtu),
+        FlowKind::Told(Limit::Device { mtu }) => Some(mtu),
         _ => None,
     });
     let (why, fix) = match device {
@@ -142,7 +148,7 @@ fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<
 
 /// The path carries what is expected, and the sender's route has it send less.
 fn own_route(path: &PathReport, found: &mut Vec<Finding>) {
-    let (Wanted::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
+    let (RequiredMtu::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
         return;
     };
     let Some(mtu) = way.sends_at_most().filter(|&mtu| mtu < wanted) else {
@@ -155,7 +161,10 @@ fn own_route(path: &PathReport, found: &mut Vec<Finding>) {
     } else {
         let set = set_ipv6_mtu(device, wanted);
         let router = "# and the router that advertises the smaller MTU (radvd: AdvLinkMTU), or it is set again";
-        (format!("IPv6 on {device} (net.ipv6.conf.{device}.mtu)"), vec![set, router.to_owned()])
+        (
+            format!("IPv6 on {device} (net.ipv6.conf.{device}.mtu)"),
+            vec![set, router.to_owned()],
+        )
     };
     let evidence = format!(
         "{}: {wanted} bytes were expected, and pass; but {what} has an MTU of {mtu}, so that it sends no more",

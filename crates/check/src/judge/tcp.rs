@@ -54,9 +54,10 @@ fn segments(path: &PathReport, found: &mut Vec<Finding>) {
          connections open, and hang with the first full segment",
         ends(path)
     );
-    let filter = "# the filter or middlebox on the way that looks at the length of TCP packets".to_owned();
+    let filter =
+        "# the filter or middlebox on the way that looks at the length of TCP packets".to_owned();
     let mut fix = vec![filter];
-    fix.extend(super::meanwhile(path, passes));
+    fix.extend(super::route_mtu_workaround(path, passes));
     add(found, "tcp-segments-lost", path, evidence, fix);
 }
 

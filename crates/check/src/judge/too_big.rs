@@ -25,7 +25,13 @@ pub(super) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>
     } else {
         "iptables -I INPUT -p icmp --icmp-type fragmentation-needed -j ACCEPT"
     };
-    add(found, "too-big-dropped-here", path, evidence, vec![accept.to_owned()]);
+    add(
+        found,
+        "too-big-dropped-here",
+        path,
+        evidence,
+        vec![accept.to_owned()],
+    );
     true
 }
 
@@ -34,7 +40,9 @@ pub(super) fn cut(path: &PathReport, found: &mut Vec<Finding>) {
     let Some(cut) = path.cut else { return };
     let device = path.leaving.as_ref().map(|way| way.device.clone());
     let name = device.as_deref().unwrap_or("the tunnel");
-    let whole = cut.whole.map_or_else(String::new, |mtu| format!("; packets of {mtu} leave in one piece"));
+    let whole = cut.whole.map_or_else(String::new, |mtu| {
+        format!("; packets of {mtu} leave in one piece")
+    });
     let evidence = format!(
         "{}: this host fragments what carries its packets: of {} packets of full size it made {} fragments \
          (IpFragCreates){whole}. What {name} sends into is narrower than its MTU allows for",
@@ -42,8 +50,11 @@ pub(super) fn cut(path: &PathReport, found: &mut Vec<Finding>) {
         cut.sent,
         cut.fragments
     );
-    let lower = cut.whole.map(|mtu| format!("ip link set dev {name} mtu {mtu}"));
-    let other = "# on both hosts; or raise the device that the tunnel's packets leave through".to_owned();
+    let lower = cut
+        .whole
+        .map(|mtu| format!("ip link set dev {name} mtu {mtu}"));
+    let other =
+        "# on both hosts; or raise the device that the tunnel's packets leave through".to_owned();
     let fix = lower.into_iter().chain([other]).collect();
     add_on(found, ("host-fragments", device), path, evidence, fix);
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use wirecost_check::{DirectionSaid, Document, EncapsulationSaid, Finding, PathSaid};
+use wirecost_check::{DirectionReport, Document, EncapsulationReport, Finding, PathFlowReport};
 
 use super::simulate;
 use crate::screen::wrap;
 
 /// Equal flows of a direction.
 struct Group<'a> {
-    path: &'a PathSaid,
+    path: &'a PathFlowReport,
     flows: u32,
 }
 
@@ -30,10 +30,21 @@ pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String
         );
         let _ = write!(text, "\n{}", wrap(&line, "  ", width));
     }
-    if document.findings.is_empty() {
+    if document.findings.iter().all(|it| it.elsewhere) {
         text.push_str("\n\nnothing was found");
     }
-    for finding in &document.findings {
+    let mut elsewhere = document
+        .findings
+        .iter()
+        .filter(|it| it.elsewhere)
+        .peekable();
+    for finding in document.findings.iter().filter(|it| !it.elsewhere) {
+        let _ = write!(text, "\n\n{}", found(finding, width));
+    }
+    if elsewhere.peek().is_some() {
+        text.push_str("\n\nelsewhere on these hosts, not on the path between the two:");
+    }
+    for finding in elsewhere {
         let _ = write!(text, "\n\n{}", found(finding, width));
     }
     text.push_str(&simulate::text(&document.simulations, width));
@@ -94,7 +105,7 @@ fn end(document: &Document, name: &str) -> String {
 }
 
 /// The flows of a direction by what they carry and why, the narrowest first.
-fn groups<'a>(document: &'a Document, direction: &DirectionSaid) -> Vec<Group<'a>> {
+fn groups<'a>(document: &'a Document, direction: &DirectionReport) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let flows = document
         .paths
@@ -114,7 +125,7 @@ fn groups<'a>(document: &'a Document, direction: &DirectionSaid) -> Vec<Group<'a
 }
 
 /// Why no larger packet passes.
-fn words(document: &Document, path: &PathSaid, direction: &DirectionSaid) -> String {
+fn words(document: &Document, path: &PathFlowReport, direction: &DirectionReport) -> String {
     let expect = document.asked.expect;
     let to = document.hosts.iter().find(|host| host.host == path.to);
     match (path.kind, path.signalled_by, path.limit) {
@@ -159,8 +170,8 @@ fn effort(document: &Document) -> String {
     text
 }
 
-fn guests(said: &EncapsulationSaid) -> String {
-    let EncapsulationSaid {
+fn guests(said: &EncapsulationReport) -> String {
+    let EncapsulationReport {
         format,
         guest_mtu,
         underlay_mtu,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use wirecost_control::load::{
-    ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
+    Cpu, Document, FlowFigures, Interval, LoadReport, ManualLoad, Outcome, Requests, Step,
 };
 use wirecost_model::end_window::ThreadWindow;
 use wirecost_model::host::HostAddress;
@@ -18,14 +18,14 @@ const FLOWS: usize = 16;
 
 /// What is told on standard error while it runs.
 pub(super) struct Watching<'a> {
-    asked: &'a ByHand,
+    asked: &'a ManualLoad,
     quiet: bool,
     /// As wide as the longest name.
     width: usize,
 }
 
 impl<'a> Watching<'a> {
-    pub(super) fn new(asked: &'a ByHand, talk: Talk) -> Self {
+    pub(super) fn new(asked: &'a ManualLoad, talk: Talk) -> Self {
         let names = asked.loads.iter().map(|named| named.name.len());
         Self {
             asked,
@@ -128,7 +128,7 @@ fn bytes(bytes: u32) -> String {
     format_bytes(bytes.into())
 }
 
-fn heading(load: &LoadSaid) -> String {
+fn heading(load: &LoadReport) -> String {
     let asked = &load.asked.load;
     let way = match asked.direction {
         Direction::AToB => "a to b",
@@ -166,7 +166,7 @@ fn heading(load: &LoadSaid) -> String {
     )
 }
 
-fn lines(text: &mut String, load: &LoadSaid) {
+fn lines(text: &mut String, load: &LoadReport) {
     let Some(result) = &load.result else {
         text.push_str("\n  no result: it ended before its counts could be read");
         return;
@@ -267,7 +267,7 @@ fn requests(text: &mut String, figures: &Requests) {
     }
 }
 
-fn flows(text: &mut String, load: &LoadSaid) {
+fn flows(text: &mut String, load: &LoadReport) {
     let count = load.flows.len();
     if load.stream.is_none() && load.flows.iter().all(|flow| flow.rtt_us.is_none()) {
         return;

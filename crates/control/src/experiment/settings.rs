@@ -1,4 +1,4 @@
-//! The settings of cells: put in force in a lab and on the machine, undone, and tried before a run.
+//! The settings of cells: applied in a lab and on the machine, undone, and tried before a run.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -36,28 +36,28 @@ impl Lab {
         if settings.is_empty() {
             return Ok(None);
         }
-        self.in_force = true;
+        self.applied = true;
         for link in self.links() {
-            link.set_in_force(true);
+            link.set_settings_applied(true);
         }
         let within = PROMPT + EACH * 2 * settings.len() as u32;
-        let request = Request::PutInForce(settings);
+        let request = Request::ApplySettings(settings);
         let mut devices = Vec::new();
         for reply in self.both(&request, &request, within, interrupt)? {
             let Reply::Devices(of_host) = reply else {
-                return Err(self.a.confused("PutInForce"));
+                return Err(self.a.unexpected_reply("ApplySettings"));
             };
             devices.extend(of_host);
         }
         Ok(Some(devices))
     }
 
-    /// Undoes what is in force, and waits for it whoever interrupts.
+    /// Undoes what is applied, and waits for it even if the run is interrupted.
     ///
     /// # Errors
-    /// `Unsettled` where something could not be undone.
+    /// `NotUndone` where something could not be undone.
     pub(crate) fn undo(&mut self) -> Result<(), LinkError> {
-        if !self.in_force {
+        if !self.applied {
             return Ok(());
         }
         let uninterrupted = AtomicBool::new(false);
@@ -66,15 +66,15 @@ impl Lab {
         let replies = self
             .both(&Request::Undo, &Request::Undo, within, &uninterrupted)
             .map_err(|error| match error {
-                LinkError::Refused { message, .. } => LinkError::Unsettled { message },
+                LinkError::Refused { message, .. } => LinkError::NotUndone { message },
                 error => error,
             })?;
         if !replies.iter().all(|reply| *reply == Reply::Done) {
-            return Err(self.a.confused("Undo"));
+            return Err(self.a.unexpected_reply("Undo"));
         }
-        self.in_force = false;
+        self.applied = false;
         for link in self.links() {
-            link.set_in_force(false);
+            link.set_settings_applied(false);
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Labs {
     /// could not measure its cells. Settings of the machine are looked at only.
     ///
     /// # Errors
-    /// The first that cannot be put in force, with host, level and what to do.
+    /// The first that cannot be applied, with host, level and what to do.
     pub(crate) fn check(
         &mut self,
         experiment: &Experiment,
@@ -159,7 +159,7 @@ pub(crate) fn check_steering(experiment: &Experiment, all: &[u32]) -> Result<(),
 fn ended(error: LinkError) -> RunError {
     match error {
         LinkError::Interrupted => RunError::Interrupted,
-        LinkError::Refused { message, .. } | LinkError::Unsettled { message } => {
+        LinkError::Refused { message, .. } | LinkError::NotUndone { message } => {
             RunError::Setting(message)
         }
         error => RunError::NoLab(error),

@@ -7,13 +7,17 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::HeldNetns;
 
 use crate::adapt::set_features;
-use crate::addresses::Place;
+use crate::addresses::LinkEnd;
+use crate::device::up;
 use crate::device::{self, PeerNamespace, VethEnd};
 use crate::error::{BuildError, Step};
-use crate::host::up;
 use crate::ipv6;
 use crate::netlink::Netlink;
 use crate::underlay::ANY_SIZE;
+
+/// The device of a hop towards host a, and the one towards host b.
+pub(super) const TOWARDS_A: &str = "towards-a";
+pub(super) const TOWARDS_B: &str = "towards-b";
 
 /// A switch's or router's namespace.
 #[derive(Debug)]
@@ -64,15 +68,15 @@ impl Node {
 
 /// An end of a wire: the device's name and MTU, and where it is, if it is anywhere that has an address.
 #[derive(Debug, Clone)]
-pub(super) struct Plug {
+pub(super) struct WireEnd {
     pub(super) device: String,
     pub(super) mtu: u32,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<LinkEnd>,
 }
 
-impl Plug {
+impl WireEnd {
     /// One of a device between the hosts.
-    pub(super) fn inner(device: &str, place: Option<Place>) -> Self {
+    pub(super) fn inner(device: &str, place: Option<LinkEnd>) -> Self {
         Self {
             device: device.to_owned(),
             mtu: ANY_SIZE,
@@ -84,7 +88,7 @@ impl Plug {
         VethEnd {
             name: &self.device,
             mtu: self.mtu,
-            mac: self.place.map(Place::mac),
+            mac: self.place.map(LinkEnd::mac),
             queues,
         }
     }
@@ -106,11 +110,11 @@ pub(super) fn without_offloads(device: &str) -> Result<(), BuildError> {
 /// A veth from a namespace, that of `netlink` where it is `None`, to another.
 pub(super) fn wire(
     netlink: &mut Netlink,
-    (from, own): (Option<PeerNamespace<'_>>, &Plug),
-    (to, other): (PeerNamespace<'_>, &Plug),
+    (from, own): (Option<PeerNamespace<'_>>, &WireEnd),
+    (to, other): (PeerNamespace<'_>, &WireEnd),
     queues: u32,
 ) -> Result<(), BuildError> {
-    let ends = [own, other].map(|plug| plug.end(queues));
+    let ends = [own, other].map(|wire_end| wire_end.end(queues));
     device::create_veth_between(netlink, (from, ends[0]), (to, ends[1])).step(|| {
         format!(
             "making the veth from `{}` to `{}`",

@@ -15,11 +15,10 @@
 use wirecost_model::transit::Hop;
 
 use crate::device::{self, PortFlags, VethEnd};
+use crate::device::{enslave, up};
 use crate::error::{BuildError, Step, same};
-use crate::host::{enslave, up};
 use crate::netlink::Netlink;
-use crate::underlay::chain::{TOWARDS_A, TOWARDS_B};
-use crate::underlay::node::{self, Node};
+use crate::underlay::node::{self, Node, TOWARDS_A, TOWARDS_B};
 use crate::underlay::set_if_there;
 
 /// Receiving ends of the two veths inside: what crosses the switch arrives there as frames.

@@ -3,8 +3,8 @@
 use wirecost_model::load::{Load, MAX_STREAMS};
 
 use super::{Faults, Loads, Part};
+use crate::node::Span;
 use crate::read::{Levels, Reader};
-use crate::yaml::Span;
 
 const STREAMS: &str = "streams";
 const PER_GUEST: &str = "streams_per_guest";

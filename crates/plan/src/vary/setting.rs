@@ -7,9 +7,9 @@ use wirecost_model::vary::{Deed, Scope, Setting};
 
 use super::unfit;
 use crate::keys::{self, Key};
+use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Reader, describe, join, quoted};
 use crate::values::{text, word};
-use crate::yaml::{Node, Value};
 
 /// Devices that a level may set features of.
 const DEVICES: [(&Key, Role); 4] = [

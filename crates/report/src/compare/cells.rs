@@ -8,7 +8,7 @@ use wirecost_model::effect::{Remark, Verdict};
 use wirecost_model::metric::{Figure as Measured, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
-use wirecost_stats::{Corrected, CpuFigures, Judged, Sides, judge, summary};
+use wirecost_stats::{Corrected, CpuFigures, FigureVerdict, Sides, judge, summary};
 
 use crate::cpu;
 
@@ -106,24 +106,26 @@ pub(super) fn cells(
 }
 
 /// Judges the figures that are comparable as one family, and of the others only how many times the one the other is.
-fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<Judged> {
+fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<FigureVerdict> {
     let of = |spoken: bool| -> Vec<Sides> {
         let these = sides.iter().filter(|(_, speaks)| *speaks == spoken);
         these.map(|(sides, _)| sides.clone()).collect()
     };
     let mut spoken = judge(&of(true), worth).into_iter();
-    let mut barred = judge(&of(false), worth).into_iter().map(|judged| Judged {
-        verdict: Verdict::NotComparable,
-        rank_verdict: None,
-        corrected: Corrected {
+    let mut barred = judge(&of(false), worth)
+        .into_iter()
+        .map(|judged| FigureVerdict {
             verdict: Verdict::NotComparable,
-            p: None,
-            adjusted_p: None,
-            claim_p: None,
-            adjusted_claim_p: None,
-        },
-        ..judged
-    });
+            rank_verdict: None,
+            corrected: Corrected {
+                verdict: Verdict::NotComparable,
+                p: None,
+                adjusted_p: None,
+                claim_p: None,
+                adjusted_claim_p: None,
+            },
+            ..judged
+        });
     let next = |(_, speaks): &(Sides, bool)| {
         if *speaks {
             spoken.next()

@@ -108,7 +108,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// By round how far apart the cores were, nanoseconds.
-    pub(super) fn apart(&self) -> BTreeMap<u32, f64> {
+    pub(super) fn core_distance(&self) -> BTreeMap<u32, f64> {
         let of = |sample: &Sample| Some((sample.round, sample.core_distance_ns()?));
         self.samples().filter_map(of).collect()
     }

@@ -18,7 +18,7 @@ use crate::verdict::Margin;
 /// all its cells, and as often cores that moved: findings are read as warnings, and one false in a hundred runs is enough.
 pub const FINDING_ALPHA: f64 = 0.01;
 
-/// Something that speaks against a result.
+/// A threat to the validity of a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Finding {
@@ -86,13 +86,13 @@ pub enum Finding {
         /// The cell's number.
         cell: u32,
         /// Round, modified z-score, and the sample as a multiple of the cell's median.
-        samples: Vec<FarSample>,
+        samples: Vec<OutlierSample>,
     },
 }
 
 /// A sample far from the others of its cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct FarSample {
+pub struct OutlierSample {
     /// Its round, from 0.
     pub round: u32,
     /// Modified z-score of its logarithm.
@@ -320,9 +320,9 @@ impl Table {
     fn outliers(&self) -> impl Iterator<Item = Finding> {
         self.cells.iter().filter_map(|(&cell, entries)| {
             let far = outliers(&entries.iter().map(|entry| entry.log).collect::<Vec<_>>());
-            let samples: Vec<FarSample> = far
+            let samples: Vec<OutlierSample> = far
                 .iter()
-                .map(|&Outlier { index, z }| FarSample {
+                .map(|&Outlier { index, z }| OutlierSample {
                     round: entries[index].round,
                     z,
                     of_median: entries[index].deviation.exp(),

@@ -1,12 +1,12 @@
-//! What else is answered where nothing passes.
+//! Looks for other answers (another UDP port, ICMP echo) where no probe is answered.
 
 use std::net::SocketAddr;
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{
-    OneSidedOrder, PathReply, PathRequest, Responding, SurveyOrder, Way,
+    OneSidedOrder, PathDirection, PathReply, PathRequest, Responding, SurveyOrder,
 };
-use wirecost_check::{Hint, PathReport};
+use wirecost_check::{PathReport, ReachabilityHint};
 
 use super::Session;
 use crate::calls::PROMPT;
@@ -23,18 +23,18 @@ impl Session<'_> {
     /// are answered so slowly, or not at all, that what was asked first may only have been given up too early.
     pub(super) fn look_beside(
         &mut self,
-        ways: &[Way; 2],
+        ways: &[PathDirection; 2],
         paths: &mut [PathReport],
     ) -> Result<[bool; 2], LinkError> {
         let mut slow = [false; 2];
         let mut dead: Vec<usize> = (0..paths.len())
-            .filter(|index| paths[*index].is_dead() && paths[*index].hint.is_none())
+            .filter(|index| is_unexplained(&paths[*index]))
             .collect();
         let asked_for = |index: &usize| Some(ways[*index].port) == self.asked.port;
         if dead.iter().any(asked_for) {
             let others = self.other_ports(ways, &dead)?;
             for (index, report) in others {
-                paths[index].hint = Some(Hint::OtherPort(report.port));
+                paths[index].hint = Some(ReachabilityHint::OtherPort(report.port));
                 slow[index] = report.seconds > SLOW;
             }
             dead.retain(|index| paths[*index].hint.is_none());
@@ -61,7 +61,7 @@ impl Session<'_> {
             if let PathReply::OneSided(report) = reply
                 && report.path.mtu().is_some()
             {
-                paths[index].hint = Some(Hint::Echo);
+                paths[index].hint = Some(ReachabilityHint::Echo);
                 slow[index] = report.path.seconds > SLOW;
             }
         }
@@ -71,7 +71,7 @@ impl Session<'_> {
     /// Those of the dead directions that another port is answered in, and what is known of it.
     pub(super) fn other_ports(
         &mut self,
-        ways: &[Way; 2],
+        ways: &[PathDirection; 2],
         dead: &[usize],
     ) -> Result<Vec<(usize, PathReport)>, LinkError> {
         // The responder of a direction is at the other host.
@@ -92,10 +92,10 @@ impl Session<'_> {
                 continue;
             }
             let Some(PathReply::Responding(Responding::At(address))) = moved.next() else {
-                return Err(self.links[host].confused("Respond"));
+                return Err(self.links[host].unexpected_reply("Respond"));
             };
             orders[index] = Some(PathRequest::Survey(SurveyOrder {
-                way: Way {
+                way: PathDirection {
                     port: address.port(),
                     ..ways[index].clone()
                 },
@@ -117,4 +117,9 @@ impl Session<'_> {
             });
         Ok(answered.collect())
     }
+}
+
+/// Whether nothing is known yet of why there is no answer.
+fn is_unexplained(path: &PathReport) -> bool {
+    path.is_dead() && path.hint.is_none() && path.seen.refused.is_none()
 }

@@ -1,0 +1,169 @@
+//! Findings about flows without an answer, and flows that are undecided.
+
+use wirecost_audit::Finding;
+
+use super::{add, checksums, device_of, ends, ports};
+use crate::report::{FlowKind, FlowReport, PathReport, ReachabilityHint};
+use crate::seen::Refused;
+
+pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
+    let dead: Vec<_> = of_kind(path, |kind| kind == FlowKind::Dead);
+    let undecided: Vec<_> = of_kind(path, |kind| kind == FlowKind::Undecided);
+    if path.is_dead() && path.bad_checksums >= checksums::DEAD {
+        checksums::every_one(path, found);
+    } else if !dead.is_empty() {
+        let (evidence, fix) = death(path, back, &dead);
+        add(found, "path-dead", path, evidence, fix);
+    }
+    if !undecided.is_empty() {
+        let least = undecided.iter().filter_map(|flow| flow.mtu).min();
+        let passes = least.map_or_else(String::new, |mtu| format!("; {mtu} bytes pass"));
+        add(
+            found,
+            "path-undecided",
+            path,
+            format!(
+                "{}: on {} of {} flows the path MTU is undecided (loss, no further answers, or the limit on time or \
+                 datagrams){passes}: source ports {}",
+                ends(path),
+                undecided.len(),
+                path.flows.len(),
+                ports(&undecided)
+            ),
+            vec![
+                "# look for random loss first: ip -s link, and the counters of the switches".into(),
+            ],
+        );
+    }
+}
+
+/// What it means that flows get no answer, and where to look.
+fn death(
+    path: &PathReport,
+    back: Option<&PathReport>,
+    dead: &[&FlowReport],
+) -> (String, Vec<String>) {
+    let (ends, port) = (ends(path), path.port);
+    let route = format!(
+        "ip route get {} from {}",
+        path.to.address, path.from.address
+    );
+    let rules = "nft list ruleset".to_owned();
+    let others = "# and what filters between the hosts: security groups, a distributed firewall, network policies"
+        .to_owned();
+    if dead.len() < path.flows.len() {
+        let evidence = format!(
+            "{ends}: {} of {} flows get no answer, not even to small packets: source ports {}",
+            dead.len(),
+            path.flows.len(),
+            ports(dead)
+        );
+        let look = "# one of several equal paths is dead: look at each link or member".to_owned();
+        return (evidence, vec![look, rules]);
+    }
+    if back.is_some_and(|back| back.bad_checksums >= checksums::DEAD) {
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets: what comes back arrives with a wrong UDP checksum"
+        );
+        let look = format!("# what is said of bad-checksums on {}", path.to.host);
+        return (evidence, vec![look]);
+    }
+    if let Some(refused) = &path.seen.refused {
+        return refusal(path, refused);
+    }
+    if path.seen.acknowledged > Some(0) {
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets: answers arrive at this host's device, and its own filter drops them"
+        );
+        return (evidence, vec![rules]);
+    }
+    if path.seen.arrived > Some(0)
+        && back.is_none_or(|back| back.seen.acknowledged.is_none_or(|it| it == 0))
+    {
+        let other = &path.to.host;
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets: they arrive at the device of {other}, whose own filter drops them, \
+             or the answers are lost on the way back"
+        );
+        return (evidence, vec![format!("# on {other}: nft list ruleset")]);
+    }
+    match path.hint {
+        Some(ReachabilityHint::NoNeighbour(next)) => {
+            let device = device_of(path);
+            let asks = if next.is_ipv6() {
+                "neighbour solicitations"
+            } else {
+                "ARP requests"
+            };
+            let evidence = format!(
+                "{ends}: no answer, not even to small packets: nobody answers {asks} for {next} on {device}, so that nothing \
+                 leaves this host"
+            );
+            let look = format!(
+                "# whether {next} is up, has that address and mask, and is on the same link and VLAN"
+            );
+            let neighbour = format!("ip neigh show to {next} dev {device}");
+            (evidence, vec![neighbour, look])
+        }
+        Some(ReachabilityHint::NoRoute) => (
+            format!("{ends}: the sender has no route to {}", path.to.address),
+            vec![route, "# then the missing route or address".to_owned()],
+        ),
+        Some(ReachabilityHint::OtherPort(other)) => (
+            format!(
+                "{ends}: no answer on UDP port {port}, not even to small packets, while port {other} is answered: \
+                 something drops UDP to port {port}"
+            ),
+            vec![rules, others],
+        ),
+        Some(ReachabilityHint::Echo) => (
+            format!(
+                "{ends}: no answer to UDP, not even to small packets, while echo requests (ICMP) are answered: something \
+                 drops UDP"
+            ),
+            vec![rules, others],
+        ),
+        None if back.is_some_and(|back| {
+            matches!(
+                back.hint,
+                Some(ReachabilityHint::NoRoute | ReachabilityHint::NoNeighbour(_))
+            )
+        }) =>
+        {
+            let other = &path.to.host;
+            let evidence = format!(
+                "{ends}: no answer, not even to small packets; {other} cannot send any (see its own finding)"
+            );
+            (evidence, vec![format!("# see path-dead on {other}")])
+        }
+        None => (
+            format!("{ends}: no answer, not even to small packets, nor to echo requests (ICMP)"),
+            vec![route, rules, others],
+        ),
+    }
+}
+
+/// Somebody says by ICMP that probes do not get there.
+fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
+    let who = if refused.by == path.to.address {
+        format!("{} itself ({})", path.to.host, refused.by)
+    } else {
+        refused.by.to_string()
+    };
+    let kind = if refused.by.is_ipv6() { 1 } else { 3 };
+    let evidence = format!(
+        "{}: {who} refuses them by ICMP: {} (type {kind}, code {})",
+        ends(path),
+        refused.words(),
+        refused.code
+    );
+    let look = format!(
+        "# on {who}: its filter and its routes: nft list ruleset; ip route get {}",
+        path.to.address
+    );
+    (evidence, vec![look])
+}
+
+fn of_kind(path: &PathReport, wanted: impl Fn(FlowKind) -> bool) -> Vec<&FlowReport> {
+    path.flows.iter().filter(|flow| wanted(flow.kind)).collect()
+}
