@@ -7,6 +7,7 @@ use wirecost_netbuild::{HostSpec, LabHost, Switched, UNDERLAY_DEVICE};
 use wirecost_ovs::Switch;
 use wirecost_vtep::{Config, Error, StationLocation, Vtep};
 
+use crate::error::{AgentError, Result, Step};
 use crate::protocol::BuiltSwitch;
 
 /// An attached datapath. Dropping it detaches it from the devices.
@@ -29,7 +30,7 @@ pub(crate) struct Programs {
 ///
 /// # Errors
 /// In words: what the kernel or the switch refused, or what is not installed.
-pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<FrameCarrier>, String> {
+pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<FrameCarrier>> {
     let datapath = host.spec().network.datapath;
     match (datapath, datapath.open_vswitch()) {
         (_, Some(kind)) => {
@@ -47,14 +48,12 @@ impl FrameCarrier {
     ///
     /// # Errors
     /// In words, such as that no route leads to the other host.
-    pub(crate) fn set_peer(&mut self, spec: &HostSpec) -> Result<(), String> {
+    pub(crate) fn set_peer(&mut self, spec: &HostSpec) -> Result<()> {
         match self {
             Self::Ebpf(programs) => programs.set_peer(spec),
             Self::Ovs(switch) => {
                 let (next_hop, mac) = spec.next_hop();
-                switch
-                    .reach(next_hop, mac)
-                    .map_err(|error| error.to_string())
+                switch.reach(next_hop, mac).map_err(AgentError::from)
             }
         }
     }
@@ -73,7 +72,7 @@ impl FrameCarrier {
 
 /// Starts the host's switch, the devices its ports, and gives it the host's address on the underlay where it is the
 /// switch that tunnels.
-fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Switch, String> {
+fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Switch> {
     let spec = host.spec();
     let wanted = wirecost_ovs::SwitchSpec {
         encapsulation: spec.network.encapsulation.clone(),
@@ -84,7 +83,7 @@ fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Swit
         peer: spec.underlay_peer(),
         mac: spec.underlay_mac(),
     };
-    let switch = Switch::start(wanted, datapath, owner).map_err(|error| error.to_string())?;
+    let switch = Switch::start(wanted, datapath, owner)?;
     let wanted = switch.wanted();
     let switched = Switched {
         underlay_bridge: wanted
@@ -93,13 +92,12 @@ fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Swit
         tunnel: wanted.tunnel_device(datapath),
         frame_by_frame: datapath == OvsDatapath::Userspace,
     };
-    host.switched_by(switched)
-        .map_err(|error| error.to_string())?;
+    host.switched_by(switched)?;
     Ok(switch)
 }
 
 /// Attaches the programs to a host's devices, and tells them of its own guests.
-fn programs(spec: &HostSpec) -> Result<Programs, String> {
+fn programs(spec: &HostSpec) -> Result<Programs> {
     let attached = || -> Result<Vtep, Error> {
         let encapsulation = &spec.network.encapsulation;
         let config = Config::of(UNDERLAY_DEVICE, encapsulation, spec.underlay_address())?;
@@ -111,7 +109,7 @@ fn programs(spec: &HostSpec) -> Result<Programs, String> {
         }
         Ok(vtep)
     };
-    let vtep = attached().map_err(|error| format!("encapsulating by eBPF: {error}"))?;
+    let vtep = attached().step("encapsulating by eBPF")?;
     Ok(Programs {
         vtep,
         peer_is_set: false,
@@ -123,7 +121,7 @@ impl Programs {
     ///
     /// # Errors
     /// In words, such as that no route leads to the other host.
-    fn set_peer(&mut self, spec: &HostSpec) -> Result<(), String> {
+    fn set_peer(&mut self, spec: &HostSpec) -> Result<()> {
         if self.peer_is_set {
             return Ok(());
         }
@@ -143,7 +141,7 @@ impl Programs {
             }
             Ok(())
         };
-        set_peer().map_err(|error| format!("telling eBPF where the other host is: {error}"))?;
+        set_peer().step("telling eBPF where the other host is")?;
         self.peer_is_set = true;
         Ok(())
     }

@@ -15,6 +15,7 @@ use wirecost_sys::socket::PacketCapture;
 
 use crate::address;
 use crate::datapath::{self, FrameCarrier};
+use crate::error::{AgentError, Result, Step};
 use crate::guards::SettingsGuards;
 use crate::level::AppliedLevel;
 use crate::line::Line;
@@ -61,7 +62,7 @@ pub(crate) struct Agent {
 }
 
 /// The error is in words, for the user.
-type Answer = Result<Reply, String>;
+type Answer = Result<Reply>;
 
 impl Agent {
     pub(crate) fn new(guards: SettingsGuards) -> Self {
@@ -89,7 +90,7 @@ impl Agent {
                 "its loads were ended, because no request arrived for {} s: the controller was stopped, or its \
                  connection stalled",
                 LOAD_IDLE_LIMIT.as_secs()
-            ));
+            ).into());
         }
         self.act(request)
     }
@@ -101,11 +102,11 @@ impl Agent {
                 pid: std::process::id(),
             }),
             Request::Prepare(spec) => {
-                self.host = Some(LabHost::prepare(spec).map_err(words)?);
+                self.host = Some(LabHost::prepare(spec)?);
                 Ok(Reply::Done)
             }
             Request::Wire { peer } => {
-                self.host()?.wire(peer).map_err(words)?;
+                self.host()?.wire(peer)?;
                 Ok(Reply::Done)
             }
             Request::Build { secret } => self.build(secret),
@@ -114,29 +115,29 @@ impl Agent {
                 if let Some(line) = &mut self.line {
                     line.lift()?;
                 }
-                self.host()?.lift_line().map_err(words)?;
+                self.host()?.lift_line()?;
                 Ok(Reply::Done)
             }
             Request::SetLine => {
-                self.host()?.set_line().map_err(words)?;
+                self.host()?.set_line()?;
                 self.complete_line()?;
                 Ok(Reply::Done)
             }
             Request::ApplySettings(settings) => {
-                let host = self.host.as_mut().ok_or(UNPREPARED)?;
+                let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
                 self.applied
                     .apply(host, &self.guards, &settings, &self.devices)
                     .map(Reply::Devices)
             }
             Request::Undo => {
-                let host = self.host.as_mut().ok_or(UNPREPARED)?;
+                let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
                 self.applied.undo(host, &self.guards)?;
                 Ok(Reply::Done)
             }
             Request::Watch => {
-                let index = self.host()?.underlay_index().map_err(words)?;
-                let capture = PacketCapture::open(index, SNAP_BYTES)
-                    .map_err(|error| format!("watching the underlay: {error}"))?;
+                let index = self.host()?.underlay_index()?;
+                let capture =
+                    PacketCapture::open(index, SNAP_BYTES).step("watching the underlay")?;
                 self.watch = Some(capture);
                 Ok(Reply::Done)
             }
@@ -166,12 +167,18 @@ impl Agent {
             }
             Request::Part(order) => {
                 let meter = meter(&mut self.meter)?;
-                let counting = self.counting.as_mut().ok_or("counting has not started")?;
+                let counting = self
+                    .counting
+                    .as_mut()
+                    .ok_or(AgentError::NotReady("counting has not started"))?;
                 let part = counting.part(meter, &self.loads, &order)?;
                 Ok(Reply::Part(Box::new(part)))
             }
             Request::Total => {
-                let counting = self.counting.as_ref().ok_or("counting has not started")?;
+                let counting = self
+                    .counting
+                    .as_ref()
+                    .ok_or(AgentError::NotReady("counting has not started"))?;
                 Ok(Reply::Measured(Box::new(counting.total()?)))
             }
             Request::StopClients => self.loads.stop_clients().map(Reply::Ended),
@@ -179,40 +186,43 @@ impl Agent {
             Request::Describe => self.describe(),
             Request::Addresses => address::own()
                 .map(Reply::Addresses)
-                .map_err(|error| format!("listing its addresses: {error}")),
+                .step("listing its addresses"),
             Request::Machine => std::fs::read_to_string(BOOT_ID)
                 .map(|id| Reply::Machine(id.trim().to_owned()))
-                .map_err(|error| format!("reading {BOOT_ID}: {error}")),
+                .step(format!("reading {BOOT_ID}")),
             Request::SourceTowards(target) => address::towards(target)
                 .map(Reply::Source)
-                .map_err(|error| format!("it has no route to {target}: {error}")),
+                .step(format!("it has no route to {target}")),
             Request::Path(request) => self.paths.execute(*request),
             Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
         }
     }
 
     /// The secret of this lab's proofs.
-    fn secret(&self) -> Result<Secret, String> {
-        let responder = self.responder.as_ref().ok_or("the host is not built yet")?;
+    fn secret(&self) -> Result<Secret> {
+        let responder = self
+            .responder
+            .as_ref()
+            .ok_or(AgentError::NotReady("the host is not built yet"))?;
         Ok(responder.1)
     }
 
-    fn host(&mut self) -> Result<&mut LabHost, String> {
-        self.host.as_mut().ok_or_else(|| UNPREPARED.to_owned())
+    fn host(&mut self) -> Result<&mut LabHost> {
+        self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))
     }
 
     fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
-        let host = self.host.as_mut().ok_or(UNPREPARED)?;
-        self.devices = host.adapt(guest_mtu, offload).map_err(words)?;
+        let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+        self.devices = host.adapt(guest_mtu, offload)?;
         self.complete_line()?;
-        let host = self.host.as_ref().ok_or(UNPREPARED)?;
+        let host = self.host.as_ref().ok_or(AgentError::NotReady(UNPREPARED))?;
         if let Some(carrier) = &mut self.carrier {
             carrier.set_peer(host.spec())?;
         }
         Ok(Reply::Devices(self.devices.clone()))
     }
 
-    fn complete_line(&mut self) -> Result<(), String> {
+    fn complete_line(&mut self) -> Result<()> {
         match (&mut self.line, &self.host) {
             (Some(line), Some(host)) => line.set(host),
             _ => Ok(()),
@@ -220,23 +230,23 @@ impl Agent {
     }
 
     fn build(&mut self, secret: Secret) -> Answer {
-        let host = self.host.as_mut().ok_or(UNPREPARED)?;
-        host.build().map_err(words)?;
+        let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+        host.build()?;
         self.carrier = datapath::attach(host, self.guards.owner())?;
         self.line = Line::of(host)?;
-        let responder = prove::respond(guests(host), secret)
-            .map_err(|error| format!("starting the responder in the guests: {error}"))?;
+        let responder =
+            prove::respond(guests(host), secret).step("starting the responder in the guests")?;
         let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();
-        let cpus = wirecost_sys::process::allowed_cpus().map_err(words)?;
+        let cpus = wirecost_sys::process::allowed_cpus()?;
         let scope = Scope {
             cpus,
             pid,
             host_task: pid,
             guest_tasks: guest_tids.clone(),
         };
-        self.meter = Some(Meter::open(scope).map_err(words)?);
+        self.meter = Some(Meter::open(scope)?);
         self.responder = Some((responder, secret));
         Ok(Reply::Built {
             responders,
@@ -248,12 +258,12 @@ impl Agent {
     }
 
     /// Looks through what was captured for a full-size probe of this lab.
-    fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>, String> {
+    fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>> {
         let secret = self.secret()?;
         let capture = self
             .watch
             .take()
-            .ok_or("the underlay is not being watched")?;
+            .ok_or(AgentError::NotReady("the underlay is not being watched"))?;
         let wanted = ExpectedDatagram::of(&self.host()?.spec().network, size, secret)?;
         let mut buffer = [0; SNAP_BYTES];
         let failed = |error| format!("reading what the underlay showed: {error}");
@@ -270,12 +280,12 @@ impl Agent {
         let (guest, _) = first_guest(self.host()?)?;
         let sysctls = guest
             .within(|| wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS))
-            .map_err(|error| format!("entering the guest's namespace: {error}"))?;
-        let machine = wirecost_meter::environment().map_err(words)?;
+            .step("entering the guest's namespace")?;
+        let machine = wirecost_meter::environment()?;
         Ok(Reply::Description(Box::new(Environment {
             kernel: machine.kernel,
             cpu_model: machine.cpu_model,
-            cpus: wirecost_sys::process::allowed_cpus().map_err(words)?,
+            cpus: wirecost_sys::process::allowed_cpus()?,
             memory_bytes: machine.memory_bytes,
             clock_source: machine.clock_source,
             virtual_machine: machine.virtual_machine,
@@ -291,18 +301,18 @@ impl Agent {
 
 /// The meter, of a host that is used as it is made when it is first wanted: all of its processors, since packets are
 /// handled on any of them.
-fn meter(slot: &mut Option<Meter>) -> Result<&mut Meter, String> {
+fn meter(slot: &mut Option<Meter>) -> Result<&mut Meter> {
     if slot.is_none() {
         let pid = std::process::id();
         let scope = Scope {
-            cpus: wirecost_meter::online_cpus().map_err(words)?,
+            cpus: wirecost_meter::online_cpus()?,
             pid,
             host_task: pid,
             guest_tasks: vec![pid],
         };
-        *slot = Some(Meter::open(scope).map_err(words)?);
+        *slot = Some(Meter::open(scope)?);
     }
-    slot.as_mut().ok_or_else(|| "no meter".to_owned())
+    slot.as_mut().ok_or(AgentError::NotReady("no meter"))
 }
 
 /// The guests' namespaces and addresses, by number.
@@ -310,10 +320,10 @@ fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
     host.guests().zip(host.spec().guest_addresses())
 }
 
-fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr), String> {
+fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr)> {
     guests(host)
         .next()
-        .ok_or_else(|| "the host has no guest".to_owned())
+        .ok_or(AgentError::NotReady("the host has no guest"))
 }
 
 /// On this host's first core and another one, which may be the other host's.
@@ -333,10 +343,6 @@ fn privilege() -> &'static str {
         ["0", "0", "4294967295"] => "root",
         _ => "user namespace",
     }
-}
-
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 #[cfg(test)]
@@ -376,12 +382,13 @@ mod tests {
             "it is about no load"
         );
         let part = Request::Part(PartOrder::default());
-        let told = agent.execute(part.clone()).unwrap_err();
+        let told = agent.execute(part.clone()).unwrap_err().to_string();
         assert!(
             told.starts_with("its loads were ended, because no request arrived for 60 s"),
             "{told}"
         );
-        assert_eq!(agent.execute(part).unwrap_err(), "counting has not started");
+        let told = agent.execute(part).unwrap_err().to_string();
+        assert_eq!(told, "counting has not started");
         agent.abandon_loads();
         assert!(opened(&mut agent).is_ok());
         assert!(agent.execute(Request::StopServers).is_ok());

@@ -13,6 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::{Deserialize, Serialize};
 use wirecost_model::vary::Setting;
 
+use crate::error::{AgentError, Result, Step};
 use crate::frame;
 use crate::settings::AppliedSettings;
 
@@ -45,15 +46,8 @@ impl SettingsGuard {
     ///
     /// # Errors
     /// In words.
-    pub fn start(
-        program: &Path,
-        owner: &str,
-        place: &str,
-        is_machine: bool,
-    ) -> Result<Self, String> {
-        let failed = |error: io::Error| {
-            format!("{place}: starting the process that changes settings: {error}")
-        };
+    pub fn start(program: &Path, owner: &str, place: &str, is_machine: bool) -> Result<Self> {
+        let step = || format!("{place}: starting the process that changes settings");
         let mut command = Command::new(program);
         // The name is the program's whatever it is started by.
         command
@@ -65,7 +59,7 @@ impl SettingsGuard {
         if is_machine {
             command.arg("--machine");
         }
-        let mut child = command.spawn().map_err(failed)?;
+        let mut child = command.spawn().step(step())?;
         match (child.stdin.take(), child.stdout.take()) {
             (Some(input), Some(output)) => Ok(Self {
                 place: place.to_owned(),
@@ -73,7 +67,7 @@ impl SettingsGuard {
                 input: Some(input),
                 output,
             }),
-            _ => Err(failed(io::Error::other("no pipes"))),
+            _ => Err(io::Error::other("no pipes")).step(step()),
         }
     }
 
@@ -81,7 +75,7 @@ impl SettingsGuard {
     ///
     /// # Errors
     /// In words, with place and level.
-    pub fn check(&mut self, setting: &Setting) -> Answer {
+    pub fn check(&mut self, setting: &Setting) -> Result<()> {
         self.call(&Order::Check(setting.clone()))
     }
 
@@ -89,7 +83,7 @@ impl SettingsGuard {
     ///
     /// # Errors
     /// In words, with place and level; call [`SettingsGuard::undo`] also after an error.
-    pub fn apply(&mut self, setting: &Setting) -> Answer {
+    pub fn apply(&mut self, setting: &Setting) -> Result<()> {
         self.call(&Order::Apply(setting.clone()))
     }
 
@@ -97,12 +91,12 @@ impl SettingsGuard {
     ///
     /// # Errors
     /// What could not be undone, in words.
-    pub fn undo(&mut self) -> Answer {
+    pub fn undo(&mut self) -> Result<()> {
         self.call(&Order::Undo)
     }
 
     /// Waits without a limit of its own: the guard's commands have one.
-    fn call(&mut self, order: &Order) -> Answer {
+    fn call(&mut self, order: &Order) -> Result<()> {
         let gone = |place: &str| {
             format!(
                 "{place}: the process that changes settings is gone; what it had applied may still be applied: \
@@ -110,12 +104,12 @@ impl SettingsGuard {
             )
         };
         let Some(input) = &mut self.input else {
-            return Err(gone(&self.place));
+            return Err(gone(&self.place).into());
         };
         frame::write(input, order).map_err(|_| gone(&self.place))?;
         match frame::read::<Answer>(&mut self.output) {
-            Ok(Some(answer)) => answer,
-            Ok(None) | Err(_) => Err(gone(&self.place)),
+            Ok(Some(answer)) => answer.map_err(AgentError::Refused),
+            Ok(None) | Err(_) => Err(gone(&self.place).into()),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wirecost_model::vary::Setting;
 use wirecost_netbuild::LabHost;
 
+use crate::error::{AgentError, Result, Step};
 use crate::guard::SettingsGuard;
 
 /// This program, even after its file was replaced or removed.
@@ -42,7 +43,7 @@ impl SettingsGuards {
     }
 
     /// Applies the sysctls and the command of a level in the namespaces that it names.
-    pub(crate) fn apply(&self, host: &LabHost, setting: &Setting) -> Result<(), String> {
+    pub(crate) fn apply(&self, host: &LabHost, setting: &Setting) -> Result<()> {
         if setting.sysctl.is_empty() && setting.command.is_none() {
             return Ok(());
         }
@@ -67,8 +68,7 @@ impl SettingsGuards {
                 if running.guests.len() == number {
                     let inside = || SettingsGuard::start(program, &self.owner, &place, false);
                     let entered = guest.within(inside);
-                    let guard = entered
-                        .map_err(|error| format!("{place}: entering its namespace: {error}"))??;
+                    let guard = entered.step(format!("{place}: entering its namespace"))??;
                     running.guests.push(guard);
                 }
                 running.guests[number].apply(setting)?;
@@ -78,19 +78,15 @@ impl SettingsGuards {
     }
 
     /// Undoes everything; all of it is tried.
-    pub(crate) fn undo(&self) -> Result<(), String> {
+    pub(crate) fn undo(&self) -> Result<()> {
         let mut running = self.lock();
         let Running { host, guests, .. } = &mut *running;
-        let failed: Vec<String> = guests
+        let failed: Vec<AgentError> = guests
             .iter_mut()
             .chain(host)
             .filter_map(|guard| guard.undo().err())
             .collect();
-        if failed.is_empty() {
-            Ok(())
-        } else {
-            Err(failed.join("; "))
-        }
+        AgentError::all(failed)
     }
 
     /// Undoes everything for good: waits for it, and refuses further settings.
@@ -108,8 +104,8 @@ impl SettingsGuards {
 
 fn started(
     guard: &mut Option<SettingsGuard>,
-    start: impl FnOnce() -> Result<SettingsGuard, String>,
-) -> Result<&mut SettingsGuard, String> {
+    start: impl FnOnce() -> Result<SettingsGuard>,
+) -> Result<&mut SettingsGuard> {
     match guard {
         Some(guard) => Ok(guard),
         None => Ok(guard.insert(start()?)),

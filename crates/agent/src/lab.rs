@@ -6,25 +6,25 @@ use std::os::unix::process::parent_id;
 use wirecost_sys::namespace::{self, UserNamespace};
 use wirecost_sys::process;
 
+use crate::error::{AgentError, Result, Step};
+
 /// Turns the calling process, which must have one thread, into a lab host.
 ///
 /// With [`UserNamespace::Keep`] and too little privilege it makes a user namespace instead.
 ///
 /// # Errors
 /// In words for the user: what the kernel refused and which setting to change.
-pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<(), String> {
+pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<()> {
     let parent = parent_id();
-    process::pin_to(cpus)
-        .map_err(|error| format!("pinning a lab host to cores {cpus:?}: {error}"))?;
+    process::pin_to(cpus).step(format!("pinning a lab host to cores {cpus:?}"))?;
     isolate(user)?;
     wirecost_traffic::note_control_groups();
     // A container may forbid it; then steering masks are not read back and the record says so.
     let _ = namespace::mount_own_sysfs();
-    process::die_with_parent(parent)
-        .map_err(|error| format!("tying a lab host to its run: {error}"))
+    process::die_with_parent(parent).step("tying a lab host to its run")
 }
 
-fn isolate(user: UserNamespace) -> Result<(), String> {
+fn isolate(user: UserNamespace) -> Result<()> {
     let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let tried = match (user, namespace::isolate(user)) {
         (UserNamespace::Keep, Err(error)) if denied(&error) => {
@@ -35,7 +35,8 @@ fn isolate(user: UserNamespace) -> Result<(), String> {
     tried.map_err(|error| {
         let advice = namespace::forbidding_setting()
             .unwrap_or_else(|| "run as root, or in a container that may create namespaces".into());
-        format!("the kernel does not let this user make a network namespace: {error}; {advice}")
+        let step = "the kernel does not let this user make a network namespace";
+        AgentError::Refused(format!("{step}: {error}; {advice}"))
     })
 }
 

@@ -6,6 +6,7 @@ use wirecost_model::sample::DeviceState;
 use wirecost_model::vary::Setting;
 use wirecost_netbuild::{KeptFeatures, LabHost};
 
+use crate::error::{AgentError, Result, Step};
 use crate::guards::SettingsGuards;
 
 /// The levels that are applied on a lab host.
@@ -26,14 +27,14 @@ impl AppliedLevel {
         guards: &SettingsGuards,
         settings: &[Setting],
         devices: &[DeviceState],
-    ) -> Result<Vec<DeviceState>, String> {
+    ) -> Result<Vec<DeviceState>> {
         let applied = settings
             .iter()
             .try_for_each(|setting| self.one(host, guards, setting))
             .and_then(|()| read_again(host, settings, devices));
         applied.map_err(|error| match self.undo(host, guards) {
             Ok(()) => error,
-            Err(also) => format!("{error}; {also}"),
+            Err(also) => error.and(also),
         })
     }
 
@@ -42,13 +43,12 @@ impl AppliedLevel {
         host: &mut LabHost,
         guards: &SettingsGuards,
         setting: &Setting,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         for (role, features) in &setting.ethtool {
             let kept = host.set_features(*role, features);
-            self.features.push(kept.map_err(|error| {
-                let (side, Setting { factor, label, .. }) = (host.side(), setting);
-                format!("host {side}: the level `{label}` of `{factor}`: {error}")
-            })?);
+            let (side, Setting { factor, label, .. }) = (host.side(), setting);
+            let step = format!("host {side}: the level `{label}` of `{factor}`");
+            self.features.push(kept.step(step)?);
         }
         guards.apply(host, setting)
     }
@@ -57,22 +57,13 @@ impl AppliedLevel {
     ///
     /// # Errors
     /// What could not be undone, in words.
-    pub(crate) fn undo(
-        &mut self,
-        host: &mut LabHost,
-        guards: &SettingsGuards,
-    ) -> Result<(), String> {
-        let mut failed: Vec<String> = guards.undo().err().into_iter().collect();
+    pub(crate) fn undo(&mut self, host: &mut LabHost, guards: &SettingsGuards) -> Result<()> {
+        let mut failed: Vec<AgentError> = guards.undo().err().into_iter().collect();
         while let Some(kept) = self.features.pop() {
-            if let Err(error) = host.restore_features(&kept) {
-                failed.push(format!("host {}: {error}", host.side()));
-            }
+            let restored = host.restore_features(&kept);
+            failed.extend(restored.step(format!("host {}", host.side())).err());
         }
-        if failed.is_empty() {
-            Ok(())
-        } else {
-            Err(failed.join("; "))
-        }
+        AgentError::all(failed)
     }
 }
 
@@ -80,13 +71,12 @@ fn read_again(
     host: &mut LabHost,
     settings: &[Setting],
     devices: &[DeviceState],
-) -> Result<Vec<DeviceState>, String> {
+) -> Result<Vec<DeviceState>> {
     let again = devices.iter().map(|device| {
         let of_role = |setting: &Setting| setting.ethtool.get(&device.role).cloned();
         let also: BTreeMap<String, bool> = settings.iter().filter_map(of_role).flatten().collect();
         host.read_again(device, &also)
     });
-    again
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("host {}: {error}", host.side()))
+    let again: Result<_, _> = again.collect();
+    again.step(format!("host {}", host.side()))
 }

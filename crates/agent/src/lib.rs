@@ -6,6 +6,7 @@
 
 mod address;
 mod datapath;
+mod error;
 mod execute;
 pub mod existing_host;
 mod fragments;
@@ -27,4 +28,5 @@ mod settings;
 mod transfer;
 pub mod tunnel;
 
+pub use error::AgentError;
 pub use serve::serve;

@@ -5,6 +5,8 @@ use wirecost_model::line::{LineBy, LineRelease};
 use wirecost_netbuild::{LabHost, UNDERLAY_DEVICE, fq};
 use wirecost_vtep::{Departures, Error, Hook, LineRate};
 
+use crate::error::{Result, Step};
+
 /// A host's line. Dropping it takes its program off the device.
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -20,7 +22,7 @@ impl Line {
     ///
     /// # Errors
     /// In words, where the kernel refuses what it has.
-    pub(crate) fn of(host: &mut LabHost) -> Result<Option<Self>, String> {
+    pub(crate) fn of(host: &mut LabHost) -> Result<Option<Self>> {
         if host.spec().network.rate.is_none() {
             return Ok(None);
         }
@@ -47,7 +49,7 @@ impl Line {
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn set(&mut self, host: &LabHost) -> Result<(), String> {
+    pub(crate) fn set(&mut self, host: &LabHost) -> Result<()> {
         let (Some(departures), Some(line)) = (&mut self.departures, host.line()) else {
             return Ok(());
         };
@@ -59,26 +61,24 @@ impl Line {
         };
         departures
             .set(&pace, Hook::Best)
-            .map_err(|error| format!("setting the line's departure times: {error}"))
+            .step("setting the line's departure times")
     }
 
     /// To be done before [`LabHost::lift_line`].
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn lift(&mut self) -> Result<(), String> {
+    pub(crate) fn lift(&mut self) -> Result<()> {
         let Some(departures) = &mut self.departures else {
             return Ok(());
         };
-        departures
-            .lift()
-            .map_err(|error| format!("lifting the line's departure times: {error}"))
+        departures.lift().step("lifting the line's departure times")
     }
 }
 
 /// The program that fq needs, loaded; the inner error says why the line cannot be fq's.
-fn departures(host: &mut LabHost) -> Result<Result<Departures, String>, String> {
-    if !host.has_fq().map_err(|error| error.to_string())? {
+fn departures(host: &mut LabHost) -> Result<Result<Departures, String>> {
+    if !host.has_fq()? {
         let (kind, option, module) = (fq::KIND, fq::CONFIG, fq::MODULE);
         return Ok(Err(format!(
             "this kernel has no {kind} ({option}, `modprobe {module}` as root)"

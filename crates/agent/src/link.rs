@@ -143,8 +143,8 @@ impl Link {
         interrupt: &AtomicBool,
     ) -> Result<Reply, LinkError> {
         self.refuse_after_timeout()?;
-        let survey_path = self.awaited.pop_front();
-        let (during, sent) = survey_path.unwrap_or(("idle", Instant::now()));
+        let asked = self.awaited.pop_front();
+        let (during, sent) = asked.unwrap_or(("idle", Instant::now()));
         let deadline = Instant::now() + within;
         let answer = self.line.receive(deadline, interrupt, |arrived| {
             frame::take(arrived).transpose()

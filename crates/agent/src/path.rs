@@ -18,6 +18,7 @@ use wirecost_probe::{
     device_mtu, locate_on, one_sided, segments, stream, survey, survey_mapped,
 };
 
+use crate::error::{AgentError, Result, Step};
 use crate::fragments;
 use crate::protocol::{
     Limits, LocateOrder, OneSidedOrder, PathDirection, PathReply, PathRequest, Reply, Responding,
@@ -41,22 +42,22 @@ pub(crate) struct Paths {
     flows: Vec<UdpSocket>,
     /// and what it found of the path's pace: how long an answer may take, and bytes per second.
     pace: (Duration, f64),
-    gathering: Option<JoinHandle<Result<String, String>>>,
+    gathering: Option<JoinHandle<Result<String>>>,
 }
 
 impl Paths {
-    pub(crate) fn execute(&mut self, request: PathRequest) -> Result<Reply, String> {
+    pub(crate) fn execute(&mut self, request: PathRequest) -> Result<Reply> {
         let reply = match request {
             PathRequest::Respond { address, secret } => {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => {
-                let survey_path = survey_path(&order).map_err(words)?;
+                let surveyed = survey_path(&order)?;
                 // The place of a loss is looked for on the flows that were searched.
                 if !order.count {
-                    (self.flows, self.pace) = (survey_path.sockets, survey_path.pace);
+                    (self.flows, self.pace) = (surveyed.sockets, surveyed.pace);
                 }
-                PathReply::Path(survey_path.report)
+                PathReply::Path(surveyed.report)
             }
             PathRequest::BadChecksums => {
                 let (now, before) = (Bad::count(), self.bad_before.unwrap_or_default());
@@ -66,7 +67,7 @@ impl Paths {
                 }
             }
             PathRequest::Listen { address, secret } => {
-                let server = StreamServer::start(address, secret).map_err(words)?;
+                let server = StreamServer::start(address, secret)?;
                 let address = server.address();
                 self.server = Some(server);
                 PathReply::Listening(address)
@@ -76,29 +77,19 @@ impl Paths {
                 size,
                 bytes_per_second,
             } => {
-                let (wait, carried) = self.pace;
-                let path = StreamPath {
-                    size,
-                    bytes_per_second: bytes_per_second.min(carried).max(1.0),
-                    wait,
-                };
+                let path = self.stream_path(size, bytes_per_second);
                 let streamed = stream(way.from.address, way.target(), &path, &way.secret);
-                PathReply::Streamed(said(streamed.map_err(words)?))
+                PathReply::Streamed(said(streamed?))
             }
             PathRequest::Segments {
                 way,
                 size,
                 bytes_per_second,
             } => {
-                let (wait, carried) = self.pace;
-                let path = StreamPath {
-                    size,
-                    bytes_per_second: bytes_per_second.min(carried).max(1.0),
-                    wait,
-                };
+                let path = self.stream_path(size, bytes_per_second);
                 let low = smallest(way.to.address);
                 let found = segments(way.from.address, way.target(), &path, low, &way.secret);
-                let found = found.map_err(words)?;
+                let found = found?;
                 PathReply::Segments(Segments {
                     passes: found.passes,
                     fails: found.fails,
@@ -115,36 +106,47 @@ impl Paths {
             PathRequest::AnswerOnFlows { secret } => {
                 let flows: io::Result<Vec<UdpSocket>> =
                     self.flows.iter().map(UdpSocket::try_clone).collect();
-                let responder = Responder::over(flows.map_err(words)?, secret);
-                self.responder = Some(responder.map_err(words)?);
+                let responder = Responder::over(flows?, secret);
+                self.responder = Some(responder?);
                 return Ok(Reply::Done);
             }
             PathRequest::SurveyMapped { way, to, limits } => {
                 (self.responder, self.listener) = (None, None);
-                PathReply::Path(mapped(&way, &to, &limits).map_err(words)?)
+                PathReply::Path(mapped(&way, &to, &limits)?)
             }
             PathRequest::Rules => PathReply::Rules(rules()),
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
-            PathRequest::OneSided(order) => {
-                PathReply::OneSided(from_one_side(&order).map_err(words)?)
-            }
+            PathRequest::OneSided(order) => PathReply::OneSided(from_one_side(&order)?),
             PathRequest::Gather { host } => {
                 let gathering = thread::Builder::new()
                     .name("gather".into())
                     .spawn(move || gather(&host));
-                self.gathering = Some(gathering.map_err(words)?);
+                self.gathering = Some(gathering?);
                 return Ok(Reply::Done);
             }
             PathRequest::Gathered => {
-                let gathering = self.gathering.take().ok_or("nothing is being read")?;
+                let gathering = self
+                    .gathering
+                    .take()
+                    .ok_or(AgentError::NotReady("nothing is being read"))?;
                 let read = gathering.join();
-                PathReply::Stack(read.map_err(|_| "reading the devices broke down")??)
+                PathReply::Stack(read.map_err(|_| AgentError::Thread)??)
             }
         };
         Ok(Reply::Path(Box::new(reply)))
     }
 
-    fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding, String> {
+    /// As fast as the last survey went, or as is allowed.
+    fn stream_path(&self, size: u32, bytes_per_second: f64) -> StreamPath {
+        let (wait, carried) = self.pace;
+        StreamPath {
+            size,
+            bytes_per_second: bytes_per_second.min(carried).max(1.0),
+            wait,
+        }
+    }
+
+    fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding> {
         (self.responder, self.listener) = (None, None);
         self.bad_before.get_or_insert_with(Bad::count);
         let (responder, beside) = match Responder::start(address, secret) {
@@ -154,10 +156,10 @@ impl Paths {
             {
                 match Responder::start_tapped(address, secret) {
                     Ok(responder) => (responder, true),
-                    Err(error) => return Ok(Responding::Taken(words(error))),
+                    Err(error) => return Ok(Responding::Taken(error.to_string())),
                 }
             }
-            Err(error) => return Err(words(error)),
+            Err(error) => return Err(error.into()),
         };
         let answers = responder.addresses().first().copied().unwrap_or(address);
         self.responder = Some(responder);
@@ -172,17 +174,16 @@ impl Paths {
 }
 
 impl Paths {
-    fn located(&self, order: &LocateOrder) -> Result<Result<LossLocation, String>, String> {
+    fn located(&self, order: &LocateOrder) -> Result<Result<LossLocation, String>> {
         let socket = self.flows.get(order.flow as usize);
         let socket = socket.ok_or_else(|| format!("there is no flow {}", order.flow))?;
         let way = &order.way;
         let (wait, carried) = self.pace;
         let pace = (wait.max(HOP_WAIT), carried);
         let located = locate_on(socket, way.target(), order.failing, pace, &way.secret);
-        Ok(located
-            .map_err(words)?
+        Ok(located?
             .map(|located| LossLocation::from(&located))
-            .map_err(words))
+            .map_err(|why| why.to_string()))
     }
 }
 
@@ -236,14 +237,9 @@ pub(crate) fn column(text: &str, protocol: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-fn gather(host: &str) -> Result<String, String> {
-    let stack = wirecost_audit::gather(host)
-        .map_err(|error| format!("listing the devices of {host}: {error}"))?;
-    serde_json::to_string(&stack).map_err(words)
-}
-
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
+fn gather(host: &str) -> Result<String> {
+    let stack = wirecost_audit::gather(host).step(format!("listing the devices of {host}"))?;
+    serde_json::to_string(&stack).step("writing the device stack")
 }
 
 fn config(limits: &Limits) -> Config {

@@ -9,6 +9,7 @@ use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
 
+use crate::error::{AgentError, Result, Step};
 use crate::protocol::ProofResult;
 
 /// Limit for the proof of all guests, well within the controller's time-out.
@@ -18,16 +19,15 @@ const LIMIT: Duration = Duration::from_secs(8);
 pub(crate) fn respond<'a>(
     guests: impl Iterator<Item = (&'a Netns, IpAddr)>,
     secret: Secret,
-) -> Result<Responder, String> {
-    let sockets: Result<Vec<_>, String> = guests
+) -> Result<Responder> {
+    let sockets: Result<Vec<_>> = guests
         .map(|(guest, address)| {
             let bound = guest.within(|| Responder::bind(SocketAddr::new(address, 0)));
-            let bound =
-                bound.map_err(|error| format!("entering the guest's namespace: {error}"))?;
-            bound.map_err(|error| error.to_string())
+            let bound = bound.step("entering the guest's namespace")?;
+            bound.map_err(AgentError::from)
         })
         .collect();
-    Responder::over(sockets?, secret).map_err(|error| error.to_string())
+    Responder::over(sockets?, secret).map_err(AgentError::from)
 }
 
 /// Proves from inside each guest that datagrams of exactly `size` bytes arrive whole at the target that
@@ -37,7 +37,7 @@ pub(crate) fn prove_all<'a>(
     targets: &[SocketAddr],
     size: u32,
     secret: &Secret,
-) -> Result<ProofResult, String> {
+) -> Result<ProofResult> {
     let began = Instant::now();
     let mut all = ProofResult {
         proven: true,
@@ -54,8 +54,8 @@ pub(crate) fn prove_all<'a>(
         let left = LIMIT.saturating_sub(began.elapsed());
         let one = guest
             .within(|| prove(endpoints, size, secret, left))
-            .map_err(|error| format!("entering the guest's namespace: {error}"))?
-            .map_err(|error| format!("proving the path from inside the guest: {error}"))?;
+            .step("entering the guest's namespace")?
+            .step("proving the path from inside the guest")?;
         all.probes += one.probes;
         if !one.proven {
             all.proven = false;

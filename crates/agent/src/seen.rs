@@ -8,6 +8,7 @@ use wirecost_wire::frame::{GeneveId, GreId, Seen, TunnelId, VxlanId, innermost_u
 use wirecost_wire::geneve::Options;
 use wirecost_wire::overhead::Stack;
 
+use crate::error::{Result, Step};
 use crate::protocol::Secret;
 
 /// Bytes of the frame check sequence, which no capture shows.
@@ -37,15 +38,15 @@ impl ExpectedDatagram {
     ///
     /// # Errors
     /// In words, where the network's encapsulation is none that can be computed.
-    pub(crate) fn of(network: &Network, size: u32, secret: Secret) -> Result<Self, String> {
+    pub(crate) fn of(network: &Network, size: u32, secret: Secret) -> Result<Self> {
         let encapsulation = &network.encapsulation;
         let stack: Stack = encapsulation
             .stack()
             .parse()
-            .map_err(|error| format!("{encapsulation}: {error}"))?;
+            .step(format!("{encapsulation}"))?;
         let frame = stack
             .over(network.underlay_ip, network.guest_ip)
-            .map_err(|error| format!("{encapsulation}: {error}"))?
+            .step(format!("{encapsulation}"))?
             .frame(size, network.tunnel_mtu().max(size));
         let options = match encapsulation {
             Encapsulation::Geneve(geneve) => geneve.options,
@@ -65,7 +66,7 @@ impl ExpectedDatagram {
                 _ => None,
             },
             inner_vlan: udp.and_then(|udp| udp.inner_vlan),
-            options: Options::of_plan(options).map_err(|error| error.to_string())?,
+            options: Options::of_plan(options).step("Geneve options")?,
             outer_ip_bytes: frame.underlay_bytes(),
             frame_bytes: frame.frame_bytes() - FCS_BYTES,
         })

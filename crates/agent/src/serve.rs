@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, trace};
 
+use crate::error::Result;
 use crate::execute::{Agent, LOAD_IDLE_LIMIT};
 use crate::frame;
 use crate::guards::SettingsGuards;
@@ -23,7 +24,7 @@ use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
-    started: &Result<(), String>,
+    started: &Result<()>,
     owner: &str,
     idle: Option<Duration>,
 ) -> ! {
@@ -69,13 +70,10 @@ pub fn serve(
                 version: VERSION,
                 pid: std::process::id(),
             },
-            (Err(message), _) => Reply::Failed(Refusal {
-                stage: Stage::Build,
-                message: message.clone(),
-            }),
+            (Err(error), _) => Reply::Failed(Refusal::new(Stage::Build, error)),
             (Ok(()), request) => agent
                 .execute(request)
-                .unwrap_or_else(|message| Reply::Failed(Refusal { stage, message })),
+                .unwrap_or_else(|error| Reply::Failed(Refusal::new(stage, &error))),
         };
         let us = began.elapsed().as_micros() as u64;
         if let Reply::Failed(Refusal { message, .. }) = &reply {

@@ -6,6 +6,7 @@ use std::path::Path;
 use wirecost_model::vary::{Scope, Setting};
 use wirecost_probe::transfer::{Amount, HEARTBEATS, Receiver, transfer};
 
+use crate::error::{AgentError, Result, Step};
 use crate::guard::SettingsGuard;
 use crate::protocol::{
     Reply, TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent,
@@ -26,22 +27,21 @@ pub(crate) struct Transfers {
 
 impl Transfers {
     /// `owner` is the controller's.
-    pub(crate) fn execute(
-        &mut self,
-        request: TransferRequest,
-        owner: &str,
-    ) -> Result<Reply, String> {
+    pub(crate) fn execute(&mut self, request: TransferRequest, owner: &str) -> Result<Reply> {
         let reply = match request {
             TransferRequest::Receive { address, secret } => {
                 self.receiver = None;
-                let receiver = Receiver::start(address, secret).map_err(words)?;
+                let receiver = Receiver::start(address, secret)?;
                 let listening = receiver.address();
                 self.receiver = Some(receiver);
                 TransferReply::Listening(listening)
             }
             TransferRequest::Send(order) => TransferReply::Sent(send(&order, owner)?),
             TransferRequest::Received => {
-                let receiver = self.receiver.take().ok_or("nothing is being received")?;
+                let receiver = self
+                    .receiver
+                    .take()
+                    .ok_or(AgentError::NotReady("nothing is being received"))?;
                 let arrived = receiver.finish();
                 TransferReply::Received(TransferReceived {
                     bytes: arrived.bytes,
@@ -56,11 +56,7 @@ impl Transfers {
     }
 }
 
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
-
-fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent, String> {
+fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent> {
     let guard = set_probing(order.tcp_mtu_probing, owner)?;
     let amount = Amount {
         bytes: order.bytes,
@@ -70,7 +66,7 @@ fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent, String> {
     if let Some(mut guard) = guard {
         guard.undo()?;
     }
-    let sent = sent.map_err(words)?;
+    let sent = sent?;
     Ok(TransferSent {
         heartbeats: sent.heartbeats,
         of_heartbeats: HEARTBEATS,
@@ -82,9 +78,8 @@ fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent, String> {
 }
 
 /// Sets the sysctl where its value differs, through a settings guard that restores it even if this process dies.
-fn set_probing(probing: u8, owner: &str) -> Result<Option<SettingsGuard>, String> {
-    let found = fs::read_to_string(PROBING_FILE)
-        .map_err(|error| format!("reading {PROBING_FILE}: {error}"))?;
+fn set_probing(probing: u8, owner: &str) -> Result<Option<SettingsGuard>> {
+    let found = fs::read_to_string(PROBING_FILE).step(format!("reading {PROBING_FILE}"))?;
     let wanted = probing.to_string();
     if found.trim() == wanted {
         return Ok(None);

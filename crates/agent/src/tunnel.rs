@@ -17,6 +17,8 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 use wirecost_sys::namespace::Netns;
 
+use crate::error::Result;
+
 pub use down::{CleanedTunnels, clean, down};
 pub use state::{TunnelEnd, TunnelState};
 pub use status::{TunnelStatus, all};
@@ -61,19 +63,19 @@ pub enum TunnelEnds {
 
 /// # Errors
 /// In words: a name that devices cannot have.
-pub fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fits) {
         return Err(format!(
             "a tunnel cannot be named `{name}`: use letters, digits and `-`, at most {NAME_MAX}; devices are named \
              after it"
-        ));
+        ).into());
     }
     Ok(())
 }
 
 /// Runs `work` in an end's namespace. `None`: it is gone.
-fn within<T>(end: &TunnelEnd, work: impl FnOnce() -> T) -> Result<Option<T>, String> {
+fn within<T>(end: &TunnelEnd, work: impl FnOnce() -> T) -> Result<Option<T>> {
     let Some(name) = &end.namespace else {
         return Ok(Some(work()));
     };
@@ -82,7 +84,7 @@ fn within<T>(end: &TunnelEnd, work: impl FnOnce() -> T) -> Result<Option<T>, Str
         Ok(done) => Ok(Some(done)),
         // The name is gone, or nothing is behind it any more.
         Err(error) if is_gone(&error) => Ok(None),
-        Err(error) => Err(format!("entering network namespace {name}: {error}")),
+        Err(error) => Err(format!("entering network namespace {name}: {error}").into()),
     }
 }
 

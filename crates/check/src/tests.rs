@@ -91,8 +91,8 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
     assert_eq!(findings[0].id, "path-drops-silently");
     assert_eq!(
         findings[0].evidence,
-        "a (10.0.0.1) to b (10.0.0.2): 8950 bytes pass, larger ones vanish without a message, and 9000 are \
-         wanted. They are lost between 10.0.1.254 (hop 1) and the destination"
+        "a (10.0.0.1) to b (10.0.0.2): 8950 bytes pass, larger packets are dropped without ICMP, and 9000 are \
+         required. They are lost between 10.0.1.254 (hop 1) and the destination"
     );
     assert_eq!(
         findings[0].fix[1..],
@@ -132,7 +132,8 @@ fn what_is_said_in_the_destinations_name_is_a_tunnels() {
     });
     let findings = judge(&[path(RequiredMtu::Device(1500), &[(Some(1450), kind)])]);
     assert_eq!(findings[0].id, "path-signals");
-    let words = "a tunnel on the way says so in the destination's name (1450)";
+    let words =
+        "a tunnel on the way reports 1450 by ICMP, with the destination's address as source";
     assert!(findings[0].evidence.contains(words), "{findings:#?}");
     assert!(findings[0].fix[0].starts_with("# that tunnel and what carries it to 1500"));
 }
@@ -182,7 +183,8 @@ fn where_every_flow_fails_and_not_alike_the_narrowest_is_told_first() {
     ];
     let findings = judge(&[path(RequiredMtu::Device(9000), &flows)]);
     assert_eq!(findings[0].id, "path-drops-silently");
-    let words = "1450 to 8950 bytes, depending on the flow, pass, larger ones vanish";
+    let words =
+        "1450 to 8950 bytes, depending on the flow, pass, larger packets are dropped without ICMP";
     assert!(findings[0].evidence.contains(words), "{findings:#?}");
     assert!(findings[0].fix[2].ends_with("mtu 1450"), "{findings:#?}");
 }

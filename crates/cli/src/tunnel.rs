@@ -160,7 +160,7 @@ fn show(arguments: &Show) -> ExitCode {
     screen::print(&lines.join("\n"))
 }
 
-fn failed(message: &str) -> ExitCode {
+fn failed(message: &impl std::fmt::Display) -> ExitCode {
     screen::say(&format!("wirecost: {message}"));
     exit::incomplete()
 }

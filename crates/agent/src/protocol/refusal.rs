@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Request;
+use crate::error::AgentError;
 
 /// The part of an agent's work that a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,16 @@ pub struct Refusal {
     pub stage: Stage,
     /// In words, with the step and what to do.
     pub message: String,
+}
+
+impl Refusal {
+    /// The refusal of a request of this stage.
+    pub(crate) fn new(stage: Stage, error: &AgentError) -> Self {
+        Self {
+            stage,
+            message: error.to_string(),
+        }
+    }
 }
 
 impl Request {

@@ -5,33 +5,34 @@ use wirecost_sys::namespace;
 
 use super::state::{self, NetnsLocation, TunnelEnd, TunnelState};
 use super::{all, end};
+use crate::error::{AgentError, Result, Step};
 use crate::orphan::Owner;
 
 /// Removes a tunnel.
 ///
 /// # Errors
 /// In words: that there is none of that name, or what could not be removed; the rest is.
-pub fn down(name: &str) -> Result<TunnelState, String> {
+pub fn down(name: &str) -> Result<TunnelState> {
     let Some(made) = state::read(name) else {
         let names: Vec<String> = state::all().into_iter().map(|state| state.name).collect();
         let there = match &names[..] {
             [] => "there is none".to_owned(),
             names => format!("there are: {}", names.join(", ")),
         };
-        return Err(format!("no tunnel is called {name}; {there}"));
+        return Err(format!("no tunnel is called {name}; {there}").into());
     };
     match made.home() {
         NetnsLocation::Here => take_down(&made)?,
         NetnsLocation::At(netns, place) => netns
             .within(|| take_down(&made))
-            .map_err(|error| format!("entering {place}, where {name} was made: {error}"))??,
+            .step(format!("entering {place}, where {name} was made"))??,
         NetnsLocation::Gone => forget(&made)?,
     }
     Ok(made)
 }
 
 /// Removes what is left of a tunnel whose devices went with their network namespace.
-fn forget(made: &TunnelState) -> Result<(), String> {
+fn forget(made: &TunnelState) -> Result<()> {
     for number in 0..made.ends.len() {
         end::unpin(made, number)?;
     }
@@ -39,9 +40,9 @@ fn forget(made: &TunnelState) -> Result<(), String> {
 }
 
 /// Removes all that a note names, and then the note. All is tried.
-pub(super) fn take_down(made: &TunnelState) -> Result<(), String> {
-    let mut left: Vec<String> = Vec::new();
-    let mut tried = |done: Result<(), String>| left.extend(done.err());
+pub(super) fn take_down(made: &TunnelState) -> Result<()> {
+    let mut left: Vec<AgentError> = Vec::new();
+    let mut tried = |done: Result<()>| left.extend(done.err());
     // Nothing of ours is in a namespace of somebody else's that has the name.
     let ours = |end: &&TunnelEnd| end.namespace.is_none() || end.namespace_made;
     for number in 0..made.ends.len() {
@@ -53,12 +54,10 @@ pub(super) fn take_down(made: &TunnelState) -> Result<(), String> {
         let namespaces = made.ends.iter().filter(ours);
         for name in namespaces.filter_map(|end| end.namespace.as_ref()) {
             let removed = namespace::remove_named(name);
-            tried(removed.map_err(|error| format!("removing network namespace {name}: {error}")));
+            tried(removed.step(format!("removing network namespace {name}")));
         }
     }
-    if !left.is_empty() {
-        return Err(left.join("; "));
-    }
+    AgentError::all(left)?;
     state::remove(&made.name)
 }
 
@@ -96,7 +95,7 @@ pub fn clean() -> CleanedTunnels {
         }
         match down(&name) {
             Ok(_) => cleaned.removed.push(name),
-            Err(error) => cleaned.refused.push((name, error)),
+            Err(error) => cleaned.refused.push((name, error.to_string())),
         }
     }
     let leftovers = by_hand::devices().unwrap_or_default().into_iter();

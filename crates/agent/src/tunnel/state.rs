@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use wirecost_model::plan::Encapsulation;
 use wirecost_sys::namespace::{self, Netns};
 
+use crate::error::{AgentError, Result, Step};
+
 /// Where notes are, NAME.json each.
 const NOTES: &str = "/run/wirecost/tunnels";
 /// A BPF file system of our own, with a directory for each end.
@@ -145,18 +147,19 @@ impl TunnelState {
     }
 }
 
-pub(super) fn prepare_pins() -> Result<(), String> {
+pub(super) fn prepare_pins() -> Result<()> {
     let mounts = |of: &str| fs::read_link(format!("/proc/{of}/ns/mnt")).ok();
     let parent = mounts(&parent_id().to_string());
     if parent.is_some() && parent != mounts("self") {
         return Err(
             "this command is in a mount namespace of its own, as under `ip netns exec`, and what it pins would go with \
              that: `nsenter --net=/run/netns/NAME wirecost tunnel up ...` enters the network namespace alone"
-                .to_owned(),
+                .into(),
         );
     }
-    namespace::mount_bpffs(Path::new(PINS))
-        .map_err(|error| format!("mounting a BPF file system on {PINS}: {error}; run as root"))
+    namespace::mount_bpffs(Path::new(PINS)).step(format!(
+        "mounting a BPF file system on {PINS}, which needs root"
+    ))
 }
 
 fn path(name: &str) -> PathBuf {
@@ -164,10 +167,10 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// Writes a note, whole or not at all.
-pub(super) fn write(state: &TunnelState) -> Result<(), String> {
+pub(super) fn write(state: &TunnelState) -> Result<()> {
     let path = path(&state.name);
     let new = path.with_extension("new");
-    let text = serde_json::to_string_pretty(state).map_err(|error| error.to_string())?;
+    let text = serde_json::to_string_pretty(state).step("writing a tunnel's state")?;
     let written = fs::create_dir_all(NOTES)
         .and_then(|()| fs::write(&new, text))
         .and_then(|()| fs::rename(&new, &path));
@@ -176,7 +179,7 @@ pub(super) fn write(state: &TunnelState) -> Result<(), String> {
             io::ErrorKind::PermissionDenied => ": a tunnel needs root",
             _ => "",
         };
-        format!("writing {}: {error}{root}", path.display())
+        AgentError::Refused(format!("writing {}: {error}{root}", path.display()))
     })
 }
 
@@ -200,18 +203,17 @@ pub(super) fn all() -> Vec<TunnelState> {
 }
 
 /// Removes a note, and with the last one all that is for notes and pins.
-pub(super) fn remove(name: &str) -> Result<(), String> {
+pub(super) fn remove(name: &str) -> Result<()> {
     let path = path(name);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(format!("removing {}: {error}", path.display()));
+            return Err(format!("removing {}: {error}", path.display()).into());
         }
         _ => {}
     }
     // Not empty: there are others.
     if fs::remove_dir(NOTES).is_ok() {
-        namespace::unmount_bpffs(Path::new(PINS))
-            .map_err(|error| format!("unmounting {PINS}: {error}"))?;
+        namespace::unmount_bpffs(Path::new(PINS)).step(format!("unmounting {PINS}"))?;
         if let Some(root) = Path::new(NOTES).parent() {
             let _ = fs::remove_dir(root);
         }

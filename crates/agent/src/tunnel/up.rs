@@ -10,20 +10,21 @@ use super::down::take_down;
 use super::state::{self, TunnelEnd, TunnelState};
 use super::{TunnelEnds, TunnelSpec, bridge, check_name, end};
 use crate::address;
+use crate::error::{AgentError, Result, Step};
 use crate::orphan::Owner;
 
 /// Makes a tunnel.
 ///
 /// # Errors
 /// In words. Nothing of it is left then, or the error says what is.
-pub fn up(wanted: &TunnelSpec) -> Result<TunnelState, String> {
+pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
     let name = &wanted.name;
     check_name(name)?;
     let others = state::all();
     if others.iter().any(|other| other.name == *name) {
         return Err(format!(
             "there is a tunnel {name} already: `wirecost tunnel down {name}` removes it, `--name` gives another"
-        ));
+        ).into());
     }
     let ends = match &wanted.between {
         TunnelEnds::Namespaces { underlay } => namespaces(wanted, *underlay),
@@ -48,7 +49,7 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState, String> {
                     what_it_takes(&other.encapsulation),
                     end.underlay,
                     other.name
-                ));
+                ).into());
             }
             vec![end]
         }
@@ -61,9 +62,7 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState, String> {
             TunnelEnds::Peer { .. } => state::here(),
         },
         own_namespaces: matches!(wanted.between, TunnelEnds::Namespaces { .. }),
-        maker: Owner::this()
-            .map_err(|error| format!("reading /proc: {error}"))?
-            .argument(),
+        maker: Owner::this().step("reading /proc")?.argument(),
         complete: false,
         ends,
     };
@@ -71,7 +70,9 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState, String> {
     if let Err(error) = build(&mut made, wanted) {
         return Err(match take_down(&made) {
             Ok(()) => error,
-            Err(left) => format!("{error}; and what was made until then is left: {left}"),
+            Err(left) => AgentError::Refused(format!(
+                "{error}; and what was made until then is left: {left}"
+            )),
         });
     }
     made.complete = true;
@@ -126,35 +127,33 @@ fn at_peer(
     peer: IpAddr,
     underlay: Option<&str>,
     (guest, prefix): (IpAddr, u8),
-) -> Result<TunnelEnd, String> {
+) -> Result<TunnelEnd> {
     if peer.is_loopback() || peer.is_unspecified() || peer.is_multicast() {
-        return Err(format!(
-            "{peer} is no other host's address: name the peer's on the underlay"
-        ));
+        return Err(
+            format!("{peer} is no other host's address: name the peer's on the underlay").into(),
+        );
     }
-    let local =
-        address::towards(peer).map_err(|error| format!("no route leads to {peer}: {error}"))?;
+    let local = address::towards(peer).step(format!("no route leads to {peer}"))?;
     if local == peer {
-        return Err(format!(
-            "{peer} is this host's own address: name the peer's on the underlay"
-        ));
+        return Err(
+            format!("{peer} is this host's own address: name the peer's on the underlay").into(),
+        );
     }
-    let own = address::own().map_err(|error| format!("listing addresses: {error}"))?;
+    let own = address::own().step("listing addresses")?;
     if let Some(taken) = own.iter().find(|own| own.address == guest) {
         return Err(format!(
             "{guest} is an address of {} already: give the tunnel another with --address",
             taken.device
-        ));
+        )
+        .into());
     }
     let underlay = match underlay {
         Some(device) => device.to_owned(),
         None => device_of(local)?,
     };
-    let index = by_hand::find(&underlay)
-        .map_err(|error| error.to_string())?
-        .ok_or_else(|| {
-            format!("there is no device {underlay}: `ip link` lists those of this host")
-        })?;
+    let index = by_hand::find(&underlay)?.ok_or_else(|| {
+        format!("there is no device {underlay}: `ip link` lists those of this host")
+    })?;
     Ok(TunnelEnd {
         namespace: None,
         namespace_made: false,
@@ -170,16 +169,18 @@ fn at_peer(
     })
 }
 
-fn device_of(local: IpAddr) -> Result<String, String> {
-    let own = address::own().map_err(|error| format!("listing addresses: {error}"))?;
+fn device_of(local: IpAddr) -> Result<String> {
+    let own = address::own().step("listing addresses")?;
     let found = own.into_iter().find(|own| own.address == local);
     found.map(|own| own.device).ok_or_else(|| {
-        format!("{local}, which packets to the peer leave with, is no device's: name one with --underlay")
+        AgentError::Refused(format!(
+            "{local}, which packets to the peer leave with, is no device's: name one with --underlay"
+        ))
     })
 }
 
 /// Makes what the note says, and notes what only making it tells.
-fn build(made: &mut TunnelState, wanted: &TunnelSpec) -> Result<(), String> {
+fn build(made: &mut TunnelState, wanted: &TunnelSpec) -> Result<()> {
     if let [only] = &mut made.ends[..]
         && only.bridge.is_some()
     {

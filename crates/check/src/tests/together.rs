@@ -129,6 +129,13 @@ fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
             &[(Some(1500), FlowKind::Told(Limit::Device { mtu: 1500 }))],
         )
     };
+    let back = PathReport {
+        leaving: Some(EgressRoute {
+            device_mtu: Some(1500),
+            ..egress_route()
+        }),
+        ..back
+    };
     let mut hosts = [
         host("a", (11, 9000), (33, 9000), "red"),
         host("b", (22, 1500), (44, 1500), "blue"),

@@ -176,8 +176,8 @@ impl Labs {
         sample: &mut Sample,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), LinkError> {
-        if let Err(message) = self.machine.apply(&cell.settings) {
-            sample.invalid = Some(Invalid::Setting(message));
+        if let Err(error) = self.machine.apply(&cell.settings) {
+            sample.invalid = Some(Invalid::Setting(error.to_string()));
             return self.machine.undo();
         }
         let taken = self.take_in_lab(repeat, cell, interrupt, secret, sample, progress);

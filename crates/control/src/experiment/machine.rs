@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use wirecost_agent::AgentError;
 use wirecost_agent::guard::SettingsGuard;
 use wirecost_agent::link::LinkError;
 use wirecost_model::vary::{Scope, Setting};
@@ -28,7 +29,7 @@ impl MachineSettings {
     }
 
     /// Applies the settings that concern the machine. Call [`MachineSettings::undo`] also after an error.
-    pub(crate) fn apply(&mut self, settings: &[Setting]) -> Result<(), String> {
+    pub(crate) fn apply(&mut self, settings: &[Setting]) -> Result<(), AgentError> {
         for setting in settings.iter().filter(|setting| is_of_machine(setting)) {
             self.applied = true;
             self.guard()?.apply(setting)?;
@@ -36,11 +37,11 @@ impl MachineSettings {
         Ok(())
     }
 
-    pub(crate) fn check(&mut self, setting: &Setting) -> Result<(), String> {
+    pub(crate) fn check(&mut self, setting: &Setting) -> Result<(), AgentError> {
         self.guard()?.check(setting)
     }
 
-    fn guard(&mut self) -> Result<&mut SettingsGuard, String> {
+    fn guard(&mut self) -> Result<&mut SettingsGuard, AgentError> {
         match &mut self.guard {
             Some(guard) => Ok(guard),
             none => {
@@ -56,7 +57,9 @@ impl MachineSettings {
             return Ok(());
         }
         let undone = self.guard.as_mut().map_or(Ok(()), SettingsGuard::undo);
-        undone.map_err(|message| LinkError::NotUndone { message })
+        undone.map_err(|error| LinkError::NotUndone {
+            message: error.to_string(),
+        })
     }
 }
 

@@ -109,7 +109,8 @@ impl Labs {
             .flat_map(|factor| &factor.levels);
         for setting in settings.filter(|setting| !setting.is_empty()) {
             if is_of_machine(setting) {
-                self.machine.check(setting).map_err(RunError::Setting)?;
+                let checked = self.machine.check(setting);
+                checked.map_err(|error| RunError::Setting(error.to_string()))?;
             }
             let Some(tried) = in_lab(&Setting {
                 command: None,
