@@ -84,10 +84,11 @@ impl Paths {
             PathRequest::Segments {
                 way,
                 size,
+                smaller,
                 bytes_per_second,
             } => {
                 let path = self.stream_path(size, bytes_per_second);
-                let low = smallest(way.to.address);
+                let low = smaller.then(|| smallest(way.to.address));
                 let found = segments(way.from.address, way.target(), &path, low, &way.secret);
                 let found = found?;
                 PathReply::Segments(Segments {

@@ -142,7 +142,7 @@ pub struct DirectionReport {
     /// Before this one; `None`: before the destination, or not looked for.
     pub lost_before: Option<IpAddr>,
     /// What came of a short TCP stream, small segments and then full ones (`passed`, `small-stalled`, `full-stalled`,
-    /// `changed`, `not-connected`); `None`: there was none, as where a size fails.
+    /// `changed`, `not-connected`, `refused`); `None`: there was none, as where a size fails.
     pub tcp: Option<&'static str>,
     /// Of a path that was asked from one side: which way is the narrow one (`neither`, `there`, `back`,
     /// `cannot-tell`).

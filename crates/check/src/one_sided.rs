@@ -148,13 +148,14 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                 _ => flow.mtu.unwrap_or(0) + 1,
             };
             let evidence = format!(
-                "{}: packets of {there} bytes arrive at the other end, and their echoes come back in fragments of at most \
+                "{}: packets of {there} bytes and more arrive at the other end, and their echoes come back in fragments of at most \
                  {largest}: replies do not forbid it, so the way back is the narrower one. TCP from there is told by that \
                  router, or hangs",
                 ends(path)
             );
             let raise = format!(
-                "# every switch and router on the way back to {there} or more (Ethernet: often 9216): see docs/check.md"
+                "# every switch and router on the way back to {} or more (Ethernet: often 9216): see docs/check.md",
+                path.wanted.bytes()
             );
             add(
                 &mut found,

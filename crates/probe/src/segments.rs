@@ -36,8 +36,8 @@ pub struct Segments {
     pub fails: Option<u32>,
 }
 
-/// Asks which segments pass to a [`StreamServer`](crate::StreamServer) with the same secret: those of `path.size` first, and
-/// where they do not, smaller ones down to `low` bytes. Takes at most about a second and some round trips.
+/// Asks which segments pass to a [`StreamServer`](crate::StreamServer) with the same secret: those of `path.size`, and where
+/// they do not and it is given, smaller ones down to `low` bytes. Takes at most about a second and some round trips.
 ///
 /// # Errors
 /// Where a socket cannot be made. What the path does is no error.
@@ -45,7 +45,7 @@ pub fn segments(
     from: IpAddr,
     to: SocketAddr,
     path: &StreamPath,
-    low: u32,
+    low: Option<u32>,
     secret: &Secret,
 ) -> Result<Segments, ProbeError> {
     let failed = |source| ProbeError::Socket { to, source };
@@ -63,7 +63,9 @@ pub fn segments(
         found.fails = found
             .fails
             .filter(|&fails| found.passes.is_none_or(|it| it < fails));
-        let Some(fails) = found.fails else { break };
+        let (Some(fails), Some(low)) = (found.fails, low) else {
+            break;
+        };
         sizes = between(found.passes.unwrap_or(low), fails);
         if sizes.is_empty() {
             break;
@@ -173,7 +175,7 @@ mod tests {
             bytes_per_second: 1e9,
             wait: Duration::from_millis(10),
         };
-        let found = segments(home, server.address(), &path, 128, &secret).expect("a socket");
+        let found = segments(home, server.address(), &path, Some(128), &secret).expect("a socket");
         assert_eq!((found.passes, found.fails), (Some(1500), None));
     }
 

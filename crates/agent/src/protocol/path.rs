@@ -128,6 +128,8 @@ pub enum PathRequest {
         way: PathDirection,
         /// The largest of interest: IP packets of this size, bytes.
         size: u32,
+        /// Whether a smaller one is looked for where that one does not pass.
+        smaller: bool,
         /// How fast, bytes per second.
         bytes_per_second: f64,
     },

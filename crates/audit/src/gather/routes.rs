@@ -22,10 +22,12 @@ const AF_INET6: u8 = 10;
 const CLONED: u32 = 0x200;
 /// Asks for the route that matches rather than for what follows from it (`RTM_F_FIB_MATCH`).
 const FIB_MATCH: u32 = 0x2000;
+/// Has the answer name the table of that route (`RTM_F_LOOKUP_TABLE`); without it IPv4 says main.
+const LOOKUP_TABLE: u32 = 0x1000;
 /// The router is on the link whatever the addresses say (`RTNH_F_ONLINK`).
 const ONLINK: u32 = 4;
-/// Tables that need not be named: unspecified, main.
-const MAIN: [u32; 2] = [0, 254];
+/// Tables that need not be named: unspecified, main, local.
+const MAIN: [u32; 3] = [0, 254, 255];
 const RTN_UNICAST: u8 = 1;
 
 const RTA_DST: u16 = 1;
@@ -225,7 +227,7 @@ pub(super) fn egress_route(
     let answer = ask(0)?;
     let attributes = Attributes(answer.get(RTMSG..)?);
     // What too-big messages said is no part of the route itself.
-    let route = ask(FIB_MATCH);
+    let route = ask(FIB_MATCH | LOOKUP_TABLE);
     let metrics = route.as_deref().and_then(|message| message.get(RTMSG..));
     let mtu = metrics.and_then(|found| Attributes(found).nested(RTA_METRICS).u32(RTAX_MTU));
     Some(RouteLookup {

@@ -77,15 +77,8 @@ fn death(
         );
         return (evidence, vec![rules]);
     }
-    if path.seen.arrived > Some(0)
-        && back.is_none_or(|back| back.seen.acknowledged.is_none_or(|it| it == 0))
-    {
-        let other = &path.to.host;
-        let evidence = format!(
-            "{ends}: no answer, not even to small packets: they arrive at the device of {other}, whose own filter drops them, \
-             or the answers are lost on the way back"
-        );
-        return (evidence, vec![format!("# on {other}: nft list ruleset")]);
+    if path.seen.arrived > Some(0) {
+        return lost_there(path, back);
     }
     match path.hint {
         Some(ReachabilityHint::NoNeighbour(next)) => {
@@ -141,6 +134,30 @@ fn death(
             vec![route, rules, others],
         ),
     }
+}
+
+/// Probes arrive at the other host's device, and no answer comes back.
+fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<String>) {
+    let other = &path.to.host;
+    let arrive = format!(
+        "{}: no answer, not even to small packets: they arrive at the device of {other}",
+        ends(path)
+    );
+    let refused = back.and_then(|back| back.seen.refused.as_ref());
+    let heard = back.is_some_and(|back| back.seen.acknowledged > Some(0));
+    if let Some(refused) = refused {
+        let why = format!("{arrive}, and its answers are refused by {}", refused.by);
+        return (why, vec![format!("# what is said of path-dead on {other}")]);
+    }
+    let rules = format!("# on {other}: nft list ruleset");
+    if heard {
+        // It hears answers to its own, so that the way there is open both ways.
+        return (format!("{arrive}, whose own filter drops them"), vec![rules]);
+    }
+    (
+        format!("{arrive}, whose own filter drops them, or the answers are lost on the way back"),
+        vec![rules],
+    )
 }
 
 /// Somebody says by ICMP that probes do not get there.

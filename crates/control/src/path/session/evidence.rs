@@ -38,6 +38,7 @@ impl Session<'_> {
                 mapped[index] = Some(sources);
             }
         }
+        self.count_bad_checksums(paths)?;
         Ok(mapped)
     }
 

@@ -62,6 +62,7 @@ impl Session<'_> {
             orders[index] = Some(PathRequest::Segments {
                 way,
                 size: paths[index].wanted.bytes(),
+                smaller: paths[index].stream == Some(Stream::FullStalled),
                 bytes_per_second: self.asked.bytes_per_s,
             });
         }
