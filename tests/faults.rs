@@ -53,6 +53,10 @@ fn check(fault: &Fault) -> Answer {
 
 /// The lines of a fix that change something.
 fn changes(finding: &Finding) -> Vec<&str> {
+    // An offload that computes them wrongly is one of several, and here it is none: a rule spoils them.
+    if finding.id == "bad-checksums" {
+        return Vec::new();
+    }
     const LOOKS: [&str; 8] = [
         "#",
         " route get ",

@@ -158,7 +158,8 @@ fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
         };
         // What this host fragments, its own tunnel says to be too big.
         if path.cut.is_some() {
-            own.exceptions.retain(|it| it.destination != path.to.address);
+            own.exceptions
+                .retain(|it| it.destination != path.to.address);
         }
         for exception in &mut own.exceptions {
             if exception.destination == path.to.address && exception.mtu < mtu {

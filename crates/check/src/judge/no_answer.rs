@@ -3,7 +3,7 @@
 use wirecost_audit::Finding;
 
 use super::{add, checksums, device_of, ends, ports};
-use crate::report::{FlowKind, FlowReport, PathReport, ReachabilityHint};
+use crate::report::{FlowKind, FlowReport, PathReport, ReachabilityHint, Stream};
 use crate::seen::Refused;
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
@@ -12,7 +12,10 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
     if path.is_dead() && path.bad_checksums >= checksums::DEAD {
         checksums::every_one(path, found);
     } else if !dead.is_empty() {
-        let (evidence, fix) = death(path, back, &dead);
+        let (mut evidence, fix) = death(path, back, &dead);
+        if path.stream == Some(Stream::Passed) {
+            evidence.push_str(". TCP passes, in full segments: only UDP does not");
+        }
         add(found, "path-dead", path, evidence, fix);
     }
     if !undecided.is_empty() {
@@ -152,7 +155,10 @@ fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<Stri
     let rules = format!("# on {other}: nft list ruleset");
     if heard {
         // It hears answers to its own, so that the way there is open both ways.
-        return (format!("{arrive}, whose own filter drops them"), vec![rules]);
+        return (
+            format!("{arrive}, whose own filter drops them"),
+            vec![rules],
+        );
     }
     (
         format!("{arrive}, whose own filter drops them, or the answers are lost on the way back"),

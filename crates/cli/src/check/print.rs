@@ -142,7 +142,9 @@ fn words(document: &Document, path: &PathFlowReport, direction: &DirectionReport
             format!("{by} reports an MTU of {mtu}")
         }
         ("fragmented", _, Some(largest)) if direction.narrow.is_some() => {
-            format!("the way back is narrower: larger echoes come back in fragments of at most {largest}")
+            format!(
+                "the way back is narrower: larger echoes come back in fragments of at most {largest}"
+            )
         }
         ("fragmented", _, Some(largest)) => {
             format!("larger packets arrive in fragments of at most {largest}")
