@@ -146,8 +146,11 @@ fn fixes(fault: &Fault) -> Vec<String> {
         let said: Vec<String> = changes(finding).into_iter().map(shell).collect();
         let after = bystanders(fault);
         let again = check(fault);
+        // What helps meanwhile has the host send less, and not the path carry what is expected.
+        let meanwhile = finding.id == "path-drops-silently"
+            && fault.check.iter().any(|word| word == "--expect");
         // Where the same command of two findings, or an alternative, was typed twice, it may complain.
-        if again.findings.iter().any(|it| key(it) == key(finding)) {
+        if !meanwhile && again.findings.iter().any(|it| key(it) == key(finding)) {
             wrong.push(format!(
                 "{:?} is there still: {said:?} {:#?}",
                 key(finding),

@@ -11,7 +11,7 @@ use wirecost_pmtu::Limit;
 
 use crate::judge::{TAG_BYTES, judge, opposite};
 use crate::one_sided::{OneSidedReport, judge_one_sided};
-use crate::report::{FlowKind, PathReport};
+use crate::report::{FlowKind, PathReport, RequiredMtu};
 use crate::scope::{concerns, on_the_way};
 use crate::seen::DropRule;
 
@@ -263,7 +263,9 @@ fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &
             .leaving
             .as_ref()
             .is_some_and(|way| way.router.is_none());
+        let expected = matches!(path.wanted, RequiredMtu::Expected(_));
         let is_there = on_link
+            && !expected
             && takes < path.wanted.bytes()
             && (takes..=takes + TAG_BYTES).contains(&carried);
         let finding = findings

@@ -61,7 +61,8 @@ const BAD_SEGMENTS: u64 = 3;
 /// A stream that only stalls proves nothing: loss does that too.
 pub(super) fn segments(path: &PathReport, found: &mut Vec<Finding>) {
     let changed = path.stream == Some(Stream::Changed);
-    if path.bad_segments < BAD_SEGMENTS && !changed {
+    // Beside a fault of size, which is told as such, there was no stream.
+    if path.stream.is_none() || (path.bad_segments < BAD_SEGMENTS && !changed) {
         return;
     }
     let what = if changed {
