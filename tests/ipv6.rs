@@ -4,20 +4,16 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 
-use crate::common::{Place, Record, beside_others, lab_can_be_built, program, run, succeeds};
-use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::orphan::Owner;
-use wirecost_control::{Lab, LabContext, place};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, run, succeeds};
+use crate::held::{NEVER, lab};
+use wirecost_control::Lab;
 use wirecost_model::cell::{Cell, Network};
-use wirecost_model::datapath::Datapath;
+use wirecost_model::fixtures;
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 use wirecost_model::offload::{Offload, Profile};
-use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
+use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime, Sample};
-use wirecost_model::steering::Steering;
-use wirecost_model::transit::Transit;
 
 /// Every way in which the two versions meet, at a rate that any machine reaches.
 const EVERY_WAY: &str = "\
@@ -31,8 +27,6 @@ repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }
 ";
 
 const UNDERLAY_MTU: u32 = 9000;
-static NEVER: AtomicBool = AtomicBool::new(false);
-
 /// Inner Ethernet 14, VXLAN 8, UDP 8, and the outer header (RFC 7348, section 5).
 fn overhead(cell: &Cell) -> u32 {
     match (
@@ -150,28 +144,11 @@ fn below_the_limit(sample: &Sample, cell: &Cell, shown: Option<f64>) {
 fn network(encapsulation: Encapsulation, underlay_ip: IpVersion, guest_ip: IpVersion) -> Network {
     Network {
         underlay_mtu: UNDERLAY_MTU,
-        rate: None,
         underlay_ip,
         encapsulation,
-        datapath: Datapath::Kernel,
         guest_ip,
-        guests: 1,
-        transit: Transit::wire(),
-        cores: Cores::Shared,
-        steering: Steering::default(),
+        ..fixtures::network()
     }
-}
-
-fn lab(network: &Network) -> Lab {
-    let allowed = allowed_cpus().expect("cores");
-    let context = LabContext {
-        program: program().to_owned(),
-        owner: Owner::this().expect("this process"),
-        placement: place(Cores::Shared, &allowed),
-        verbose: 0,
-        release_us: wirecost_model::line::RELEASE_US,
-    };
-    Lab::up(&context, network, &NEVER).unwrap_or_else(|error| panic!("{network}: {error}"))
 }
 
 /// Every way to cross with IPv6 in it.

@@ -102,8 +102,10 @@ impl Agent {
                 pid: std::process::id(),
             }),
             Request::Prepare(spec) => {
-                self.host = Some(LabHost::prepare(spec)?);
-                Ok(Reply::Done)
+                let host = LabHost::prepare(spec)?;
+                let joined_at = host.joined_at();
+                self.host = Some(host);
+                Ok(Reply::Prepared { joined_at })
             }
             Request::Wire { peer } => {
                 self.host()?.wire(peer)?;
@@ -112,8 +114,8 @@ impl Agent {
             Request::Build { secret } => self.build(secret),
             Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
             Request::LiftLine => {
-                if let Some(line) = &mut self.line {
-                    line.lift()?;
+                if let (Some(line), Some(host)) = (&mut self.line, &self.host) {
+                    line.lift(host)?;
                 }
                 self.host()?.lift_line()?;
                 Ok(Reply::Done)

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::process::parent_id;
 
+pub use wirecost_netbuild::may_steer;
 use wirecost_sys::namespace::{self, UserNamespace};
 use wirecost_sys::process;
 
@@ -47,7 +48,7 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 
 /// Nanoseconds that a cache line takes from one of two cores to the other and back, where both are idle but for this;
 /// `None` where it cannot be told: they are one, may not be used, or others do not let one go for a second.
-pub fn cores_apart_ns(cpus: [u32; 2]) -> Option<f64> {
+pub fn core_distance_ns(cpus: [u32; 2]) -> Option<f64> {
     let [a, b] = cpus;
     match wirecost_sys::cores::line_round_trip_ns(a, b) {
         Ok(apart) => apart,

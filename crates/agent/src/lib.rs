@@ -9,7 +9,6 @@ mod datapath;
 mod error;
 mod execute;
 pub mod existing_host;
-mod fragments;
 mod frame;
 pub mod guard;
 mod guards;

@@ -2,7 +2,7 @@
 //! each its departure time.
 
 use wirecost_model::line::{LineBy, LineRelease};
-use wirecost_netbuild::{LabHost, UNDERLAY_DEVICE, fq};
+use wirecost_netbuild::{LabHost, fq};
 use wirecost_vtep::{Departures, Error, Hook, LineRate};
 
 use crate::error::{Result, Step};
@@ -34,7 +34,10 @@ impl Line {
         };
         host.emulate_line_by(by);
         Ok(Some(Self {
-            release,
+            release: LineRelease {
+                core: host.spec().line_core,
+                ..release
+            },
             step_ns: u64::from(step_us) * 1000,
             departures,
         }))
@@ -59,8 +62,7 @@ impl Line {
             limit_ns: line.limit_ns(),
             frames: line.frames,
         };
-        departures
-            .set(&pace, Hook::Best)
+        host.at_line(|_| departures.set(&pace, Hook::Best))?
             .step("setting the line's departure times")
     }
 
@@ -68,11 +70,12 @@ impl Line {
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn lift(&mut self) -> Result<()> {
+    pub(crate) fn lift(&mut self, host: &LabHost) -> Result<()> {
         let Some(departures) = &mut self.departures else {
             return Ok(());
         };
-        departures.lift().step("lifting the line's departure times")
+        host.at_line(|_| departures.lift())?
+            .step("lifting the line's departure times")
     }
 }
 
@@ -84,7 +87,8 @@ fn departures(host: &mut LabHost) -> Result<Result<Departures, String>> {
             "this kernel has no {kind} ({option}, `modprobe {module}` as root)"
         )));
     }
-    Ok(match Departures::load(UNDERLAY_DEVICE) {
+    let loaded = host.at_line(Departures::load);
+    Ok(match loaded.map_err(|error| error.to_string())? {
         Ok(departures) => Ok(departures),
         Err(Error::NotAllowed) => Err("departure times are set by eBPF, which needs root".into()),
         // Without the verifier's log.

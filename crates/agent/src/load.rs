@@ -83,7 +83,7 @@ impl Loads {
         Ok(())
     }
 
-    /// Looks whether this host has room for these ends beside those that are open.
+    /// Checks that this host has the resources for these ends in addition to the open ones.
     fn make_room(&self, ends: &[LoadEnd]) -> Result<()> {
         if ends.is_empty() {
             return Ok(());

@@ -1,6 +1,8 @@
 //! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
 
-use std::fs;
+mod checksums;
+mod fragments;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
@@ -17,14 +19,16 @@ use wirecost_probe::{
     Endpoints, Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, Surveyed,
     device_mtu, locate_on, one_sided, segments, stream, survey, survey_mapped,
 };
+use wirecost_sys::socket::vrf_of;
 
 use crate::error::{AgentError, Result, Step};
-use crate::fragments;
 use crate::protocol::{
     Limits, LocateOrder, OneSidedOrder, PathDirection, PathReply, PathRequest, Reply, Responding,
     SurveyOrder,
 };
 use crate::prove::smallest;
+
+use self::checksums::WrongChecksums;
 
 /// How long an answer is waited for at least while the place of a loss is looked for: routers answer when they have time.
 const HOP_WAIT: Duration = Duration::from_millis(50);
@@ -37,7 +41,7 @@ pub(crate) struct Paths {
     /// What arrives for it, before this host's filter.
     listener: Option<Listener>,
     /// Wrong checksums until the first responder was started.
-    bad_before: Option<Bad>,
+    bad_before: Option<WrongChecksums>,
     /// The sockets of the last survey,
     flows: Vec<UdpSocket>,
     /// and what it found of the path's pace: how long an answer may take, and bytes per second.
@@ -52,7 +56,8 @@ impl Paths {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => {
-                let surveyed = survey_path(&order)?;
+                let mut surveyed = survey_path(&order)?;
+                note_vrf(&mut surveyed.report);
                 // The place of a loss is looked for on the flows that were searched.
                 if !order.count {
                     (self.flows, self.pace) = (surveyed.sockets, surveyed.pace);
@@ -60,7 +65,7 @@ impl Paths {
                 PathReply::Path(surveyed.report)
             }
             PathRequest::BadChecksums => {
-                let (now, before) = (Bad::count(), self.bad_before.unwrap_or_default());
+                let (now, before) = (WrongChecksums::count(), self.bad_before.unwrap_or_default());
                 PathReply::BadChecksums {
                     udp: now.udp.saturating_sub(before.udp),
                     tcp: now.tcp.saturating_sub(before.tcp),
@@ -117,7 +122,11 @@ impl Paths {
             }
             PathRequest::Rules => PathReply::Rules(rules()),
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
-            PathRequest::OneSided(order) => PathReply::OneSided(from_one_side(&order)?),
+            PathRequest::OneSided(order) => {
+                let mut report = from_one_side(&order)?;
+                note_vrf(&mut report.path);
+                PathReply::OneSided(report)
+            }
             PathRequest::Gather { host } => {
                 let gathering = thread::Builder::new()
                     .name("gather".into())
@@ -149,8 +158,8 @@ impl Paths {
 
     fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding> {
         (self.responder, self.listener) = (None, None);
-        self.bad_before.get_or_insert_with(Bad::count);
-        let (responder, beside) = match Responder::start(address, secret) {
+        self.bad_before.get_or_insert_with(WrongChecksums::count);
+        let (responder, tapped) = match Responder::start(address, secret) {
             Ok(responder) => (responder, false),
             Err(ProbeError::Responder { source, .. })
                 if source.kind() == io::ErrorKind::AddrInUse =>
@@ -166,8 +175,8 @@ impl Paths {
         self.responder = Some(responder);
         // Without the privilege less is known.
         self.listener = Listener::open(answers, secret).ok();
-        Ok(if beside {
-            Responding::Beside(answers)
+        Ok(if tapped {
+            Responding::Tapped(answers)
         } else {
             Responding::At(answers)
         })
@@ -199,43 +208,6 @@ const fn said(streamed: Streamed) -> Stream {
         Streamed::SmallFails { changed: false } => Stream::SmallStalled,
         Streamed::FullFails { changed: false } => Stream::FullStalled,
     }
-}
-
-/// What this namespace ever received with a wrong checksum (/proc/net/snmp and snmp6; TCP's is about both versions).
-#[derive(Debug, Clone, Copy, Default)]
-struct Bad {
-    udp: u64,
-    tcp: u64,
-}
-
-impl Bad {
-    /// What cannot be read counts nothing.
-    fn count() -> Self {
-        let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
-        let four = read("snmp").unwrap_or_default();
-        let six = read("snmp6").unwrap_or_default();
-        let udp6 = six
-            .lines()
-            .find_map(|line| line.strip_prefix("Udp6InCsumErrors"));
-        let udp6: u64 = udp6
-            .and_then(|value| value.trim().parse().ok())
-            .unwrap_or(0);
-        Self {
-            udp: column(&four, "Udp: ", "InCsumErrors") + udp6,
-            tcp: column(&four, "Tcp: ", "InCsumErrors"),
-        }
-    }
-}
-
-/// A counter of a file whose rows are names, and values below them (net/ipv4/proc.c, `snmp_seq_show`).
-pub(crate) fn column(text: &str, protocol: &str, name: &str) -> u64 {
-    let mut rows = text.lines().filter_map(|line| line.strip_prefix(protocol));
-    let names = rows.next().unwrap_or_default().split(' ');
-    let values = rows.next().unwrap_or_default().split(' ');
-    let mut both = names.zip(values);
-    both.find(|(other, _)| *other == name)
-        .and_then(|(_, value)| value.parse().ok())
-        .unwrap_or(0)
 }
 
 fn gather(host: &str) -> Result<String> {
@@ -473,6 +445,13 @@ fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourWait {
     found
 }
 
+/// Where a path is dead, its route is to be looked at: in the table of which VRF?
+fn note_vrf(report: &mut PathReport) {
+    if report.is_dead() {
+        report.vrf = vrf_of(report.from.address).ok().flatten();
+    }
+}
+
 /// How packets leave this host; not known is no reason to fail.
 fn leaving(from: IpAddr, to: IpAddr) -> Option<EgressRoute> {
     wirecost_audit::egress_route(from, to).ok().flatten()
@@ -516,17 +495,4 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     report.path.hint = hint;
     report.path.leaving = leaving;
     Ok(report)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_is_found_by_its_name() {
-        let text = "Udp: InDatagrams NoPorts InCsumErrors\nUdp: 5 6 7\nTcp: InErrs InCsumErrors\nTcp: 1 2\n";
-        assert_eq!(column(text, "Udp: ", "InCsumErrors"), 7);
-        assert_eq!(column(text, "Tcp: ", "InCsumErrors"), 2);
-        assert_eq!(column(text, "Tcp: ", "None"), 0);
-    }
 }

@@ -41,9 +41,9 @@ pub enum Request {
     },
     /// Build, first step: namespaces and settings.
     Prepare(HostSpec),
-    /// Build, second step, host a only: the wire to the host whose agent is process `peer`.
+    /// Build, second step, host a only: the wire to the other host.
     Wire {
-        /// Process id of the other host's agent.
+        /// `joined_at` of the other host's [`Reply::Prepared`].
         peer: u32,
     },
     /// Build, third step: everything else, and the responder that acknowledges proofs.
@@ -58,7 +58,7 @@ pub enum Request {
         /// On every device of the path.
         offload: Offload,
     },
-    /// Has the underlay device send as fast as it can, until [`Request::SetLine`] or the next [`Request::Adapt`]. Packets that
+    /// Has the device with the line send as fast as it can, until [`Request::SetLine`] or the next [`Request::Adapt`]. Packets that
     /// wait for the line are lost.
     LiftLine,
     /// Puts the line back as [`Request::Adapt`] had set it.
@@ -93,7 +93,7 @@ pub enum Request {
     /// Counts from now, or after a warm-up, the host and every end on it; what was counted before is forgotten. Answered
     /// when it has begun.
     Begin(CountingStart),
-    /// Waits so long, or until every client on this host is over by its own limit, if that is sooner. Answered with what
+    /// Waits for the given time, or until every client on this host has reached its own limit. Answered with what
     /// came since [`Request::Begin`], or since the part before.
     Part(PartOrder),
     /// Answered with what came from [`Request::Begin`] to the end of the last part, which may be after the loads.
@@ -225,6 +225,11 @@ pub enum Reply {
     Failed(Refusal),
     /// Done; no result.
     Done,
+    /// To [`Request::Prepare`].
+    Prepared {
+        /// A process or thread in the namespace that the wire to the other host ends in.
+        joined_at: u32,
+    },
     /// To [`Request::Build`].
     Built {
         /// Where the responder listens, by guest.

@@ -15,7 +15,7 @@ use wirecost_audit::{Finding, Severity};
 use crate::finding::PATH_FINDINGS;
 use crate::report::{FlowReport, LossLocation, PathEnd, PathReport};
 
-pub(crate) use directions::TAG_BYTES;
+pub(crate) use crate::seen::TAG_BYTES;
 pub use loss::loss_note;
 pub(crate) use workaround::route_mtu_workaround;
 

@@ -1,4 +1,4 @@
-//! What probes of a path come to: lines about paths, and findings beside those of crate `audit`.
+//! Evaluates probes of a path: a document about the paths, and findings in addition to those of crate `audit`.
 //!
 //! Pure: from reports, which an agent sends, to [`Finding`]s. Nothing is probed here (`probe`), and nothing is decided
 //! about sizes (`pmtu`): here it is said what an answer means, for whom it is a fault, and what to do.

@@ -204,17 +204,8 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
                 "{ends}: no answer to echo requests, not even to small ones, nor from closed ports: nobody is there, or ICMP \
                  is filtered, and one side cannot tell which"
             );
-            let route = format!(
-                "ip route get {} from {}",
-                path.to.address, path.from.address
-            );
-            add(
-                found,
-                "path-undecided",
-                path,
-                evidence,
-                vec![route, ask_both],
-            );
+            let fix = vec![path.route_command(), ask_both];
+            add(found, "path-undecided", path, evidence, fix);
         }
     }
 }

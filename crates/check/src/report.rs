@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::EgressRoute;
 use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, PathPoint, SurveyResult, likely_sizes};
 
-use crate::judge::TAG_BYTES;
-use crate::seen::{Cut, Seen, Segments};
+use crate::seen::{Cut, Seen, Segments, TAG_BYTES};
 
 /// One end of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +180,8 @@ pub struct PathReport {
     pub stretch: Option<LossLocation>,
     /// Where nothing passes, what does.
     pub hint: Option<ReachabilityHint>,
+    /// The VRF that the sender's address is in.
+    pub vrf: Option<String>,
     /// How packets leave the sender, where that was read.
     pub leaving: Option<EgressRoute>,
     /// Whether the neighbour that packets go to first was found late, so that the flows were asked again.
@@ -214,6 +215,17 @@ pub struct PathReport {
 }
 
 impl PathReport {
+    /// What shows the sender's route.
+    pub(crate) fn route_command(&self) -> String {
+        let vrf = self.vrf.as_ref().map(|vrf| format!(" vrf {vrf}"));
+        format!(
+            "ip route get {} from {}{}",
+            self.to.address,
+            self.from.address,
+            vrf.unwrap_or_default()
+        )
+    }
+
     /// What flows came to, and nothing that is looked for afterwards.
     pub(crate) fn of(
         ends: (PathEnd, PathEnd),
@@ -229,6 +241,7 @@ impl PathReport {
             flows,
             stretch: None,
             hint: None,
+            vrf: None,
             leaving: None,
             late: false,
             bad_checksums: 0,

@@ -4,6 +4,12 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+/// What a device takes beyond its MTU when it receives, for a VLAN tag (net/core/dev.c, `__is_skb_forwardable`).
+pub(crate) const TAG_BYTES: u32 = 4;
+
+/// The smallest MTU that IPv4 allows, bytes (RFC 791).
+pub(crate) const LEAST: u32 = 68;
+
 /// Which TCP segments pass; IP packets, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segments {

@@ -431,8 +431,15 @@ fn a_dead_path_says_what_is_answered_instead() {
     ] {
         let mut report = path(RequiredMtu::Device(9000), &[(None, FlowKind::Dead); 4]);
         report.hint = hint;
+        report.vrf = Some("red".to_owned());
         let findings = judge(&[report]);
         assert_eq!(findings[0].id, "path-dead");
+        let fix = findings[0].fix.join("\n");
+        let route = "ip route get 10.0.0.2 from 10.0.0.1 vrf red";
+        assert!(
+            hint.is_some_and(|hint| hint != Hint::NoRoute) || fix.contains(route),
+            "{fix}"
+        );
         assert!(
             findings[0].evidence.contains(words),
             "{}",

@@ -22,13 +22,13 @@ const PER_LOAD: Duration = Duration::from_secs(6);
 const PER_FLOW: Duration = Duration::from_millis(20);
 
 /// How long a look at loads that go on may take.
-pub(crate) fn prompt_beside(loads: &[NamedLoad]) -> Duration {
+pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
     PROMPT + PER_FLOW * loads.iter().map(|named| named.load.streams).sum()
 }
 
 /// How long opening or ending all loads may take.
 pub(crate) fn patience(loads: &[NamedLoad]) -> Duration {
-    prompt_beside(loads) + PER_LOAD * loads.len() as u32
+    poll_timeout(loads) + PER_LOAD * loads.len() as u32
 }
 
 /// When to count, and what belongs to the run.
@@ -68,7 +68,7 @@ impl Lab {
         counting: CountingWindow<'_>,
         interrupt: &AtomicBool,
     ) -> Result<WindowResult, LinkError> {
-        let (prompt, within) = (prompt_beside(loads), patience(loads));
+        let (prompt, within) = (poll_timeout(loads), patience(loads));
         let loads = &among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
         let unbound = |load: &GuestLoad, host: usize| {
@@ -101,7 +101,7 @@ impl Lab {
             return self.count_to_the_end(loads, [prompt, within], interrupt);
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
-        let mut measured = self.count_beside(counting, prompt, interrupt)?;
+        let mut measured = self.count_within(counting, prompt, interrupt)?;
         // The clients first: servers read to the end of what was sent.
         let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
@@ -188,11 +188,11 @@ impl Lab {
         counting: CountingWindow<'_>,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
-        self.count_beside(counting, PROMPT, interrupt)
+        self.count_within(counting, PROMPT, interrupt)
     }
 
     /// Likewise; the hosts answer within `prompt` after the window.
-    fn count_beside(
+    fn count_within(
         &mut self,
         counting: CountingWindow<'_>,
         prompt: Duration,

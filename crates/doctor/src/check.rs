@@ -41,7 +41,7 @@ pub enum Group {
     Essentials,
     /// Other devices and encapsulations.
     Encapsulations,
-    /// eBPF, and sockets beside the usual ones.
+    /// eBPF and special sockets (AF_XDP, io_uring).
     Sockets,
     /// Cores, clock, memory, and what disturbs.
     Machine,

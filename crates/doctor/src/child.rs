@@ -2,11 +2,12 @@
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use wirecost_sys::overtime::{Overtime, of_group};
 use wirecost_sys::socket::poll_readable;
 
 use crate::evidence::Tried;
@@ -27,18 +28,29 @@ impl Probe {
             .stdout(Stdio::piped())
             // What it has to say, it says in lines.
             .stderr(Stdio::null())
+            // What it starts in turn is known by that; the kernel ends it with us.
+            .process_group(0)
             .spawn()?;
         let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { child, output })
     }
 
-    /// Reads what it tells until it is done, it ends, or the time is over.
-    pub(crate) fn collect(mut self, deadline: Instant) -> Tried {
+    /// Reads what it tells until it is done, it ends, or the time is over and it is not at work.
+    pub(crate) fn collect(mut self, within: Duration) -> Tried {
         let mut text = Vec::new();
+        let group = self.child.id();
+        let (mut deadline, mut overtime) = (Instant::now() + within, None);
         let stopped = loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                break Some("it did not get through in time, and was ended".to_owned());
+                let begins = overtime.is_none();
+                let overtime = overtime
+                    .get_or_insert_with(|| Overtime::begin(within, move || of_group(group)));
+                if !begins && !overtime.goes_on() {
+                    break Some("it did not get through in time, and was ended".to_owned());
+                }
+                deadline = overtime.until();
+                continue;
             }
             match poll_readable(&[self.output.as_fd()], left) {
                 Ok(ready) if ready.is_empty() => continue,
@@ -119,7 +131,7 @@ mod tests {
     fn lines_are_kept_and_the_last_one_says_that_it_is_all() {
         let script =
             r#"echo '{"who":"root"}'; echo '{"tried":["veth",{"works":"made"}]}'; echo '"done"'"#;
-        let tried = shell(script).collect(Instant::now() + Duration::from_secs(30));
+        let tried = shell(script).collect(Duration::from_secs(30));
         assert_eq!(tried.who, "root");
         assert_eq!(tried.outcomes[&Trial::Veth], Outcome::Works("made".into()));
         assert_eq!(tried.cut_short, None);
@@ -129,7 +141,7 @@ mod tests {
     fn a_probe_that_is_killed_leaves_what_it_had_told_and_how_it_ended() {
         let script =
             r#"echo '{"tried":["veth",{"works":"made"}]}'; printf '{"tried":["bri'; kill -9 $$"#;
-        let tried = shell(script).collect(Instant::now() + Duration::from_secs(30));
+        let tried = shell(script).collect(Duration::from_secs(30));
         assert_eq!(tried.outcomes.len(), 1);
         assert_eq!(tried.cut_short.as_deref(), Some("it was ended by signal 9"));
     }
@@ -138,7 +150,7 @@ mod tests {
     fn a_probe_that_hangs_is_ended() {
         let probe = shell(r#"echo '{"who":"root"}'; exec sleep 60"#);
         let pid = probe.child.id();
-        let tried = probe.collect(Instant::now() + Duration::from_millis(300));
+        let tried = probe.collect(Duration::from_millis(300));
         assert!(
             tried
                 .cut_short

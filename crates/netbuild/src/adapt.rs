@@ -82,6 +82,7 @@ impl LabHost {
         devices.extend(ports);
         devices.extend(guests);
 
+        self.follow_underlay()?;
         self.line = self.spec.network.rate.map(|rate| Line {
             rate,
             frames: Frames::new(guest_mtu, overhead, guest_ip, tag),
@@ -89,6 +90,22 @@ impl LabHost {
         self.set_line()?;
         self.wait_until_ready()?;
         Ok(devices)
+    }
+
+    /// Gives the device of the line's namespace that sends to the underlay device the TSO that the other host's has, or the
+    /// hop's in between, which has none: as if there were no such namespace.
+    pub(crate) fn follow_underlay(&self) -> Result<(), BuildError> {
+        let Some(stage) = &self.stage else {
+            return Ok(());
+        };
+        let step = || format!("reading the offloads of `{UNDERLAY_DEVICE}`");
+        let found = self.ethtool.features(UNDERLAY_DEVICE).step(step)?;
+        let transit = &self.spec.network.transit;
+        let whole = transit.hops.is_empty() && transit.paths.is_empty();
+        let active = |name: &str| found.get(name).is_some_and(|state| state.active);
+        let wanted = Feature::Tso.ethtool().iter();
+        let wanted = wanted.map(|name| ((*name).to_owned(), whole && active(name)));
+        stage.set_near(wanted.collect())
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
@@ -100,6 +117,9 @@ impl LabHost {
             && self.spec.network.encapsulation.is_tunnel()
         {
             ready::address(address)?;
+        }
+        if let Some(stage) = &mut self.stage {
+            stage.wait_until_ready()?;
         }
         if let Some(underlay) = &mut self.underlay {
             underlay.wait_until_ready()?;

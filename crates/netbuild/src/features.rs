@@ -1,4 +1,4 @@
-//! Single device features beside the offload profile: set, read back, and put back as they were.
+//! Single device features, in addition to the offload profile: set, read back, and restored.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -55,7 +55,7 @@ impl LabHost {
                 kept.states.push(before);
                 device.set(wanted)
             });
-            if let Err(error) = set {
+            if let Err(error) = set.and_then(|()| self.follow_underlay()) {
                 self.restore_features(&kept)?;
                 return Err(error);
             }
@@ -73,7 +73,7 @@ impl LabHost {
             let device = self.device(kept.role, number);
             restored = restored.and(device.and_then(|device| device.put_back(state)));
         }
-        restored
+        restored.and_then(|()| self.follow_underlay())
     }
 
     /// The devices that `last` stands for as they are now: the same features, and those of `also`.

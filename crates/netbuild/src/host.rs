@@ -20,6 +20,7 @@ use crate::names::{BRIDGE, Side, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 use crate::spec::HostSpec;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
+use crate::underlay::stage::Stage;
 use crate::underlay::{self, Underlay, Wire};
 
 pub use line::Line;
@@ -35,6 +36,8 @@ pub struct LabHost {
     pub(crate) netlink: Netlink,
     pub(crate) ethtool: Ethtool,
     pub(crate) guests: Vec<Guest>,
+    /// Where the line is, if not on the host's own device.
+    pub(crate) stage: Option<Stage>,
     /// What is between the hosts, on the one that laid it.
     pub(crate) underlay: Option<Underlay>,
     /// What a switch that is not the kernel's has made of the devices.
@@ -62,7 +65,12 @@ impl LabHost {
             None => None,
         };
         let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+        let stage = spec.line_core.map(|core| {
+            let at = (&spec.network.transit, spec.side);
+            underlay::stage(core, at, wire_of(&spec), &mut netlink)
+        });
         Ok(Self {
+            stage: stage.transpose()?,
             spec,
             steering,
             steered: true,
@@ -77,21 +85,22 @@ impl LabHost {
     }
 
     /// Second step, on host a only, when both are prepared: the underlay, from here to a device that
-    /// is made inside the namespace of process `peer`, and what the network has in between.
+    /// is made inside the namespace of process or thread `peer`, [`LabHost::joined_at`] of the other, and what the network has in between.
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
-        let network = &self.spec.network;
         let underlay = Underlay::lay(
-            &network.transit,
-            Wire {
-                mtu: network.underlay_mtu,
-                queues: network.steering.queues,
-                ip: network.underlay_ip,
-            },
-            &mut self.netlink,
+            &self.spec.network.transit,
+            wire_of(&self.spec),
+            (&mut self.netlink, self.stage.as_ref()),
             PeerNamespace::Process(peer),
         )?;
         self.underlay = Some(underlay);
         Ok(())
+    }
+
+    /// A process or thread in the namespace that the wire to the other host ends in: the host's own, or its line's.
+    pub fn joined_at(&self) -> u32 {
+        let stage = self.stage.as_ref();
+        stage.map_or_else(std::process::id, Stage::tid)
     }
 
     /// Third step, on both: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the
@@ -110,6 +119,9 @@ impl LabHost {
             }
         }
         self.check_steering()?;
+        if let Some(stage) = &mut self.stage {
+            stage.settle()?;
+        }
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
         let underlay =
             device::read(&mut self.netlink, name).step(|| format!("reading `{name}` back"))?;
@@ -219,5 +231,13 @@ impl LabHost {
         let device = device::read(&mut self.netlink, UNDERLAY_DEVICE)
             .step(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
         Ok(device.index)
+    }
+}
+
+fn wire_of(spec: &HostSpec) -> Wire {
+    Wire {
+        mtu: spec.network.underlay_mtu,
+        queues: spec.network.steering.queues,
+        ip: spec.network.underlay_ip,
     }
 }

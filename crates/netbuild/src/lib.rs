@@ -35,3 +35,4 @@ pub use features::KeptFeatures;
 pub use host::{LabHost, Line, Switched};
 pub use names::{GUEST_DEVICE, Side, UNDERLAY_DEVICE};
 pub use spec::{EndSecret, HostSpec};
+pub use steering::may_steer;

@@ -15,6 +15,7 @@ mod fault;
 mod nftables;
 mod node;
 mod router;
+pub(crate) mod stage;
 mod switch;
 
 use std::fs;
@@ -35,6 +36,7 @@ use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
 use node::Node;
+use stage::Stage;
 
 /// MTU of the devices between the hosts: the largest (include/uapi/linux/if_ether.h, `ETH_MAX_MTU`).
 const ANY_SIZE: u32 = 65535;
@@ -74,16 +76,19 @@ impl Underlay {
         let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
         let peer = PeerNamespace::Fd(peer.as_fd());
         let wire = Wire { mtu, queues: 1, ip };
-        Self::lay(transit, wire, &mut netlink, peer)
+        Self::lay(transit, wire, (&mut netlink, None), peer)
     }
 
+    /// From host a's namespace, that of its netlink, and from that of its line where it has one; `b` likewise.
     pub(crate) fn lay(
         transit: &Transit,
         wire: Wire,
-        a: &mut Netlink,
+        (a, stage): (&mut Netlink, Option<&Stage>),
         b: PeerNamespace<'_>,
     ) -> Result<Self, BuildError> {
-        chain::lay(transit, wire, a, b).map(|nodes| Self { nodes })
+        use std::os::fd::AsFd;
+        let stage = stage.map(|stage| PeerNamespace::Fd(stage.netns().as_fd()));
+        chain::lay(transit, wire, (a, stage), b).map(|nodes| Self { nodes })
     }
 
     /// Waits until all links between the hosts are up, which takes both hosts' devices to be.
@@ -99,6 +104,17 @@ impl Underlay {
     pub fn namespaces(&self) -> usize {
         self.nodes.len()
     }
+}
+
+/// Makes the namespace of a host's line, which receives on `core`, and the host's own device.
+pub(crate) fn stage(
+    core: u32,
+    (transit, side): (&Transit, Side),
+    wire: Wire,
+    netlink: &mut Netlink,
+) -> Result<Stage, BuildError> {
+    let own = chain::host(place(transit, side), wire.mtu);
+    Stage::lay(core, &own, wire.queues, netlink)
 }
 
 /// Where a host is on the underlay.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use wirecost_sys::overtime::{Overtime, of};
+
 /// A moment by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Instant);
@@ -22,5 +24,45 @@ impl Deadline {
     /// What is left as a socket's timeout, for which zero would mean none.
     pub(crate) fn timeout(self) -> Duration {
         self.left().max(Duration::from_millis(1))
+    }
+}
+
+/// A wait for what daemons do: its time, and more while they are at work.
+pub(crate) struct Patience {
+    within: Duration,
+    until: Deadline,
+    overtime: Option<Overtime<Box<dyn Fn() -> Duration>>>,
+    daemons: Vec<u32>,
+}
+
+impl Patience {
+    /// `daemons` are process ids; without any it is its time and no more.
+    pub(crate) fn with(daemons: Vec<u32>, within: Duration) -> Self {
+        Self {
+            within,
+            until: Deadline::within(within),
+            overtime: None,
+            daemons,
+        }
+    }
+
+    /// Until when one question may take.
+    pub(crate) fn for_one(&self) -> Deadline {
+        Deadline::within(self.within)
+    }
+
+    pub(crate) fn is_over(&mut self) -> bool {
+        if !self.until.is_over() {
+            return false;
+        }
+        let (begins, daemons) = (self.overtime.is_none(), self.daemons.clone());
+        let overtime = self
+            .overtime
+            .get_or_insert_with(|| Overtime::begin(self.within, Box::new(move || of(&daemons))));
+        if !begins && !overtime.goes_on() {
+            return true;
+        }
+        self.until = Deadline(overtime.until());
+        false
     }
 }

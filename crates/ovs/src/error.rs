@@ -62,7 +62,7 @@ pub enum Error {
         what: String,
         /// The error (RFC 7047, section 3.1).
         error: String,
-        /// What it says beside.
+        /// Its details.
         details: String,
     },
     /// The switch took the configuration, and could not put it in force.

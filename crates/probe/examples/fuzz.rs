@@ -4,33 +4,21 @@
 //! Nothing may panic, nothing without the secret may be answered, and no answer may be as long as what it answers. What
 //! breaks that is printed, and ends it with exit code 1.
 
+#[path = "../../wire/examples/shared/random.rs"]
+mod random;
+
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wirecost_probe::message::{ProbeMessage, Secret, answer};
 use wirecost_probe::{heard, icmp};
 
+use random::Random;
+
 const SECRET: Secret = Secret {
     probe: *b"sixteen-bytes-16",
     acknowledgement: *b"eight--8",
 };
-
-/// splitmix64 (Steele, Lea, Flood 2014): any seed is a good one.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-}
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

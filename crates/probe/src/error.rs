@@ -26,7 +26,7 @@ pub enum ProbeError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Listening beside whoever has the port.
+    /// Receiving on a port that another socket owns.
     #[error(
         "listening on {address} beside the tunnel or program that has the port: {source} (this needs CAP_NET_RAW: run as \
          root, or take another port)"

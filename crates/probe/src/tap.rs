@@ -1,4 +1,4 @@
-//! Hearing and answering on a UDP port that something else has: a packet socket hears what arrives for it, a raw one
+//! Receiving and answering on a UDP port that another socket owns: a packet socket receives, a raw one
 //! answers in its name.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(crate) struct Tap {
     answers: Socket,
 }
 
-/// A datagram that was heard beside whoever has its port.
+/// A datagram to a port that another socket owns.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TappedDatagram<'a> {
     /// Who sent it.

@@ -11,6 +11,7 @@ pub mod ethtool;
 pub mod io_uring;
 pub mod kvm;
 pub mod namespace;
+pub mod overtime;
 pub mod priority;
 pub mod process;
 pub mod ring;

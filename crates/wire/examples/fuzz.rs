@@ -3,6 +3,9 @@
 //!
 //! A panic ends it with the input's number, which with the seed makes the input again.
 
+#[path = "shared/random.rs"]
+mod random;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use etherparse::PacketBuilder;
@@ -11,6 +14,8 @@ use wirecost_wire::geneve::{self, GeneveId, Options};
 use wirecost_wire::gre::{self, GreId};
 use wirecost_wire::vlan::Tag;
 use wirecost_wire::vxlan::{self, VxlanId};
+
+use random::Random;
 
 const TUNNEL: VxlanId = VxlanId {
     port: 4789,
@@ -26,23 +31,6 @@ const KEYED: GreId = GreId {
     key: Some(42),
     frames: false,
 };
-
-/// splitmix64 (Steele, Lea, Flood 2014): any seed is a good one.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-}
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use wirecost_sys::overtime;
 
 use super::stderr_tail::StderrTail;
 
@@ -211,6 +212,12 @@ impl ChildLine {
     fn reap(&mut self) {
         let _ = killpg(self.pid(), Signal::SIGKILL);
         self.ended = self.child.wait().ok().or(Some(ExitStatus::default()));
+    }
+
+    /// What the child, and what it starts, worked so far.
+    pub(super) fn worked(&self) -> impl Fn() -> Duration + use<> {
+        let group = self.child.id();
+        move || overtime::of_group(group)
     }
 
     fn pid(&self) -> Pid {

@@ -19,7 +19,7 @@ pub struct Limits {
     pub bytes_per_second: f64,
     /// Whether the first answer may take seconds. It is waited for longer then where nobody is there.
     pub far: bool,
-    /// Time after which what is still open gets no answer, beside what round trips take.
+    /// Time, in addition to round trips, after which flows without an outcome are undecided.
     pub most: Duration,
 }
 
@@ -157,7 +157,7 @@ pub enum PathRequest {
     Locate(LocateOrder),
     /// Asks a path from one side; answered with [`PathReply::OneSided`].
     OneSided(OneSidedOrder),
-    /// Begins to read the device stack, beside whatever is asked next; answered with [`super::Reply::Done`].
+    /// Starts to read the device stack in the background; answered with [`super::Reply::Done`].
     Gather {
         /// What the host is to be called.
         host: String,
@@ -190,9 +190,9 @@ impl PathRequest {
 pub enum Responding {
     /// On a port of its own.
     At(SocketAddr),
-    /// On a port that something else on this host has, such as a live tunnel.
-    Beside(SocketAddr),
-    /// Nowhere: something else has the port, and this is why it cannot be heard beside it.
+    /// On a port that is in use on this host, by a live tunnel for example, through a packet socket.
+    Tapped(SocketAddr),
+    /// Not at all: the port is in use, and this is why no packet socket can receive its datagrams.
     Taken(String),
 }
 

@@ -145,7 +145,7 @@ fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut
 }
 
 /// What a bridge's other ports have to be lowered to once this one takes `mtu` bytes.
-pub(super) fn beside(
+pub(super) fn lower_other_ports(
     stack: &HostStack,
     namespace: &Namespace,
     port: &Device,

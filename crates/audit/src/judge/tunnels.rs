@@ -104,7 +104,7 @@ fn towards(
         return;
     };
     if needs > under.mtu {
-        let guests = bridges::beside(stack, namespace, device, fits);
+        let guests = bridges::lower_other_ports(stack, namespace, device, fits);
         exceeds(
             [namespace, there],
             (device, remote),

@@ -2,11 +2,8 @@
 
 use wirecost_audit::Finding;
 
-use super::{add, add_on, ends};
+use super::{TAG_BYTES, add, add_on, ends};
 use crate::report::{PathReport, RequiredMtu};
-
-/// What a device takes beyond its MTU when it receives, for a VLAN tag (net/core/dev.c, `__is_skb_forwardable`).
-pub(crate) const TAG_BYTES: u32 = 4;
 
 pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
     for (at, there) in paths.iter().enumerate() {

@@ -47,10 +47,7 @@ fn death(
     dead: &[&FlowReport],
 ) -> (String, Vec<String>) {
     let (ends, port) = (ends(path), path.port);
-    let route = format!(
-        "ip route get {} from {}",
-        path.to.address, path.from.address
-    );
+    let route = path.route_command();
     let rules = "nft list ruleset".to_owned();
     let others = "# and what filters between the hosts: security groups, a distributed firewall, network policies"
         .to_owned();

@@ -6,10 +6,8 @@ use wirecost_pmtu::Limit;
 use super::{
     add, add_on, checksums, device_of, ends, members, place, route_mtu_workaround, tcp, too_big,
 };
+use crate::seen::LEAST;
 use crate::report::{FlowKind, FlowReport, PathReport, RequiredMtu};
-
-/// The smallest MTU that IPv4 allows, bytes (RFC 791).
-pub(crate) const LEAST: u32 = 68;
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let failing: Vec<&FlowReport> = path.failing().collect();

@@ -2,15 +2,16 @@
 
 use wirecost_audit::Finding;
 
-use super::{add, add_on, ends, sizes};
+use super::{add, add_on, ends};
 use crate::report::PathReport;
+use crate::seen::LEAST;
 
 /// A router says what passes, and the message arrives at this host's device and not at its sockets; whether that was so.
 pub(super) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
     let Some((by, mtu)) = path.seen.too_big else {
         return false;
     };
-    let says = if mtu < sizes::LEAST {
+    let says = if mtu < LEAST {
         String::new()
     } else {
         format!(" ({mtu})")

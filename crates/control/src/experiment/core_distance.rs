@@ -1,7 +1,7 @@
-//! How far apart the lab's cores are, before and after each sample: in a virtual machine nothing else tells that the
+//! The distance of the lab's cores, before and after each sample: in a virtual machine nothing else shows that the
 //! hypervisor moved one.
 
-use wirecost_agent::lab::cores_apart_ns;
+use wirecost_agent::lab::core_distance_ns;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{CoreDistance, Mark};
 
@@ -29,7 +29,7 @@ fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
 pub(crate) fn before(placement: &Placement) -> Vec<CoreDistance> {
     let look = |cpus| CoreDistance {
         cpus,
-        before_ns: cores_apart_ns(cpus),
+        before_ns: core_distance_ns(cpus),
         after_ns: None,
     };
     pairs(placement).into_iter().map(look).collect()
@@ -40,7 +40,7 @@ pub(crate) fn after(core_distance: &mut [CoreDistance]) {
     for pair in core_distance {
         // Whoever had a core before may have it still, and each of these looks may take a second.
         if pair.before_ns.is_some() {
-            pair.after_ns = cores_apart_ns(pair.cpus);
+            pair.after_ns = core_distance_ns(pair.cpus);
         }
     }
 }

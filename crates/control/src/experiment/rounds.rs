@@ -25,7 +25,7 @@ use super::sample::empty;
 use super::settings::check_steering;
 use super::start::{allowed_cpus, choose_seed, random_bytes};
 use crate::lab::LabContext;
-use crate::placement::place;
+use crate::placement::place_run;
 
 /// Options of a run.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub fn run(
         source,
     })?;
     refuse_existing(options.out.as_deref())?;
-    let placement = place(experiment.plan.cores, &allowed);
+    let placement = place_run(experiment, &allowed);
     let experiment = placed(experiment, placement.cores);
     check_steering(&experiment, &placement.all())?;
     let context = LabContext {

@@ -19,7 +19,7 @@ use crate::window::{self, CountingWindow};
 /// Length of the intervals within a window, seconds.
 const INTERVAL_S: f64 = 0.1;
 
-/// What a sample needs beside its lab and its cell.
+/// What a sample needs besides its lab and its cell.
 pub(crate) struct SampleContext<'a> {
     pub(crate) repeat: &'a Repeat,
     /// Which host has which cores.

@@ -1,4 +1,4 @@
-//! What has to be known of loads by hand beside their figures.
+//! Notes on the figures of `wirecost load`.
 
 use wirecost_model::sample::{Behind, DatagramResult, LoadResult};
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage};
@@ -9,7 +9,7 @@ use super::document::LoadReport;
 const EDGE: f64 = 10.0;
 /// Datagrams of which nothing is known are told from this share of those sent on.
 const UNKNOWN: f64 = 0.05;
-/// Windows of loads beside each other that differ by more than this share of the longer one are told.
+/// Concurrent loads whose windows differ by more than this share of the longer one get a note.
 const APART: f64 = 0.1;
 /// Ends of a window that differ by less than this are no matter, seconds.
 const LEAST_APART_S: f64 = 0.1;

@@ -115,11 +115,11 @@ fn notes(asked: &Check, results: &CheckResults) -> Vec<String> {
         notes.push(ONE_SIDED_LIMITS.to_owned());
     }
     let port = asked.port.unwrap_or(0);
-    if !results.beside.is_empty() {
+    if !results.tapped.is_empty() {
         notes.push(format!(
             "port {port} is in use on {}, by a tunnel or a program: probes were heard beside it, before that host's own \
              filters",
-            results.beside.join(" and ")
+            results.tapped.join(" and ")
         ));
     }
     for path in &results.paths {
@@ -145,7 +145,7 @@ fn notes(asked: &Check, results: &CheckResults) -> Vec<String> {
             ));
         }
     }
-    for (host, why) in &results.taken {
+    for (host, why) in &results.untestable {
         notes.push(format!(
             "port {port} is in use on {host}, and probes went to another port there, so that a filter on {port} was not \
              tested: {why}"

@@ -1,7 +1,7 @@
 //! The requests of a check to its agents.
 
-mod beside;
 mod evidence;
+mod other_answers;
 mod lines;
 mod locate;
 mod loss;
@@ -48,10 +48,10 @@ pub(super) struct CheckResults {
     pub(super) simulations: Vec<Simulated>,
     /// How long these took.
     pub(super) simulating: Duration,
-    /// Hosts where something else has the port that was asked for, and probes are heard beside it,
-    pub(super) beside: Vec<String>,
-    /// and where they cannot be, with the reason.
-    pub(super) taken: Vec<(String, String)>,
+    /// Hosts where the port is in use, and probes are received through a packet socket instead,
+    pub(super) tapped: Vec<String>,
+    /// and where that is not possible, with the reason.
+    pub(super) untestable: Vec<(String, String)>,
 }
 
 pub(super) struct Session<'a> {
@@ -113,8 +113,8 @@ impl<'a> Session<'a> {
             simulations: Vec::new(),
             simulating: Duration::ZERO,
             rules: [Vec::new(), Vec::new()],
-            beside: Vec::new(),
-            taken: Vec::new(),
+            tapped: Vec::new(),
+            untestable: Vec::new(),
         };
         if self.links.len() == 2 {
             results.ends[1].1 = true;
@@ -165,7 +165,7 @@ impl<'a> Session<'a> {
         if results.paths.iter().any(|path| path.mapped.is_some()) {
             ways = self.ways(secret, results)?;
         }
-        let slow = self.look_beside(&ways, &mut results.paths)?;
+        let slow = self.look_for_other_answers(&ways, &mut results.paths)?;
         if slow != [false; 2] {
             ways = self.ways(secret, results)?;
             let limits = self.patient();

@@ -1,6 +1,8 @@
 //! The kernel's WireGuard device (drivers/net/wireguard): made by rtnetlink, told its keys and its peer by generic netlink
 //! (include/uapi/linux/wireguard.h), and read back.
 
+mod attributes;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
@@ -19,43 +21,12 @@ use crate::netlink::Netlink;
 use crate::netlink::generic::{Command, Generic, Numbered, nested, numbered};
 use crate::spec::EndSecret;
 
+use self::attributes::{allowed_attribute, device_attribute, peer_attribute};
+
 const FAMILY: &str = "wireguard";
 const VERSION: u8 = 1;
 const GET_DEVICE: Command = Command::Dump(0);
 const SET_DEVICE: Command = Command::Do(1);
-
-/// `WGDEVICE_A_*`.
-mod device_attribute {
-    pub(super) const NAME: u16 = 2;
-    pub(super) const PRIVATE_KEY: u16 = 3;
-    pub(super) const PUBLIC_KEY: u16 = 4;
-    pub(super) const FLAGS: u16 = 5;
-    pub(super) const LISTEN_PORT: u16 = 6;
-    pub(super) const PEERS: u16 = 8;
-    /// `WGDEVICE_F_REPLACE_PEERS`.
-    pub(super) const REPLACE_PEERS: u32 = 1;
-}
-
-/// `WGPEER_A_*`.
-mod peer_attribute {
-    pub(super) const PUBLIC_KEY: u16 = 1;
-    pub(super) const FLAGS: u16 = 3;
-    pub(super) const ENDPOINT: u16 = 4;
-    pub(super) const KEEPALIVE: u16 = 5;
-    pub(super) const LAST_HANDSHAKE: u16 = 6;
-    pub(super) const ALLOWED_IPS: u16 = 9;
-    /// `WGPEER_F_REPLACE_ALLOWEDIPS`.
-    pub(super) const REPLACE_ALLOWED_IPS: u32 = 2;
-    /// `WGPEER_F_UPDATE_ONLY`.
-    pub(super) const UPDATE_ONLY: u32 = 4;
-}
-
-/// `WGALLOWEDIP_A_*`.
-mod allowed_attribute {
-    pub(super) const FAMILY: u16 = 1;
-    pub(super) const ADDRESS: u16 = 2;
-    pub(super) const PREFIX: u16 = 3;
-}
 
 // include/linux/socket.h
 const AF_INET: u16 = 2;

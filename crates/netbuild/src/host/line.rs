@@ -1,4 +1,5 @@
-//! The emulated line on a host's underlay device: set, lifted, and read back.
+//! The emulated line on a host's underlay device, or where that has a core of its own on another
+//! ([`crate::underlay::stage`]): set, lifted, and read back.
 //!
 //! What emulates it is a token bucket ([`crate::tbf`]), or fq behind a program that gives packets their departure times
 //! ([`crate::fq`]). The program is the caller's, as all programs are: it is attached after the line was set here, and taken
@@ -10,7 +11,9 @@ use wirecost_wire::size_table::Frames;
 use crate::error::{BuildError, Step, error_code, same};
 use crate::host::LabHost;
 use crate::names::UNDERLAY_DEVICE;
-use crate::{fq, qdisc, tbf};
+use crate::netlink::Netlink;
+use crate::underlay::stage::FAR;
+use crate::{device, fq, qdisc, tbf};
 
 /// No such qdisc (net/sched/sch_api.c).
 const ENOENT: i32 = 2;
@@ -39,14 +42,14 @@ impl LabHost {
     /// # Errors
     /// Where the kernel refuses for another reason than that it has none.
     pub fn has_fq(&mut self) -> Result<bool, BuildError> {
-        let index = self.underlay_index()?;
-        let step = || format!("trying fq on `{UNDERLAY_DEVICE}`");
-        match fq::set(&mut self.netlink, index) {
+        let (netlink, index, name) = self.line_device()?;
+        let step = || format!("trying fq on `{name}`");
+        match fq::set(netlink, index) {
             Err(error) if error_code(&error) == Some(ENOENT) => return Ok(false),
             other => other.step(step)?,
         }
-        let found = fq::is_there(&mut self.netlink, index).step(step)?;
-        qdisc::remove(&mut self.netlink, index).step(step)?;
+        let found = fq::is_there(netlink, index).step(step)?;
+        qdisc::remove(netlink, index).step(step)?;
         same(step, &true, &found)?;
         Ok(true)
     }
@@ -71,18 +74,19 @@ impl LabHost {
         let Some(Line { rate, frames }) = self.line else {
             return Ok(());
         };
-        let index = self.underlay_index()?;
-        match self.line_by {
+        let by = self.line_by;
+        let (netlink, index, name) = self.line_device()?;
+        match by {
             LineBy::Tbf => {
-                let step = || format!("limiting `{UNDERLAY_DEVICE}` with tbf to {rate} bit/s");
-                tbf::set(&mut self.netlink, index, rate, &frames.table()).step(step)?;
-                let found = tbf::read_rate(&mut self.netlink, index).step(step)?;
+                let step = || format!("limiting `{name}` with tbf to {rate} bit/s");
+                tbf::set(netlink, index, rate, &frames.table()).step(step)?;
+                let found = tbf::read_rate(netlink, index).step(step)?;
                 same(step, &(rate / 8 * 8), &found.unwrap_or(0))
             }
             LineBy::Fq => {
-                let step = || format!("putting fq on `{UNDERLAY_DEVICE}`");
-                fq::set(&mut self.netlink, index).step(step)?;
-                let found = fq::is_there(&mut self.netlink, index).step(step)?;
+                let step = || format!("putting fq on `{name}`");
+                fq::set(netlink, index).step(step)?;
+                let found = fq::is_there(netlink, index).step(step)?;
                 same(step, &true, &found)
             }
         }
@@ -94,19 +98,41 @@ impl LabHost {
     /// # Errors
     /// Where the kernel refuses, or a line is read back.
     pub fn lift_line(&mut self) -> Result<(), BuildError> {
-        let index = self.underlay_index()?;
-        let step = || format!("lifting the line from `{UNDERLAY_DEVICE}`");
-        if self.has_line(index).step(step)? {
-            qdisc::remove(&mut self.netlink, index).step(step)?;
+        let by = self.line_by;
+        let (netlink, index, name) = self.line_device()?;
+        let step = || format!("lifting the line from `{name}`");
+        let has_line = |netlink: &mut Netlink| match by {
+            LineBy::Tbf => Ok(tbf::read_rate(netlink, index)?.is_some()),
+            LineBy::Fq => fq::is_there(netlink, index),
+        };
+        if has_line(netlink).step(step)? {
+            qdisc::remove(netlink, index).step(step)?;
         }
-        same(step, &false, &self.has_line(index).step(step)?)
+        same(step, &false, &has_line(netlink).step(step)?)
     }
 
-    fn has_line(&mut self, index: u32) -> std::io::Result<bool> {
-        Ok(match self.line_by {
-            LineBy::Tbf => tbf::read_rate(&mut self.netlink, index)?.is_some(),
-            LineBy::Fq => fq::is_there(&mut self.netlink, index)?,
-        })
+    /// Runs work in the namespace of the device that has the line, and tells it that device's name.
+    ///
+    /// # Errors
+    /// Where the namespace cannot be entered.
+    pub fn at_line<T>(&self, work: impl FnOnce(&str) -> T) -> Result<T, BuildError> {
+        match &self.stage {
+            Some(stage) => {
+                let within = stage.netns().within(|| work(FAR));
+                within.step(|| "entering the namespace of the line".into())
+            }
+            None => Ok(work(UNDERLAY_DEVICE)),
+        }
+    }
+
+    /// The device that has the line: its namespace's netlink, its index there, its name.
+    fn line_device(&mut self) -> Result<(&mut Netlink, u32, &'static str), BuildError> {
+        let (netlink, name) = match &mut self.stage {
+            Some(stage) => (stage.netlink(), FAR),
+            None => (&mut self.netlink, UNDERLAY_DEVICE),
+        };
+        let device = device::read(netlink, name).step(|| format!("reading `{name}`"))?;
+        Ok((netlink, device.index, name))
     }
 }
 

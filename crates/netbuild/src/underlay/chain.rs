@@ -10,6 +10,7 @@ use crate::names::UNDERLAY_DEVICE;
 use crate::netlink::Netlink;
 use crate::underlay::node::{Node, TOWARDS_A, TOWARDS_B, WireEnd, wire};
 use crate::underlay::router::{self, Port, Router};
+use crate::underlay::stage::FAR;
 use crate::underlay::{Wire, fault, switch};
 
 /// Links from the first fork to the members have numbers from here on, up to 64 of them,
@@ -24,24 +25,35 @@ pub(super) fn last_link(transit: &Transit) -> u8 {
     routers.count() as u8 + u8::from(!transit.paths.is_empty())
 }
 
-/// Makes every namespace and device between the hosts, and the hosts' own devices.
-pub(super) fn lay(
-    transit: &Transit,
-    Wire { mtu, queues, ip }: Wire,
-    a: &mut Netlink,
-    b: PeerNamespace<'_>,
-) -> Result<Vec<Node>, BuildError> {
-    let host = |place| WireEnd {
+/// The end of a wire at a host: its own device there.
+pub(super) fn host(place: LinkEnd, mtu: u32) -> WireEnd {
+    WireEnd {
         device: UNDERLAY_DEVICE.to_owned(),
         mtu,
         place: Some(place),
-    };
+    }
+}
+
+/// Makes every namespace and device between the hosts, and the hosts' own devices; where their lines have namespaces of
+/// their own, those of host a being `stage` and of host b `b`, the wires end there.
+pub(super) fn lay(
+    transit: &Transit,
+    Wire { mtu, queues, ip }: Wire,
+    (a, stage): (&mut Netlink, Option<PeerNamespace<'_>>),
+    b: PeerNamespace<'_>,
+) -> Result<Vec<Node>, BuildError> {
     let ends = [LinkEnd::near_a(0), LinkEnd::near_b(last_link(transit))];
+    let wire_ends = ends.map(|place| match stage {
+        Some(_) => WireEnd::inner(FAR, None),
+        None => host(place, mtu),
+    });
+    let [first, last] = wire_ends;
     let mut laying = Laying {
         a,
+        stage,
         nodes: Vec::new(),
         link: 0,
-        loose: (None, host(ends[0])),
+        loose: (None, first),
         queues,
         to_settle: Vec::new(),
     };
@@ -51,7 +63,7 @@ pub(super) fn lay(
     if !transit.paths.is_empty() {
         laying.fork(&transit.paths)?;
     }
-    laying.attach(b, &host(ends[1]))?;
+    laying.attach(b, &last)?;
     let Laying {
         mut nodes,
         to_settle,
@@ -81,6 +93,8 @@ enum Work<'a> {
 struct Laying<'a, 't> {
     /// Makes all devices, wherever they are to be.
     a: &'a mut Netlink,
+    /// The namespace of host a's line, where that has one.
+    stage: Option<PeerNamespace<'a>>,
     nodes: Vec<Node>,
     /// By node.
     to_settle: Vec<Work<'t>>,
@@ -102,14 +116,14 @@ impl<'t> Laying<'_, 't> {
     /// Makes the wire from the loose end to what comes next.
     fn attach(&mut self, next: PeerNamespace<'_>, wire_end: &WireEnd) -> Result<(), BuildError> {
         let (at, own) = &self.loose;
-        let namespace = at.map(|node| self.nodes[node].as_peer());
+        let namespace = at.map_or(self.stage, |node| Some(self.nodes[node].as_peer()));
         wire(self.a, (namespace, own), (next, wire_end), self.queues)
     }
 
     /// The same to a node, whose other device becomes the loose end.
     fn attach_node(&mut self, node: usize, near: &WireEnd, far: WireEnd) -> Result<(), BuildError> {
         let (at, own) = &self.loose;
-        let namespace = at.map(|node| self.nodes[node].as_peer());
+        let namespace = at.map_or(self.stage, |node| Some(self.nodes[node].as_peer()));
         let next = self.nodes[node].as_peer();
         wire(self.a, (namespace, own), (next, near), self.queues)?;
         self.loose = (Some(node), far);

@@ -1,4 +1,4 @@
-//! Faults of a hop beside its MTU: what is lost by port or by chance, and what is late.
+//! Faults of a hop other than its MTU: loss by port or at random, and delay.
 
 use wirecost_model::transit::{Hop, HopKind, Icmp};
 

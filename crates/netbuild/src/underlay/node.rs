@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_sys::ethtool::Ethtool;
-use wirecost_sys::namespace::HeldNetns;
+use wirecost_sys::namespace::{HeldNetns, Netns};
 
 use crate::adapt::set_features;
 use crate::addresses::LinkEnd;
@@ -58,6 +58,19 @@ impl Node {
         let done = namespace.netns().within(|| step(netlink));
         let done = done.step(|| format!("entering the namespace of {name}"))?;
         done.map_err(|error| error.inside(name))
+    }
+
+    pub(super) const fn netlink(&mut self) -> &mut Netlink {
+        &mut self.netlink
+    }
+
+    pub(super) fn netns(&self) -> &Netns {
+        self.namespace.netns()
+    }
+
+    /// A thread inside it.
+    pub(super) fn tid(&self) -> u32 {
+        self.namespace.tid()
     }
 
     /// Where a device can be made in it.

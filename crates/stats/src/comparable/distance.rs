@@ -1,4 +1,4 @@
-//! How far apart the cores were: in a virtual machine the hypervisor moves them.
+//! The distance of the cores: in a virtual machine the hypervisor moves them.
 
 use wirecost_model::effect::RemarkKind;
 

@@ -150,7 +150,7 @@ pub fn findings(experiment: &Experiment, samples: &[Sample]) -> Vec<Finding> {
         .collect();
     let mut found = significant(&tables, Table::drift);
     found.extend(significant(&tables, Table::foreign));
-    found.extend(significant(&tables, Table::apart));
+    found.extend(significant(&tables, Table::core_distance));
     found.extend(tables.iter().flat_map(Table::modes));
     found.extend(tables.iter().flat_map(Table::outliers));
     found
@@ -183,7 +183,7 @@ struct Entry {
     log: f64,
     deviation: f64,
     foreign: Option<f64>,
-    apart: Option<f64>,
+    core_distance: Option<f64>,
 }
 
 /// One metric's valid samples by cell.
@@ -209,7 +209,7 @@ impl Table {
                     .flatten()
                     .filter_map(|host| host.foreign_cores)
                     .reduce(f64::max),
-                apart: sample
+                core_distance: sample
                     .core_distance_ns()
                     .filter(|&ns| has_log(ns))
                     .map(f64::ln),
@@ -268,8 +268,8 @@ impl Table {
         Some((trend, ends))
     }
 
-    fn apart(&self) -> Option<(Trend, Finding)> {
-        let (trend, [least, most]) = self.over(|entry| entry.apart)?;
+    fn core_distance(&self) -> Option<(Trend, Finding)> {
+        let (trend, [least, most]) = self.over(|entry| entry.core_distance)?;
         let (nearest_ns, farthest_ns) = (least.exp(), most.exp());
         // Cores that stay are not always told as just as far apart.
         if !CoreDistance::differ([nearest_ns, farthest_ns]) {

@@ -34,7 +34,7 @@ pub(super) struct Options {
     pub(super) number: u32,
 }
 
-/// An encapsulation as it was written, not yet seen beside the others.
+/// An encapsulation as it was written, not yet checked against the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) of: &'static Encapsulation,

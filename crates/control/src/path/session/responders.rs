@@ -13,7 +13,7 @@ impl Session<'_> {
     pub(super) fn responders(
         &mut self,
         secret: Secret,
-        CheckResults { beside, taken, .. }: &mut CheckResults,
+        CheckResults { tapped, untestable, .. }: &mut CheckResults,
     ) -> Result<[SocketAddr; 2], LinkError> {
         let mut ports = [self.asked.port.unwrap_or(0); 2];
         loop {
@@ -30,18 +30,18 @@ impl Session<'_> {
                 let host = &self.ends[index].host;
                 match responding {
                     Responding::At(address) => answering.push(address),
-                    Responding::Beside(address) => {
+                    Responding::Tapped(address) => {
                         answering.push(address);
-                        if !beside.contains(host) {
-                            beside.push(host.clone());
+                        if !tapped.contains(host) {
+                            tapped.push(host.clone());
                         }
                     }
                     Responding::Taken(_) if ports[index] == 0 => {
                         return Err(self.links[index].unexpected_reply("Respond"));
                     }
                     Responding::Taken(why) => {
-                        if !taken.iter().any(|(known, _)| known == host) {
-                            taken.push((host.clone(), why));
+                        if !untestable.iter().any(|(known, _)| known == host) {
+                            untestable.push((host.clone(), why));
                         }
                         ports[index] = 0;
                     }

@@ -19,7 +19,7 @@ const FEW: u32 = 8;
 const WAIT: Duration = Duration::from_millis(8);
 
 /// Fragments that this namespace has made, of both versions (/proc/net/snmp, snmp6).
-pub(crate) fn made() -> u64 {
+pub(super) fn made() -> u64 {
     let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
     let four = read("snmp").unwrap_or_default();
     let six = read("snmp6").unwrap_or_default();
@@ -27,11 +27,11 @@ pub(crate) fn made() -> u64 {
         .lines()
         .find_map(|line| line.strip_prefix("Ip6FragCreates"));
     let six: u64 = six.and_then(|it| it.trim().parse().ok()).unwrap_or(0);
-    super::path::column(&four, "Ip: ", "FragCreates") + six
+    super::checksums::column(&four, "Ip: ", "FragCreates") + six
 }
 
 /// What is fragmented of packets of `mtu` bytes, which pass; `before`: what [`made`] said before the survey.
-pub(crate) fn cut(
+pub(super) fn cut(
     socket: &UdpSocket,
     (low, mtu): (u32, u32),
     to: IpAddr,

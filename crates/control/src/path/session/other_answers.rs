@@ -21,7 +21,7 @@ const SLOW: f64 = 0.25;
 impl Session<'_> {
     /// Where nothing passes: whether another port does where one was asked for, or else echo requests. Which directions
     /// are answered so slowly, or not at all, that what was asked first may only have been given up too early.
-    pub(super) fn look_beside(
+    pub(super) fn look_for_other_answers(
         &mut self,
         ways: &[PathDirection; 2],
         paths: &mut [PathReport],
