@@ -20,6 +20,7 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
+DOCS = $(SHARE)/doc/wirecost
 
 .PHONY: run test check check-aarch64 size test-kernels build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
@@ -120,10 +121,12 @@ $(PACKAGED): $(SOURCES)
 	$(CARGO) build --profile dist --locked --package wirecost
 	@touch $@
 
-## The program, its manual pages and completions, below DESTDIR and PREFIX.
+## The program, its manual pages, completions and docs/, below DESTDIR and PREFIX.
 install: $(PACKAGED)
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/man/man5' \
-		'$(BASH_COMPLETIONS)' '$(ZSH_COMPLETIONS)' '$(FISH_COMPLETIONS)'
+		'$(BASH_COMPLETIONS)' '$(ZSH_COMPLETIONS)' '$(FISH_COMPLETIONS)' '$(DOCS)/decisions'
+	install -m 644 docs/*.md docs/*.png '$(DOCS)'
+	install -m 644 docs/decisions/*.md '$(DOCS)/decisions'
 	install -s -m 755 '$(PACKAGED)' '$(DESTDIR)$(PREFIX)/bin/wirecost'
 	pages=$$(mktemp -d) && trap 'rm -r "$$pages"' EXIT && \
 	'$(PACKAGED)' man --out "$$pages" && \
@@ -140,6 +143,7 @@ uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/wirecost' '$(SHARE)'/man/man1/wirecost.1 \
 		'$(SHARE)'/man/man1/wirecost-*.1 '$(SHARE)'/man/man5/wirecost-plan.5 \
 		'$(BASH_COMPLETIONS)/wirecost' '$(ZSH_COMPLETIONS)/_wirecost' '$(FISH_COMPLETIONS)/wirecost.fish'
+	rm -rf '$(DOCS)'
 
 ## A Debian package in dist/; it needs nothing but dpkg-deb.
 deb: $(PACKAGED)

@@ -108,7 +108,7 @@ fn a_directory_that_cannot_be_read_is_2_and_is_named() {
     let nowhere = before.path().join("nowhere");
     let ended = compare(&nowhere, after.path(), &[]);
     refused(&ended, 2, "there is no directory");
-    let ended = compare(before.path(), &nowhere, &["--json"]);
+    let ended = compare(before.path(), &nowhere, &["--markdown"]);
     refused(&ended, 2, "there is no directory");
     refused(&run(&mut wirecost(["compare", "one"])), 2, "<AFTER>");
 }
@@ -176,7 +176,13 @@ fn the_comparison_goes_to_a_file_and_never_over_a_record() {
 
 #[test]
 fn only_one_form_at_a_time() {
-    let ended = run(&mut wirecost(["compare", "a", "b", "--json", "--junit"]));
+    let ended = run(&mut wirecost([
+        "compare",
+        "a",
+        "b",
+        "--markdown",
+        "--junit",
+    ]));
     refused(&ended, 2, "cannot be used with");
 }
 

@@ -17,6 +17,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("wire", &["model"]),
     ("stats", &["model"]),
+    // Verdicts to sentences; the statistics behind them are none of its business.
+    ("answer", &["model"]),
     ("pmtu", &[]),
     ("plan", &["model"]),
     ("sys", &[]),
@@ -57,7 +59,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("doctor", &["meter", "model", "netbuild", "ovs", "sys"]),
     // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
     ("control", &["agent", "check", "model", "stats", "wire"]),
-    ("report", &["model", "stats", "wire"]),
+    ("report", &["answer", "model", "stats", "wire"]),
     // `wirecost overhead` is arithmetic and nothing else: no run, no record.
     (
         "cli",
@@ -76,7 +78,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without I/O: their sources name none of the standard library's ways to it.
-const PURE: &[&str] = &["model", "wire", "stats", "pmtu", "plan", "check"];
+const PURE: &[&str] = &["answer", "model", "wire", "stats", "pmtu", "plan", "check"];
 const IO: &[&str] = &[
     "std::fs",
     "std::net::Tcp",

@@ -65,6 +65,10 @@ fn install_puts_program_pages_and_completions_below_destdir_and_uninstall_takes_
         "share/bash-completion/completions/wirecost",
         "share/zsh/site-functions/_wirecost",
         "share/fish/vendor_completions.d/wirecost.fish",
+        // Messages point to these.
+        "share/doc/wirecost/check.md",
+        "share/doc/wirecost/offloads.md",
+        "share/doc/wirecost/statistics.md",
     ] {
         assert!(
             found.contains(&format!("opt/x/{file}")),

@@ -34,6 +34,7 @@ pub(crate) const LOAD_IDLE_LIMIT: Duration = Duration::from_mins(1);
 const SNAP_BYTES: usize = 512;
 
 const UNPREPARED: &str = "the host is not prepared yet";
+const NOT_COUNTING: AgentError = AgentError::NotReady("counting has not started");
 
 /// Random, made anew at each start of the machine (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -102,7 +103,7 @@ impl Agent {
                 pid: std::process::id(),
             }),
             Request::Prepare(spec) => {
-                let host = LabHost::prepare(spec)?;
+                let host = LabHost::prepare(*spec)?;
                 let joined_at = host.joined_at();
                 self.host = Some(host);
                 Ok(Reply::Prepared { joined_at })
@@ -113,18 +114,8 @@ impl Agent {
             }
             Request::Build { secret } => self.build(secret),
             Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
-            Request::LiftLine => {
-                if let (Some(line), Some(host)) = (&mut self.line, &self.host) {
-                    line.lift(host)?;
-                }
-                self.host()?.lift_line()?;
-                Ok(Reply::Done)
-            }
-            Request::SetLine => {
-                self.host()?.set_line()?;
-                self.complete_line()?;
-                Ok(Reply::Done)
-            }
+            Request::LiftLine => self.lift_line(),
+            Request::SetLine => self.set_line(),
             Request::ApplySettings(settings) => {
                 let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
                 self.applied
@@ -169,18 +160,12 @@ impl Agent {
             }
             Request::Part(order) => {
                 let meter = meter(&mut self.meter)?;
-                let counting = self
-                    .counting
-                    .as_mut()
-                    .ok_or(AgentError::NotReady("counting has not started"))?;
+                let counting = self.counting.as_mut().ok_or(NOT_COUNTING)?;
                 let part = counting.part(meter, &self.loads, &order)?;
                 Ok(Reply::Part(Box::new(part)))
             }
             Request::Total => {
-                let counting = self
-                    .counting
-                    .as_ref()
-                    .ok_or(AgentError::NotReady("counting has not started"))?;
+                let counting = self.counting.as_ref().ok_or(NOT_COUNTING)?;
                 Ok(Reply::Measured(Box::new(counting.total()?)))
             }
             Request::StopClients => self.loads.stop_clients().map(Reply::Ended),
@@ -229,6 +214,20 @@ impl Agent {
             (Some(line), Some(host)) => line.set(host),
             _ => Ok(()),
         }
+    }
+
+    fn lift_line(&mut self) -> Answer {
+        if let (Some(line), Some(host)) = (&mut self.line, &self.host) {
+            line.lift(host)?;
+        }
+        self.host()?.lift_line()?;
+        Ok(Reply::Done)
+    }
+
+    fn set_line(&mut self) -> Answer {
+        self.host()?.set_line()?;
+        self.complete_line()?;
+        Ok(Reply::Done)
     }
 
     fn build(&mut self, secret: Secret) -> Answer {

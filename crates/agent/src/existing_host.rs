@@ -26,16 +26,43 @@ pub fn become_agent(netns: Option<&str>, tied: bool) -> Result<()> {
     Ok(())
 }
 
+/// Most names that a message lists.
+const LISTED: usize = 5;
+
+/// The names that share most of their beginning with the one that was asked for, and how many others there are.
+fn some(wanted: &str, names: &[String]) -> String {
+    let alike = |name: &str| {
+        let pairs = name.chars().zip(wanted.chars());
+        pairs.take_while(|(one, other)| one == other).count()
+    };
+    let mut near: Vec<&str> = names.iter().map(String::as_str).collect();
+    near.sort_by_key(|name| {
+        (
+            std::cmp::Reverse(alike(name)),
+            name.len().abs_diff(wanted.len()),
+        )
+    });
+    let more = near.len().saturating_sub(LISTED);
+    near.truncate(LISTED);
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    let listed = near.join(", ");
+    match more {
+        0 => format!("{verb}: {listed}"),
+        more => format!("{verb}: {listed} and {more} more, which `ip netns list` shows"),
+    }
+}
+
 fn words(name: &str, error: &io::Error) -> String {
     let directory = namespace::NAMED;
     match error.kind() {
         io::ErrorKind::NotFound => {
             let there = match namespace::names() {
                 names if names.is_empty() => "there is none".to_owned(),
-                names => format!("there are: {}", names.join(", ")),
+                names => format!("there {}", some(name, &names)),
             };
             format!(
-                "no network namespace in {directory} is named {name}; {there} (`ip netns add {name}` makes one)"
+                "no network namespace in {directory} is named {name} ({there}): name another, or make it with \
+                 `ip netns add {name}`"
             )
         }
         io::ErrorKind::PermissionDenied => {
@@ -80,6 +107,18 @@ mod tests {
         assert!(error(io::ErrorKind::NotFound).contains("is named red"));
         assert!(error(io::ErrorKind::PermissionDenied).contains("as root"));
         assert!(error(io::ErrorKind::InvalidInput).contains("ip netns del red"));
+    }
+
+    #[test]
+    fn of_many_names_those_are_listed_that_may_be_meant() {
+        let mut names: Vec<String> = (0..45).map(|number| format!("cni-{number}")).collect();
+        names.push("blue1".to_owned());
+        assert_eq!(
+            some("blue", &names),
+            "are: blue1, cni-0, cni-1, cni-2, cni-3 and 41 more, which `ip netns list` shows"
+        );
+        assert_eq!(some("x", &["a".to_owned()]), "is: a");
+        assert_eq!(some("x", &["a".to_owned(), "b".to_owned()]), "are: a, b");
     }
 
     #[test]

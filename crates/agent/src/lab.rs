@@ -6,6 +6,7 @@ use std::os::unix::process::parent_id;
 pub use wirecost_netbuild::may_steer;
 use wirecost_sys::namespace::{self, UserNamespace};
 use wirecost_sys::process;
+use wirecost_sys::socket::{CongestionError, try_congestion};
 
 use crate::error::{AgentError, Result, Step};
 
@@ -44,6 +45,15 @@ fn isolate(user: UserNamespace) -> Result<()> {
 /// The cores that the calling process may use, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     process::allowed_cpus()
+}
+
+/// Why no connection on this machine can have a congestion control, by the kernel's name; `None` where one can, and where
+/// only a lab can tell: its user may have a capability there that it lacks here.
+pub fn lacks_congestion(algorithm: &str) -> Option<String> {
+    match try_congestion(algorithm) {
+        Err(error @ CongestionError::Missing { .. }) => Some(error.to_string()),
+        Ok(()) | Err(CongestionError::NotPermitted { .. } | CongestionError::Other { .. }) => None,
+    }
 }
 
 /// Nanoseconds that a cache line takes from one of two cores to the other and back, where both are idle but for this;

@@ -87,8 +87,7 @@ fn departures(host: &mut LabHost) -> Result<Result<Departures, String>> {
             "this kernel has no {kind} ({option}, `modprobe {module}` as root)"
         )));
     }
-    let loaded = host.at_line(Departures::load);
-    Ok(match loaded.map_err(|error| error.to_string())? {
+    Ok(match host.at_line(Departures::load)? {
         Ok(departures) => Ok(departures),
         Err(Error::NotAllowed) => Err("departure times are set by eBPF, which needs root".into()),
         // Without the verifier's log.

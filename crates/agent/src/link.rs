@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tracing::debug;
-use wirecost_sys::overtime::Overtime;
+use wirecost_sys::extended_wait::ExtendedWait;
 
 use self::line::{ChildLine, StderrMode, WaitError};
 use crate::frame;
@@ -148,19 +148,19 @@ impl Link {
         let asked = self.awaited.pop_front();
         let (during, sent) = asked.unwrap_or(("idle", Instant::now()));
         let mut deadline = Instant::now() + within;
-        let mut overtime = None;
+        let mut extended = None;
         let answer = loop {
             let take = |arrived: &mut Vec<u8>| frame::take(arrived).transpose();
             let answer = self.line.receive(deadline, interrupt, take);
             if !matches!(answer, Err(WaitError::TimedOut)) {
                 break answer;
             }
-            let (worked, begins) = (self.line.worked(), overtime.is_none());
-            let overtime = overtime.get_or_insert_with(|| Overtime::begin(within, worked));
-            if !begins && !overtime.goes_on() {
+            let (worked, begins) = (self.line.worked(), extended.is_none());
+            let extended = extended.get_or_insert_with(|| ExtendedWait::begin(within, worked));
+            if !begins && !extended.extend() {
                 break answer;
             }
-            deadline = overtime.until();
+            deadline = extended.until();
         };
         debug!(host = self.host, ms = milliseconds(sent), "{during}");
         match answer {

@@ -40,7 +40,7 @@ pub enum Request {
         version: u32,
     },
     /// Build, first step: namespaces and settings.
-    Prepare(HostSpec),
+    Prepare(Box<HostSpec>),
     /// Build, second step, host a only: the wire to the other host.
     Wire {
         /// `joined_at` of the other host's [`Reply::Prepared`].

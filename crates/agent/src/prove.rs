@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
-use wirecost_pmtu::{Config, FAR_AWAY, Outcome, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_pmtu::{Config, FAR_AWAY, Limit, Outcome, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
@@ -102,10 +102,24 @@ fn prove(
     let proven = outcome.is_some_and(Outcome::is_proven);
     Ok(ProofResult {
         proven,
-        reason: outcome.filter(|_| !proven).map(ToString::to_string),
+        reason: outcome.filter(|_| !proven).map(reason),
         probes: surveyed.result.probes,
         seconds: surveyed.took.as_secs_f64(),
     })
+}
+
+/// Why a size is not proven, and how to see what a black hole does to TCP.
+fn reason(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::TooBig {
+            limit: Limit::BlackHole,
+            ..
+        } => format!(
+            "{outcome}; `wirecost check netns:A netns:B --simulate` measures what TCP does over such a path between \
+             namespaces"
+        ),
+        outcome => outcome.to_string(),
+    }
 }
 
 /// Where a search begins: the smallest MTU that IP can have there.

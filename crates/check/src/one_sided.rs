@@ -135,7 +135,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                 ends(path)
             );
             let raise = format!(
-                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
             );
             let mut fix = vec![raise];
             fix.extend(route_mtu_workaround(path, mtu));
@@ -182,7 +182,7 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
                  way there carries less"
             );
             let raise = format!(
-                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
             );
             add(
                 found,

@@ -437,7 +437,7 @@ fn a_dead_path_says_what_is_answered_instead() {
         let fix = findings[0].fix.join("\n");
         let route = "ip route get 10.0.0.2 from 10.0.0.1 vrf red";
         assert!(
-            hint.is_some_and(|hint| hint != Hint::NoRoute) || fix.contains(route),
+            hint.is_some_and(|hint| hint != ReachabilityHint::NoRoute) || fix.contains(route),
             "{fix}"
         );
         assert!(

@@ -38,11 +38,11 @@ pub(crate) enum Command {
     Check(Check),
     /// Print the result of a run again, from its record; also as HTML, Markdown or CSV
     Report(Report),
-    /// Compare a run with an earlier one, from their records
+    /// Compare a run with an earlier one, or two loads by hand, from their records
     Compare(Compare),
     /// List the built-in plans, or print one
     Plans(Plans),
-    /// Print the JSON Schema of plans, for editors, or of what a check prints
+    /// Print the JSON Schema of plans, for editors, or of what a check or a load prints
     Schema(Schema),
     /// Compute what encapsulations cost: guest MTU, headers, goodput
     Overhead(Overhead),

@@ -1,13 +1,13 @@
 //! `wirecost clean`.
 
 use std::io;
-use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
 use wirecost_control::clean::{self, Agents, Orphan, Tunnels};
 
-use crate::{complain, exit, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::{exit, screen};
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
@@ -16,14 +16,9 @@ pub(crate) struct Clean {
     pub(crate) json: bool,
 }
 
-pub(crate) fn clean(arguments: &Clean) -> ExitCode {
-    let (Agents { ended, refused }, tunnels) = match clean::clean() {
-        Ok(cleaned) => cleaned,
-        Err(error) => {
-            complain(&error);
-            return exit::incomplete();
-        }
-    };
+pub(crate) fn clean(arguments: &Clean) -> Done {
+    let cleaned = clean::clean().map_err(|error| Failure::of(Cause::Machine, &error));
+    let (Agents { ended, refused }, tunnels) = cleaned?;
     let printed = if arguments.json {
         let refused: Vec<_> = refused
             .iter()
@@ -44,15 +39,15 @@ pub(crate) fn clean(arguments: &Clean) -> ExitCode {
                 "refused": stuck,
             },
         });
-        screen::print(&document.to_string())
+        screen::print(&document.to_string())?
     } else {
-        screen::print(&lines(&ended, &refused, &tunnels))
+        screen::print(&lines(&ended, &refused, &tunnels))?
     };
-    if refused.is_empty() && tunnels.refused.is_empty() {
+    Ok(if refused.is_empty() && tunnels.refused.is_empty() {
         printed
     } else {
         exit::incomplete()
-    }
+    })
 }
 
 fn lines(ended: &[Orphan], refused: &[(Orphan, io::Error)], tunnels: &Tunnels) -> String {

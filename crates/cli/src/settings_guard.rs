@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::{complain, exit};
+use crate::exit;
 
 /// Started by a run and by its agents; not for people.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let passed_over = Arc::new(AtomicBool::new(false));
         if let Err(error) = signal_hook::flag::register(signal, passed_over) {
-            complain(&error);
+            crate::screen::say(&format!("wirecost: {error}"));
             return exit::incomplete();
         }
     }

@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -12,7 +11,8 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Description, Encapsulation};
 
-use crate::{exit, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::screen;
 
 /// What a tunnel is called where no name is given.
 const USUAL_NAME: &str = "wirecost0";
@@ -84,7 +84,7 @@ struct Show {
     json: bool,
 }
 
-pub(crate) fn tunnel(arguments: &Tunnel) -> ExitCode {
+pub(crate) fn tunnel(arguments: &Tunnel) -> Done {
     match &arguments.command {
         Command::Up(arguments) => up(arguments),
         Command::Down(arguments) => down(arguments),
@@ -92,23 +92,15 @@ pub(crate) fn tunnel(arguments: &Tunnel) -> ExitCode {
     }
 }
 
-fn up(arguments: &Up) -> ExitCode {
-    if let Err(message) = tunnel::check_name(&arguments.name) {
-        screen::say(&format!("wirecost: {message}"));
-        return exit::usage();
-    }
+fn up(arguments: &Up) -> Done {
+    let wrong = |message: String| Failure::new(Cause::Usage, message);
+    tunnel::check_name(&arguments.name).map_err(|error| wrong(error.to_string()))?;
     let datapath = match arguments.bridge {
         Some(_) => Datapath::Ovs,
         None => Datapath::Ebpf,
     };
-    let read = encapsulation(&arguments.encapsulation, &arguments.options, datapath);
-    let encapsulation = match read {
-        Ok(encapsulation) => encapsulation,
-        Err(message) => {
-            screen::say(&format!("wirecost: {message}"));
-            return exit::usage();
-        }
-    };
+    let encapsulation =
+        encapsulation(&arguments.encapsulation, &arguments.options, datapath).map_err(wrong)?;
     let between = match (arguments.peer, arguments.address) {
         (Some(peer), Some(address)) => TunnelEnds::Peer {
             peer,
@@ -133,22 +125,24 @@ fn up(arguments: &Up) -> ExitCode {
         mtu: arguments.mtu,
         between,
     };
-    match tunnel::up(&wanted) {
-        Ok(state) if arguments.json => screen::print(&json!({ "tunnel": state }).to_string()),
-        Ok(state) => screen::print(&made(&state)),
-        Err(message) => failed(&message),
+    let note = tunnel::up(&wanted).map_err(failed)?;
+    if arguments.json {
+        screen::print(&json!({ "tunnel": note }).to_string())
+    } else {
+        screen::print(&made(&note))
     }
 }
 
-fn down(arguments: &Down) -> ExitCode {
-    match tunnel::down(&arguments.name) {
-        Ok(state) if arguments.json => screen::print(&json!({ "removed": state }).to_string()),
-        Ok(state) => screen::print(&format!("tunnel {} is removed", state.name)),
-        Err(message) => failed(&message),
+fn down(arguments: &Down) -> Done {
+    let note = tunnel::down(&arguments.name).map_err(failed)?;
+    if arguments.json {
+        screen::print(&json!({ "removed": note }).to_string())
+    } else {
+        screen::print(&format!("tunnel {} is removed", note.name))
     }
 }
 
-fn show(arguments: &Show) -> ExitCode {
+fn show(arguments: &Show) -> Done {
     let all = tunnel::all();
     if arguments.json {
         return screen::print(&json!({ "tunnels": all }).to_string());
@@ -160,9 +154,8 @@ fn show(arguments: &Show) -> ExitCode {
     screen::print(&lines.join("\n"))
 }
 
-fn failed(message: &impl std::fmt::Display) -> ExitCode {
-    screen::say(&format!("wirecost: {message}"));
-    exit::incomplete()
+fn failed(message: impl std::fmt::Display) -> Failure {
+    Failure::new(Cause::Machine, message.to_string())
 }
 
 /// An encapsulation and its options, read as a plan's: the same words, the same errors.

@@ -100,7 +100,7 @@ impl Lab {
             bytes[16..].copy_from_slice(&random::bytes_for(&self.a)?);
         }
         let spec = |side| host_spec(side, &self.network, context, &secrets);
-        let [a, b] = [Side::A, Side::B].map(|side| Request::Prepare(spec(side)));
+        let [a, b] = [Side::A, Side::B].map(|side| Request::Prepare(Box::new(spec(side))));
         let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
             return Err(self.b.unexpected_reply("Prepare"));
         };

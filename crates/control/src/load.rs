@@ -10,22 +10,23 @@ mod session;
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
+use wirecost_agent::protocol::Measured;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::NamedLoad;
 
 use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, open};
-use crate::window::settle;
 
 use self::interval::Parts;
 use self::session::Session;
 pub use document::{
     Cpu, Datagrams, Document, FORMAT, FlowFigures, Latencies, LatencyBound, LoadHostReport,
-    LoadReport, Outcome, Requests, Stream,
+    LoadReport, Outcome, Requests, SCHEMA, Stream,
 };
 pub use interval::Interval;
+pub use wirecost_stats::Summary;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub struct ManualLoad {
     /// Servers listen on this port, over TCP and over UDP, those of the first host on the next where both hosts have one
     /// address; `None` is any free port.
     pub port: Option<u16>,
+    /// How often, 1 or more: each round opens its connections anew.
+    pub rounds: u32,
     /// Seconds that are not counted, from the start.
     pub warmup_s: f64,
     /// Seconds that are counted; `None` is until the loads' own limits end them, without a warm-up.
@@ -57,6 +60,8 @@ pub enum Step<'a> {
         /// Whether both hosts are one machine.
         one_machine: bool,
     },
+    /// A round begins, counted from 1.
+    Round(u32),
     /// The loads began.
     Began,
     /// An interval is over, one for each load.
@@ -75,7 +80,7 @@ pub fn run_manual(
     interrupt: &AtomicBool,
     told: &mut dyn FnMut(Step<'_>),
 ) -> Result<Document, HostsError> {
-    let started = jiff::Timestamp::now().to_string();
+    let (started, began) = (jiff::Timestamp::now().to_string(), Instant::now());
     let [a, b] = &asked.hosts;
     let opened = open(context, &[a, b], interrupt)?;
     let Ok([mut from, mut to]) = <[Link; 2]>::try_from(opened) else {
@@ -105,29 +110,52 @@ pub fn run_manual(
         addresses,
         one_machine,
     });
-    session.open().map_err(|error| session.blame(error))?;
-    let counted = session.count(told);
-    let mut told_at_end = Vec::new();
-    let ended = session.end(&mut told_at_end);
-    let (outcome, reason) = match counted.and(ended) {
-        Ok(()) => (Outcome::Complete, None),
-        Err(LinkError::Interrupted) => (Outcome::Interrupted, None),
-        Err(error) => (Outcome::Failed, Some(session.blame(error).to_string())),
-    };
-    if let Some(interval) = session.parts.rest() {
-        told(Step::Interval(&interval));
+    let mut rounds: Vec<Round> = Vec::new();
+    for number in 1..=asked.rounds {
+        told(Step::Round(number));
+        let started_s = began.elapsed().as_secs_f64();
+        match session.open() {
+            Ok(()) => rounds.push(session.round(started_s, told)),
+            Err(error) => {
+                let error = session.blame(error);
+                // What was measured before it is a result.
+                let Some(last) = rounds.last_mut() else {
+                    return Err(error.into());
+                };
+                (last.outcome, last.reason) = ending(error);
+            }
+        }
+        if rounds
+            .last()
+            .is_some_and(|round| round.outcome != Outcome::Complete)
+        {
+            break;
+        }
     }
-    let mut measured = session.whole();
-    settle(measured.iter_mut().flatten(), &told_at_end);
-    let Session { parts, .. } = session;
     Ok(figures::document(figures::DocumentParts {
         asked,
         started,
         addresses,
         one_machine,
-        outcome,
-        reason,
-        measured,
-        intervals: parts.into_intervals(),
+        rounds,
     }))
+}
+
+/// What one round counted.
+struct Round {
+    outcome: Outcome,
+    reason: Option<String>,
+    /// Seconds since the first one's beginning, and those that it took.
+    started_s: f64,
+    took_s: f64,
+    measured: [Option<Measured>; 2],
+    intervals: Vec<Interval>,
+}
+
+/// How something ended early.
+fn ending(error: LinkError) -> (Outcome, Option<String>) {
+    match error {
+        LinkError::Interrupted => (Outcome::Interrupted, None),
+        error => (Outcome::Failed, Some(error.to_string())),
+    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use wirecost_sys::overtime::{Overtime, of_group};
+use wirecost_sys::extended_wait::{ExtendedWait, cpu_time_of_group};
 use wirecost_sys::socket::poll_readable;
 
 use crate::evidence::Tried;
@@ -39,17 +39,18 @@ impl Probe {
     pub(crate) fn collect(mut self, within: Duration) -> Tried {
         let mut text = Vec::new();
         let group = self.child.id();
-        let (mut deadline, mut overtime) = (Instant::now() + within, None);
+        let (mut deadline, mut extended) = (Instant::now() + within, None);
         let stopped = loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let begins = overtime.is_none();
-                let overtime = overtime
-                    .get_or_insert_with(|| Overtime::begin(within, move || of_group(group)));
-                if !begins && !overtime.goes_on() {
+                let begins = extended.is_none();
+                let extended = extended.get_or_insert_with(|| {
+                    ExtendedWait::begin(within, move || cpu_time_of_group(group))
+                });
+                if !begins && !extended.extend() {
                     break Some("it did not get through in time, and was ended".to_owned());
                 }
-                deadline = overtime.until();
+                deadline = extended.until();
                 continue;
             }
             match poll_readable(&[self.output.as_fd()], left) {

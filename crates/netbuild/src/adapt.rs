@@ -95,7 +95,7 @@ impl LabHost {
     /// Gives the device of the line's namespace that sends to the underlay device the TSO that the other host's has, or the
     /// hop's in between, which has none: as if there were no such namespace.
     pub(crate) fn follow_underlay(&self) -> Result<(), BuildError> {
-        let Some(stage) = &self.stage else {
+        let Some(line_namespace) = &self.line_namespace else {
             return Ok(());
         };
         let step = || format!("reading the offloads of `{UNDERLAY_DEVICE}`");
@@ -105,7 +105,7 @@ impl LabHost {
         let active = |name: &str| found.get(name).is_some_and(|state| state.active);
         let wanted = Feature::Tso.ethtool().iter();
         let wanted = wanted.map(|name| ((*name).to_owned(), whole && active(name)));
-        stage.set_near(wanted.collect())
+        line_namespace.set_near(wanted.collect())
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
@@ -118,8 +118,8 @@ impl LabHost {
         {
             ready::address(address)?;
         }
-        if let Some(stage) = &mut self.stage {
-            stage.wait_until_ready()?;
+        if let Some(line_namespace) = &mut self.line_namespace {
+            line_namespace.wait_until_ready()?;
         }
         if let Some(underlay) = &mut self.underlay {
             underlay.wait_until_ready()?;

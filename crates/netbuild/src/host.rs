@@ -20,7 +20,7 @@ use crate::names::{BRIDGE, Side, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 use crate::spec::HostSpec;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
-use crate::underlay::stage::Stage;
+use crate::underlay::line_namespace::LineNamespace;
 use crate::underlay::{self, Underlay, Wire};
 
 pub use line::Line;
@@ -37,7 +37,7 @@ pub struct LabHost {
     pub(crate) ethtool: Ethtool,
     pub(crate) guests: Vec<Guest>,
     /// Where the line is, if not on the host's own device.
-    pub(crate) stage: Option<Stage>,
+    pub(crate) line_namespace: Option<LineNamespace>,
     /// What is between the hosts, on the one that laid it.
     pub(crate) underlay: Option<Underlay>,
     /// What a switch that is not the kernel's has made of the devices.
@@ -65,12 +65,12 @@ impl LabHost {
             None => None,
         };
         let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
-        let stage = spec.line_core.map(|core| {
+        let line_namespace = spec.line_core.map(|core| {
             let at = (&spec.network.transit, spec.side);
-            underlay::stage(core, at, wire_of(&spec), &mut netlink)
+            underlay::make_line_namespace(core, at, wire_of(&spec), &mut netlink)
         });
         Ok(Self {
-            stage: stage.transpose()?,
+            line_namespace: line_namespace.transpose()?,
             spec,
             steering,
             steered: true,
@@ -90,7 +90,7 @@ impl LabHost {
         let underlay = Underlay::lay(
             &self.spec.network.transit,
             wire_of(&self.spec),
-            (&mut self.netlink, self.stage.as_ref()),
+            (&mut self.netlink, self.line_namespace.as_ref()),
             PeerNamespace::Process(peer),
         )?;
         self.underlay = Some(underlay);
@@ -99,8 +99,8 @@ impl LabHost {
 
     /// A process or thread in the namespace that the wire to the other host ends in: the host's own, or its line's.
     pub fn joined_at(&self) -> u32 {
-        let stage = self.stage.as_ref();
-        stage.map_or_else(std::process::id, Stage::tid)
+        let line_namespace = self.line_namespace.as_ref();
+        line_namespace.map_or_else(std::process::id, LineNamespace::tid)
     }
 
     /// Third step, on both: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the
@@ -119,8 +119,8 @@ impl LabHost {
             }
         }
         self.check_steering()?;
-        if let Some(stage) = &mut self.stage {
-            stage.settle()?;
+        if let Some(line_namespace) = &mut self.line_namespace {
+            line_namespace.settle()?;
         }
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
         let underlay =

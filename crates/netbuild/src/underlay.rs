@@ -12,10 +12,10 @@
 
 mod chain;
 mod fault;
+pub(crate) mod line_namespace;
 mod nftables;
 mod node;
 mod router;
-pub(crate) mod stage;
 mod switch;
 
 use std::fs;
@@ -35,8 +35,8 @@ use crate::names::{Side, UNDERLAY_DEVICE, prefix};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
+use line_namespace::LineNamespace;
 use node::Node;
-use stage::Stage;
 
 /// MTU of the devices between the hosts: the largest (include/uapi/linux/if_ether.h, `ETH_MAX_MTU`).
 const ANY_SIZE: u32 = 65535;
@@ -83,12 +83,13 @@ impl Underlay {
     pub(crate) fn lay(
         transit: &Transit,
         wire: Wire,
-        (a, stage): (&mut Netlink, Option<&Stage>),
+        (a, line_namespace): (&mut Netlink, Option<&LineNamespace>),
         b: PeerNamespace<'_>,
     ) -> Result<Self, BuildError> {
         use std::os::fd::AsFd;
-        let stage = stage.map(|stage| PeerNamespace::Fd(stage.netns().as_fd()));
-        chain::lay(transit, wire, (a, stage), b).map(|nodes| Self { nodes })
+        let line_namespace =
+            line_namespace.map(|line_namespace| PeerNamespace::Fd(line_namespace.netns().as_fd()));
+        chain::lay(transit, wire, (a, line_namespace), b).map(|nodes| Self { nodes })
     }
 
     /// Waits until all links between the hosts are up, which takes both hosts' devices to be.
@@ -107,14 +108,14 @@ impl Underlay {
 }
 
 /// Makes the namespace of a host's line, which receives on `core`, and the host's own device.
-pub(crate) fn stage(
+pub(crate) fn make_line_namespace(
     core: u32,
     (transit, side): (&Transit, Side),
     wire: Wire,
     netlink: &mut Netlink,
-) -> Result<Stage, BuildError> {
+) -> Result<LineNamespace, BuildError> {
     let own = chain::host(place(transit, side), wire.mtu);
-    Stage::lay(core, &own, wire.queues, netlink)
+    LineNamespace::lay(core, &own, wire.queues, netlink)
 }
 
 /// Where a host is on the underlay.

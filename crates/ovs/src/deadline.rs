@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wirecost_sys::overtime::{Overtime, of};
+use wirecost_sys::extended_wait::{ExtendedWait, cpu_time_of};
 
 /// A moment by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
@@ -28,20 +28,20 @@ impl Deadline {
 }
 
 /// A wait for what daemons do: its time, and more while they are at work.
-pub(crate) struct Patience {
+pub(crate) struct DaemonWait {
     within: Duration,
     until: Deadline,
-    overtime: Option<Overtime<Box<dyn Fn() -> Duration>>>,
+    extended: Option<ExtendedWait<Box<dyn Fn() -> Duration>>>,
     daemons: Vec<u32>,
 }
 
-impl Patience {
+impl DaemonWait {
     /// `daemons` are process ids; without any it is its time and no more.
     pub(crate) fn with(daemons: Vec<u32>, within: Duration) -> Self {
         Self {
             within,
             until: Deadline::within(within),
-            overtime: None,
+            extended: None,
             daemons,
         }
     }
@@ -55,14 +55,14 @@ impl Patience {
         if !self.until.is_over() {
             return false;
         }
-        let (begins, daemons) = (self.overtime.is_none(), self.daemons.clone());
-        let overtime = self
-            .overtime
-            .get_or_insert_with(|| Overtime::begin(self.within, Box::new(move || of(&daemons))));
-        if !begins && !overtime.goes_on() {
+        let (begins, daemons) = (self.extended.is_none(), self.daemons.clone());
+        let extended = self.extended.get_or_insert_with(|| {
+            ExtendedWait::begin(self.within, Box::new(move || cpu_time_of(&daemons)))
+        });
+        if !begins && !extended.extend() {
             return true;
         }
-        self.until = Deadline(overtime.until());
+        self.until = Deadline(extended.until());
         false
     }
 }

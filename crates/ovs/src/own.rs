@@ -11,7 +11,7 @@ use wirecost_model::switch::OvsDatapath;
 
 use crate::config::{Membership, SwitchSpec, access_tag, interface, tunnel};
 use crate::database::{Database, Operation, map, named, optional, set};
-use crate::deadline::{Deadline, Patience};
+use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 
 /// How long the machine's switch may take to put two ports in force; it may have thousands.
@@ -114,7 +114,7 @@ impl OwnBridge {
         let number = number.unwrap_or(0);
         let in_force = self
             .database
-            .wait_for_configuration(number, Patience::with(Vec::new(), PATIENCE), || Ok(()))
+            .wait_for_configuration(number, DaemonWait::with(Vec::new(), PATIENCE), || Ok(()))
             .and_then(|()| self.are_well(&names, deadline));
         if let Err(error) = in_force {
             // What is said is why, and not what became of the rest.

@@ -20,7 +20,7 @@ use crate::config::{INTEGRATION_BRIDGE, SwitchSpec, UNDERLAY_BRIDGE, mac_text, o
 use crate::control::Control;
 use crate::daemon::{Daemon, run};
 use crate::database::{Database, Operation, optional};
-use crate::deadline::{Deadline, Patience};
+use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 use crate::options::{Mapping, mapping};
 use crate::programs::Programs;
@@ -78,8 +78,8 @@ impl Switch {
         let arguments = [format!("unix:{socket}")];
         let program = &programs.switch;
         let mut vswitchd = Daemon::start(program, "switch", &arguments, &directory, owner)?;
-        let patience = || Patience::with(vec![database.pid(), vswitchd.pid()], PATIENCE);
-        let (in_force, read) = (patience(), patience());
+        let wait = || DaemonWait::with(vec![database.pid(), vswitchd.pid()], PATIENCE);
+        let (in_force, read) = (wait(), wait());
         connection.wait_for_configuration(1, in_force, || vswitchd.still_there())?;
         let ports = read_back(&mut connection, &wanted, datapath, read)?;
         debug!("Open vSwitch {version}, {datapath}: ports {ports:?}");
@@ -196,16 +196,16 @@ fn read_back(
     database: &mut Database,
     wanted: &SwitchSpec,
     datapath: OvsDatapath,
-    mut patience: Patience,
+    mut wait: DaemonWait,
 ) -> Result<BTreeMap<String, u64>, Error> {
     let columns = ["name", "error", "ofport", "mtu", "mac_in_use"];
     loop {
         let select = Operation::select("Interface", &columns);
-        let results = database.transact(&[select], patience.for_one())?;
+        let results = database.transact(&[select], wait.for_one())?;
         let rows = results[0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
         match ports(rows, wanted, datapath) {
             // What is read off the devices follows the configuration a moment later.
-            Err(Error::ReadBack { .. }) if !patience.is_over() => sleep(STEP),
+            Err(Error::ReadBack { .. }) if !wait.is_over() => sleep(STEP),
             done => return done,
         }
     }

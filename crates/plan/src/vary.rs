@@ -196,6 +196,9 @@ fn both_set(one: &Setting, other: &Setting) -> Option<String> {
             return Some(format!("`{name}`"));
         }
     }
+    if !one.on.meets_on_a_host(other.on) {
+        return None;
+    }
     one.ethtool.iter().find_map(|(role, features)| {
         let others = other.ethtool.get(role)?;
         let name = features.keys().find(|name| others.contains_key(*name))?;

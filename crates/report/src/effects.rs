@@ -126,6 +126,11 @@ pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String>
     ))
 }
 
+/// Whether another method, or the correction for all comparisons, says something else.
+pub(crate) fn is_disputed(effect: &EffectResult) -> bool {
+    effect.disagreement || effect.told() != effect.verdict
+}
+
 /// Dissent and correction together; empty if there is none.
 pub(crate) fn remarks(effect: &EffectResult, family: usize) -> Vec<String> {
     let mut remarks = dissent(effect);
@@ -209,8 +214,8 @@ fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `throughput: guest MTU 8900 instead of 1500 pays only with offload none (x1.75 [1.70, 1.80]; with
-/// offload tunnel x1.06 [1.05, 1.07])`: where one factor's effect depends on another's level, the
+/// `throughput: guest MTU 8900 instead of 1500 pays only without offloads (x1.75 [1.70, 1.80]; with
+/// offloads x1.06 [1.05, 1.07])`: where one factor's effect depends on another's level, the
 /// strongest dependence first. `all` also has those that pay or cost with both levels, and more with one.
 pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
     let mut found: Vec<(f64, String)> = Vec::new();
@@ -241,14 +246,14 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
 
 fn dependence(measured: &str, view: &SimpleEffect, says: &Dependence, combinations: u32) -> String {
     let what = words::contrast(&view.factor, &view.from, &view.to);
-    let with = |level: &str| words::level(&view.other, level);
+    let with = |level: &str| words::condition(&view.other, &[level]);
     let (verb, level) = match says {
-        Dependence::PaysOnlyWith { with } => ("pays only with", with),
-        Dependence::CostsOnlyWith { with } => ("costs only with", with),
-        Dependence::Reverses { pays_with } => ("pays with", pays_with),
+        Dependence::PaysOnlyWith { with } => ("pays only", with),
+        Dependence::CostsOnlyWith { with } => ("costs only", with),
+        Dependence::Reverses { pays_with } => ("pays", pays_with),
         Dependence::MoreWith { with } => match view.verdict_at_from {
-            Verdict::Costs => ("costs more with", with),
-            _ => ("pays more with", with),
+            Verdict::Costs => ("costs more", with),
+            _ => ("pays more", with),
         },
     };
     let (here, other, there) = if *level == view.other_from {
@@ -260,7 +265,7 @@ fn dependence(measured: &str, view: &SimpleEffect, says: &Dependence, combinatio
         digits::ratio_and_interval(of.ratio, of.low, of.high).unwrap_or_else(|| "-".into())
     };
     let costs = if matches!(says, Dependence::Reverses { .. }) {
-        format!(" and costs with {}", with(other))
+        format!(" and costs {}", with(other))
     } else {
         String::new()
     };
@@ -270,7 +275,7 @@ fn dependence(measured: &str, view: &SimpleEffect, says: &Dependence, combinatio
         String::new()
     };
     format!(
-        "{}: {what} {verb} {}{costs} ({}; with {} {}{mean})",
+        "{}: {what} {verb} {}{costs} ({}; {} {}{mean})",
         measured,
         with(level),
         ratio(here),

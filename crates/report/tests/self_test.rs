@@ -9,7 +9,7 @@ use wirecost_model::cell::Cell;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Invalid, Sample};
-use wirecost_report::{Document, Terminal, csv, document, html, markdown, read, terminal};
+use wirecost_report::{Detail, Document, Terminal, csv, document, html, markdown, read, terminal};
 
 /// A run whose first cell was measured twice, the second time with `factor` times the throughput.
 fn with_twin(factor: f64) -> Run {
@@ -47,6 +47,8 @@ fn forms(run: &Run) -> [String; 3] {
     let options = Terminal {
         width: 2000,
         colour: false,
+        detail: Detail::Full,
+        ..Terminal::default()
     };
     let plain = markdown(&doc).replace('\\', "");
     [
@@ -113,7 +115,7 @@ fn the_twin_s_samples_are_read_counted_and_named_as_what_they_are() {
     assert_eq!(test.metrics.len(), 3);
     for form in forms(&run) {
         let named =
-            "guest MTU 1500, no encapsulation, offload none (self-test), round 10: it broke";
+            "guest MTU 1500, no encapsulation, without offloads (self-test), round 10: it broke";
         assert!(form.contains(named), "{form}");
     }
     let table = csv(&run).expect("CSV");

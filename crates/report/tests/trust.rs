@@ -13,13 +13,15 @@ use wirecost_report::compare::{
     Compared, Comparison, Conclusion, FailOn, Strictness, compare, comparison_junit,
 };
 use wirecost_report::{
-    Document, Terminal, TrustLevel, comparison_markdown, comparison_terminal, document, html,
-    markdown, read, terminal,
+    Detail, Document, Terminal, TrustLevel, comparison_markdown, comparison_terminal, document,
+    html, markdown, read, terminal,
 };
 
 const PLAIN: Terminal = Terminal {
     width: 4000,
     colour: false,
+    ascii: false,
+    detail: Detail::Full,
 };
 
 fn doc(run: &Run) -> Document {
@@ -122,14 +124,14 @@ fn the_reason_stands_in_the_verdicts_place_in_every_form() {
         "{text}"
     );
     let sentence = format!(
-        "{} of {} comparisons not comparable, something else differs: aggregation {}",
+        "Not comparable: {} of {} comparisons, because something else differs: aggregation {}.",
         barred.len(),
         doc.effects.len(),
         barred.len()
     );
     assert!(text.contains(&sentence), "{text}");
     assert!(
-        !text.contains("encapsulation vxlan instead of none costs"),
+        !text.contains("VXLAN instead of no encapsulation costs"),
         "{text}"
     );
     // What is not said is not in the family.

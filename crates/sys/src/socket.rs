@@ -39,7 +39,8 @@ pub use probing::{
     set_hop_limit,
 };
 pub use tcp::{
-    CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion, tcp_info,
+    CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion,
+    tcp_info, try_congestion,
 };
 pub use transfer::{receive, receive_discarding, send};
 pub use vrf::{bind_here, source_towards, vrf_index, vrf_of};

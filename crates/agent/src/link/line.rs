@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use wirecost_sys::overtime;
+use wirecost_sys::extended_wait;
 
 use super::stderr_tail::StderrTail;
 
@@ -217,7 +217,7 @@ impl ChildLine {
     /// What the child, and what it starts, worked so far.
     pub(super) fn worked(&self) -> impl Fn() -> Duration + use<> {
         let group = self.child.id();
-        move || overtime::of_group(group)
+        move || extended_wait::cpu_time_of_group(group)
     }
 
     fn pid(&self) -> Pid {

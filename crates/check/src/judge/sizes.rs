@@ -30,7 +30,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
     };
     let wanted = path.wanted.bytes();
     let raise = format!(
-        "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+        "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
     );
     let lower = path
         .advised(back)

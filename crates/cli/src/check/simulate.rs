@@ -36,7 +36,7 @@ impl fmt::Display for NotALab {
         write!(
             f,
             "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing \
-             meanwhile, which would affect every other connection there",
+             meanwhile, which would affect every other connection there; name two namespaces",
             self.0
         )
     }

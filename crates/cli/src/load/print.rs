@@ -1,7 +1,9 @@
 //! A load by hand on the terminal: a line for each interval while it runs, then what came of it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use wirecost_control::load::Summary;
 use wirecost_control::load::{
     Cpu, Document, FlowFigures, Interval, LoadReport, ManualLoad, Outcome, Requests, Step,
 };
@@ -49,10 +51,13 @@ impl<'a> Watching<'a> {
                     place(b)
                 ));
             }
+            Step::Round(number) if self.asked.rounds > 1 => {
+                say(&format!("round {number} of {}", self.asked.rounds));
+            }
             Step::Began if self.asked.seconds.is_some() && self.asked.warmup_s > 0.0 => {
                 say(&format!("warming up for {} s", self.asked.warmup_s));
             }
-            Step::Began => {}
+            Step::Round(_) | Step::Began => {}
             Step::Interval(interval) => say(&self.lines(interval)),
         }
     }
@@ -107,6 +112,9 @@ pub(super) fn text(document: &Document, width: usize) -> String {
     );
     for load in &document.loads {
         let _ = write!(text, "\n\n{}", heading(load));
+        if let Some(spread) = &load.spread {
+            rounds(&mut text, spread);
+        }
         lines(&mut text, load);
     }
     if let Some(cpu) = &document.cpu {
@@ -122,6 +130,32 @@ pub(super) fn text(document: &Document, width: usize) -> String {
         Outcome::Failed => text.push_str("\nfailed: these are the counts so far"),
     }
     text
+}
+
+/// The figures of all rounds, by the names that the JSON document has for them.
+fn rounds(text: &mut String, spread: &BTreeMap<&str, Summary>) {
+    for (figure, of) in spread {
+        let interval = match (of.low, of.high) {
+            (Some(low), Some(high)) => format!(" [{}, {}]", digits(low), digits(high)),
+            _ => String::new(),
+        };
+        let (mean, n) = (digits(of.mean), of.n);
+        let rounds = if n == 1 { "round" } else { "rounds" };
+        let _ = write!(text, "\n  {figure:30}  {mean}{interval}, {n} {rounds}");
+    }
+    text.push_str("\n  mean and 95 % interval; what follows is the last round");
+}
+
+/// Three significant digits, more of what is larger.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        ..1.0 => 4,
+        ..10.0 => 3,
+        ..100.0 => 2,
+        ..1000.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
 }
 
 fn bytes(bytes: u32) -> String {

@@ -22,7 +22,7 @@ use super::forecast::{RemainingTime, forecast};
 use super::labs::Labs;
 use super::progress::Progress;
 use super::sample::empty;
-use super::settings::check_steering;
+use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
 use crate::lab::LabContext;
 use crate::placement::place_run;
@@ -73,6 +73,7 @@ pub fn run(
     let placement = place_run(experiment, &allowed);
     let experiment = placed(experiment, placement.cores);
     check_steering(&experiment, &placement.all())?;
+    check_congestion(&experiment)?;
     let context = LabContext {
         program: options.program.clone(),
         owner,

@@ -7,12 +7,12 @@ use std::time::Instant;
 use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
 use wirecost_model::load::NamedLoad;
-use wirecost_model::plan::{Cores, Repeat};
+use wirecost_model::plan::Repeat;
 use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample, Saturated};
-use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD};
 
 use super::core_distance;
 use crate::lab::Lab;
+use crate::marks::{generator_bound, marks};
 use crate::placement::Placement;
 use crate::window::{self, CountingWindow};
 
@@ -223,24 +223,6 @@ fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> 
     Some(words)
 }
 
-/// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because of
-/// what the kernel does for the packets: that is what is measured. But threads that keep a rate are to sleep between their
-/// messages.
-fn generator_bound(loads: &[LoadResult], [a, b]: [&HostUsage; 2]) -> impl Iterator<Item = Mark> {
-    let is_full = move |host: &str| if host == "a" { a } else { b }.is_full_of_kernel();
-    loads.iter().flat_map(move |load| {
-        let bound = load
-            .generator
-            .iter()
-            .filter(move |end| end.bound && (load.schedule.is_some() || !is_full(&end.host)));
-        bound.map(|end| Mark::GeneratorBound {
-            load: load.name.clone(),
-            host: end.host.clone(),
-            end: end.end,
-        })
-    })
-}
-
 fn failed_proof(proofs: &[Proof]) -> Option<String> {
     let failed = proofs.iter().find(|proof| !proof.proven)?;
     let when = match failed.when {
@@ -255,52 +237,13 @@ fn failed_proof(proofs: &[Proof]) -> Option<String> {
     ))
 }
 
-fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
-    let mut marks = Vec::new();
-    if let Some(foreign) = sender
-        .foreign_cores
-        .filter(|cores| *cores > FOREIGN_CORES_THRESHOLD)
-    {
-        marks.push(Mark::ForeignLoad {
-            cores: foreign,
-            threshold: FOREIGN_CORES_THRESHOLD,
-        });
-    }
-    // With shared cores both hosts read the same counters.
-    let hosts = [("a", sender), ("b", receiver)];
-    let core_distance = if cores == Cores::Split {
-        &hosts[..]
-    } else {
-        &hosts[..1]
-    };
-    for (name, usage) in core_distance {
-        let fraction = usage.steal_fraction();
-        if fraction > STEAL_THRESHOLD {
-            let host = (*name).to_owned();
-            marks.push(Mark::Steal {
-                host,
-                fraction,
-                threshold: STEAL_THRESHOLD,
-            });
-        }
-        if usage.backlog_drops > 0 {
-            let host = (*name).to_owned();
-            marks.push(Mark::BacklogDrops {
-                host,
-                packets: usage.backlog_drops,
-            });
-        }
-    }
-    marks
-}
-
 #[cfg(test)]
 mod tests {
     use wirecost_model::end_window::{End, Schedule};
     use wirecost_model::fixtures;
     use wirecost_model::load::{Load, Rate, Workload};
     use wirecost_model::sample::{DatagramResult, Generator};
-    use wirecost_model::usage::ClassShares;
+    use wirecost_model::usage::{ClassShares, HostUsage};
 
     use super::*;
 

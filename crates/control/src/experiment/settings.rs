@@ -1,8 +1,10 @@
 //! The settings of cells: applied in a lab and on the machine, undone, and tried before a run.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use wirecost_agent::lab::lacks_congestion;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request};
 use wirecost_model::cell::{Cell, Experiment};
@@ -41,9 +43,13 @@ impl Lab {
             link.set_settings_applied(true);
         }
         let within = PROMPT + EACH * 2 * settings.len() as u32;
-        let request = Request::ApplySettings(settings);
+        // The other host reads its devices back as they are.
+        let [a, b] = ["a", "b"].map(|host| {
+            let of_host = settings.iter().filter(|setting| setting.on.has_host(host));
+            Request::ApplySettings(of_host.cloned().collect())
+        });
         let mut devices = Vec::new();
-        for reply in self.both(&request, &request, within, interrupt)? {
+        for reply in self.both(&a, &b, within, interrupt)? {
             let Reply::Devices(of_host) = reply else {
                 return Err(self.a.unexpected_reply("ApplySettings"));
             };
@@ -155,6 +161,26 @@ pub(crate) fn check_steering(experiment: &Experiment, all: &[u32]) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// A congestion control that the kernel does not have fails each sample.
+///
+/// # Errors
+/// The first such one, with what the kernel has and what to do.
+pub(crate) fn check_congestion(experiment: &Experiment) -> Result<(), RunError> {
+    let loads = experiment.cells.iter().flat_map(|cell| &cell.loads);
+    let wanted: BTreeSet<&str> = loads
+        .filter_map(|named| named.load.congestion.as_deref())
+        .collect();
+    let lacking = wanted
+        .into_iter()
+        .find_map(|name| Some((name, lacks_congestion(name)?)));
+    match lacking {
+        None => Ok(()),
+        Some((name, why)) => Err(RunError::Setting(format!(
+            "{why}: write one of these as `congestion`, or load its module as root (modprobe tcp_{name})"
+        ))),
+    }
 }
 
 fn ended(error: LinkError) -> RunError {

@@ -1,16 +1,22 @@
 //! What `wirecost load` reports, as one document: the parameters, the counts, and the figures made of them.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Serialize;
 use wirecost_model::load::NamedLoad;
-use wirecost_model::sample::{Behind, LoadResult};
+use wirecost_model::metric::{Derived, SampleWithFigures};
+use wirecost_model::sample::{Behind, LoadResult, Sample};
 use wirecost_model::usage::HostUsage;
+use wirecost_stats::Summary;
 
 use super::Interval;
 
 /// Version of the document.
 pub const FORMAT: u32 = 1;
+
+/// JSON Schema of the document.
+pub const SCHEMA: &str = include_str!("schema.json");
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -45,12 +51,16 @@ pub struct Document {
     pub warmup_s: f64,
     /// Seconds that were to be counted; `null` where the loads' own limits ended them.
     pub asked_s: Option<f64>,
+    /// Rounds that were asked for.
+    pub rounds: u32,
     /// Each load.
     pub loads: Vec<LoadReport>,
-    /// What the processors did for it; `null` where a host could not tell, or the window was too short.
+    /// What the processors did for it in the last round; `null` where a host could not tell, or the window was too short.
     pub cpu: Option<Cpu>,
-    /// In order; the last one may be shorter.
+    /// Of the last round, in order; the last one may be shorter.
     pub intervals: Vec<Interval>,
+    /// Each round, in the form of a run's samples.
+    pub samples: Vec<SampleWithFigures<Sample>>,
     /// What has to be known about the figures, in words.
     pub notes: Vec<String>,
 }
@@ -64,16 +74,20 @@ pub struct LoadHostReport {
     pub place: String,
     /// The address of its data plane.
     pub address: IpAddr,
-    /// What it counted; `null` where it could not tell.
+    /// What it counted in the last round; `null` where it could not tell.
     pub usage: Option<HostUsage>,
 }
 
-/// One load.
+/// One load; what is not of all rounds is of the last one.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadReport {
     /// Every option, as it was used.
     #[serde(flatten)]
     pub asked: NamedLoad,
+    /// Figures with their units: the means of the rounds that went to their end, else of what there is.
+    pub figures: Derived,
+    /// How the rounds spread, by figure; `null` of a single round.
+    pub spread: Option<BTreeMap<&'static str, Summary>>,
     /// What was counted; `null` where an end could not tell. `a` is the first host.
     pub result: Option<LoadResult>,
     /// Of streams.

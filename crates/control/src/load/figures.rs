@@ -1,20 +1,24 @@
 //! Computes the document of `wirecost load` from what both agents counted.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use wirecost_agent::protocol::Measured;
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
-use wirecost_model::sample::{Flow, GENERATOR_BOUND_ADVICE, LoadResult};
+use wirecost_model::metric::SampleWithFigures;
+use wirecost_model::plan::Cores;
+use wirecost_model::sample::{Flow, GENERATOR_BOUND_ADVICE, Invalid, LoadResult, Sample};
 use wirecost_model::usage::HostUsage;
+use wirecost_stats::{Summary, summary};
 
 use super::document::{
     Cpu, Datagrams, Document, FORMAT, FlowFigures, Latencies, LatencyBound, LoadHostReport,
     LoadReport, Outcome, Requests, Stream,
 };
 use super::notes::notes;
-use super::{Interval, ManualLoad};
+use super::{ManualLoad, Round};
+use crate::marks::{generator_bound, marks};
 use crate::window::results;
 
 /// The percentiles that are told, with their names.
@@ -32,34 +36,38 @@ pub(super) struct DocumentParts<'a> {
     pub(super) started: String,
     pub(super) addresses: [IpAddr; 2],
     pub(super) one_machine: bool,
-    pub(super) outcome: Outcome,
-    pub(super) reason: Option<String>,
-    pub(super) measured: [Option<Measured>; 2],
-    pub(super) intervals: Vec<Interval>,
+    /// One or more.
+    pub(super) rounds: Vec<Round>,
 }
 
 pub(super) fn document(made: DocumentParts<'_>) -> Document {
     let asked = made.asked;
-    let [a, b] = made.measured;
-    let usage = [&a, &b].map(|one| one.as_ref().map(|measured| measured.usage.clone()));
-    let both = a.zip(b).map(|(a, b)| [a, b]);
-    let results = both.and_then(|measured| results(&asked.loads, &measured));
-    let loads: Vec<LoadReport> = match results {
-        Some(results) => asked
-            .loads
-            .iter()
-            .zip(results)
-            .map(|(named, result)| load_report(named, Some(result), &asked.bounds))
-            .collect(),
-        None => asked
-            .loads
-            .iter()
-            .map(|named| load_report(named, None, &asked.bounds))
-            .collect(),
+    let cores = if made.one_machine {
+        Cores::Shared
+    } else {
+        Cores::Split
     };
+    let mut samples: Vec<SampleWithFigures<Sample>> = Vec::new();
+    let mut last = (Outcome::Complete, None, Vec::new());
+    for (number, round) in (0..).zip(made.rounds) {
+        let sample = sample(asked, number, &round, cores);
+        samples.push(SampleWithFigures::of(sample, cores));
+        last = (round.outcome, round.reason, round.intervals);
+    }
+    let (outcome, reason, intervals) = last;
+    let counted = samples.last().map(|last| &last.sample);
+    let usage = [
+        counted.and_then(|sample| sample.sender.clone()),
+        counted.and_then(|sample| sample.receiver.clone()),
+    ];
+    let loads: Vec<LoadReport> = asked
+        .loads
+        .iter()
+        .map(|named| load_report(named, &samples, &asked.bounds))
+        .collect();
     let cpu = cpu(&usage, made.one_machine, &loads);
     // One that was broken off is told by its outcome.
-    let window = asked.seconds.filter(|_| made.outcome == Outcome::Complete);
+    let window = asked.seconds.filter(|_| outcome == Outcome::Complete);
     let notes = notes(&loads, window, &usage, made.one_machine);
     let [usage_a, usage_b] = usage;
     let [at_a, at_b] = made.addresses;
@@ -73,8 +81,8 @@ pub(super) fn document(made: DocumentParts<'_>) -> Document {
         format: FORMAT,
         program_version: env!("CARGO_PKG_VERSION"),
         started: made.started,
-        outcome: made.outcome,
-        reason: made.reason,
+        outcome,
+        reason,
         hosts: [
             host("a", &asked.hosts[0], at_a, usage_a),
             host("b", &asked.hosts[1], at_b, usage_b),
@@ -82,17 +90,72 @@ pub(super) fn document(made: DocumentParts<'_>) -> Document {
         one_machine: made.one_machine,
         warmup_s: asked.seconds.map_or(0.0, |_| asked.warmup_s),
         asked_s: asked.seconds,
+        rounds: asked.rounds,
         loads,
         cpu,
-        intervals: made.intervals,
+        intervals,
+        samples,
         notes,
     }
 }
 
-fn load_report(named: &NamedLoad, result: Option<LoadResult>, bounds: &[Duration]) -> LoadReport {
+/// A round as a run's sample of its only cell. Neither proofs nor devices are in it: the hosts are left as they are.
+fn sample(asked: &ManualLoad, number: u32, round: &Round, cores: Cores) -> Sample {
+    let [a, b] = &round.measured;
+    let both = a.clone().zip(b.clone()).map(|(a, b)| [a, b]);
+    let loads = both.and_then(|measured| results(&asked.loads, &measured));
+    let loads = loads.unwrap_or_default();
+    let [sender, receiver] = [a, b].map(|one| one.as_ref().map(|measured| measured.usage.clone()));
+    let marks = match (&sender, &receiver) {
+        (Some(a), Some(b)) => marks(a, b, cores)
+            .into_iter()
+            .chain(generator_bound(&loads, [a, b]))
+            .collect(),
+        _ => Vec::new(),
+    };
+    Sample {
+        round: number,
+        position: 0,
+        cell: 0,
+        started_s: round.started_s,
+        took_s: round.took_s,
+        invalid: match round.outcome {
+            Outcome::Complete if loads.is_empty() => {
+                Some(Invalid::Load("an end could not tell its counts".to_owned()))
+            }
+            Outcome::Complete => None,
+            Outcome::Interrupted => Some(Invalid::Load("interrupted".to_owned())),
+            Outcome::Failed => Some(Invalid::Load(round.reason.clone().unwrap_or_default())),
+        },
+        marks,
+        proofs: Vec::new(),
+        devices: Vec::new(),
+        open_vswitch: None,
+        not_steered: false,
+        cores_apart: Vec::new(),
+        loads,
+        sender,
+        receiver,
+        saturated: None,
+    }
+}
+
+fn load_report(
+    named: &NamedLoad,
+    samples: &[SampleWithFigures<Sample>],
+    bounds: &[Duration],
+) -> LoadReport {
+    let result = samples.last();
+    let result = result.and_then(|last| last.sample.load(&named.name).cloned());
+    let spread = spread(named, samples);
     let figures = result.as_ref();
     LoadReport {
         asked: named.clone(),
+        figures: spread
+            .iter()
+            .map(|(figure, summary)| (*figure, summary.mean))
+            .collect(),
+        spread: (samples.len() > 1).then_some(spread),
         stream: figures.and_then(stream),
         datagrams: figures.and_then(datagrams),
         requests: figures.and_then(|result| requests(result, bounds)),
@@ -101,6 +164,25 @@ fn load_report(named: &NamedLoad, result: Option<LoadResult>, bounds: &[Duration
         generator_bound: figures.and_then(bound),
         result,
     }
+}
+
+/// The figures of a load over the rounds that went to their end; where there is none, over what there is.
+fn spread(
+    named: &NamedLoad,
+    samples: &[SampleWithFigures<Sample>],
+) -> BTreeMap<&'static str, Summary> {
+    let any_valid = samples.iter().any(|one| one.sample.invalid.is_none());
+    let counts = |one: &&SampleWithFigures<Sample>| one.sample.invalid.is_none() || !any_valid;
+    let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    for one in samples.iter().filter(counts) {
+        for (figure, value) in one.figures.get(&named.name).into_iter().flatten() {
+            values.entry(figure).or_default().push(*value);
+        }
+    }
+    let spread = values.into_iter();
+    spread
+        .filter_map(|(figure, values)| Some((figure, summary(values)?)))
+        .collect()
 }
 
 /// A count per second; of no time, nothing.

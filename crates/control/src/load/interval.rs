@@ -187,8 +187,9 @@ impl Parts {
         (self.since_s > SLACK * self.wanted_s).then(|| self.close())
     }
 
-    pub(super) fn into_intervals(self) -> Vec<Interval> {
-        self.intervals
+    /// The intervals so far, which are no longer there.
+    pub(super) fn take(&mut self) -> Vec<Interval> {
+        std::mem::take(&mut self.intervals)
     }
 
     fn close(&mut self) -> Interval {
@@ -250,6 +251,6 @@ mod tests {
         assert!((rest.end_s - 1.5).abs() < 1e-9 && (rest.seconds - 0.5).abs() < 1e-9);
         assert_eq!(rest.loads[0].gbps, Some(2.0));
         assert_eq!(parts.rest(), None);
-        assert_eq!(parts.into_intervals().len(), 2);
+        assert_eq!(parts.take().len(), 2);
     }
 }

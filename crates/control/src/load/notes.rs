@@ -5,6 +5,8 @@ use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage};
 
 use super::document::LoadReport;
 
+/// The congestion control of plans that do not name another (docs/plan.md).
+const OF_PLANS: &str = "cubic";
 /// Datagrams by which the edges of a window may be off.
 const EDGE: f64 = 10.0;
 /// Datagrams of which nothing is known are told from this share of those sent on.
@@ -33,6 +35,7 @@ pub(super) fn notes(
             result.behind_schedule(&load.asked.load).map(behind),
             result.datagrams.and_then(unknown),
             strays(result),
+            congestion(load),
         ];
         notes.extend(
             own.into_iter()
@@ -71,6 +74,20 @@ fn stolen(fraction: f64) -> Option<String> {
     let percent = fraction * 100.0;
     (fraction > wirecost_model::usage::STEAL_THRESHOLD)
         .then(|| format!("a hypervisor took {percent:.1} % of the processors' time"))
+}
+
+/// That the hosts' own congestion control is not the one that plans use.
+fn congestion(load: &LoadReport) -> Option<String> {
+    let usual = load.asked.load.congestion.is_none();
+    let mut used = load
+        .flows
+        .iter()
+        .filter_map(|flow| flow.congestion.as_deref());
+    let other = used.find(|name| *name != OF_PLANS && usual)?;
+    Some(format!(
+        "its congestion control is {other}, the default of its host, and that of plans is {OF_PLANS}: --congestion \
+         {OF_PLANS} for figures that are comparable with a run's"
+    ))
 }
 
 /// That nothing was due.

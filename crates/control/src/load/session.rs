@@ -13,10 +13,10 @@ use wirecost_model::end_window::End;
 use wirecost_model::load::NamedLoad;
 
 use super::interval::Parts;
-use super::{ManualLoad, Step};
+use super::{ManualLoad, Outcome, Round, Step, ending};
 use crate::calls::PROMPT;
 use crate::random;
-use crate::window::{patience, poll_timeout};
+use crate::window::{patience, poll_timeout, settle};
 
 /// How often both agents are asked: the longest that an interrupt waits.
 const SLICE: Duration = Duration::from_millis(500);
@@ -40,6 +40,32 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Counts loads that are open, and ends them.
+    pub(super) fn round(&mut self, started_s: f64, told: &mut dyn FnMut(Step<'_>)) -> Round {
+        let began = Instant::now();
+        self.parts = Parts::new(&self.asked.loads, self.asked.interval_s);
+        let counted = self.count(told);
+        let mut told_at_end = Vec::new();
+        let stopped = self.end(&mut told_at_end);
+        let (outcome, reason) = match counted.and(stopped) {
+            Ok(()) => (Outcome::Complete, None),
+            Err(error) => ending(self.blame(error)),
+        };
+        if let Some(interval) = self.parts.rest() {
+            told(Step::Interval(&interval));
+        }
+        let mut measured = self.whole();
+        settle(measured.iter_mut().flatten(), &told_at_end);
+        Round {
+            outcome,
+            reason,
+            started_s,
+            took_s: began.elapsed().as_secs_f64(),
+            measured,
+            intervals: self.parts.take(),
+        }
+    }
+
     /// One request to each host, at the same time; every answer is taken off its line, whatever it is, and a host that is
     /// gone keeps the other from nothing.
     fn both(
@@ -143,7 +169,7 @@ impl Session<'_> {
     }
 
     /// Starts the loads and counts them, to the end that was asked for, or to their own.
-    pub(super) fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
+    fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
         let prompt = poll_timeout(&self.asked.loads);
         let Some(seconds) = self.asked.seconds else {
             self.all(&Request::Begin(CountingStart::default()), prompt)?;
@@ -221,7 +247,7 @@ impl Session<'_> {
 
     /// Ends the loads on both hosts, and counts what arrived meanwhile where their own limits ended them. What the ends
     /// tell is added to `told`.
-    pub(super) fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
+    fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
         let within = patience(&self.asked.loads);
         let stopped = self.ended(&Request::StopClients, within, told);
         let counted = match (&stopped, self.asked.seconds) {
@@ -281,7 +307,7 @@ impl Session<'_> {
     }
 
     /// What each host counted in all; `None` of one that cannot tell any more.
-    pub(super) fn whole(&mut self) -> [Option<Measured>; 2] {
+    fn whole(&mut self) -> [Option<Measured>; 2] {
         let prompt = poll_timeout(&self.asked.loads);
         self.links
             .each_mut()

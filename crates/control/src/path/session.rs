@@ -1,10 +1,10 @@
 //! The requests of a check to its agents.
 
 mod evidence;
-mod other_answers;
 mod lines;
 mod locate;
 mod loss;
+mod other_answers;
 mod responders;
 mod segments;
 mod simulate;

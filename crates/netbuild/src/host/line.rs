@@ -1,5 +1,5 @@
 //! The emulated line on a host's underlay device, or where that has a core of its own on another
-//! ([`crate::underlay::stage`]): set, lifted, and read back.
+//! ([`crate::underlay::line_namespace`]): set, lifted, and read back.
 //!
 //! What emulates it is a token bucket ([`crate::tbf`]), or fq behind a program that gives packets their departure times
 //! ([`crate::fq`]). The program is the caller's, as all programs are: it is attached after the line was set here, and taken
@@ -12,7 +12,7 @@ use crate::error::{BuildError, Step, error_code, same};
 use crate::host::LabHost;
 use crate::names::UNDERLAY_DEVICE;
 use crate::netlink::Netlink;
-use crate::underlay::stage::FAR;
+use crate::underlay::line_namespace::FAR;
 use crate::{device, fq, qdisc, tbf};
 
 /// No such qdisc (net/sched/sch_api.c).
@@ -116,9 +116,9 @@ impl LabHost {
     /// # Errors
     /// Where the namespace cannot be entered.
     pub fn at_line<T>(&self, work: impl FnOnce(&str) -> T) -> Result<T, BuildError> {
-        match &self.stage {
-            Some(stage) => {
-                let within = stage.netns().within(|| work(FAR));
+        match &self.line_namespace {
+            Some(line_namespace) => {
+                let within = line_namespace.netns().within(|| work(FAR));
                 within.step(|| "entering the namespace of the line".into())
             }
             None => Ok(work(UNDERLAY_DEVICE)),
@@ -127,8 +127,8 @@ impl LabHost {
 
     /// The device that has the line: its namespace's netlink, its index there, its name.
     fn line_device(&mut self) -> Result<(&mut Netlink, u32, &'static str), BuildError> {
-        let (netlink, name) = match &mut self.stage {
-            Some(stage) => (stage.netlink(), FAR),
+        let (netlink, name) = match &mut self.line_namespace {
+            Some(line_namespace) => (line_namespace.netlink(), FAR),
             None => (&mut self.netlink, UNDERLAY_DEVICE),
         };
         let device = device::read(netlink, name).step(|| format!("reading `{name}`"))?;

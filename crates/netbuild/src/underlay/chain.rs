@@ -8,9 +8,9 @@ use crate::device::PeerNamespace;
 use crate::error::BuildError;
 use crate::names::UNDERLAY_DEVICE;
 use crate::netlink::Netlink;
+use crate::underlay::line_namespace::FAR;
 use crate::underlay::node::{Node, TOWARDS_A, TOWARDS_B, WireEnd, wire};
 use crate::underlay::router::{self, Port, Router};
-use crate::underlay::stage::FAR;
 use crate::underlay::{Wire, fault, switch};
 
 /// Links from the first fork to the members have numbers from here on, up to 64 of them,
@@ -35,22 +35,22 @@ pub(super) fn host(place: LinkEnd, mtu: u32) -> WireEnd {
 }
 
 /// Makes every namespace and device between the hosts, and the hosts' own devices; where their lines have namespaces of
-/// their own, those of host a being `stage` and of host b `b`, the wires end there.
+/// their own, those of host a being `line_namespace` and of host b `b`, the wires end there.
 pub(super) fn lay(
     transit: &Transit,
     Wire { mtu, queues, ip }: Wire,
-    (a, stage): (&mut Netlink, Option<PeerNamespace<'_>>),
+    (a, line_namespace): (&mut Netlink, Option<PeerNamespace<'_>>),
     b: PeerNamespace<'_>,
 ) -> Result<Vec<Node>, BuildError> {
     let ends = [LinkEnd::near_a(0), LinkEnd::near_b(last_link(transit))];
-    let wire_ends = ends.map(|place| match stage {
+    let wire_ends = ends.map(|place| match line_namespace {
         Some(_) => WireEnd::inner(FAR, None),
         None => host(place, mtu),
     });
     let [first, last] = wire_ends;
     let mut laying = Laying {
         a,
-        stage,
+        line_namespace,
         nodes: Vec::new(),
         link: 0,
         loose: (None, first),
@@ -94,7 +94,7 @@ struct Laying<'a, 't> {
     /// Makes all devices, wherever they are to be.
     a: &'a mut Netlink,
     /// The namespace of host a's line, where that has one.
-    stage: Option<PeerNamespace<'a>>,
+    line_namespace: Option<PeerNamespace<'a>>,
     nodes: Vec<Node>,
     /// By node.
     to_settle: Vec<Work<'t>>,
@@ -116,14 +116,14 @@ impl<'t> Laying<'_, 't> {
     /// Makes the wire from the loose end to what comes next.
     fn attach(&mut self, next: PeerNamespace<'_>, wire_end: &WireEnd) -> Result<(), BuildError> {
         let (at, own) = &self.loose;
-        let namespace = at.map_or(self.stage, |node| Some(self.nodes[node].as_peer()));
+        let namespace = at.map_or(self.line_namespace, |node| Some(self.nodes[node].as_peer()));
         wire(self.a, (namespace, own), (next, wire_end), self.queues)
     }
 
     /// The same to a node, whose other device becomes the loose end.
     fn attach_node(&mut self, node: usize, near: &WireEnd, far: WireEnd) -> Result<(), BuildError> {
         let (at, own) = &self.loose;
-        let namespace = at.map_or(self.stage, |node| Some(self.nodes[node].as_peer()));
+        let namespace = at.map_or(self.line_namespace, |node| Some(self.nodes[node].as_peer()));
         let next = self.nodes[node].as_peer();
         wire(self.a, (namespace, own), (next, near), self.queues)?;
         self.loose = (Some(node), far);

@@ -28,7 +28,7 @@ impl Fit {
                 "the level `{}` of `offload` changes nothing: {reason}",
                 level.label
             );
-            let help = "leave the level out, or change what is around it: docs/offloads.md has what each switch does and where";
+            let help = "leave the level out, or change what is around it: share/doc/wirecost/offloads.md has what each switch does and where";
             reader.fault(
                 level.span.clone(),
                 &level.path,

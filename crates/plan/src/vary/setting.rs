@@ -69,6 +69,8 @@ pub(super) fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Opti
     let on = match on? {
         "guests" => Scope::Guests,
         "hosts" => Scope::Hosts,
+        "a" => Scope::A,
+        "b" => Scope::B,
         "machine" => Scope::Machine,
         _ => Scope::Both,
     };
@@ -100,7 +102,8 @@ fn label(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
 }
 
 fn needs_a_place(reader: &mut Reader, entry: &Entry<'_>, setting: &Setting) {
-    if setting.sysctl.is_empty() && setting.command.is_none() {
+    let of_one_host = setting.on.host().is_some() && !setting.ethtool.is_empty();
+    if setting.sysctl.is_empty() && setting.command.is_none() && !of_one_host {
         let message = format!(
             "`{}` changes nothing: the level has neither `sysctl` nor `before`",
             entry.path

@@ -13,7 +13,9 @@ impl Session<'_> {
     pub(super) fn responders(
         &mut self,
         secret: Secret,
-        CheckResults { tapped, untestable, .. }: &mut CheckResults,
+        CheckResults {
+            tapped, untestable, ..
+        }: &mut CheckResults,
     ) -> Result<[SocketAddr; 2], LinkError> {
         let mut ports = [self.asked.port.unwrap_or(0); 2];
         loop {

@@ -11,7 +11,7 @@ const LITTLE: u32 = 10;
 
 /// A wait that begins when a time is over.
 #[derive(Debug)]
-pub struct Overtime<W> {
+pub struct ExtendedWait<W> {
     /// Time that those waited for were on a core, or waited for one, so far.
     worked: W,
     before: Duration,
@@ -20,8 +20,8 @@ pub struct Overtime<W> {
     most: Instant,
 }
 
-impl<W: Fn() -> Duration> Overtime<W> {
-    /// `within` is the time that is over; the wait ends after five times that at the latest. `worked`: [`of_group`], [`of`].
+impl<W: Fn() -> Duration> ExtendedWait<W> {
+    /// `within` is the time that is over; the wait ends after five times that at the latest. `worked`: [`cpu_time_of_group`], [`cpu_time_of`].
     pub fn begin(within: Duration, worked: W) -> Self {
         Self {
             before: worked(),
@@ -37,7 +37,7 @@ impl<W: Fn() -> Duration> Overtime<W> {
     }
 
     /// Whether to wait on after that: those waited for were at work meanwhile.
-    pub fn goes_on(&mut self) -> bool {
+    pub fn extend(&mut self) -> bool {
         let now = (self.worked)();
         let worked = now.saturating_sub(std::mem::replace(&mut self.before, now));
         worked > self.pause / LITTLE && Instant::now() < self.most
@@ -46,17 +46,17 @@ impl<W: Fn() -> Duration> Overtime<W> {
 
 /// What the main threads of a process group's members worked, or waited for a core, since they began. Zero where the kernel
 /// does not count that (`CONFIG_SCHED_INFO`).
-pub fn of_group(group: u32) -> Duration {
+pub fn cpu_time_of_group(group: u32) -> Duration {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Duration::ZERO;
     };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let members: Vec<u32> = pids.filter(|&pid| group_of(pid) == Some(group)).collect();
-    of(&members)
+    cpu_time_of(&members)
 }
 
 /// The same of processes.
-pub fn of(pids: &[u32]) -> Duration {
+pub fn cpu_time_of(pids: &[u32]) -> Duration {
     // On a core, runnable (Documentation/scheduler/sched-stats.rst), nanoseconds.
     let of_one = |pid: &u32| -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
@@ -92,9 +92,9 @@ mod tests {
             Self(command.spawn().expect("sh"))
         }
 
-        fn overtime(&self, within: Duration) -> Overtime<impl Fn() -> Duration + use<>> {
+        fn extended(&self, within: Duration) -> ExtendedWait<impl Fn() -> Duration + use<>> {
             let group = self.0.id();
-            Overtime::begin(within, move || of_group(group))
+            ExtendedWait::begin(within, move || cpu_time_of_group(group))
         }
     }
 
@@ -105,28 +105,28 @@ mod tests {
         }
     }
 
-    fn look(overtime: &mut Overtime<impl Fn() -> Duration>) -> bool {
-        std::thread::sleep(overtime.until().saturating_duration_since(Instant::now()));
-        overtime.goes_on()
+    fn look(extended: &mut ExtendedWait<impl Fn() -> Duration>) -> bool {
+        std::thread::sleep(extended.until().saturating_duration_since(Instant::now()));
+        extended.extend()
     }
 
     #[test]
     fn who_is_at_work_is_waited_for_and_who_hangs_is_not() {
         let busy = Group::of("while :; do :; done");
-        let mut overtime = busy.overtime(Duration::from_mins(1));
-        assert!(look(&mut overtime) && look(&mut overtime));
+        let mut extended = busy.extended(Duration::from_mins(1));
+        assert!(look(&mut extended) && look(&mut extended));
         let hanging = Group::of("exec sleep 60");
         // It is started by now, and does nothing more.
-        let mut overtime = hanging.overtime(Duration::from_mins(1));
-        let looks = (0..20).take_while(|_| look(&mut overtime)).count();
+        let mut extended = hanging.extended(Duration::from_mins(1));
+        let looks = (0..20).take_while(|_| look(&mut extended)).count();
         assert!(looks < 20, "it sleeps");
     }
 
     #[test]
     fn not_even_who_works_is_waited_for_without_end() {
         let busy = Group::of("while :; do :; done");
-        let mut overtime = busy.overtime(Duration::from_millis(100));
-        let looks = (0..100).take_while(|_| look(&mut overtime)).count();
+        let mut extended = busy.extended(Duration::from_millis(100));
+        let looks = (0..100).take_while(|_| look(&mut extended)).count();
         assert!(looks < 100, "500 ms are over");
     }
 }

@@ -36,14 +36,14 @@ const BRIDGE: &str = "line";
 
 /// A line's namespace. With the process that made it the kernel drops it.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct LineNamespace {
     node: Node,
     ethtool: Ethtool,
     core: u32,
     queues: u32,
 }
 
-impl Stage {
+impl LineNamespace {
     /// Makes it, and the host's own device, which is the end of a wire to it, from the host's namespace, that of
     /// `netlink`. Every device of it receives on `core`.
     pub(super) fn lay(
