@@ -12,7 +12,7 @@ use wirecost_stats::Margin;
 use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 
 use crate::document::{CellResult, Document, Ending, InvalidSample, PublishedNote, PublishedRatio};
-use crate::{effects, skipped, validity, words};
+use crate::{effects, loads, skipped, validity, words};
 
 /// What a lab measures, and what it does not.
 pub(crate) const LAB: &str =
@@ -171,32 +171,28 @@ pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
         .collect()
 }
 
-/// What is printed in full only, so that nobody takes its absence for that of the thing.
-pub(crate) fn only_in_full(doc: &Document) -> Option<String> {
+/// What one cannot guess of the table's columns, and what is printed in full only, so that nobody takes its absence for
+/// that of the thing.
+pub(crate) fn only_in_full(doc: &Document) -> String {
     let remarked = doc
         .effects
         .iter()
         .filter(|effect| !effects::differences(effect).is_empty());
-    let said = [
-        (
-            validity::sentences(doc).len() + effects::for_all(doc).len(),
-            "finding",
-        ),
-        (remarked.count(), "comparison with a note"),
-    ];
-    let said: Vec<String> = said
+    let findings = validity::sentences(doc).len() + effects::for_all(doc).len();
+    let cpu = if loads::plain(doc) {
+        "% of a core per Gbit/s"
+    } else {
+        "% of a core per Gbit/s or us per transaction"
+    };
+    let counted = [(findings, "finding"), (remarked.count(), "note")];
+    let counted = counted
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(n, thing)| {
-            words::count(n, thing).replace("comparison with a notes", "comparisons with a note")
-        })
+        .map(|(n, thing)| words::count(n, thing));
+    let more: Vec<String> = counted
+        .chain(["intervals".into(), "what each column is".into()])
         .collect();
-    (!said.is_empty()).then(|| {
-        format!(
-            "With --full: {}, intervals, second opinions.",
-            said.join(", ")
-        )
-    })
+    format!("CPU: {cpu}; --full: {}.", more.join(", "))
 }
 
 /// How many samples may have been disturbed, and by what.

@@ -67,7 +67,4 @@ pub(super) fn oddities(doc: &Document, full: bool, page: &mut Page) {
         };
         page.paragraph(&format!("{label} {said}."));
     }
-    if let Some(more) = notes::only_in_full(doc).filter(|_| !full) {
-        page.paragraph(&more);
-    }
 }

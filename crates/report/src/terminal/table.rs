@@ -1,6 +1,6 @@
 //! The table of cells, or one for each load.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
 use wirecost_model::metric::Metric;
 use wirecost_stats::Summary;
 
@@ -9,9 +9,8 @@ use crate::document::{CellLoad, CellResult, Document};
 use crate::loads;
 use crate::{digits, words};
 
-/// Spaces between columns: the padding, and where the line beneath the head has its junction.
-const GAP: u16 = PADDING + 1;
-const PADDING: u16 = 1;
+/// Spaces between columns.
+const GAP: u16 = 2;
 
 /// What to show where there is no figure.
 pub(super) const NONE: &str = "-";
@@ -60,27 +59,22 @@ pub(super) fn print(doc: &Document, full: bool, page: &mut Page) {
         page.gap();
         print_columns(columns, None, page);
     }
-    if full {
-        if let Some(says) = loads::shared(doc) {
-            page.paragraph(says);
-        }
-    } else {
-        page.paragraph(&format!("{}; --full explains each column.", in_short(doc)));
-    }
-}
-
-/// What one cannot guess of the columns.
-fn in_short(doc: &Document) -> &'static str {
-    if loads::plain(doc) {
-        "Gbit/s: medians; CPU: percent of one core per Gbit/s"
-    } else {
-        "Medians; CPU: percent of one core per Gbit/s, or us of a core per transaction"
+    if let Some(says) = loads::shared(doc).filter(|_| full) {
+        page.paragraph(says);
     }
 }
 
 /// Prints columns, as many beside each other as there is room for, and what they mean. Where they do not fit, the table
 /// is continued below, its first columns of text repeated.
-pub(super) fn print_columns(columns: Vec<Column>, says: Option<&str>, page: &mut Page) {
+pub(super) fn print_columns(mut columns: Vec<Column>, says: Option<&str>, page: &mut Page) {
+    let long = |column: &Column| Column {
+        head: column.head.replace("-\n", "").replace('\n', " "),
+        ..column.clone()
+    };
+    let in_one_line: Vec<Column> = columns.iter().map(long).collect();
+    if total_width(&in_one_line) <= page.width() {
+        columns = in_one_line;
+    }
     let legend: Vec<&str> = columns
         .iter()
         .map(|column| column.meaning)
@@ -89,7 +83,7 @@ pub(super) fn print_columns(columns: Vec<Column>, says: Option<&str>, page: &mut
     let legend = (!legend.is_empty()).then(|| format!("{}.", legend.join("; ")));
     for part in wrapped(columns, page.width()) {
         page.gap();
-        for line in render(&part, page.width(), page.ascii()).lines() {
+        for line in render(&part, page.width()).lines() {
             // Only the last column's padding hangs over the edge.
             let line: String = line.chars().take(page.width()).collect();
             page.line(&line);
@@ -131,15 +125,12 @@ pub(super) fn total_width(columns: &[Column]) -> usize {
     widths.saturating_sub(GAP as usize)
 }
 
-fn render(columns: &[Column], width: usize, ascii: bool) -> Table {
-    let rule = if ascii { '-' } else { '─' };
+fn render(columns: &[Column], width: usize) -> Table {
     let mut table = Table::new();
     // The last column's padding may hang over the edge: it is cut off.
-    let width = u16::try_from(width)
-        .unwrap_or(u16::MAX)
-        .saturating_add(PADDING);
+    let width = u16::try_from(width).unwrap_or(u16::MAX).saturating_add(GAP);
     table
-        .load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule).junction(rule)))
+        .load_style(TableStyle::new())
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width)
         .set_header(columns.iter().map(|column| column.head.as_str()));
@@ -152,7 +143,7 @@ fn render(columns: &[Column], width: usize, ascii: bool) -> Table {
         table.add_row(columns.iter().map(|column| column.cells[row].as_str()));
     }
     for (column, ours) in table.column_iter_mut().zip(columns) {
-        column.set_padding((0, PADDING));
+        column.set_padding((0, GAP));
         column.set_cell_alignment(ours.align);
     }
     table
@@ -203,7 +194,7 @@ fn columns(doc: &Document) -> Vec<Column> {
     ));
     columns.push(number(
         "pub-\nlished",
-        false,
+        true,
         "published: see below",
         &|cell| Some(digits::gbps(cell.published_gbps?)),
     ));
