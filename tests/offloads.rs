@@ -128,6 +128,32 @@ fn treated_as_the_model_has_it(record: &Record) {
             continue;
         };
         let treatment = Treatment::of(&cell.offload, &cell.network);
+        {
+            let r = sample.receiver.as_ref().unwrap();
+            let s0 = sample.sender.as_ref().unwrap();
+            let sk: u64 = sample.loads[0]
+                .flows
+                .iter()
+                .filter_map(|f| f.receiver.as_ref())
+                .map(|s| s.segs_in)
+                .sum();
+            let secs = (sample.loads[0].seconds, sample.loads[0].client_seconds);
+            eprintln!(
+                "DBG {:?} socket {sk} tcp_in {} under_rx {} under_rx_bytes {} links {:?} s_under_tx {} tcp_out {} win {} {} {secs:?}",
+                treatment,
+                r.guest.tcp_in,
+                r.links["underlay"].rx_packets,
+                r.links["underlay"].rx_bytes,
+                r.links.keys().collect::<Vec<_>>(),
+                s0.links["underlay"].tx_packets,
+                s0.guest.tcp_out,
+                r.window_s,
+                s0.window_s
+            );
+            for (n, l) in &r.links {
+                eprintln!("DBG2 {n} {l:?}");
+            }
+        }
         let what = format!(
             "{:?} {treatment:?}: {segments} segments a packet",
             cell.levels
