@@ -201,7 +201,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// The kinds, in the order in which they are told.
+    /// The kinds, in the order in which they are reported.
     pub const KINDS: [&str; 5] = [
         "foreign-load",
         "steal",

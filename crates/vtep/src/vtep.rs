@@ -93,7 +93,7 @@ impl Vtep {
                 Ok(vtep)
             }
             Err(error) => {
-                // The first error is the one to tell.
+                // The first error is the one to report.
                 let _ = segmenter.map(|segmenter| segmenter.remove(&mut links));
                 Err(error)
             }
@@ -332,7 +332,7 @@ impl Vtep {
     /// What has been counted since it was attached.
     ///
     /// # Errors
-    /// [`Error::Map`] where the kernel does not tell.
+    /// [`Error::Map`] where the kernel does not report it.
     pub fn counters(&self) -> Result<Counters, Error> {
         match &self.maps.counters {
             Some(map) => read_counters(map),

@@ -39,7 +39,7 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Version of the program.
     pub program_version: String,
-    /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
+    /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
 }
 

@@ -246,7 +246,7 @@ pub(super) fn table(doc: &Document, measured: &str, effects: &[&EffectResult]) -
     table.finish("`effects` of `wirecost report RUN_DIR --json`.")
 }
 
-/// A p-value with as many digits as tell something.
+/// A p-value with as many digits as are significant.
 fn p(p: Option<f64>) -> String {
     match p {
         None => "–".into(),
