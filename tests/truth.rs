@@ -68,14 +68,6 @@ impl Measured {
         effects.into_iter()
     }
 
-    /// Fails where pays or costs is spoken.
-    #[track_caller]
-    fn silent(&self, factor: &str, metrics: &[&str]) {
-        for effect in self.effects(factor, metrics) {
-            assert!(!is_spoken(effect), "{effect:#}");
-        }
-    }
-
     /// Fails where an effect has a verdict, or another reason for having none.
     #[track_caller]
     fn barred(&self, factor: &str, metrics: &[&str], kind: &str) {
@@ -363,13 +355,12 @@ fn paced_datagrams_leave_in_super_packets_where_segmentation_is_on() {
 }
 
 #[test]
-fn cpu_of_a_core_that_hardly_works_has_no_verdict_and_a_rate_is_not_its_result() {
+fn a_rate_that_is_reached_is_not_the_result_of_itself() {
     if !lab_can_be_built() {
         return;
     }
     let _turn = alone();
-    let measured = Measured::of(plan!("idle-steps"), 3);
-    measured.silent("rate", &["client_cpu", "server_cpu", "transaction_cpu"]);
+    let measured = Measured::of(plan!("idle-steps"), 2);
     measured.barred("rate", &["transactions"], "factor-is-figure");
     let measured = Measured::of(plan!("offered"), 2);
     measured.barred("rate", &["throughput"], "factor-is-figure");

@@ -31,7 +31,7 @@ fn line(question: &Question) -> Option<String> {
     if filled.is_empty() || cells.len() < 2 {
         return None;
     }
-    let tells = "there CPU tells, not throughput";
+    let tells = "compare CPU there, not throughput";
     if filled.len() == cells.len() {
         return Some(format!(
             "The line is the limit in all {} cells: {tells}.",
