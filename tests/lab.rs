@@ -17,7 +17,7 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, file};
 use wirecost_model::sample::{ProofTime, Sample};
 
-/// Every offload, tunnel and MTU that has to be told apart, at a rate that any machine reaches.
+/// Every offload, tunnel and MTU that has to be distinguished, at a rate that any machine reaches.
 const SMALL: &str = "\
 name: small
 underlay: { mtu: 9000, rate: 1gbit }

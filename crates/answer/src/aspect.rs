@@ -11,10 +11,10 @@ use crate::place::{self, Dimension, Place};
 use crate::size::Sizes;
 use crate::{Question, Told, figures};
 
-/// Effects farther apart than this factor are told apart, if few words do it.
+/// Effects farther apart than this factor are distinguished, if few words do it.
 const APART: f64 = 1.25;
 
-/// Sizes that are told apart in one statement.
+/// Sizes that are distinguished in one statement.
 const SIZES: usize = 3;
 
 /// From this ratio on a latency is told by its figures too.
@@ -307,7 +307,7 @@ impl<'a> Aspect<'a> {
         groups
     }
 
-    /// Ways to tell sizes apart, at the widest gaps between them; the finest first.
+    /// Ways to separate sizes, at the widest gaps between them; the finest first.
     fn splits(&self, class: Class, members: &BTreeSet<usize>) -> Vec<Vec<BTreeSet<usize>>> {
         if !matches!(class, Class::Better | Class::Worse) {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What limits the answer: the line, what cannot be told, what is not comparable.
+//! What limits the answer: the line, what cannot be determined, what is not comparable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,7 @@ fn line(question: &Question) -> Option<String> {
     ))
 }
 
-/// What cannot be told.
+/// What cannot be determined.
 fn untold(question: &Question) -> Option<String> {
     let told = |told: &&Told| told.verdict == Verdict::CannotTellYet;
     let untold: Vec<&Told> = question.effects.iter().filter(told).collect();

@@ -46,7 +46,7 @@ struct Document<'a> {
     cores: Cores,
     /// Cores of each host.
     cpus: BTreeMap<&'static str, &'a [u32]>,
-    /// How lines would most likely let packets out; `null` where no cell has one, and where that cannot be told.
+    /// How lines would most likely let packets out; `null` where no cell has one, and where that is unknown.
     line: Option<&'a LineRelease>,
     expected: Forecast,
     /// What the result would warn of, as far as it is known before.

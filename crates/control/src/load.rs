@@ -68,7 +68,7 @@ pub enum Step<'a> {
     Interval(&'a Interval),
 }
 
-/// Runs the loads and tells what came of it. An interrupt ends them, and what there is is the result.
+/// Runs the loads and returns the result. An interrupt ends them, and what there is is the result.
 ///
 /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
 ///

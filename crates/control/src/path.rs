@@ -54,12 +54,12 @@ pub struct Check {
     pub simulate: Option<Simulation>,
 }
 
-/// Checks a path and tells what came of it.
+/// Checks a path and returns the result.
 ///
 /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
 ///
 /// # Errors
-/// Hosts that were not reached, addresses that cannot be told, an agent that could not do what it was asked, an
+/// Hosts that were not reached, addresses that cannot be determined, an agent that could not do what it was asked, an
 /// interrupt. What is wrong with the path is no error.
 pub fn check(
     asked: &Check,

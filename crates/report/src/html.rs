@@ -12,6 +12,7 @@ mod legend;
 mod overview;
 mod page;
 mod panel;
+mod ratios;
 mod scale;
 mod shown;
 mod strip;

@@ -14,7 +14,7 @@ use crate::document::CellResult;
 use crate::steered;
 use crate::words;
 
-/// All that apply to a run, in the order in which they are told.
+/// All that apply to a run, in the order in which they are reported.
 pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String> + use<> {
     let head = &run.head;
     [

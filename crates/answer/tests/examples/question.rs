@@ -228,7 +228,7 @@ impl Case {
         self
     }
 
-    /// Effects that cannot be told, and whether that is because they have no ratio.
+    /// Effects that cannot be determined, and whether that is because they have no ratio.
     pub(crate) fn untold(
         mut self,
         why: Option<&'static str>,

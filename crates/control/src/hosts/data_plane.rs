@@ -47,7 +47,7 @@ pub enum AddressError {
         /// Which host.
         host: String,
     },
-    /// It cannot be told which one is meant.
+    /// It cannot be determined which one is meant.
     #[error(
         "{host} can be reached in more than one way, or in none that both hosts share: say which address is meant, \
          such as {host}={}; it has {}", own[0].address, listed(own)

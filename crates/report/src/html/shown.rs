@@ -11,7 +11,7 @@ use super::cells::{CellView, remarks};
 use crate::document::Document;
 use crate::{digits, loads};
 
-/// From so many on, figures are told in thousands.
+/// From so many on, figures are shown in thousands.
 const THOUSANDS: f64 = 10_000.0;
 
 /// A load of a run and what its charts are called by.

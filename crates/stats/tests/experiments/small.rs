@@ -1,6 +1,6 @@
 //! A small experiment: two guest MTUs, two encapsulations, a constant offload.
 
-use wirecost_model::cell::{Cell, Experiment, Factor, Network};
+use wirecost_model::cell::{Experiment, Network};
 use wirecost_model::fixtures;
 use wirecost_model::load::{Load, NamedLoad, Workload};
 use wirecost_model::offload::{Offload, Profile};
@@ -21,30 +21,27 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
     let mut cells = Vec::new();
     for mtu in [1500, 8900] {
         for encapsulation in &encapsulations {
-            cells.push(Cell {
-                index: cells.len() as u32,
-                levels: [
-                    ("guest_mtu".into(), mtu.to_string()),
-                    ("encapsulation".into(), encapsulation.to_string()),
-                    ("offload".into(), offload.to_string()),
-                ]
-                .into(),
-                network: Network {
-                    encapsulation: encapsulation.clone(),
-                    cores,
-                    ..fixtures::network()
-                },
-                guest_mtu: mtu,
-                offload: offload.clone(),
-                settings: Vec::new(),
-                loads: vec![stream()],
-            });
+            let network = Network {
+                encapsulation: encapsulation.clone(),
+                cores,
+                ..fixtures::network()
+            };
+            let levels = [
+                ("guest_mtu", &*mtu.to_string()),
+                ("encapsulation", &encapsulation.to_string()),
+                ("offload", &offload.to_string()),
+            ];
+            let index = cells.len() as u32;
+            cells.push(fixtures::cell(
+                index,
+                &levels,
+                network,
+                mtu,
+                offload.clone(),
+                stream(),
+            ));
         }
     }
-    let factor = |key: &str, levels: &[&str]| Factor {
-        key: key.into(),
-        levels: levels.iter().map(ToString::to_string).collect(),
-    };
     Experiment {
         twin: None,
         chosen: None,
@@ -57,9 +54,9 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
             ..fixtures::plan("small")
         },
         factors: vec![
-            factor("guest_mtu", &["1500", "8900"]),
-            factor("encapsulation", &["none", "vxlan"]),
-            factor("offload", &["none"]),
+            fixtures::factor("guest_mtu", &["1500", "8900"]),
+            fixtures::factor("encapsulation", &["none", "vxlan"]),
+            fixtures::factor("offload", &["none"]),
         ],
         cells,
     }

@@ -48,7 +48,7 @@ pub fn vrf_of(address: IpAddr) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The index of the device of the VRF that has an address; `None`: it is in none, or that cannot be told.
+/// The index of the device of the VRF that has an address; `None`: it is in none, or that cannot be determined.
 pub fn vrf_index(address: IpAddr) -> Option<u32> {
     let vrf = vrf_of(address).ok().flatten()?;
     if_nametoindex(vrf.as_str()).ok()
