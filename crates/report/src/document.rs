@@ -22,6 +22,8 @@ use wirecost_model::vary::Vary;
 use wirecost_stats::validity::Finding;
 use wirecost_stats::{Factorial, Summary};
 
+use crate::gathered::Gathered;
+
 pub use core_distance::CoreDistanceResult;
 pub use effect::{EffectResult, NoRatio};
 pub use load::{CellLoad, DatagramsResult, LatencyResult};
@@ -115,6 +117,9 @@ pub struct Document {
     pub open_vswitch: Option<OpenVswitch>,
     /// Oddities of the record.
     pub warnings: Vec<String>,
+    /// What it was worked out from.
+    #[serde(skip)]
+    pub(crate) gathered: Gathered,
 }
 
 impl Document {

@@ -4,44 +4,48 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::latency::Latency;
-use wirecost_model::load::{NamedLoad, Workload};
-use wirecost_model::metric::Metric;
-use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
+use wirecost_model::load::Workload;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::units::format_per_second;
-use wirecost_stats::{CpuFigures, summary};
+use wirecost_stats::{CpuFigures, Observed, cpu_figures, summary};
 
-use crate::cpu;
 use crate::digits::{gbps, micros, thousands};
-use crate::document::{CellLoad, DatagramsResult, Document, LatencyResult};
-use crate::flows;
-
-/// Transactions that must lie beyond a percentile for it to be given.
-pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
+use crate::document::{CellLoad, Document, LatencyResult};
+use crate::gathered::{CellSums, ENOUGH_BEYOND, LoadColumns};
 
 /// The bound that shares of transactions are given for.
 const BOUND: Duration = Duration::from_micros(500);
 
 /// Every load of a cell, in its order.
-pub(crate) fn of(experiment: &Experiment, cell: &Cell, valid: &[&Sample]) -> Vec<CellLoad> {
-    cell.loads
-        .iter()
-        .map(|named| one(experiment, named, valid))
+pub(crate) fn of(
+    experiment: &Experiment,
+    cell: &Cell,
+    sums: &CellSums,
+    observed: &Observed,
+) -> Vec<CellLoad> {
+    let loads = sums.loads.iter();
+    loads
+        .map(|columns| one(experiment, cell.index, columns, observed))
         .collect()
 }
 
-fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoad {
-    let (name, workload) = (&named.name, named.load.workload);
+fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Observed) -> CellLoad {
+    let (name, workload) = (&columns.named.name, columns.named.load.workload);
     let metrics = Metric::of(workload, experiment.plan.cores);
+    let figure = |metric: Metric| Figure {
+        load: name.clone(),
+        metric,
+    };
     let metric = |metric: Metric, scale: f64| {
-        let has = metrics.contains(&metric);
-        let values = valid.iter().filter(|_| has);
-        summary(values.filter_map(|sample| Some(metric.value(sample, name)? * scale)))
+        let values = observed.values(cell, &figure(metric));
+        summary(values.map(|value| value * scale))
     };
     let mut cpu_below = BTreeMap::new();
     let mut cpu = |metric: Metric| {
-        let samples = valid.iter().copied().filter(|_| metrics.contains(&metric));
-        match cpu::figures(metric, name, samples)? {
+        if !metrics.contains(&metric) {
+            return None;
+        }
+        match cpu_figures(observed.parts(cell, &figure(metric)))? {
             CpuFigures::Told(figures) => summary(figures),
             CpuFigures::Below(below) => {
                 cpu_below.insert(metric, below);
@@ -52,25 +56,17 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
     let (sender, receiver) = (cpu(Metric::SenderCpu), cpu(Metric::ReceiverCpu));
     let (client, server) = (cpu(Metric::ClientCpu), cpu(Metric::ServerCpu));
     let (machine, transaction) = (cpu(Metric::Cpu), cpu(Metric::TransactionCpu));
-    let ran = || valid.iter().filter_map(|sample| sample.load(name));
-    let over = |figure: fn(&LoadResult) -> Option<f64>| summary(ran().filter_map(figure));
-    let bound = |sample: &&&Sample| {
-        sample
-            .marks
-            .iter()
-            .any(|mark| matches!(mark, Mark::GeneratorBound { load, .. } if load == name))
-    };
-    let percent = |load: &LoadResult| Some(load.datagrams.as_ref()?.delivered()? * 100.0);
+    let over = |values: &[f64]| summary(values.iter().copied());
     CellLoad {
         name: name.clone(),
         workload,
         throughput_gbps: metric(Metric::Throughput, 1e-9),
         transactions_per_s: metric(Metric::Transactions, 1.0),
-        latency: latency(ran().filter_map(|load| load.requests.as_ref())),
-        datagrams: datagrams(ran().filter_map(|load| load.datagrams.as_ref())),
+        latency: latency(columns),
+        datagrams: columns.datagrams,
         datagrams_per_s: metric(Metric::Datagrams, 1.0),
-        delivered_percent: over(percent),
-        jitter_us: over(|load| Some(load.datagrams?.jitter_s * 1e6)),
+        delivered_percent: over(&columns.delivered_percent),
+        jitter_us: over(&columns.jitter_us),
         sender_cpu_percent_per_gbps: sender,
         receiver_cpu_percent_per_gbps: receiver,
         cpu_percent_per_gbps: machine,
@@ -78,26 +74,16 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
         server_cpu_us_per_transaction: server,
         cpu_us_per_transaction: transaction,
         cpu_below,
-        fairness: over(|load| load.stream.as_ref()?.fairness),
-        flows: flows::of(&ran().collect::<Vec<_>>()),
-        strays: ran().map(|load| u64::from(load.strays)).sum(),
-        generator_bound: valid.iter().filter(bound).count() as u32,
-        behind_schedule: ran()
-            .filter_map(|load| load.behind_schedule(&named.load))
-            .count() as u32,
+        fairness: over(&columns.fairness),
+        flows: columns.flows.result(),
+        strays: columns.strays,
+        generator_bound: columns.generator_bound,
+        behind_schedule: columns.behind_schedule,
     }
 }
 
-fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<LatencyResult> {
-    let (mut all, mut lateness) = (Latency::default(), Latency::default());
-    let (mut timeouts, mut late, mut duplicated) = (0, 0, 0);
-    for round in rounds {
-        all.merge(&round.latency);
-        lateness.merge(&round.lateness);
-        timeouts += round.timeouts;
-        late += round.late;
-        duplicated += round.duplicated;
-    }
+fn latency(columns: &LoadColumns) -> Option<LatencyResult> {
+    let (all, lateness) = (&columns.latency, &columns.lateness);
     let count = all.count();
     let us = |percent: f64| Some(all.percentile(percent)?.as_secs_f64() * 1e6);
     let late_us = |percent: f64| Some(lateness.percentile(percent)?.as_secs_f64() * 1e6);
@@ -113,21 +99,9 @@ fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<Latenc
         late_p50_us: late_us(50.0),
         late_p99_us: late_us(99.0),
         share_within_500us: all.share_within(BOUND)?,
-        timeouts,
-        late,
-        duplicated,
-    })
-}
-
-fn datagrams<'a>(rounds: impl Iterator<Item = &'a DatagramResult>) -> Option<DatagramsResult> {
-    rounds.fold(None, |sum, round| {
-        let mut sum = sum.unwrap_or_else(DatagramsResult::default);
-        sum.sent += round.sent;
-        sum.received += round.received;
-        sum.lost += round.lost;
-        sum.reordered += round.reordered;
-        sum.duplicated += round.duplicated;
-        Some(sum)
+        timeouts: columns.timeouts,
+        late: columns.late,
+        duplicated: columns.duplicated,
     })
 }
 

@@ -154,7 +154,7 @@ fn oddities(doc: &Document, page: &mut Page) {
     page.heading("Caveats");
     if let Some(label) = invalid {
         page.line(&format!("- **{}**", text(&label)));
-        for line in notes::invalid_alike(doc) {
+        for line in notes::invalid_first(doc) {
             page.line(&format!("  - {}", text(&line)));
         }
     }

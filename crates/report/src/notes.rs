@@ -146,6 +146,25 @@ fn invalid_of_built(doc: &Document) -> impl Iterator<Item = &InvalidSample> {
     invalid.filter(move |sample| !skipped(sample.cell))
 }
 
+/// Rounds that one reason is told of.
+const ROUNDS: usize = 40;
+
+/// Lines of invalid samples outside of the page.
+const LINES: usize = 100;
+
+/// Where the invalid samples are and why, the first of them.
+pub(crate) fn invalid_first(doc: &Document) -> Vec<String> {
+    let mut lines = invalid_alike(doc);
+    let more = lines.len().saturating_sub(LINES);
+    if more > 0 {
+        lines.truncate(LINES);
+        lines.push(format!(
+            "and {more} more, in `wirecost report RUN_DIR --csv`"
+        ));
+    }
+    lines
+}
+
 /// Where the invalid samples are and why, those alike in one line.
 pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
     let mut alike: BTreeMap<(u32, &str), Vec<u32>> = BTreeMap::new();
@@ -164,9 +183,14 @@ pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
             } else {
                 format!("{levels}, ")
             };
-            let rounds: Vec<String> = rounds.iter().map(ToString::to_string).collect();
             let noun = if rounds.len() == 1 { "round" } else { "rounds" };
-            format!("{place}{noun} {}: {reason}", rounds.join(", "))
+            let more = rounds.len().saturating_sub(ROUNDS);
+            let rounds = rounds.iter().take(ROUNDS).map(ToString::to_string);
+            let mut named: Vec<String> = rounds.collect();
+            if more > 0 {
+                named.push(format!("and {more} more"));
+            }
+            format!("{place}{noun} {}: {reason}", named.join(", "))
         })
         .collect()
 }

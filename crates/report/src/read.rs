@@ -98,27 +98,20 @@ pub enum ReadError {
 /// write: another unreadable line, a sample of a cell that the experiment does not have, two
 /// samples of one cell in one round.
 pub fn read(dir: &Path) -> Result<Reading, ReadError> {
-    read_with(dir, |_| {})
+    let (mut reading, samples) = read_into(dir, |_| Vec::new(), Vec::push)?;
+    reading.run.samples = samples;
+    Ok(reading)
 }
 
-/// The same without what no result is made from: the devices as they were read back, and how the loads' threads went about
-/// it. Of a long run that is most of the record.
+/// The same without a run's samples, each of which is given to `add`, with what `begin` made of the run's head.
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_for_result(dir: &Path) -> Result<Reading, ReadError> {
-    read_with(dir, |sample| {
-        sample.devices = Vec::new();
-        for load in &mut sample.loads {
-            load.io = Vec::new();
-            load.generator = Vec::new();
-            load.flows.shrink_to_fit();
-        }
-        sample.proofs.shrink_to_fit();
-    })
-}
-
-fn read_with(dir: &Path, slim: impl Fn(&mut Sample)) -> Result<Reading, ReadError> {
+pub(crate) fn read_into<T>(
+    dir: &Path,
+    begin: impl FnOnce(&RunHead) -> T,
+    mut add: impl FnMut(&mut T, Sample),
+) -> Result<(Reading, T), ReadError> {
     if !dir.is_dir() {
         return Err(ReadError::NoDirectory(dir.into()));
     }
@@ -126,24 +119,32 @@ fn read_with(dir: &Path, slim: impl Fn(&mut Sample)) -> Result<Reading, ReadErro
     let head = head(dir)?;
     let end = end(dir, &mut warnings)?;
     let path = dir.join(file::SAMPLES);
+    let mut all = begin(&head);
     let samples = match regular(&path)? {
-        Some(file) => samples(&path, file, &head.experiment, &mut warnings, slim)?,
+        Some(file) => samples(&path, file, &head.experiment, &mut warnings, |sample| {
+            add(&mut all, sample);
+        })?,
         None if end.is_some() => return Err(ReadError::NoSamples(path)),
         None => {
             warnings.push(format!(
                 "there is no {}: the run was ended before its first sample",
                 file::SAMPLES
             ));
-            Vec::new()
+            0
         }
     };
-    warnings.extend(missing(&head, end.as_ref(), samples.len()));
+    warnings.extend(missing(&head, end.as_ref(), samples));
     let plan_text = bytes(&dir.join(file::PLAN))?;
-    Ok(Reading {
-        run: Run { head, samples, end },
+    let reading = Reading {
+        run: Run {
+            head,
+            samples: Vec::new(),
+            end,
+        },
         warnings,
         plan_text: plan_text.map(|text| String::from_utf8_lossy(&text).into_owned()),
-    })
+    };
+    Ok((reading, all))
 }
 
 /// A run that says it is complete has a sample for each cell of each round.
@@ -250,15 +251,14 @@ fn end(dir: &Path, warnings: &mut Vec<String>) -> Result<Option<RunEnd>, ReadErr
     }
 }
 
-/// Line by line: the file is never in memory as a whole.
+/// Line by line: neither the file nor its samples are ever in memory as a whole. How many there are.
 fn samples(
     path: &Path,
     file: File,
     experiment: &Experiment,
     warnings: &mut Vec<String>,
-    slim: impl Fn(&mut Sample),
-) -> Result<Vec<Sample>, ReadError> {
-    let mut samples = Vec::new();
+    mut add: impl FnMut(Sample),
+) -> Result<usize, ReadError> {
     let mut taken = HashSet::new();
     let known: HashSet<u32> = experiment.measured().map(|cell| cell.index).collect();
     let (mut file, mut line) = (BufReader::with_capacity(BUFFER, file), Vec::new());
@@ -273,7 +273,7 @@ fn samples(
             line: number,
             reason,
         };
-        let mut sample: Sample = match serde_json::from_slice(&line) {
+        let sample: Sample = match serde_json::from_slice(&line) {
             Ok(sample) => sample,
             // Only the last line can lack its end: the write was cut short.
             Err(_) if !line.ends_with(b"\n") => {
@@ -301,10 +301,9 @@ fn samples(
         if let Some((name, seconds)) = negative_time(&sample) {
             return Err(bad(format!("{name} is {seconds} seconds")));
         }
-        slim(&mut sample);
-        samples.push(sample);
+        add(sample);
     }
-    Ok(samples)
+    Ok(taken.len())
 }
 
 /// A time that cannot be, and its name.

@@ -44,7 +44,7 @@ pub(super) fn oddities(doc: &Document, full: bool, page: &mut Page) {
     let most = if full { usize::MAX } else { INVALID_LINES };
     if let Some(label) = notes::invalid(doc) {
         page.paragraph(&page.paint(Style::Worse, &label));
-        let alike = notes::invalid_alike(doc);
+        let alike = notes::invalid_first(doc);
         for line in alike.iter().take(most) {
             page.paragraph(&format!("- {line}"));
         }
