@@ -386,7 +386,7 @@ fn hosts(document: &Document<'_>, wish: Cores) -> String {
         ),
         (Cores::Shared, Cores::Split) => format!(
             "Both hosts on core {}: with a single core the hosts cannot be separated, and sender and receiver CPU \
-             cannot be told apart.",
+             cannot be separated.",
             list("a")
         ),
         (Cores::Shared, Cores::Shared) => format!("Both hosts on core {}.", list("a")),

@@ -117,7 +117,7 @@ fn notes(asked: &Check, results: &CheckResults) -> Vec<String> {
     let port = asked.port.unwrap_or(0);
     if !results.tapped.is_empty() {
         notes.push(format!(
-            "port {port} is in use on {}, by a tunnel or a program: probes were heard beside it, before that host's own \
+            "port {port} is in use on {}, by a tunnel or a program: probes were captured with a packet socket, before that host's own \
              filters",
             results.tapped.join(" and ")
         ));
