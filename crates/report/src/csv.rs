@@ -15,7 +15,7 @@ use wirecost_model::sample::{DatagramResult, Invalid, Mark, Sample};
 use wirecost_model::usage::HostUsage;
 
 use crate::format::{Format, FormatError, RunResult, Terminal};
-use crate::read::read_into;
+use crate::read::{DEVICES, read_into};
 
 /// CSV.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Format<RunResult> for Csv {
                 *rows = Err(error);
             }
         };
-        let read = read_into(directory, |head| Rows::new(&head.experiment), add);
+        let read = read_into(directory, DEVICES, |head| Rows::new(&head.experiment), add);
         let (_, rows) = read.map_err(FormatError::of)?;
         rows.and_then(Rows::finish).map_err(FormatError::of)
     }

@@ -9,7 +9,7 @@ use wirecost_model::record::{Run, RunHead};
 use crate::document::Document;
 use crate::evaluate::result;
 use crate::gathered::Gathered;
-use crate::read::{ReadError, Reading, read_into};
+use crate::read::{DEVICES, ReadError, Reading, check_memory, read_into};
 use crate::thinned::Thinned;
 
 /// A format in which a `T` is printed: the result of a run ([`RunResult`]) or a comparison
@@ -51,12 +51,13 @@ impl RunResult {
     /// # Errors
     /// As [`crate::read()`].
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
+        check_memory(directory)?;
         let begin = |head: &RunHead| {
             let cells = head.experiment.measured().count();
             (Gathered::new(head), Thinned::of_cells(cells))
         };
         let (mut reading, (gathered, thinned)) =
-            read_into(directory, begin, |(gathered, thinned), sample| {
+            read_into(directory, DEVICES, begin, |(gathered, thinned), sample| {
                 gathered.add(&sample);
                 thinned.add(sample);
             })?;

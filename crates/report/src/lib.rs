@@ -21,6 +21,7 @@ mod html;
 mod json;
 mod loads;
 mod markdown;
+mod memory;
 mod notes;
 mod openmetrics;
 mod published;

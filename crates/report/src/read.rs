@@ -11,6 +11,11 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::record::{Outcome, Run, RunEnd, RunHead, VERSION, file};
 use wirecost_model::sample::Sample;
 
+use crate::memory;
+
+/// What of a sample no result is made from: the devices as they were read back.
+pub(crate) const DEVICES: Option<&str> = Some("devices");
+
 /// Bytes of the record that are read at a time.
 const BUFFER: usize = 1 << 20;
 
@@ -47,6 +52,18 @@ pub enum ReadError {
         path: PathBuf,
         /// The kernel's reason.
         source: io::Error,
+    },
+    /// More samples than there is memory for their result.
+    #[error("{} has {:.1} GB, and a result of it needs up to {:.1} GB of memory, of which {:.1} GB are free: end other programs, raise the limit (ulimit -v), or copy the run directory to a machine with more", path.display(), gigabytes(*bytes), gigabytes(*needed), gigabytes(*available))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Bytes of memory for its result, at most.
+        needed: u64,
+        /// Bytes that there are.
+        available: u64,
     },
     /// No document of a load by hand.
     #[error("{} is no document of a load by hand ({reason}): give what `wirecost load --json` of this version or an earlier one printed", path.display())]
@@ -98,17 +115,42 @@ pub enum ReadError {
 /// write: another unreadable line, a sample of a cell that the experiment does not have, two
 /// samples of one cell in one round.
 pub fn read(dir: &Path) -> Result<Reading, ReadError> {
-    let (mut reading, samples) = read_into(dir, |_| Vec::new(), Vec::push)?;
+    let (mut reading, samples) = read_into(dir, None, |_| Vec::new(), Vec::push)?;
     reading.run.samples = samples;
     Ok(reading)
 }
 
-/// The same without a run's samples, each of which is given to `add`, with what `begin` made of the run's head.
+fn gigabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e9
+}
+
+/// Refuses a record whose result will not fit into memory.
+///
+/// # Errors
+/// [`ReadError::TooLarge`].
+pub(crate) fn check_memory(dir: &Path) -> Result<(), ReadError> {
+    let path = dir.join(file::SAMPLES);
+    let bytes = fs::metadata(&path).map_or(0, |there| there.len());
+    let needed = memory::needed(bytes);
+    match memory::available() {
+        Some(available) if available < needed => Err(ReadError::TooLarge {
+            path,
+            bytes,
+            needed,
+            available,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The same without a run's samples, each of which is given to `add`, with what `begin` made of the run's head. The list
+/// `skip` of each is not read and empty.
 ///
 /// # Errors
 /// As [`read`].
 pub(crate) fn read_into<T>(
     dir: &Path,
+    skip: Option<&str>,
     begin: impl FnOnce(&RunHead) -> T,
     mut add: impl FnMut(&mut T, Sample),
 ) -> Result<(Reading, T), ReadError> {
@@ -121,9 +163,16 @@ pub(crate) fn read_into<T>(
     let path = dir.join(file::SAMPLES);
     let mut all = begin(&head);
     let samples = match regular(&path)? {
-        Some(file) => samples(&path, file, &head.experiment, &mut warnings, |sample| {
-            add(&mut all, sample);
-        })?,
+        Some(file) => samples(
+            &path,
+            file,
+            &head.experiment,
+            &mut warnings,
+            skip,
+            |sample| {
+                add(&mut all, sample);
+            },
+        )?,
         None if end.is_some() => return Err(ReadError::NoSamples(path)),
         None => {
             warnings.push(format!(
@@ -257,6 +306,7 @@ fn samples(
     file: File,
     experiment: &Experiment,
     warnings: &mut Vec<String>,
+    skip: Option<&str>,
     mut add: impl FnMut(Sample),
 ) -> Result<usize, ReadError> {
     let mut taken = HashSet::new();
@@ -273,7 +323,10 @@ fn samples(
             line: number,
             reason,
         };
-        let sample: Sample = match serde_json::from_slice(&line) {
+        let skipped = skip.and_then(|list| without(&line, list));
+        let read = skipped.and_then(|line| serde_json::from_slice(&line).ok());
+        // What cannot be read without it is read again, for the place of the fault.
+        let sample: Sample = match read.map_or_else(|| serde_json::from_slice(&line), Ok) {
             Ok(sample) => sample,
             // Only the last line can lack its end: the write was cut short.
             Err(_) if !line.ends_with(b"\n") => {
@@ -306,6 +359,29 @@ fn samples(
     Ok(taken.len())
 }
 
+/// A line without a list of the sample's, which is a third of it and slow to read; `None` where it has none. A text cannot
+/// be taken for the key: quotes within one are escaped.
+fn without(line: &[u8], list: &str) -> Option<Vec<u8>> {
+    let key = format!("\"{list}\":[");
+    let begin = line
+        .windows(key.len())
+        .position(|at| at == key.as_bytes())?
+        + key.len();
+    let (mut depth, mut in_text, mut escaped) = (1, false, false);
+    let end = line[begin..].iter().position(|byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' if !in_text => depth += 1,
+            b']' if !in_text => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    Some([&line[..begin], &line[begin + end..]].concat())
+}
+
 /// A time that cannot be, and its name.
 fn negative_time(sample: &Sample) -> Option<(&'static str, f64)> {
     let windows = sample.loads.iter().flat_map(|load| {
@@ -325,4 +401,22 @@ fn reason_alone(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());
     format!("{} (column {})", &text[..end], error.column())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_left_out_whatever_stands_in_it() {
+        let of = |line: &str| {
+            without(line.as_bytes(), "devices").map(|left| String::from_utf8(left).expect("text"))
+        };
+        let line =
+            r#"{"why":"\"devices\":[1]","devices":[{"name":"]\\\"]","of":[[],[1]]}],"loads":[2]}"#;
+        let left = r#"{"why":"\"devices\":[1]","devices":[],"loads":[2]}"#;
+        assert_eq!(of(line).as_deref(), Some(left));
+        assert_eq!(of(r#"{"loads":[]}"#), None);
+        assert_eq!(of(r#"{"devices":[{"name":"a"#), None);
+    }
 }
