@@ -7,8 +7,8 @@ mod transfer;
 use std::net::{IpAddr, SocketAddr};
 
 pub use path::{
-    Limits, LocateOrder, OneSidedOrder, PathDirection, PathReply, PathRequest, Responding,
-    SurveyOrder,
+    Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
+    Responding, SurveyOrder,
 };
 pub use refusal::{Refusal, Stage};
 use serde::{Deserialize, Serialize};

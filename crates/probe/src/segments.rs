@@ -19,11 +19,13 @@ use crate::stream::{SMALL, SMALL_WRITE, StreamPath, connect, part};
 /// Connections for one size.
 const COPIES: usize = 3;
 /// Sizes at once.
-const WIDTH: usize = 12;
+const WIDTH: usize = 16;
 /// Rounds of them: with each the gap shrinks by the width.
 const ROUNDS: usize = 3;
 /// Beside two answers. The kernel sends again after 200 ms.
 const WAIT: Duration = Duration::from_millis(250);
+/// The same once it is known that a size fails: what is lost then only narrows the search.
+const NARROWING: Duration = Duration::from_millis(80);
 /// TCP's timestamps, bytes (RFC 7323).
 const TIMESTAMPS: u32 = 12;
 
@@ -51,8 +53,11 @@ pub fn segments(
     let failed = |source| ProbeError::Socket { to, source };
     let mut found = Segments::default();
     let mut sizes = vec![path.size];
+    // A smaller one is wanted where the largest was lost before: it is asked for at once.
+    sizes.extend(low.into_iter().flat_map(|low| between(low, path.size)));
+    let mut within = WAIT;
     for _ in 0..=ROUNDS {
-        for (size, answer) in ask(from, to, path, &sizes, secret).map_err(failed)? {
+        for (size, answer) in ask(from, to, path, (&sizes, within), secret).map_err(failed)? {
             match answer {
                 Answer::Arrived(sent) => found.passes = found.passes.max(Some(sent)),
                 Answer::Lost => found.fails = Some(found.fails.map_or(size, |it| it.min(size))),
@@ -67,6 +72,7 @@ pub fn segments(
             break;
         };
         sizes = between(found.passes.unwrap_or(low), fails);
+        within = NARROWING;
         if sizes.is_empty() {
             break;
         }
@@ -99,7 +105,7 @@ fn ask(
     from: IpAddr,
     to: SocketAddr,
     path: &StreamPath,
-    sizes: &[u32],
+    (sizes, within): (&[u32], Duration),
     secret: &Secret,
 ) -> io::Result<Vec<(u32, Answer)>> {
     thread::scope(|scope| {
@@ -107,7 +113,7 @@ fn ask(
             .iter()
             .map(|&size| {
                 let path = StreamPath { size, ..*path };
-                let copy = move || scope.spawn(move || one(from, to, &path, secret));
+                let copy = move || scope.spawn(move || one(from, to, &path, within, secret));
                 (
                     size,
                     std::iter::repeat_with(copy)
@@ -135,8 +141,14 @@ fn ask(
 }
 
 /// One connection: small segments, and then a single one.
-fn one(from: IpAddr, to: SocketAddr, path: &StreamPath, secret: &Secret) -> io::Result<Answer> {
-    let within = WAIT + path.wait * 2;
+fn one(
+    from: IpAddr,
+    to: SocketAddr,
+    path: &StreamPath,
+    within: Duration,
+    secret: &Secret,
+) -> io::Result<Answer> {
+    let within = within + path.wait * 2;
     let Ok(mut stream) = connect(from, to, path, (within, 1))? else {
         return Ok(Answer::Untold);
     };

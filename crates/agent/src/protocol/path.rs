@@ -67,6 +67,17 @@ pub struct SurveyOrder {
     pub count: bool,
 }
 
+/// What came of the kernel's search for the neighbour that packets go to first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NeighbourSearch {
+    /// It was not being searched for.
+    Known,
+    /// It answered at last.
+    Found,
+    /// Nobody answers for this address.
+    Missing(IpAddr),
+}
+
 /// Where a size is lost, on one flow of the last survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocateOrder {
@@ -103,6 +114,14 @@ pub enum PathRequest {
     },
     /// Asks every flow in one direction; answered with [`PathReply::Path`].
     Survey(SurveyOrder),
+    /// Waits for the end of the kernel's search for the neighbour that packets go to first; answered with
+    /// [`PathReply::Neighbour`].
+    AwaitNeighbour {
+        /// The address that they leave with.
+        from: IpAddr,
+        /// The destination.
+        to: IpAddr,
+    },
     /// Listens for short TCP streams, on any port of an address; answered with [`PathReply::Listening`].
     Listen {
         /// Where.
@@ -171,6 +190,7 @@ impl PathRequest {
         match self {
             Self::Respond { .. } => "opening its responder",
             Self::Survey(_) => "probing the path",
+            Self::AwaitNeighbour { .. } => "waiting for a neighbour",
             Self::Listen { .. } => "listening for a stream",
             Self::Stream { .. } => "sending a stream",
             Self::BadChecksums | Self::Arrivals => "telling what it counted",
@@ -203,6 +223,8 @@ pub enum PathReply {
     Responding(Responding),
     /// What came of a survey.
     Path(PathReport),
+    /// What came of the search for a neighbour.
+    Neighbour(NeighbourSearch),
     /// Over both versions of IP, in the host's namespace.
     BadChecksums {
         /// Of UDP.

@@ -4,6 +4,7 @@ mod evidence;
 mod lines;
 mod locate;
 mod loss;
+mod neighbours;
 mod other_answers;
 mod responders;
 mod segments;
@@ -158,7 +159,7 @@ impl<'a> Session<'a> {
         let secret = random::secret(&self.links[0])?;
         let mut ways = self.ways(secret, results)?;
         results.paths = self.survey(&ways, [true; 2], self.limits())?;
-        self.survey_again(&ways, &mut results.paths)?;
+        self.await_neighbours(&ways, &mut results.paths)?;
         let mapped = self.arrivals(&ways, &mut results.paths)?;
         // While the flows that made the mappings are there.
         self.ask_back(&ways, &mut results.paths, mapped)?;
@@ -227,24 +228,6 @@ impl<'a> Session<'a> {
             reports.push(report);
         }
         Ok(reports)
-    }
-
-    /// Acknowledgements need the other host's neighbour: where that one was found late, they could not leave.
-    fn survey_again(
-        &mut self,
-        ways: &[PathDirection; 2],
-        paths: &mut [PathReport],
-    ) -> Result<(), LinkError> {
-        let unheard = |index: usize| {
-            let (path, back): (&PathReport, &PathReport) = (&paths[index], &paths[1 - index]);
-            path.is_dead() && path.hint.is_none() && !path.late && back.late
-        };
-        let again = [unheard(0), unheard(1)];
-        let asked = (0..2).filter(|index| again[*index]);
-        for (index, report) in asked.zip(self.survey(ways, again, self.limits())?) {
-            paths[index] = report;
-        }
-        Ok(())
     }
 
     fn limits(&self) -> Limits {
