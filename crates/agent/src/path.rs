@@ -1,5 +1,6 @@
 //! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
 
+mod beside;
 mod checksums;
 mod fragments;
 
@@ -125,6 +126,18 @@ impl Paths {
             }
             PathRequest::Rules => PathReply::Rules(rules()),
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
+            PathRequest::OnLink { device, address } => {
+                PathReply::OnLink(crate::address::on_link(&device, address)?)
+            }
+            PathRequest::Sends { from, to } => {
+                let leaving = leaving(from, to);
+                let (wanted, _) = wanted(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
+                PathReply::Sends(wanted.bytes())
+            }
+            PathRequest::Trace(order) => {
+                PathReply::Traced(beside::trace_path(&order, &self.flows, self.pace)?)
+            }
+            PathRequest::Tcp(order) => PathReply::Tcp(beside::tcp(&order)?),
             PathRequest::OneSided(order) => {
                 let mut report = from_one_side(&order)?;
                 note_vrf(&mut report.path);

@@ -28,6 +28,9 @@ pub struct GuestMtu {
     pub mtu: Option<u32>,
     /// The tunnels of it that the hosts have between these addresses: host and device.
     pub used_by: Vec<String>,
+    /// What it takes of a path's MTU, bytes.
+    #[serde(skip)]
+    overhead: Option<u32>,
 }
 
 /// A path that carries least.
@@ -74,17 +77,22 @@ pub fn recommend(
         encapsulation: "none".to_owned(),
         mtu: least,
         used_by: Vec::new(),
+        overhead: Some(0),
     };
     let behind = used.into_iter().map(|(encapsulation, used_by)| {
         let stack = encapsulation.parse::<Stack>().ok();
         let fits = |mtu| guests_of(stack.as_ref()?, address, mtu);
+        let mtu = least.and_then(fits);
         GuestMtu {
-            mtu: least.and_then(fits),
+            overhead: least.zip(mtu).map(|(least, mtu)| least - mtu),
+            mtu,
             encapsulation,
             used_by,
         }
     });
-    let narrow = carried.iter().filter(|(_, mtu)| *mtu == least || mtu.is_none());
+    let narrow = carried
+        .iter()
+        .filter(|(_, mtu)| *mtu == least || mtu.is_none());
     Some(Recommendation {
         guests: std::iter::once(plain).chain(behind).collect(),
         limits: narrow
@@ -114,18 +122,20 @@ pub(crate) fn join(
             .iter_mut()
             .find(|it| it.encapsulation == theirs.encapsulation);
         match same {
-            // A path that is not known leaves nothing to recommend.
             Some(ours) => {
-                ours.mtu = ours.mtu.zip(theirs.mtu).map(|(a, b)| a.min(b));
+                // Over IPv6 it takes more.
+                ours.overhead = ours.overhead.max(theirs.overhead);
                 ours.used_by.extend(theirs.used_by);
             }
             None => one.guests.push(theirs),
         }
     }
-    // An encapsulation that only one pair uses has to fit the others' paths as well.
-    let least = plain(&one);
+    // An encapsulation that only one pair uses has to fit the others' paths as well; a path that is not known leaves
+    // nothing to recommend.
+    let least = narrow.zip(wide).map(|(a, b)| a.min(b));
     for guest in &mut one.guests {
-        guest.mtu = least.and(guest.mtu);
+        let fits = least.zip(guest.overhead);
+        guest.mtu = fits.and_then(|(least, overhead)| least.checked_sub(overhead));
     }
     match (narrow, wide) {
         (Some(a), Some(b)) if a < b => {}

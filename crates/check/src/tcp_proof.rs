@@ -52,6 +52,9 @@ impl TcpReport {
             (Some(_), ..) => FlowKind::Dead,
             (None, None, _) => FlowKind::Undecided,
             (None, Some(_), Some(_)) => FlowKind::BLACK_HOLE,
+            (None, Some(passes), None) if matches!(wanted, RequiredMtu::Expected(mtu) if passes >= mtu) => {
+                FlowKind::Told(Limit::NotSought)
+            }
             // No more was sent: the device's, or what the far end announced.
             (None, Some(passes), None) if passes >= wanted.bytes() => {
                 FlowKind::Told(Limit::Device { mtu: passes })
@@ -142,7 +145,8 @@ pub fn judge_tcp(report: &TcpReport) -> Vec<Finding> {
             let evidence = format!(
                 "{ends}: TCP port {port} refuses connections, by a reset or an ICMP message: nothing can be proven there"
             );
-            let look = "# name a port where something listens: ss -ltn on the other host".to_owned();
+            let look =
+                "# name a port where something listens: ss -ltn on the other host".to_owned();
             add(&mut found, "path-undecided", path, evidence, vec![look]);
         }
         (Some(_), None) => {

@@ -137,7 +137,10 @@ impl Tracer {
     pub fn on_expired(&mut self, probe: Option<u64>, from: IpAddr, now: Duration) {
         let of_another = |hop: &TracedHop| hop.address == Some(from);
         let before = &self.hops[..self.hops.len().saturating_sub(1)];
-        if self.done || !self.is_current(probe) || (probe.is_none() && before.iter().any(of_another)) {
+        if self.done
+            || !self.is_current(probe)
+            || (probe.is_none() && before.iter().any(of_another))
+        {
             return;
         }
         self.hop_mut().address.get_or_insert(from);
@@ -194,6 +197,11 @@ impl Tracer {
         }
     }
 
+    /// Whether an answer to this packet is still waited for.
+    pub fn is_awaited(&self, probe: u64) -> bool {
+        !self.done && self.last.is_some() && self.is_current(Some(probe))
+    }
+
     /// The hops by distance, once it has ended.
     pub fn result(&self) -> Option<&[TracedHop]> {
         self.done.then_some(&self.hops[..])
@@ -235,7 +243,10 @@ impl Tracer {
             self.finish_hop();
             return;
         }
-        let position = self.config.sizes.partition_point(|&size| size < self.asking);
+        let position = self
+            .config
+            .sizes
+            .partition_point(|&size| size < self.asking);
         self.range.1 = self.range.1.min(position);
         self.next_size(false);
     }
@@ -334,7 +345,11 @@ mod tests {
             };
             now += MS;
             let ttl = usize::from(probe.ttl);
-            let narrow = path.links.iter().take(ttl).position(|&link| probe.size > link);
+            let narrow = path
+                .links
+                .iter()
+                .take(ttl)
+                .position(|&link| probe.size > link);
             match narrow {
                 Some(at) if path.signals => tracer.on_message(HopMessage::TooBig(TooBig {
                     mtu: path.links[at],
@@ -357,9 +372,16 @@ mod tests {
 
     #[test]
     fn a_wide_path_is_two_packets_a_hop() {
-        let path = Path { links: vec![1500; 3], signals: true, mute: vec![] };
+        let path = Path {
+            links: vec![1500; 3],
+            signals: true,
+            mute: vec![],
+        };
         let hops = trace(&path, &[576, 1400, 1500]);
-        assert_eq!(told(&hops), [(1, Some(1500)), (2, Some(1500)), (3, Some(1500))]);
+        assert_eq!(
+            told(&hops),
+            [(1, Some(1500)), (2, Some(1500)), (3, Some(1500))]
+        );
         assert!(hops[2].destination && hops[0].address == Some(router(1)));
         assert_eq!(hops[0].rtt, Some(MS));
     }
@@ -368,7 +390,11 @@ mod tests {
     fn each_narrow_link_shows_at_the_hop_behind_it() {
         for signals in [true, false] {
             let links = vec![9000, 9000, 4352, 1400, 9000];
-            let path = Path { links, signals, mute: vec![] };
+            let path = Path {
+                links,
+                signals,
+                mute: vec![],
+            };
             let hops = trace(&path, &[576, 1280, 1400, 1500, 4352, 8950, 9000]);
             let sizes: Vec<_> = hops.iter().map(|hop| hop.reached_by).collect();
             assert_eq!(sizes, [9000, 9000, 4352, 1400, 1400].map(Some), "{signals}");
@@ -378,11 +404,19 @@ mod tests {
 
     #[test]
     fn hops_that_say_nothing_are_told_as_such_and_end_it_where_they_are_many() {
-        let path = Path { links: vec![1500; 4], signals: true, mute: vec![2] };
+        let path = Path {
+            links: vec![1500; 4],
+            signals: true,
+            mute: vec![2],
+        };
         let hops = trace(&path, &[1500]);
         let sizes: Vec<_> = hops.iter().map(|hop| hop.reached_by).collect();
         assert_eq!(sizes, [Some(1500), None, Some(1500), Some(1500)]);
-        let path = Path { links: vec![1500; 30], signals: true, mute: (3..30).collect() };
+        let path = Path {
+            links: vec![1500; 30],
+            signals: true,
+            mute: (3..30).collect(),
+        };
         let hops = trace(&path, &[1500]);
         assert_eq!(told(&hops), [(1, Some(1500)), (2, Some(1500)), (3, None)]);
     }

@@ -82,7 +82,8 @@ pub fn tcp_proof(
     (proof.snd_mss, proof.adv_mss) = (info.snd_mss, info.adv_mss);
     proof.pmtu = (info.pmtu, info.pmtu);
     // A program that ends the connection at the first byte has its kernel acknowledge it first.
-    let (first, told) = acknowledged(stream, info.snd_mss as usize, within(&path)).map_err(failed)?;
+    let (first, told) =
+        acknowledged(stream, info.snd_mss as usize, within(&path)).map_err(failed)?;
     if first {
         proof.acknowledged = u64::from(info.snd_mss);
     }
@@ -114,10 +115,10 @@ fn one(
     // A router's message made the kernel cut it.
     let mss = told.snd_mss.min(info.snd_mss);
     let sent = (mss + headers(to, info.timestamps)).min(size);
-    Ok(match arrived {
-        true if told.snd_mss > 0 => Answer::Arrived(sent),
-        true => Answer::Arrived(size),
-        false => Answer::Lost,
+    Ok(if arrived {
+        Answer::Arrived(sent)
+    } else {
+        Answer::Lost
     })
 }
 

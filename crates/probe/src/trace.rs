@@ -84,6 +84,9 @@ fn run(
                 match socket.send(&payload[..length]) {
                     Err(error) if is_queued(&error) => {
                         hear(socket, &mut tracer, to, (began, secret))?;
+                        if !tracer.is_awaited(probe.id) {
+                            break;
+                        }
                     }
                     Ok(_) | Err(_) => break,
                 }
