@@ -8,6 +8,7 @@ use wirecost_pmtu::Limit;
 
 use super::*;
 
+mod beside;
 mod together;
 
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 254));
