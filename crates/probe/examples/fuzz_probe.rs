@@ -1,5 +1,5 @@
 //! Datagrams and packets by the million at a responder, mutated from ones that are right: `make fuzz-probe`, or
-//! `cargo run --release -p wirecost-probe --example fuzz -- INPUTS SEED`.
+//! `cargo run --release -p wirecost-probe --example fuzz_probe -- INPUTS SEED`.
 //!
 //! Nothing may panic, nothing without the secret may be answered, and no answer may be as long as what it answers. What
 //! breaks that is printed, and ends it with exit code 1.
@@ -74,6 +74,8 @@ fn seeds() -> Vec<Vec<u8>> {
         six(17, &[]),
         six(44, &fragment),
         too_big(&four(0x40)),
+        too_big6(&six(17, &[]), 2),
+        too_big6(&six(17, &[]), 1),
     ]
 }
 
@@ -82,6 +84,15 @@ fn too_big(packet: &[u8]) -> Vec<u8> {
     let mut message = packet[..20].to_vec();
     message[9] = 1;
     message.extend([3, 4, 0, 0, 0, 0, 0x05, 0x78]);
+    message.extend(packet);
+    message
+}
+
+/// A router's message about a packet of IPv6, of this type.
+fn too_big6(packet: &[u8], kind: u8) -> Vec<u8> {
+    let mut message = packet[..40].to_vec();
+    message[6] = 58;
+    message.extend([kind, 0, 0, 0, 0, 0, 0x05, 0x78]);
     message.extend(packet);
     message
 }

@@ -1,0 +1,77 @@
+//! Each direction hop by hop.
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, TRACING, TraceOrder};
+use wirecost_check::{PathReport, TraceReport};
+
+use super::{CheckResults, Session};
+use crate::calls::PROMPT;
+
+impl Session<'_> {
+    /// Both directions, on the flow that carries least.
+    pub(super) fn trace(
+        &mut self,
+        ways: &[PathDirection; 2],
+        paths: &[PathReport],
+    ) -> Result<Vec<TraceReport>, LinkError> {
+        let order = |index: usize| {
+            let (way, path) = (&ways[index], &paths[index]);
+            let flows = path.flows.iter().enumerate();
+            let (flow, _) = flows.min_by_key(|(_, flow)| (!flow.kind.is_told(), flow.mtu))?;
+            // Nothing answers behind a mapping but the flow that made it.
+            (!path.through_mapping).then(|| {
+                PathRequest::Trace(TraceOrder {
+                    from: way.from.clone(),
+                    to: way.to.clone(),
+                    responder: Some((way.port, way.secret, flow as u32)),
+                    sizes: sizes(path),
+                })
+            })
+        };
+        self.traced(vec![order(0), order(1)])
+    }
+
+    /// From the only host that has an agent, or is asked.
+    pub(super) fn trace_one_side(
+        &mut self,
+        results: &CheckResults,
+    ) -> Result<Vec<TraceReport>, LinkError> {
+        let one_sided = results.one_sided.as_ref().map(|report| &report.path);
+        let Some(path) = one_sided.or(results.tcp.as_ref().map(|report| &report.path)) else {
+            return Ok(Vec::new());
+        };
+        let order = PathRequest::Trace(TraceOrder {
+            from: path.from.clone(),
+            to: path.to.clone(),
+            responder: None,
+            sizes: sizes(path),
+        });
+        self.traced(vec![Some(order)])
+    }
+
+    fn traced(&mut self, orders: Vec<Option<PathRequest>>) -> Result<Vec<TraceReport>, LinkError> {
+        let asked: Vec<usize> = (0..orders.len())
+            .filter(|index| orders[*index].is_some())
+            .collect();
+        let mut traces = Vec::new();
+        let replies = self.ask_some(orders, TRACING + PROMPT)?;
+        for (index, reply) in asked.into_iter().zip(replies) {
+            let PathReply::Traced(hops) = reply else {
+                return Err(self.links[index].unexpected_reply("Trace"));
+            };
+            let [from, to] = [index, 1 - index].map(|at| self.ends[at].host.clone());
+            traces.push(TraceReport { from, to, hops });
+        }
+        Ok(traces)
+    }
+}
+
+/// What this host sends, and what the path carries.
+fn sizes(path: &PathReport) -> Vec<u32> {
+    let device = path.leaving.as_ref().and_then(|way| way.device_mtu);
+    let sent = device.map_or(path.wanted.bytes(), |device| {
+        device.min(path.wanted.bytes())
+    });
+    let carried = path.flows.iter().filter_map(|flow| flow.mtu);
+    carried.chain([sent]).collect()
+}
