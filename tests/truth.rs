@@ -361,12 +361,19 @@ fn a_rate_that_is_reached_is_not_the_result_of_itself() {
         return;
     }
     let _turn = alone();
-    let measured = Measured::of(plan!("idle-steps"), 2);
-    measured.barred("rate", &["transactions"], "factor-is-figure");
-    let measured = Measured::of(plan!("offered"), 2);
-    measured.barred("rate", &["throughput"], "factor-is-figure");
-    let measured = Measured::of(plan!("line-factor"), 2);
-    measured.barred("underlay.rate", &["throughput"], "factor-is-figure");
+    for (plan, factor, metric) in [
+        (plan!("idle-steps"), "rate", "transactions"),
+        (plan!("offered"), "rate", "throughput"),
+        (plan!("line-factor"), "underlay.rate", "throughput"),
+    ] {
+        let measured = Measured::of(plan, 2);
+        // A rate is reached where the load has the cores to itself for that. The rule is tested on samples (`stats`).
+        if measured.result["trust"]["level"] == "sound" {
+            measured.barred(factor, &[metric], "factor-is-figure");
+        } else {
+            lacks(format!("other programs kept a load from its {factor}"));
+        }
+    }
 }
 
 #[test]
