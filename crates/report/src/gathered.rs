@@ -20,7 +20,6 @@ use wirecost_stats::Observed;
 
 use crate::document::{DatagramsResult, InvalidSample};
 use crate::flows::FlowColumns;
-use crate::trust;
 
 /// Everything of a run's samples that results are made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -211,6 +210,15 @@ pub(crate) const fn side(end: End) -> usize {
     }
 }
 
+/// Whether a mark says that something outside of the plan affected the figures. The load's own threads and a backlog that a full
+/// core overflows are part of what was measured, and looked at before each verdict.
+const fn disturbs(mark: &Mark) -> bool {
+    match mark {
+        Mark::ForeignLoad { .. } | Mark::Steal { .. } | Mark::CoresMoved { .. } => true,
+        Mark::GeneratorBound { .. } | Mark::BacklogDrops { .. } => false,
+    }
+}
+
 impl Gathered {
     /// Nothing yet, of a run that begins so.
     pub(crate) fn new(head: &RunHead) -> Self {
@@ -267,7 +275,7 @@ impl Gathered {
             let mut marks = sample.marks.iter();
             *count += u32::from(marks.any(|mark| mark.kind() == *kind));
         }
-        self.disturbed += u32::from(sample.marks.iter().any(trust::disturbs));
+        self.disturbed += u32::from(sample.marks.iter().any(disturbs));
         if let Some(switch) = &sample.open_vswitch {
             self.open_vswitch.get_or_insert_with(|| switch.clone());
             if switch.datapath == OvsDatapath::Userspace {

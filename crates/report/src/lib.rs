@@ -6,6 +6,7 @@
 
 mod answer;
 mod bencher;
+mod columns;
 pub mod compare;
 mod core_distance;
 mod csv;

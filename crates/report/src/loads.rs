@@ -105,29 +105,15 @@ fn latency(columns: &LoadColumns) -> Option<LatencyResult> {
     })
 }
 
-/// A column of a table: what stands above it, what it is, and its field where the load has a figure.
-pub(crate) struct Column {
-    /// What it is, a word or two: `p99 us`.
-    pub(crate) head: &'static str,
-    /// Whether it is printed in full alone.
-    pub(crate) only_full: bool,
-    /// What it shows, for the text below the table.
-    pub(crate) meaning: &'static str,
-    pub(crate) field: fn(&CellLoad) -> Option<String>,
-}
+/// A column of a load's.
+pub(crate) type Column = crate::columns::Column<CellLoad>;
 
 const fn column(
     head: &'static str,
-    only_full: bool,
     meaning: &'static str,
     field: fn(&CellLoad) -> Option<String>,
 ) -> Column {
-    Column {
-        head,
-        only_full,
-        meaning,
-        field,
-    }
+    Column::new(head, meaning, field)
 }
 
 /// Whether the columns that every table has say all about a run: one TCP stream, alone in its cells.
@@ -151,40 +137,31 @@ pub(crate) fn columns(workload: Workload) -> &'static [Column] {
 
 const THROUGHPUT: Column = column(
     "Gbit/s",
-    false,
     "Gbit/s: what the receiving application read, median of valid samples",
     |load| Some(gbps(load.throughput_gbps?.median)),
 );
 
-const BOTH: Column = Column {
-    meaning: "Gbit/s of tcp-bidirectional: what both applications read, the two directions together, median of valid samples",
-    ..THROUGHPUT
-};
-
-const SPREAD: Column = column(
-    "±%",
-    false,
-    "±%: its relative standard deviation",
-    |load| {
-        let of = load.throughput_gbps.or(load.transactions_per_s)?;
-        Some(format!("{:.1}", of.relative_sd? * 100.0))
-    },
+const BOTH: Column = column(
+    THROUGHPUT.head,
+    "Gbit/s of tcp-bidirectional: what both applications read, the two directions together, median of valid samples",
+    THROUGHPUT.field,
 );
+
+const SPREAD: Column = column("±%", "±%: its relative standard deviation", |load| {
+    let of = load.throughput_gbps.or(load.transactions_per_s)?;
+    Some(format!("{:.1}", of.relative_sd? * 100.0))
+});
 
 const SENDER_CPU: Column = column(
     "sender CPU",
-    false,
     "CPU of a stream: percent of one core per Gbit/s, all time that was not idle",
     |load| load.cpu(Metric::SenderCpu),
 );
 
-const RECEIVER_CPU: Column = column("receiver CPU", false, "", |load| {
-    load.cpu(Metric::ReceiverCpu)
-});
+const RECEIVER_CPU: Column = column("receiver CPU", "", |load| load.cpu(Metric::ReceiverCpu));
 
 const CPU: Column = column(
     "CPU",
-    false,
     "CPU: percent of one core of the machine per Gbit/s",
     |load| load.cpu(Metric::Cpu),
 );
@@ -198,19 +175,16 @@ const DATAGRAMS: [Column; 8] = [
     SPREAD,
     column(
         "k datagrams/s",
-        false,
         "k datagrams/s: thousand datagrams a second that the receiving application read",
         |load| Some(thousands(load.datagrams_per_s?.median)),
     ),
     column(
         "lost %",
-        false,
         "lost: of the datagrams sent, those that did not arrive",
         |load| Some(format!("{:.2}", load.lost_percent()?.max(0.0))),
     ),
     column(
         "jitter us",
-        false,
         "jitter: interarrival jitter (RFC 3550)",
         |load| Some(micros(load.jitter_us?.median)),
     ),
@@ -222,7 +196,6 @@ const DATAGRAMS: [Column; 8] = [
 const REQUESTS: [Column; 11] = [
     column(
         "transactions/s",
-        false,
         "transactions/s: requests answered, median of valid samples; ! behind their schedule",
         |load| {
             let behind = if load.behind_schedule > 0 { "!" } else { "" };
@@ -233,43 +206,31 @@ const REQUESTS: [Column; 11] = [
     SPREAD,
     column(
         "p50 us",
-        false,
         "p50, p99, p99.9, max: latencies of all valid samples together in microseconds",
         |load| Some(micros(load.latency?.p50_us)),
     ),
-    column("p99 us", false, "", |load| {
-        Some(micros(load.latency?.p99_us))
-    }),
-    column("p99.9 us", true, "", |load| {
-        Some(micros(load.latency?.p999_us?))
-    }),
-    column("max us", true, "", |load| {
-        Some(micros(load.latency?.max_us))
-    }),
+    column("p99 us", "", |load| Some(micros(load.latency?.p99_us))),
+    column("p99.9 us", "", |load| Some(micros(load.latency?.p999_us?))).in_full(),
+    column("max us", "", |load| Some(micros(load.latency?.max_us))).in_full(),
     column(
         "late p99 us",
-        true,
         "late: time from when a request was due until it was sent; not part of its latency",
         |load| Some(micros(load.latency?.late_p99_us?)),
-    ),
+    )
+    .in_full(),
     column(
         "timed out",
-        false,
         "timed out: requests given up; not part of any latency",
         |load| Some(load.latency?.timeouts.to_string()).filter(|_| load.workload.is_udp()),
     ),
     column(
         "client CPU us",
-        false,
         "CPU of requests: microseconds of a core per transaction, all time that was not idle",
         |load| load.cpu(Metric::ClientCpu),
     ),
-    column("server CPU us", false, "", |load| {
-        load.cpu(Metric::ServerCpu)
-    }),
+    column("server CPU us", "", |load| load.cpu(Metric::ServerCpu)),
     column(
         "CPU us",
-        false,
         "CPU: microseconds of a core of the machine per transaction",
         |load| load.cpu(Metric::TransactionCpu),
     ),

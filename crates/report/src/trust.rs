@@ -30,15 +30,6 @@ pub(crate) fn of(doc: &Document) -> Trust {
     }
 }
 
-/// Whether a mark says that something outside of the plan affected the figures. The load's own threads and a backlog that a full
-/// core overflows are part of what was measured, and looked at before each verdict.
-pub(crate) const fn disturbs(mark: &Mark) -> bool {
-    match mark {
-        Mark::ForeignLoad { .. } | Mark::Steal { .. } | Mark::CoresMoved { .. } => true,
-        Mark::GeneratorBound { .. } | Mark::BacklogDrops { .. } => false,
-    }
-}
-
 fn too_many(doc: &Document, disturbed: u32) -> Option<String> {
     (f64::from(disturbed) > f64::from(doc.samples) * DISTURBED).then(|| {
         format!(

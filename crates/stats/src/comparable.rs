@@ -11,7 +11,7 @@ mod backlog;
 mod distance;
 mod disturbed;
 mod encapsulation;
-pub(crate) mod evidence;
+mod evidence;
 mod factor_is_figure;
 mod generator;
 mod host;

@@ -41,6 +41,7 @@ mod ratio;
 pub mod rules;
 pub mod sequential;
 mod summary;
+mod sums;
 pub mod validity;
 mod verdict;
 

@@ -9,8 +9,7 @@ use wirecost_model::metric::{CpuParts, Figure, Metric};
 use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::Sample;
 
-use crate::comparable::Evidence;
-use crate::comparable::evidence::LoadSums;
+use crate::sums::LoadSums;
 
 /// The valid samples of an experiment, a column for each figure of each cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,15 +133,10 @@ impl Observed {
         series.map_or(&[], |series| &series.parts)
     }
 
-    /// What the samples show of a cell's load besides its figures; `None` of a load or a cell that the experiment does not
-    /// have.
-    pub fn evidence<'a>(&'a self, cell: &'a Cell, load: &'a NamedLoad) -> Option<Evidence<'a>> {
-        let columns = self.cells.get(&cell.index)?;
-        let (_, sums) = columns
-            .loads
-            .iter()
-            .find(|(one, _)| one.name == load.name)?;
-        Some(Evidence::new(self, cell, load, sums))
+    pub(crate) fn load_sums(&self, cell: u32, load: &str) -> Option<&LoadSums> {
+        let mut loads = self.cells.get(&cell)?.loads.iter();
+        let (_, sums) = loads.find(|(one, _)| one.name == load)?;
+        Some(sums)
     }
 
     pub(crate) fn cost(&self) -> Option<WakeupCost> {

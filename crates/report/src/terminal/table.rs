@@ -1,13 +1,11 @@
 //! The table of cells, or one for each load.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
-use wirecost_model::metric::Metric;
-use wirecost_stats::Summary;
 
 use super::page::{Page, visible_width};
 use crate::document::{CellLoad, CellResult, Document};
-use crate::loads;
-use crate::{digits, words};
+use crate::words;
+use crate::{columns, loads};
 
 /// Spaces between columns.
 const GAP: u16 = 2;
@@ -161,72 +159,14 @@ fn tables(doc: &Document) -> Vec<Vec<Column>> {
 }
 
 fn columns(doc: &Document) -> Vec<Column> {
-    let number =
-        |head: &str, only_full, meaning, figure: &dyn Fn(&CellResult) -> Option<String>| Column {
-            cells: doc
-                .cells
-                .iter()
-                .map(|cell| figure(cell).unwrap_or_else(|| NONE.into()))
-                .collect(),
-            ..Column::figures(head, only_full, meaning)
-        };
-    let median = |summary: &Option<Summary>, digits: usize| {
-        summary.map(|summary| format!("{:.digits$}", summary.median))
-    };
     let mut columns = levels(doc);
-    columns.push(number(
-        "Gbit/s",
-        false,
-        "Gbit/s: what the receiving application read, median of valid samples",
-        &|cell| Some(digits::gbps(cell.throughput_gbps?.median)),
-    ));
-    columns.push(number(
-        "±%",
-        false,
-        "±%: its relative standard deviation",
-        &|cell| Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0)),
-    ));
-    columns.push(number(
-        "line\nlimit",
-        false,
-        "line limit: the TCP payload that the line carries in such frames",
-        &|cell| Some(digits::gbps(cell.line_limit_gbps?)),
-    ));
-    columns.push(number(
-        "pub-\nlished",
-        true,
-        "published: see below",
-        &|cell| Some(digits::gbps(cell.published_gbps?)),
-    ));
-    columns.push(number(
-        "sender\nCPU",
-        false,
-        "CPU: percent of one core per Gbit/s, all time that was not idle",
-        &|cell| cell.cpu(Metric::SenderCpu),
-    ));
-    columns.push(number("recei-\nver CPU", false, "", &|cell| {
-        cell.cpu(Metric::ReceiverCpu)
+    columns.extend(columns::of_cells(doc).iter().map(|of| {
+        let field = |cell| (of.field)(cell).unwrap_or_else(|| NONE.into());
+        Column {
+            cells: doc.cells.iter().map(field).collect(),
+            ..Column::figures(&of.lines(), of.only_full, of.meaning)
+        }
     }));
-    columns.push(number(
-        "CPU",
-        false,
-        "CPU: percent of one core of the machine per Gbit/s, everything that was not idle",
-        &|cell| cell.cpu(Metric::Cpu),
-    ));
-    columns.push(number(
-        "kframes\n/s",
-        true,
-        "kframes/s: thousand frames a second on the wire, both directions",
-        &|cell| Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3)),
-    ));
-    columns.push(number(
-        "segs/\npacket",
-        true,
-        "segs/packet: segments on the wire per packet that the receiver's TCP handled",
-        &|cell| median(&cell.segments_per_packet, 1),
-    ));
-    // What no cell has a figure for is not a column of this run.
-    columns.retain(|column| column.align == CellAlignment::Left || column.has_figures());
     columns.push(valid(doc));
     columns
 }
@@ -242,7 +182,7 @@ fn of_load(doc: &Document, name: &str, of: &[loads::Column]) -> Vec<Column> {
             .iter()
             .map(|cell| of_cell(cell, of.field).unwrap_or_else(|| NONE.into()))
             .collect(),
-        ..Column::figures(&of.head.replace(' ', "\n"), of.only_full, of.meaning)
+        ..Column::figures(&of.lines(), of.only_full, of.meaning)
     });
     let mut columns = levels(doc);
     let labels = columns.len();
