@@ -46,7 +46,13 @@ impl Session<'_> {
             responder: None,
             sizes: sizes(path),
         });
-        self.traced(vec![Some(order)])
+        let mut traces = self.traced(vec![Some(order)])?;
+        // Closed ports answer seldom; what came back from there has reached it.
+        let hops = traces.iter_mut().flat_map(|trace| &mut trace.hops);
+        for hop in hops.filter(|hop| hop.destination) {
+            hop.mtu = hop.mtu.max(path.mtu());
+        }
+        Ok(traces)
     }
 
     fn traced(&mut self, orders: Vec<Option<PathRequest>>) -> Result<Vec<TraceReport>, LinkError> {
