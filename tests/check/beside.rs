@@ -23,7 +23,11 @@ impl Routed {
         let [a, r, s, b] = NODES.map(|node| made.name(node));
         shell(&format!(
             "set -e
-            for n in {a} {r} {s} {b}; do ip netns add $n; ip -n $n link set lo up; done
+            for n in {a} {r} {s} {b}; do
+                ip netns add $n
+                ip -n $n link set lo up
+                ip netns exec $n sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0
+            done
             for n in {r} {s}; do ip netns exec $n sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1; done
             wire() {{
                 ip link add $2 mtu $5 netns $1 type veth peer name $4 mtu $5 netns $3

@@ -60,6 +60,9 @@ const MUTE: usize = 5;
 /// Copies of each packet before it counts as not answered: the second is sent when the first one's time is over.
 const COPIES: u32 = 2;
 
+/// An answer is waited for so long at least.
+const LEAST: Duration = Duration::from_millis(50);
+
 /// Traces one flow.
 #[derive(Debug)]
 pub struct Tracer {
@@ -105,7 +108,7 @@ impl Tracer {
         if self.done {
             return None;
         }
-        if self.last.is_some_and(|last| now < last + self.config.wait) {
+        if self.last.is_some_and(|last| now < last + self.wait()) {
             return None;
         }
         if self.sent >= COPIES {
@@ -127,10 +130,7 @@ impl Tracer {
 
     /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard.
     pub fn next_timeout(&self) -> Option<Duration> {
-        (!self.done).then(|| {
-            self.last
-                .map_or(Duration::ZERO, |last| last + self.config.wait)
-        })
+        (!self.done).then(|| self.last.map_or(Duration::ZERO, |last| last + self.wait()))
     }
 
     /// A router reports that a TTL ended. `probe` is `None` where it quotes too little to tell which.
@@ -210,6 +210,12 @@ impl Tracer {
     /// The hops so far: where the time is over.
     pub fn so_far(&self) -> &[TracedHop] {
         &self.hops
+    }
+
+    /// An answer to a large packet takes little longer than that to a small one did.
+    fn wait(&self) -> Duration {
+        let known = self.hop().rtt.map(|rtt| (rtt * 3).max(LEAST));
+        known.map_or(self.config.wait, |known| known.min(self.config.wait))
     }
 
     fn hop(&self) -> &TracedHop {

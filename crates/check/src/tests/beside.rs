@@ -119,3 +119,31 @@ fn the_narrowest_path_of_all_pairs_decides() {
     let none = crate::recommend::join(Some(one), unknown).expect("both");
     assert!(mtus(&none).iter().all(|(_, mtu)| mtu.is_none()), "{none:?}");
 }
+
+#[test]
+fn a_router_that_names_another_size_has_an_interim_command_like_others() {
+    for (said, words) in [
+        (0, "no size that a link can have"),
+        (68, "says 68"),
+        (1600, "says 1600"),
+    ] {
+        let kind = FlowKind::Told(Limit::Signalled {
+            by: ROUTER,
+            mtu: said,
+        });
+        let mut path = path(RequiredMtu::Device(1500), &[(Some(1400), kind)]);
+        path.leaving = Some(crate::EgressRoute {
+            device: "eth0".into(),
+            route: Some(crate::RouteWords {
+                hops: "via 10.0.0.254 dev eth0".into(),
+                ..crate::RouteWords::default()
+            }),
+            ..crate::EgressRoute::default()
+        });
+        let found = judge(&[path]);
+        assert_eq!(found[0].id, "signal-names-wrong-size");
+        assert!(found[0].evidence.contains(words), "{}", found[0].evidence);
+        let interim = found[0].fix.iter().any(|line| line.ends_with("mtu 1400"));
+        assert!(interim, "{:?}", found[0].fix);
+    }
+}

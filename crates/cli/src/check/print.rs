@@ -156,6 +156,7 @@ fn words(document: &Document, path: &PathFlowReport, direction: &DirectionReport
             format!("larger packets arrive in fragments of at most {largest}")
         }
         ("silent", ..) => "PMTU black hole: larger packets are dropped without ICMP".to_owned(),
+        ("dead", ..) if !document.tcp.is_empty() => "no connection".to_owned(),
         ("dead", ..) => "no answer, not even to small packets".to_owned(),
         ("undecided", ..) => {
             "passes; the probes could not tell whether larger packets pass".to_owned()

@@ -46,7 +46,13 @@ impl Session<'_> {
             responder: None,
             sizes: sizes(path),
         });
-        self.traced(vec![Some(order)])
+        let mut traces = self.traced(vec![Some(order)])?;
+        // Closed ports answer seldom; what came back from there has reached it.
+        let hops = traces.iter_mut().flat_map(|trace| &mut trace.hops);
+        for hop in hops.filter(|hop| hop.destination) {
+            hop.mtu = hop.mtu.max(path.mtu());
+        }
+        Ok(traces)
     }
 
     fn traced(&mut self, orders: Vec<Option<PathRequest>>) -> Result<Vec<TraceReport>, LinkError> {
@@ -59,6 +65,13 @@ impl Session<'_> {
             let PathReply::Traced(hops) = reply else {
                 return Err(self.links[index].unexpected_reply("Trace"));
             };
+            // What reached a hop has passed those before it, where they answer too seldom to say so.
+            let mut hops = hops;
+            let mut most = None;
+            for hop in hops.iter_mut().rev().filter(|hop| hop.address.is_some()) {
+                most = most.max(hop.mtu);
+                hop.mtu = most;
+            }
             let [from, to] = [index, 1 - index].map(|at| self.ends[at].host.clone());
             traces.push(TraceReport { from, to, hops });
         }
