@@ -53,7 +53,7 @@ fn run(kernel: &Kernel) {
     let plain = "cat >/tmp/plain.yaml <<'END'\nname: plain\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: 1500\n\
                  encapsulation: [none, vxlan]\ndatapath: kernel\noffload: tunnel\nrepeat: { rounds: 1, seconds: 0.2, warmup: 0.1 }\nEND\n\
                  rm -rf /tmp/run; setpriv --reuid 65534 --regid 65534 --clear-groups \
-                 wirecost run /tmp/plain.yaml --out /tmp/run --seed 1";
+                 wirecost run /tmp/plain.yaml --out /tmp/run --seed 1 --full";
     let shown = machine.sh(120, plain).fine();
     let line = line(&mut machine);
     assert_eq!(line["by"], "tbf", "{line}");

@@ -114,7 +114,7 @@ fn boot_with(kernel: &Kernel, options: &[&str]) -> Machine {
     Machine::boot_with(kernel, &mut contents.archive.finish(), &[], options)
 }
 
-/// Runs one step, says how it ended, and returns that.
+/// Runs one step, says how it ended and how long that took, and returns it.
 fn tried(kernel: &Kernel, name: &str, step: impl FnOnce()) -> Outcome {
     let release = &kernel.release;
     let began = Instant::now();
@@ -146,6 +146,8 @@ fn every_step(kernel: &Kernel) -> Ran {
             Some(feature) => Outcome::Lacks(feature),
             None => tried(kernel, step.name, || (step.run)(&mut machine)),
         };
+        let used = machine.cpu_seconds();
+        println!("{} {used:6.1} s of processor time so far", kernel.release);
         if outcome == Outcome::Wrong {
             let again = machine.was_ended_by_the_emulator();
             drop(machine);
