@@ -18,7 +18,7 @@ pub(crate) const APART: Apart = Apart {
     run,
 };
 
-const PLAN: &str = "name: apart\nunderlay: { mtu: 9000, rate: 100mbit, release: 1ms }\nguest_mtu: [1500, max]\n\
+const PLAN: &str = "name: apart\nunderlay: { mtu: 9000, rate: 100mbit, release: 1ms }\nguest_mtu: 1500\n\
                     encapsulation: [none, vxlan]\ndatapath: DATAPATH\noffload: [none, tunnel]\ncores: split\n\
                     repeat: { rounds: 1, seconds: 0.4, warmup: 0.2 }\n";
 

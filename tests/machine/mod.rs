@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -112,9 +113,11 @@ impl Kernel {
 
     /// `kvm` or `tcg`: tried once for each kernel of this machine, and remembered.
     fn accelerator(&self) -> String {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         if File::options().write(true).open("/dev/kvm").is_err() {
             return "tcg".to_owned();
         }
+        let _one = ONE_AT_A_TIME.lock();
         let host = fs::read_to_string("/proc/sys/kernel/osrelease").expect("proc");
         let note = self.directory.join(format!("accelerator-{}", host.trim()));
         if let Ok(known) = fs::read_to_string(&note) {

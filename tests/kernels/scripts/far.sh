@@ -34,6 +34,7 @@ netem() { # SECONDS WORDS
         ip netns exec sw tc qdisc add dev to-$host root netem limit 20000 "$@" || { echo "netem $*: not here"; failed=1; }
     done
     only "netem $*" $limit
+    [ $code = 1 ] || { echo "netem $*: not named"; failed=1; }
 }
 netem 6 delay 1ms
 netem 6 delay 50ms 10ms
