@@ -111,12 +111,12 @@ fn load_begun(pair: &mut Pair) -> Child {
 
 fn run(kernel: &Kernel) {
     let began = Instant::now();
-    let told = |what: &str| {
+    let reached = |what: &str| {
         let seconds = began.elapsed().as_secs_f64();
         println!("{} {seconds:6.1} s after its start: {what}", kernel.release);
     };
     let mut pair = Pair::boot(kernel, || Contents::new(kernel));
-    told("two machines are up");
+    reached("two machines are up");
 
     // All right.
     let document = check(&pair, 0);
@@ -129,7 +129,7 @@ fn run(kernel: &Kernel) {
         "{document}"
     );
     nothing_is_left(&mut pair);
-    told("a path of 9000");
+    reached("a path of 9000");
 
     let (code, output) = ended(started(&pair, &["load", A, B, "--time", "2s", "--json"]));
     let told = String::from_utf8_lossy(&output.stdout);
@@ -138,7 +138,7 @@ fn run(kernel: &Kernel) {
     assert_eq!(document["outcome"], "complete");
     assert_eq!(document["one_machine"], false);
     nothing_is_left(&mut pair);
-    told("a load");
+    reached("a load");
 
     // A narrow port: what a switch drops silently.
     pair.port(2, "mtu 1500");
@@ -149,7 +149,7 @@ fn run(kernel: &Kernel) {
     );
     pair.port(2, "mtu 9000");
     nothing_is_left(&mut pair);
-    told("a port of 1500");
+    reached("a port of 1500");
 
     // A dead port.
     pair.port(2, "down");
@@ -160,7 +160,7 @@ fn run(kernel: &Kernel) {
     );
     pair.port(2, "up");
     nothing_is_left(&mut pair);
-    told("a dead port");
+    reached("a dead port");
 
     // A link that goes down while a load runs.
     let child = load_begun(&mut pair);
@@ -169,7 +169,7 @@ fn run(kernel: &Kernel) {
     pair.port(1, "up");
     named_error(code, &output);
     nothing_is_left(&mut pair);
-    told("a link that went down");
+    reached("a link that went down");
 
     // An agent that is killed.
     let child = load_begun(&mut pair);
@@ -182,14 +182,14 @@ fn run(kernel: &Kernel) {
     let (code, output) = ended(child);
     named_error(code, &output);
     nothing_is_left(&mut pair);
-    told("an agent that was killed");
+    reached("an agent that was killed");
 
     // The controller itself.
     let mut child = load_begun(&mut pair);
     child.kill().expect("our own child");
     let _ = child.wait();
     nothing_is_left(&mut pair);
-    told("the controller that was killed");
+    reached("the controller that was killed");
 }
 
 /// Exit code 3 and a reason that names what failed.
