@@ -14,6 +14,7 @@ pub(crate) const APART: Apart = Apart {
     looks_at: "a machine of four processors, hosts on 0 and on 1 and 2: what the line sends and its timers are on 3 alone, \
                what hosts send is on theirs; plain, VXLAN, eBPF's VXLAN, and no line in between; as root by fq and as a \
                plain user by tbf",
+    needs: &["fq", "tbf", "ebpf", "vxlan"],
     needs_root: false,
     run,
 };

@@ -22,6 +22,8 @@ pub(crate) struct Apart {
     pub(crate) name: &'static str,
     /// For docs/kernels.md.
     pub(crate) looks_at: &'static str,
+    /// For docs/kernels.md: every kernel here has them.
+    pub(crate) needs: &'static [&'static str],
     pub(crate) needs_root: bool,
     /// Panics where something is wrong.
     pub(crate) run: fn(&Kernel),

@@ -15,6 +15,7 @@ pub(crate) const APART: Apart = Apart {
     name: "two machines",
     looks_at: "`check` and `load` over ssh; a port of 1500, a dead port, a link that goes down under a load, an agent and the \
                controller killed; nothing left in either machine",
+    needs: &[],
     needs_root: true,
     run,
 };
@@ -22,7 +23,7 @@ pub(crate) const APART: Apart = Apart {
 const A: &str = "ssh:root@127.0.0.1:2201=10.50.0.1";
 const B: &str = "ssh:root@127.0.0.1:2202=10.50.0.2";
 /// Far beyond what anything here takes.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 fn program() -> PathBuf {
     PathBuf::from(std::env::var_os("WIRECOST_BINARY").expect("`make test-kernels` sets it"))

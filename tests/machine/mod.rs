@@ -26,7 +26,12 @@ const TRIES: u32 = 4;
 /// What KVM gets for it before emulation is taken. Not every hypervisor's KVM boots every kernel.
 const BOOT_KVM: Duration = Duration::from_secs(15);
 /// The longest life of a machine, seconds: `timeout` ends it even where this process is stopped.
-const LIFE_S: u32 = 900;
+const LIFE_S: u32 = 3600;
+/// How much longer than its time a machine that works may take: on a crowded one a constant tells who is slow, and not who hangs.
+const LONGER: u32 = 6;
+/// How long it is looked at whether it works, and the share of a core that it then uses at least.
+const LOOK: Duration = Duration::from_secs(10);
+const AT_WORK: f64 = 0.05;
 /// Beyond a command's own time: for its output to come over a serial line.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -130,7 +135,9 @@ impl Kernel {
             &[],
             "kvm",
         )
-        .ready(BOOT_KVM);
+        .answers
+        .recv_timeout(BOOT_KVM)
+        .is_ok();
         let which = if boots { "kvm" } else { "tcg" };
         fs::write(note, which).expect("room on the disk");
         which.to_owned()
@@ -251,20 +258,37 @@ impl Machine {
     }
 
     fn ready(&mut self, within: Duration) -> bool {
-        matches!(self.answers.recv_timeout(within), Ok(Answer::Ready))
+        matches!(self.answer(within), Ok(Answer::Ready))
     }
 
-    /// Runs a shell script in the machine; it is ended after so many seconds (143).
+    /// What it says next: within a time, and later while it works.
+    fn answer(&mut self, within: Duration) -> Result<Answer, RecvTimeoutError> {
+        let end = Instant::now() + within * LONGER;
+        let (mut wait, mut before) = (within, self.cpu_seconds());
+        loop {
+            match self.answers.recv_timeout(wait) {
+                Err(RecvTimeoutError::Timeout) => {}
+                said => return said,
+            }
+            let used = self.cpu_seconds();
+            if used - before < AT_WORK * wait.as_secs_f64() || Instant::now() > end {
+                return Err(RecvTimeoutError::Timeout);
+            }
+            (wait, before) = (LOOK, used);
+        }
+    }
+
+    /// Runs a shell script in the machine, which has so many seconds, and more while the machine works.
     #[track_caller]
     pub(crate) fn sh(&mut self, seconds: u32, script: &str) -> Done {
         let began = Instant::now();
-        let line = format!("{seconds} {}\n", base64(script.as_bytes()));
+        let line = format!("{} {}\n", seconds * LONGER, base64(script.as_bytes()));
         // The line has no flow control, and the kernel keeps 4096 bytes.
         assert!(line.len() < 4000, "{} bytes of script", line.len());
         let written = self.commands.write_all(line.as_bytes());
         let answer = written.ok().map(|()| {
             let within = Duration::from_secs(seconds.into()) + GRACE;
-            self.answers.recv_timeout(within)
+            self.answer(within)
         });
         match answer {
             Some(Ok(Answer::Done(done))) => done,
