@@ -50,6 +50,13 @@ pub(crate) struct Paths {
     gathering: Option<JoinHandle<Result<String>>>,
 }
 
+/// The largest packet that a host sends from one address to another, bytes.
+fn sends(from: IpAddr, to: IpAddr) -> Result<u32> {
+    let leaving = leaving(from, to);
+    let (wanted, _) = wanted(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
+    Ok(wanted.bytes())
+}
+
 impl Paths {
     pub(crate) fn execute(&mut self, request: PathRequest) -> Result<Reply> {
         let reply = match request {
@@ -68,13 +75,7 @@ impl Paths {
             PathRequest::AwaitNeighbour { from, to } => {
                 PathReply::Neighbour(wait_for_neighbour(from, to))
             }
-            PathRequest::BadChecksums => {
-                let (now, before) = (WrongChecksums::count(), self.bad_before.unwrap_or_default());
-                PathReply::BadChecksums {
-                    udp: now.udp.saturating_sub(before.udp),
-                    tcp: now.tcp.saturating_sub(before.tcp),
-                }
-            }
+            PathRequest::BadChecksums => self.bad_checksums(),
             PathRequest::Listen { address, secret } => {
                 let server = StreamServer::start(address, secret)?;
                 let address = server.address();
@@ -129,11 +130,7 @@ impl Paths {
             PathRequest::OnLink { device, address } => {
                 PathReply::OnLink(crate::address::on_link(&device, address)?)
             }
-            PathRequest::Sends { from, to } => {
-                let leaving = leaving(from, to);
-                let (wanted, _) = wanted(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
-                PathReply::Sends(wanted.bytes())
-            }
+            PathRequest::Sends { from, to } => PathReply::Sends(sends(from, to)?),
             PathRequest::Trace(order) => {
                 PathReply::Traced(beside::trace_path(&order, &self.flows, self.pace)?)
             }
@@ -160,6 +157,15 @@ impl Paths {
             }
         };
         Ok(Reply::Path(Box::new(reply)))
+    }
+
+    /// Wrong checksums since the first responder was started.
+    fn bad_checksums(&self) -> PathReply {
+        let (now, before) = (WrongChecksums::count(), self.bad_before.unwrap_or_default());
+        PathReply::BadChecksums {
+            udp: now.udp.saturating_sub(before.udp),
+            tcp: now.tcp.saturating_sub(before.tcp),
+        }
     }
 
     /// As fast as the last survey went, or as is allowed.

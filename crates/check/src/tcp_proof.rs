@@ -140,7 +140,6 @@ pub fn judge_tcp(report: &TcpReport) -> Vec<Finding> {
     let ends = ends(path);
     let port = path.port;
     match (shown.failed, path.hint) {
-        (Some(_), Some(_)) => return judge(std::slice::from_ref(path)),
         (Some(Stream::Refused), None) => {
             let evidence = format!(
                 "{ends}: TCP port {port} refuses connections, by a reset or an ICMP message: nothing can be proven there"
@@ -164,7 +163,7 @@ pub fn judge_tcp(report: &TcpReport) -> Vec<Finding> {
             let look = "# a proxy or filter that answers for the far end".to_owned();
             add(&mut found, "path-undecided", path, evidence, vec![look]);
         }
-        (None, _) => return judge(std::slice::from_ref(path)),
+        (_, _) => return judge(std::slice::from_ref(path)),
     }
     found
 }

@@ -41,6 +41,10 @@ const BANDWIDTH: &str = "320mbit";
     Exit codes: 0 as expected (info is no finding), 1 something was found, 2 the command line is wrong, or the \
      addresses to use are ambiguous, 3 the check could not be completed."
 )]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub(crate) struct Check {
     /// One host
     #[arg(value_parser = from_host)]

@@ -25,7 +25,7 @@ impl Thinned {
 
     /// Keeps a sample, if it is of a round that is drawn.
     pub(crate) fn add(&mut self, sample: Sample) {
-        if sample.round % self.step != 0 {
+        if !sample.round.is_multiple_of(self.step) {
             return;
         }
         self.kept.push(sample);
@@ -50,7 +50,7 @@ pub(crate) fn every_nth_round<'a>(samples: &'a [Sample], most: usize) -> Vec<&'a
     let step = samples.len().div_ceil(most.max(1)).max(1);
     let drawn = |sample: &&'a Sample| {
         let at = rounds.binary_search(&sample.round).unwrap_or_default();
-        at % step == 0
+        at.is_multiple_of(step)
     };
     samples.iter().filter(drawn).collect()
 }

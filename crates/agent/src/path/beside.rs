@@ -34,21 +34,17 @@ pub(super) fn trace_path(
             wait.max(HOP_WAIT)
         },
     };
-    let hops = match order.responder {
-        Some((port, secret, flow)) => {
-            let to = SocketAddr::new(order.to.address, port);
-            match flows.get(flow as usize) {
-                Some(socket) => trace_on(socket, to, config, &secret)?,
-                None => Vec::new(),
-            }
-        }
-        None => {
-            let secret = Secret {
-                probe: [0; 16],
-                acknowledgement: [0; 8],
-            };
-            trace(order.from.address, order.to.address, config, &secret)?
-        }
+    let hops = if let Some((port, secret, flow)) = order.responder {
+        let to = SocketAddr::new(order.to.address, port);
+        let socket = flows.get(flow as usize);
+        let hops = socket.map(|socket| trace_on(socket, to, config, &secret));
+        hops.transpose()?.unwrap_or_default()
+    } else {
+        let secret = Secret {
+            probe: [0; 16],
+            acknowledgement: [0; 8],
+        };
+        trace(order.from.address, order.to.address, config, &secret)?
     };
     Ok(hops.iter().map(HopReport::from).collect())
 }

@@ -84,17 +84,7 @@ pub(super) fn document(
             datagrams_per_s: asked.datagrams_per_s,
             bytes_per_s: asked.bytes_per_s,
         },
-        hosts: results
-            .ends
-            .iter()
-            .zip(devices(asked))
-            .map(|((end, agent), device)| HostReport {
-                device,
-                host: end.host.clone(),
-                address: end.address,
-                agent: *agent,
-            })
-            .collect(),
+        hosts: hosts(asked, &results),
         paths: every
             .iter()
             .flat_map(|path| PathFlowReport::of(path))
@@ -128,6 +118,17 @@ pub(super) fn document(
         unread: unread.collect(),
         notes,
     }
+}
+
+fn hosts(asked: &Check, results: &CheckResults) -> Vec<HostReport> {
+    let ends = results.ends.iter().zip(devices(asked));
+    ends.map(|((end, agent), device)| HostReport {
+        device,
+        host: end.host.clone(),
+        address: end.address,
+        agent: *agent,
+    })
+    .collect()
 }
 
 /// The devices of link-local addresses.

@@ -198,9 +198,9 @@ impl Page {
             if text.len() > limits.plan {
                 let all = text.len();
                 text.truncate(text.floor_char_boundary(limits.plan));
-                text.push_str(&format!(
-                    "…\n({all} bytes in all: plan.yaml and run.json of the run directory)"
-                ));
+                text.push_str("…\n(");
+                text.push_str(&all.to_string());
+                text.push_str(" bytes in all: plan.yaml and run.json of the run directory)");
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{Objection, Pair, remark};
 pub const MORE_CORES: f64 = 0.1;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
-    let (from, to) = pair.both(|cell| cell.foreign_cores())?;
+    let (from, to) = (pair.from.foreign_cores()?, pair.to.foreign_cores()?);
     if (from - to).abs() <= MORE_CORES {
         return None;
     }

@@ -102,7 +102,7 @@ impl<'a> Evidence<'a> {
     /// The distance of the cores by round, nanoseconds.
     pub(super) fn core_distance(&self) -> BTreeMap<u32, f64> {
         let around = self.observed.around(self.cell.index);
-        let each = around.into_iter().flat_map(|around| around.each());
+        let each = around.into_iter().flat_map(crate::observed::Around::each);
         each.filter_map(|(round, _, distance)| Some((round, distance?)))
             .collect()
     }

@@ -143,8 +143,8 @@ pub fn self_test(logs: &[f64], worth: f64, stopping: Stopping) -> SelfTest {
 /// Looks for drift, foreign load, cores that moved, second modes and outliers in every metric's valid samples; the
 /// findings in that order, then by metric and cell.
 pub fn findings(observed: &Observed) -> Vec<Finding> {
-    let (mut trends, mut found): ([Vec<(Trend, Finding)>; 3], [Vec<Finding>; 2]) =
-        Default::default();
+    let mut trends: [Vec<(Trend, Finding)>; 3] = Default::default();
+    let mut found: [Vec<Finding>; 2] = Default::default();
     // One at a time: each is as large as all its samples.
     for at in 0..observed.figures().len() {
         let table = Table::of(at, observed);
