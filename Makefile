@@ -23,7 +23,7 @@ FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 DOCS = $(SHARE)/doc/wirecost
 
 .PHONY: run test check check-aarch64 ci-container size test-kernels build bench bench-check bench-datapaths bench-start bench-truth \
-	bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb install-missing install-missing-test install-missing-bench
+	bench-verdicts soak-stats fuzz-wire fuzz-probe fuzz-check deny install uninstall deb install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
 run: build
@@ -166,7 +166,12 @@ fuzz-wire: install-missing
 
 ## The same at the responder of a check.
 fuzz-probe: install-missing
-	$(CARGO) run --release --locked --package wirecost-probe --example fuzz
+	$(CARGO) run --release --locked --package wirecost-probe --example fuzz_probe
+
+## The same at the kernel's messages about routes, and at what agents tell of TCP.
+fuzz-check: install-missing
+	$(CARGO) run --release --locked --package wirecost-audit --example fuzz_audit
+	$(CARGO) run --release --locked --package wirecost-check --example fuzz_check
 
 install-missing:
 	@command -v '$(CARGO)' >/dev/null || \

@@ -1,5 +1,7 @@
 //! `wirecost check`: paths as they are and as they fail, from both sides and from one.
 
+mod beside;
+
 use std::collections::BTreeSet;
 use std::process::Command;
 

@@ -19,7 +19,7 @@ mod size;
 
 use serde::Serialize;
 
-pub use question::{Measured, Question, Told};
+pub use question::{Measured, Question, Reading, Told};
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

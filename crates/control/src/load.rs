@@ -4,6 +4,7 @@
 
 mod document;
 mod figures;
+mod fragments;
 mod interval;
 mod notes;
 mod session;
@@ -60,6 +61,8 @@ pub enum Step<'a> {
         /// Whether both hosts are one machine.
         one_machine: bool,
     },
+    /// Messages of a load leave in fragments: why, in words.
+    Fragments(&'a str),
     /// A round begins, counted from 1.
     Round(u32),
     /// The loads began.
@@ -110,6 +113,10 @@ pub fn run_manual(
         addresses,
         one_machine,
     });
+    let fragments = session.fragments();
+    for words in &fragments {
+        told(Step::Fragments(words));
+    }
     let mut rounds: Vec<Round> = Vec::new();
     for number in 1..=asked.rounds {
         told(Step::Round(number));
@@ -137,6 +144,7 @@ pub fn run_manual(
         started,
         addresses,
         one_machine,
+        fragments,
         rounds,
     }))
 }

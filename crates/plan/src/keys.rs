@@ -92,7 +92,9 @@ keys! {
     HOSTS "hosts" Word { words: &["lab"], presence: Default("lab"), example: "lab" }
         "Where the hosts come from: `lab` is two network namespaces on this machine.";
     CORES "cores" Word { words: &["split", "shared"], presence: Default("split"), example: "split" }
-        "Whether each host has half of the cores, so that sender and receiver CPU can be separated, or both share all.";
+        "Whether each host has half of the cores, so that sender and receiver CPU can be separated, or both share all. \
+         With `split`, three cores or more and a line (`underlay.rate`), the last core is the line's own and the hosts \
+         have the others: from Linux 6.3, or as root.";
     SEED "seed" Whole { range: (Included(0.0), Unbounded), example: "1" }
         "Seed of the random order; without it each run draws its own.";
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use wirecost_check::{
     CheckParameters, Checklist, DirectionReport, Document, EncapsulationReport, FORMAT, HostReport,
-    ONE_SIDED_LIMITS, PathFlowReport, PathReport, Stream, UnreadReport, assess, checklist,
+    ONE_SIDED_LIMITS, PathFlowReport, PathReport, Stream, TcpPortReport, UnreadReport, assess,
+    checklist, recommend, tcp_notes,
 };
 
-use super::Check;
 use super::session::CheckResults;
+use super::{Check, CheckTarget};
 
 pub(super) fn document(
     asked: &Check,
@@ -19,6 +20,7 @@ pub(super) fn document(
     let findings = assess(
         &results.paths,
         results.one_sided.as_ref(),
+        results.tcp.as_ref(),
         &mut results.hosts,
     );
     let one_sided = results.one_sided.as_ref();
@@ -26,9 +28,14 @@ pub(super) fn document(
         .paths
         .iter()
         .chain(one_sided.map(|report| &report.path))
+        .chain(results.tcp.as_ref().map(|report| &report.path))
         .collect();
     // What every flow carries, both ways: not known where one way does not tell.
-    let carries: Option<Vec<u32>> = every.iter().map(|path| path.mtu()).collect();
+    let back = |path: &PathReport| {
+        let mut others = every.iter().copied();
+        others.find(|back| back.from == path.to && back.to == path.from)
+    };
+    let carries: Option<Vec<u32>> = every.iter().map(|path| path.advised(back(path))).collect();
     let carries = carries.and_then(|mtus| mtus.into_iter().min());
     let wanted = every.iter().map(|path| path.wanted.bytes()).max();
     let wanted = asked.expect.or(wanted).unwrap_or(0);
@@ -80,7 +87,9 @@ pub(super) fn document(
         hosts: results
             .ends
             .iter()
-            .map(|(end, agent)| HostReport {
+            .zip(devices(asked))
+            .map(|((end, agent), device)| HostReport {
+                device,
                 host: end.host.clone(),
                 address: end.address,
                 agent: *agent,
@@ -95,8 +104,24 @@ pub(super) fn document(
             .iter()
             .map(DirectionReport::of)
             .chain(one_sided.map(DirectionReport::from_one_side))
+            .chain(
+                results
+                    .tcp
+                    .as_ref()
+                    .map(|report| DirectionReport::of(&report.path)),
+            )
             .collect(),
         encapsulation,
+        recommendation: asked
+            .recommend
+            .then(|| recommend(&every, &results.hosts, stack))
+            .flatten(),
+        tcp: results
+            .tcp
+            .iter()
+            .map(|report| TcpPortReport::new(&report.path, &report.shown))
+            .collect(),
+        traces: results.traces,
         findings,
         simulations: results.simulations,
         checklist: checklists,
@@ -105,11 +130,24 @@ pub(super) fn document(
     }
 }
 
+/// The devices of link-local addresses.
+fn devices(asked: &Check) -> [Option<String>; 2] {
+    match &asked.to {
+        CheckTarget::Host(to) => [asked.from.device.clone(), to.device.clone()],
+        CheckTarget::Address(_) => [None, None],
+        CheckTarget::OnLink(_, device) => {
+            let own = asked.from.device.as_ref().unwrap_or(device);
+            [Some(own.clone()), None]
+        }
+    }
+}
+
 fn notes(asked: &Check, results: &CheckResults) -> Vec<String> {
     let mut notes = Vec::new();
     if results.one_sided.is_some() {
         notes.push(ONE_SIDED_LIMITS.to_owned());
     }
+    notes.extend(results.tcp.iter().flat_map(tcp_notes));
     let port = asked.port.unwrap_or(0);
     if !results.tapped.is_empty() {
         notes.push(format!(
@@ -119,12 +157,21 @@ fn notes(asked: &Check, results: &CheckResults) -> Vec<String> {
         ));
     }
     for path in &results.paths {
+        if let Some(mapped) = path.mapped {
+            notes.push(format!(
+                "{} is behind address translation (NAT): {} sees {} as {mapped}; the way back was probed through that mapping",
+                path.from.host, path.to.host, path.from.address
+            ));
+        }
         notes.extend(wirecost_check::loss_note(path));
         let stalled = matches!(
             path.stream,
             Some(Stream::SmallStalled | Stream::FullStalled)
         );
-        if stalled && path.bad_segments == 0 {
+        let told = path
+            .segments
+            .is_some_and(|segments| segments.fails.is_some());
+        if stalled && path.bad_segments == 0 && !told {
             notes.push(format!(
                 "{} to {}: datagrams pass, and a short TCP stream did not end in time, with no wrong checksum: loss, \
                  or a filter",

@@ -4,7 +4,7 @@ use minijinja::Value;
 use wirecost_model::metric::{Direction, Figure};
 use wirecost_stats::{Margin, Method};
 
-use super::chart::{Chart, Panel, Table};
+use super::chart::{Chart, Limits, Panel, Table};
 use super::ratios;
 use super::scale::Scale;
 use super::svg::Svg;
@@ -27,7 +27,7 @@ const DRAWN: usize = 60;
 pub(super) const BEYOND: f64 = 3.0;
 
 /// A chart for every metric that there are effects on.
-pub(super) fn charts(doc: &Document) -> Vec<Chart> {
+pub(super) fn charts(doc: &Document, limits: Limits) -> Vec<Chart> {
     doc.figures
         .iter()
         .filter_map(|figure| {
@@ -36,7 +36,7 @@ pub(super) fn charts(doc: &Document) -> Vec<Chart> {
                 .iter()
                 .filter(|effect| effect.metric == figure.metric && effect.load == figure.load)
                 .collect();
-            (!effects.is_empty()).then(|| chart(doc, figure, &effects))
+            (!effects.is_empty()).then(|| chart(doc, figure, &effects, limits))
         })
         .collect()
 }
@@ -53,11 +53,11 @@ fn id(doc: &Document, figure: &Figure) -> String {
     }
 }
 
-fn chart(doc: &Document, figure: &Figure, effects: &[&EffectResult]) -> Chart {
+fn chart(doc: &Document, figure: &Figure, effects: &[&EffectResult], limits: Limits) -> Chart {
     let id = id(doc, figure);
     let label = format!("{id}-title");
     let measured = words::measured(doc, &figure.load, figure.metric);
-    let shown = shown(effects, DRAWN);
+    let shown = shown(effects, DRAWN.min(limits.effects));
     let margin = Margin::of(doc.repeat.worth);
     Chart {
         id,

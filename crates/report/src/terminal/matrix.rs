@@ -208,7 +208,7 @@ fn legend(doc: &Document, page: &mut Page) {
         }
     }
     if doc.effects.iter().any(effects::is_disputed) {
-        said.push("* disputed (--full)".into());
+        said.push("* disputed".into());
     }
     page.paragraph(&format!("{}; margin {worth}", said.join("  ")));
 }

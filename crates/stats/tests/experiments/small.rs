@@ -1,11 +1,16 @@
 //! A small experiment: two guest MTUs, two encapsulations, a constant offload.
 
 use wirecost_model::cell::{Experiment, Network};
+use wirecost_model::effect::Effect;
 use wirecost_model::fixtures;
 use wirecost_model::load::{Load, NamedLoad, Workload};
+use wirecost_model::metric::Figure;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, Plan, Vxlan};
+use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::Sample;
+use wirecost_stats::validity::Finding;
+use wirecost_stats::{Contrast, Factorial, Observed, Stopping};
 
 /// The load of every cell.
 fn stream() -> NamedLoad {
@@ -87,4 +92,30 @@ pub(crate) fn samples() -> Vec<Sample> {
         }
     }
     samples
+}
+
+pub(crate) fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
+    wirecost_stats::effects(experiment, &Observed::of(experiment, samples, None))
+}
+
+pub(crate) fn contrasts(
+    experiment: &Experiment,
+    samples: &[Sample],
+    cost: Option<WakeupCost>,
+) -> Vec<Contrast> {
+    wirecost_stats::contrasts(experiment, &Observed::of(experiment, samples, cost))
+}
+
+pub(crate) fn factorial(
+    experiment: &Experiment,
+    samples: &[Sample],
+    figure: &Figure,
+    stopping: Stopping,
+) -> Factorial {
+    let observed = Observed::of(experiment, samples, None);
+    wirecost_stats::factorial(experiment, &observed, figure, stopping)
+}
+
+pub(crate) fn findings(experiment: &Experiment, samples: &[Sample]) -> Vec<Finding> {
+    wirecost_stats::validity::findings(&Observed::of(experiment, samples, None))
 }

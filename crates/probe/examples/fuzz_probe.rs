@@ -1,5 +1,5 @@
 //! Datagrams and packets by the million at a responder, mutated from ones that are right: `make fuzz-probe`, or
-//! `cargo run --release -p wirecost-probe --example fuzz -- INPUTS SEED`.
+//! `cargo run --release -p wirecost-probe --example fuzz_probe -- INPUTS SEED`.
 //!
 //! Nothing may panic, nothing without the secret may be answered, and no answer may be as long as what it answers. What
 //! breaks that is printed, and ends it with exit code 1.
@@ -10,8 +10,8 @@ mod random;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wirecost_probe::heard;
 use wirecost_probe::message::{ProbeMessage, Secret, answer};
+use wirecost_probe::{heard, icmp};
 
 use random::Random;
 
@@ -73,7 +73,28 @@ fn seeds() -> Vec<Vec<u8>> {
         four(0x20),
         six(17, &[]),
         six(44, &fragment),
+        too_big(&four(0x40)),
+        too_big6(&six(17, &[]), 2),
+        too_big6(&six(17, &[]), 1),
     ]
+}
+
+/// A router's message about a packet of IPv4.
+fn too_big(packet: &[u8]) -> Vec<u8> {
+    let mut message = packet[..20].to_vec();
+    message[9] = 1;
+    message.extend([3, 4, 0, 0, 0, 0, 0x05, 0x78]);
+    message.extend(packet);
+    message
+}
+
+/// A router's message about a packet of IPv6, of this type.
+fn too_big6(packet: &[u8], kind: u8) -> Vec<u8> {
+    let mut message = packet[..40].to_vec();
+    message[6] = 58;
+    message.extend([kind, 0, 0, 0, 0, 0, 0x05, 0x78]);
+    message.extend(packet);
+    message
 }
 
 /// Bits flipped, bytes replaced, ends cut, parts doubled.
@@ -100,6 +121,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 fn respond(bytes: &[u8], ends: &[SocketAddr; 2]) -> bool {
     let mut answers = u32::from(answers(bytes, None));
     for end in ends {
+        let _ = icmp(bytes, *end);
         if let Some(found) = heard(bytes, *end) {
             assert!(found.payload.len() < bytes.len(), "more than there was");
             answers += u32::from(self::answers(found.payload, found.fragment));
