@@ -105,7 +105,14 @@ fn the_document_has_what_the_issue_asks_for(result: &Value, out: &Path) {
     for effect in effects {
         let keys = keys(effect);
         assert!(wanted.iter().all(|key| keys.contains(key)), "{effect}");
-        assert_eq!(effect["rounds"], 2, "{effect}");
+        // CPU of a host that others kept from its cores is added up over rounds.
+        let rounds = effect["rounds"].as_u64().expect("rounds");
+        let least = if effect["metric"] == "throughput" {
+            2
+        } else {
+            1
+        };
+        assert!((least..=2).contains(&rounds), "{effect}");
         assert!(effect["ratio"].is_f64(), "{effect}");
         assert_eq!(self::keys(&effect["where"]).len(), 2, "{effect}");
     }
