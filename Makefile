@@ -21,7 +21,7 @@ BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 
-.PHONY: run test check check-aarch64 size test-kernels build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-probe deny install uninstall deb \
+.PHONY: run test check check-aarch64 size test-kernels build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-nbd fuzz-probe deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
@@ -143,6 +143,10 @@ soak-stats: install-missing
 fuzz-wire: install-missing
 	$(CARGO) run --release --locked --package wirecost-wire --example fuzz
 
+## The same through both ends of NBD.
+fuzz-nbd: install-missing
+	$(CARGO) run --release --locked --package wirecost-nbd --example fuzz
+
 ## The same at the responder of a check.
 fuzz-probe: install-missing
 	$(CARGO) run --release --locked --package wirecost-probe --example fuzz
@@ -155,7 +159,7 @@ install-missing:
 install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
 		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark \
-		ping:iputils-ping ovs-vswitchd:openvswitch-switch
+		ping:iputils-ping ovs-vswitchd:openvswitch-switch nbdkit:nbdkit qemu-img:qemu-utils nbdinfo:libnbd-bin fio:fio
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \

@@ -18,6 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &["model"]),
     ("stats", &["model"]),
     ("pmtu", &[]),
+    // A protocol as state machines, as `pmtu` is: `traffic` has the sockets.
+    ("nbd", &[]),
     ("plan", &["model"]),
     ("sys", &[]),
     // pmtu's machines over sockets; the machines themselves stay without I/O.
@@ -27,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // One connection for those who build networks; the audit has its own, for devices that no library knows.
     ("netlink", &[]),
     ("netbuild", &["model", "netlink", "sys", "wire"]),
-    ("traffic", &["model", "sys"]),
+    ("traffic", &["model", "nbd", "sys"]),
     // Headers come from `wire`: what is written here and what a capture is read with are one and the same.
     // What an encapsulation is called and has is the plan's word for it, here as everywhere.
     ("vtep", &["model", "netlink", "sys", "wire"]),
@@ -74,7 +76,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms that do no I/O: their sources name none of the standard library's ways to it.
-const PURE: &[&str] = &["model", "wire", "stats", "pmtu", "plan", "check"];
+const PURE: &[&str] = &["model", "wire", "stats", "pmtu", "nbd", "plan", "check"];
 const IO: &[&str] = &[
     "std::fs",
     "std::net::Tcp",

@@ -103,6 +103,20 @@ impl Metric {
         }
     }
 
+    /// Those that have a place in tables: of storage also throughput and CPU per Gbit/s. Verdicts are not about these:
+    /// at one I/O size they say what I/O per second and CPU per I/O say.
+    pub fn shown(workload: Workload, cores: Cores) -> Vec<Self> {
+        let verdicts = Self::of(workload, cores);
+        let more: &[Self] = match (workload, cores) {
+            (Workload::Storage, Cores::Split) => {
+                &[Self::Throughput, Self::SenderCpu, Self::ReceiverCpu]
+            }
+            (Workload::Storage, Cores::Shared) => &[Self::Throughput, Self::Cpu],
+            _ => &[],
+        };
+        [verdicts, more].concat()
+    }
+
     /// Which way is better.
     pub const fn better(self) -> Direction {
         match self {
@@ -157,6 +171,18 @@ impl Metric {
             Self::TransactionCpu => "CPU per transaction",
             Self::Datagrams => "datagrams received per second",
             Self::Delivered => "share of datagrams delivered",
+        }
+    }
+
+    /// [`Self::words`] of a workload: the requests of storage are I/O.
+    pub const fn words_of(self, workload: Workload) -> &'static str {
+        match self {
+            _ if !workload.is_storage() => self.words(),
+            Self::Transactions => "I/O per second",
+            Self::ClientCpu => "initiator CPU per I/O",
+            Self::ServerCpu => "target CPU per I/O",
+            Self::TransactionCpu => "CPU per I/O",
+            _ => self.words(),
         }
     }
 

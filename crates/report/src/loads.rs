@@ -32,7 +32,7 @@ pub(crate) fn of(experiment: &Experiment, cell: &Cell, valid: &[&Sample]) -> Vec
 
 fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoad {
     let (name, workload) = (&named.name, named.load.workload);
-    let metrics = Metric::of(workload, experiment.plan.cores);
+    let metrics = Metric::shown(workload, experiment.plan.cores);
     let metric = |metric: Metric, scale: f64| {
         let has = metrics.contains(&metric);
         let values = valid.iter().filter(|_| has);
@@ -168,6 +168,7 @@ pub(crate) fn plain(doc: &Document) -> bool {
 /// The columns of a workload.
 pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     match workload {
+        Workload::Storage => &STORAGE,
         _ if workload.is_request_response() => &REQUESTS,
         _ if workload.is_udp() => &DATAGRAMS,
         Workload::TcpBidirectional => &BIDIRECTIONAL,
@@ -238,6 +239,28 @@ const DATAGRAMS: [Column; 8] = [
     CPU,
 ];
 
+const P50: Column = column(
+    "p50 us",
+    1,
+    "p50, p99, p99.9, max: latencies of all valid samples together in microseconds",
+    |load| Some(micros(load.latency?.p50_us)),
+);
+
+const P99: Column = column("p99 us", 0, "", |load| Some(micros(load.latency?.p99_us)));
+
+const P999: Column = column("p99.9 us", 5, "", |load| {
+    Some(micros(load.latency?.p999_us?))
+});
+
+const MAX: Column = column("max us", 3, "", |load| Some(micros(load.latency?.max_us)));
+
+const LATE: Column = column(
+    "late p99 us",
+    4,
+    "late: time from when a request was due until it was sent; not part of its latency",
+    |load| Some(micros(load.latency?.late_p99_us?)),
+);
+
 const REQUESTS: [Column; 11] = [
     column(
         "transactions/s",
@@ -250,23 +273,11 @@ const REQUESTS: [Column; 11] = [
         },
     ),
     SPREAD,
-    column(
-        "p50 us",
-        1,
-        "p50, p99, p99.9, max: latencies of all valid samples together in microseconds",
-        |load| Some(micros(load.latency?.p50_us)),
-    ),
-    column("p99 us", 0, "", |load| Some(micros(load.latency?.p99_us))),
-    column("p99.9 us", 5, "", |load| {
-        Some(micros(load.latency?.p999_us?))
-    }),
-    column("max us", 3, "", |load| Some(micros(load.latency?.max_us))),
-    column(
-        "late p99 us",
-        4,
-        "late: time from when a request was due until it was sent; not part of its latency",
-        |load| Some(micros(load.latency?.late_p99_us?)),
-    ),
+    P50,
+    P99,
+    P999,
+    MAX,
+    LATE,
     column(
         "timed out",
         2,
@@ -284,6 +295,59 @@ const REQUESTS: [Column; 11] = [
         "CPU us",
         3,
         "CPU: microseconds of a core of the machine per transaction",
+        |load| load.cpu(Metric::TransactionCpu),
+    ),
+];
+
+const STORAGE: [Column; 15] = [
+    column(
+        "I/O per s",
+        0,
+        "I/O per s: reads and writes answered, median of valid samples; ! behind their schedule",
+        |load| {
+            let behind = if load.behind_schedule > 0 { "!" } else { "" };
+            let rate = format_per_second(load.transactions_per_s?.median);
+            Some(format!("{rate}{behind}"))
+        },
+    ),
+    Column {
+        meaning: "Gbit/s of storage: data read and written, without headers of any kind, median of valid samples",
+        rank: 1,
+        ..THROUGHPUT
+    },
+    SPREAD,
+    P50,
+    P99,
+    P999,
+    column("p99.99 us", 6, "", |load| {
+        Some(micros(load.latency?.p9999_us?))
+    }),
+    MAX,
+    LATE,
+    column(
+        "in 500 us %",
+        2,
+        "in 500 us: share of I/O that took no longer",
+        |load| Some(format!("{:.1}", load.latency?.share_within_500us * 100.0)),
+    ),
+    column(
+        "init. CPU us",
+        3,
+        "CPU us of storage: microseconds of a core per I/O of the initiator and the target, all time that was not idle",
+        |load| load.cpu(Metric::ClientCpu),
+    ),
+    column("target CPU us", 3, "", |load| load.cpu(Metric::ServerCpu)),
+    column(
+        "init. CPU %",
+        4,
+        "CPU % of storage: percent of one core per Gbit/s of the initiator and the target",
+        |load| load.cpu(Metric::SenderCpu),
+    ),
+    column("target CPU %", 4, "", |load| load.cpu(Metric::ReceiverCpu)),
+    column(
+        "CPU us",
+        3,
+        "CPU: microseconds of a core of the machine per I/O",
         |load| load.cpu(Metric::TransactionCpu),
     ),
 ];

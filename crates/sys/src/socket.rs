@@ -40,7 +40,7 @@ pub use probing::{
 pub use tcp::{
     CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion, tcp_info,
 };
-pub use transfer::{receive, receive_discarding, send};
+pub use transfer::{receive, receive_discarding, send, send_vectored};
 pub use vrf::{bind_here, source_towards, vrf_index, vrf_of};
 pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 

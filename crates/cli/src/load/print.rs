@@ -148,7 +148,15 @@ fn heading(load: &LoadSaid) -> String {
             format!(", {seconds:.2} s")
         }
     });
-    let sizes = if asked.workload.is_request_response() {
+    let sizes = if let Some(storage) = asked.storage {
+        let mix = if storage.pattern.is_mix() {
+            format!(" with {} % reads", storage.reads)
+        } else {
+            String::new()
+        };
+        let (pattern, depth) = (storage.pattern.name(), asked.depth);
+        format!("{pattern}{mix} of {}, depth {depth}", bytes(asked.request))
+    } else if asked.workload.is_request_response() {
         format!("{} and {}", bytes(asked.request), bytes(asked.response))
     } else {
         format!("messages of {}", bytes(asked.request))
@@ -172,9 +180,20 @@ fn lines(text: &mut String, load: &LoadSaid) {
         return;
     };
     if let Some(stream) = &load.stream {
-        let _ = write!(text, "\n  throughput  {}", throughput(stream.gbps).trim());
-        if let Some(back) = stream.back_gbps {
-            let _ = write!(text, ", back {}", throughput(back).trim());
+        if load.asked.load.workload.is_storage() {
+            let read = stream.back_gbps.unwrap_or_default();
+            let [read, written] = [read, stream.gbps].map(throughput);
+            let _ = write!(
+                text,
+                "\n  throughput  read {}, written {}",
+                read.trim(),
+                written.trim()
+            );
+        } else {
+            let _ = write!(text, "\n  throughput  {}", throughput(stream.gbps).trim());
+            if let Some(back) = stream.back_gbps {
+                let _ = write!(text, ", back {}", throughput(back).trim());
+            }
         }
         if let Some(retransmits) = stream.retransmits {
             let _ = write!(text, ", {retransmits} retransmits");
@@ -204,7 +223,7 @@ fn lines(text: &mut String, load: &LoadSaid) {
         );
     }
     if let (Some(figures), Some(counted)) = (&load.requests, &result.requests) {
-        requests(text, figures);
+        requests(text, figures, load.asked.load.workload.is_storage());
         if load.asked.load.workload.is_udp() {
             let _ = write!(
                 text,
@@ -242,12 +261,12 @@ fn lines(text: &mut String, load: &LoadSaid) {
     }
 }
 
-fn requests(text: &mut String, figures: &Requests) {
-    let _ = write!(
-        text,
-        "\n  answered    {} /s",
-        format_per_second(figures.per_s)
-    );
+fn requests(text: &mut String, figures: &Requests, storage: bool) {
+    let per_s = format_per_second(figures.per_s);
+    let _ = match storage {
+        true => write!(text, "\n  I/O         {per_s} /s"),
+        false => write!(text, "\n  answered    {per_s} /s"),
+    };
     for (name, times) in [
         ("latency", &figures.latency),
         ("lateness", &figures.lateness),
