@@ -203,7 +203,7 @@ fn memory(options: &Options) -> u64 {
         .storage
         .map_or(0, |storage| match storage.target {
             Backing::Memory => storage.size,
-            Backing::Null => MAX_IO.into(),
+            Backing::Discard => MAX_IO.into(),
         });
     u64::from(options.load.streams) * buffers + threads * each + message + export
 }

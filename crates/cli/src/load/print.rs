@@ -109,8 +109,12 @@ pub(super) fn text(document: &Document, width: usize) -> String {
         let _ = write!(text, "\n\n{}", heading(load));
         lines(&mut text, load);
     }
+    let storage = document
+        .loads
+        .iter()
+        .all(|load| load.asked.load.workload.is_storage());
     if let Some(cpu) = &document.cpu {
-        let _ = write!(text, "\n\nprocessors  {}", processors(cpu));
+        let _ = write!(text, "\n\nprocessors  {}", processors(cpu, storage));
     }
     for note in &document.notes {
         let note = wrap(&format!("note: {note}"), "  ", width);
@@ -325,7 +329,7 @@ fn flows(text: &mut String, load: &LoadSaid) {
     }
 }
 
-fn processors(cpu: &Cpu) -> String {
+fn processors(cpu: &Cpu, storage: bool) -> String {
     let mut text = match cpu.b_cores {
         Some(b) => format!("a {:.2} cores, b {b:.2} cores busy", cpu.a_cores),
         None => format!(
@@ -338,7 +342,8 @@ fn processors(cpu: &Cpu) -> String {
         let _ = write!(text, ": {percent:.1} % of a core per Gbit/s");
     }
     if let Some(us) = cpu.us_per_transaction {
-        let _ = write!(text, ": {} of core time per transaction", time(us / 1e6));
+        let each = if storage { "I/O" } else { "transaction" };
+        let _ = write!(text, ": {} of core time per {each}", time(us / 1e6));
     }
     text
 }

@@ -81,12 +81,12 @@ pub enum Backing {
     /// Memory of the export's size.
     Memory,
     /// Nothing: what is written is lost, and reads return anything. No memory but for one I/O.
-    Null,
+    Discard,
 }
 
 impl Backing {
     /// Their names.
-    pub const NAMES: [&'static str; 2] = ["memory", "null"];
+    pub const NAMES: [&'static str; 2] = ["memory", "discard"];
 
     /// As plans, commands and records write it.
     pub const fn name(self) -> &'static str {
@@ -95,7 +95,7 @@ impl Backing {
 
     /// By its name.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Memory, Self::Null]
+        [Self::Memory, Self::Discard]
             .into_iter()
             .find(|backing| backing.name() == name)
     }

@@ -259,7 +259,7 @@ const CONNECTIONS_PER_GUEST: Key = Key {
 const TARGET: Key = Key {
     words: &Backing::NAMES,
     presence: Default("memory"),
-    example: "null",
+    example: "discard",
     doc: "What the target keeps the export in: memory, or nothing (what is written is lost and cannot be verified).",
     ..BASE
 };

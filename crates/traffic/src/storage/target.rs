@@ -23,7 +23,7 @@ pub(crate) struct Target {
 impl Target {
     /// Zeroes, or nothing.
     pub(crate) fn new(storage: &Storage) -> Self {
-        let null = storage.target == Backing::Null;
+        let null = storage.target == Backing::Discard;
         let bytes = if null { MAX_IO.into() } else { storage.size };
         Self {
             export: Export {

@@ -54,7 +54,7 @@ fn run(options: &Options, count: u64) {
 #[test]
 fn every_pattern_and_size_is_answered_and_verified() {
     for pattern in Pattern::ALL {
-        for target in [Backing::Memory, Backing::Null] {
+        for target in [Backing::Memory, Backing::Discard] {
             for (size, depth, streams) in [
                 (512, 1, 1),
                 (4 << 10, 32, 1),
@@ -132,7 +132,7 @@ fn a_target_that_loses_what_was_written_is_found_out() {
         |load| storage(load).pattern = Pattern::RandomWrite,
         |connection| {
             let lossy = PlainTarget::new(&Storage {
-                target: Backing::Null,
+                target: Backing::Discard,
                 size: 8 << 20,
                 ..Storage::USUAL
             });
