@@ -80,7 +80,7 @@ fn take(bytes: &[u8], piece: usize) -> bool {
     let pieces = || bytes.chunks(piece.max(1));
     let mut out = Vec::new();
     let mut server = ServerHandshake::new(EXPORT, "disk", &mut out);
-    let served = pieces().try_fold(Next::More, |next, mut input| match next {
+    let handled = pieces().try_fold(Next::More, |next, mut input| match next {
         Next::More => server.receive(&mut input, &mut out),
         over => Ok(over),
     });
@@ -111,7 +111,7 @@ fn take(bytes: &[u8], piece: usize) -> bool {
     {
         let _ = EXPORT.operation(&request);
     }
-    served.is_ok() || agreed.is_ok() || replied.is_ok()
+    handled.is_ok() || agreed.is_ok() || replied.is_ok()
 }
 
 fn seeds() -> Vec<Vec<u8>> {

@@ -117,7 +117,7 @@ impl Setting {
         match option {
             // Of several guests' flows all are made later: how many guests there are is no option.
             "streams" | "streams_per_guest" | "connections" | "connections_per_guest" => {
-                load.streams = whole.unwrap_or(load.streams)
+                load.streams = whole.unwrap_or(load.streams);
             }
             "message" | "request" | "io_size" => load.request = whole.unwrap_or(load.request),
             "response" => load.response = whole.unwrap_or(load.response),

@@ -45,7 +45,7 @@ impl Access {
         let random = mix(self.state);
         let place = if self.random {
             // The upper half of the product (Lemire 2019).
-            (u128::from(mix(random)) * u128::from(self.places) >> 64) as u64
+            ((u128::from(mix(random)) * u128::from(self.places)) >> 64) as u64
         } else {
             let place = self.next;
             self.next = (place + 1) % self.places;

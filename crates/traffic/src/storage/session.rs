@@ -351,7 +351,7 @@ impl Outbox {
             let taken = range.len().min(sent);
             range.start += taken;
             sent -= taken;
-            let over = range.len() == 0;
+            let over = range.start == range.end;
             if let Piece::Memory(_) = piece {
                 moved.read_bytes += taken as u64;
             }

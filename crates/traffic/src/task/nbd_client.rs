@@ -285,14 +285,14 @@ impl NbdClient {
     }
 
     /// When to poll again at the latest.
-    fn until(&self) -> Option<u64> {
+    fn until(&self) -> u64 {
         let silence = self.heard + PEER_TIMEOUT.as_nanos() as u64 + 1;
         let due = if self.finishing {
             None
         } else {
             self.schedule.due(self.slots.outstanding())
         };
-        Some(due.map_or(silence, |due| due.min(silence)))
+        due.map_or(silence, |due| due.min(silence))
     }
 
     /// Leaves the connection to the closing, which verifies what was written.
@@ -339,7 +339,7 @@ impl Task for NbdClient {
                     read: true,
                     write: !all_sent,
                 };
-                return Progress::Wait(interest, self.until());
+                return Progress::Wait(interest, Some(self.until()));
             }
         }
         Progress::Again
