@@ -230,7 +230,7 @@ fn replies(
         while let Some(event) = reader.next(&mut input, &mut one)? {
             match event {
                 Event::Data { length, .. } | Event::Zeroes { length, .. } => {
-                    data += u64::from(length)
+                    data += u64::from(length);
                 }
                 Event::Done { .. } => done = true,
             }
