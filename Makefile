@@ -20,6 +20,7 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 BASH_COMPLETIONS = $(SHARE)/bash-completion/completions
 ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
+DOCS = $(SHARE)/doc/wirecost
 
 .PHONY: run test check check-aarch64 size test-kernels build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-nbd fuzz-probe deny install uninstall deb \
 	install-missing install-missing-test install-missing-bench
@@ -31,12 +32,20 @@ run: build
 build: install-missing
 	$(CARGO) build --release --locked --package wirecost
 
-## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation.
+# What tests could not do here (tests/skips).
+SKIPS = $(abspath $(TARGET))/skipped-tests
+# KERNELS=1: the emulated machines, too. Not by itself yet: not every step is right on both kernels (docs/kernels.md).
+KERNELS ?=
+
+## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation; with KERNELS=1 Debian's kernels.
 test: install-missing-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --locked
+	@rm -f '$(SKIPS)'
+	WIRECOST_SKIPS='$(SKIPS)' $(CARGO) test --workspace --locked
+	$(if $(KERNELS),WIRECOST_SKIPS='$(SKIPS)' $(MAKE) test-kernels)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	@scripts/skips '$(SKIPS)'
 
 ## Format, lints and unit tests: for every change while one works.
 check: install-missing
@@ -53,9 +62,10 @@ check-aarch64: install-missing
 	rustup target add aarch64-unknown-linux-gnu
 	$(CARGO) check --workspace --locked --target aarch64-unknown-linux-gnu
 
-## The program in emulated machines with Debian's own kernels (docs/kernels.md); downloads each kernel once.
+## The program in emulated machines with Debian's own kernels (docs/kernels.md); downloads each kernel once. Where these or
+## QEMU cannot be had, it is skipped and says why; WIRECOST_REQUIRE_ROOT=1 makes that a failure.
 test-kernels: build
-	@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
+	-@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
 		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin \
 		ovs-vswitchd:openvswitch-switch teamnl:libteam-utils
 	tunnels=$$($(CARGO) test --locked --package wirecost-vtep --test tunnels --no-run --message-format=json | \
@@ -111,10 +121,12 @@ $(PACKAGED): $(SOURCES)
 	$(CARGO) build --profile dist --locked --package wirecost
 	@touch $@
 
-## The program, its manual pages and completions, below DESTDIR and PREFIX.
+## The program, its manual pages, completions and docs/, below DESTDIR and PREFIX.
 install: $(PACKAGED)
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/man/man5' \
-		'$(BASH_COMPLETIONS)' '$(ZSH_COMPLETIONS)' '$(FISH_COMPLETIONS)'
+		'$(BASH_COMPLETIONS)' '$(ZSH_COMPLETIONS)' '$(FISH_COMPLETIONS)' '$(DOCS)/decisions'
+	install -m 644 docs/*.md docs/*.png '$(DOCS)'
+	install -m 644 docs/decisions/*.md '$(DOCS)/decisions'
 	install -s -m 755 '$(PACKAGED)' '$(DESTDIR)$(PREFIX)/bin/wirecost'
 	pages=$$(mktemp -d) && trap 'rm -r "$$pages"' EXIT && \
 	'$(PACKAGED)' man --out "$$pages" && \
@@ -131,6 +143,7 @@ uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/wirecost' '$(SHARE)'/man/man1/wirecost.1 \
 		'$(SHARE)'/man/man1/wirecost-*.1 '$(SHARE)'/man/man5/wirecost-plan.5 \
 		'$(BASH_COMPLETIONS)/wirecost' '$(ZSH_COMPLETIONS)/_wirecost' '$(FISH_COMPLETIONS)/wirecost.fish'
+	rm -rf '$(DOCS)'
 
 ## A Debian package in dist/; it needs nothing but dpkg-deb.
 deb: $(PACKAGED)
@@ -141,15 +154,15 @@ soak-stats: install-missing
 
 ## Ten million inputs through the parsers of frames, from a fixed seed; a minute.
 fuzz-wire: install-missing
-	$(CARGO) run --release --locked --package wirecost-wire --example fuzz
+	$(CARGO) run --release --locked --package wirecost-wire --example fuzz_wire
 
 ## The same through both ends of NBD.
 fuzz-nbd: install-missing
-	$(CARGO) run --release --locked --package wirecost-nbd --example fuzz
+	$(CARGO) run --release --locked --package wirecost-nbd --example fuzz_nbd
 
 ## The same at the responder of a check.
 fuzz-probe: install-missing
-	$(CARGO) run --release --locked --package wirecost-probe --example fuzz
+	$(CARGO) run --release --locked --package wirecost-probe --example fuzz_probe
 
 install-missing:
 	@command -v '$(CARGO)' >/dev/null || \

@@ -1,8 +1,5 @@
 //! The one file: static, and enough alone. `make size` holds the size of the one that is packaged.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +8,9 @@ use object::Endianness;
 use object::elf::{DT_NEEDED, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 
-use common::{Place, Record, alone, install, lab_can_be_built, program, run, skip, succeeds};
+use crate::common::{
+    Place, Record, beside_others, install, lab_can_be_built, program, run, skip, succeeds,
+};
 
 /// The file to look at; `None` where these tests were built without a static C library.
 fn one_file() -> Option<PathBuf> {
@@ -53,7 +52,7 @@ fn a_dynamic_program_is_told_from_a_static_one() {
 /// the same file, and nothing is opened that a host might not have.
 #[test]
 fn a_run_needs_no_other_file_than_the_program() {
-    let _alone = alone();
+    let _turn = beside_others();
     let Some(file) = one_file() else { return };
     if !lab_can_be_built() {
         return;

@@ -1,12 +1,9 @@
 //! `wirecost check`: paths as they are and as they fail, from both sides and from one.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use common::{Ended, Running, is_root, run, succeeds, wait_for, wirecost};
+use crate::common::{Ended, Running, is_root, run, succeeds, wait_for, wirecost};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 

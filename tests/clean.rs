@@ -1,12 +1,13 @@
 //! `wirecost clean`: what has outlived its run is ended, everything else is left alone.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{Owner, alone, lab_can_be_built, run, signal, state_and_start, wait_for, wirecost};
+use crate::common::{
+    Owner, lab_can_be_built, program, run, signal, skip, state_and_start, succeeds, wait_for,
+    wirecost, with_the_machines_own,
+};
 use nix::sys::signal::Signal;
 
 /// An agent that this test started, its standard input held open.
@@ -49,7 +50,7 @@ fn clean_ends_a_stopped_agent_whose_run_is_gone_and_says_so() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let owner = dead_process();
     let mut agent = HeldAgent::start(owner);
     let pid = agent.0.id();
@@ -74,7 +75,7 @@ fn clean_as_json_names_what_it_ended() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let owner = dead_process();
     let mut agent = HeldAgent::start(owner);
 
@@ -97,7 +98,7 @@ fn clean_leaves_the_agents_of_a_living_run_alone_and_they_end_with_their_input()
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let mut agent = HeldAgent::start(Owner::of(std::process::id()));
     let pid = agent.0.id();
 
@@ -122,11 +123,27 @@ fn clean_leaves_the_agents_of_a_living_run_alone_and_they_end_with_their_input()
 
 #[test]
 fn clean_with_nothing_to_clean_says_so() {
-    let _alone = alone();
-    // What somebody else's killed run has left is not this test's subject.
-    run(&mut wirecost(["clean"])).expect_code(0);
+    if !lab_can_be_built() {
+        return;
+    }
+    // Where there is no process and no tunnel but its own: what somebody else's killed run has left is not this test's.
+    let inside = "mount -t tmpfs none /run && exec \"$@\"";
+    let enter = |program: &Path| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--mount", "--pid", "--fork", "--mount-proc"]);
+        if !nix::unistd::geteuid().is_root() {
+            command.args(["--user", "--map-root-user"]);
+        }
+        command.args(["sh", "-c", inside, "sh"]).arg(program);
+        command
+    };
+    if !succeeds(&mut enter(Path::new("true"))) {
+        skip("a /proc of its own cannot be mounted here");
+        return;
+    }
+    let clean = |more: &[&str]| run(enter(program()).arg("clean").args(more));
 
-    let ended = run(&mut wirecost(["clean"]));
+    let ended = clean(&[]);
     ended.expect_code(0);
     assert_eq!(
         ended.stdout,
@@ -134,7 +151,7 @@ fn clean_with_nothing_to_clean_says_so() {
     );
     assert_eq!(ended.stderr, "");
 
-    let ended = run(&mut wirecost(["clean", "--json"]));
+    let ended = clean(&["--json"]);
     ended.expect_code(0);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one document");
     let tunnels = serde_json::json!({ "removed": [], "devices": [], "up": [], "refused": [] });

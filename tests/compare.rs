@@ -1,15 +1,11 @@
 //! Two runs against each other, through the program.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-#[path = "../crates/report/tests/fixture/mod.rs"]
-mod fixture;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Ended, Place, Record, alone, lab_can_be_built, run, wirecost};
+use crate::common::{Ended, Place, Record, beside_others, lab_can_be_built, run, wirecost};
+use crate::fixture;
 use tempfile::TempDir;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, VERSION, file};
@@ -112,7 +108,7 @@ fn a_directory_that_cannot_be_read_is_2_and_is_named() {
     let nowhere = before.path().join("nowhere");
     let ended = compare(&nowhere, after.path(), &[]);
     refused(&ended, 2, "there is no directory");
-    let ended = compare(before.path(), &nowhere, &["--json"]);
+    let ended = compare(before.path(), &nowhere, &["--markdown"]);
     refused(&ended, 2, "there is no directory");
     refused(&run(&mut wirecost(["compare", "one"])), 2, "<AFTER>");
 }
@@ -180,7 +176,13 @@ fn the_comparison_goes_to_a_file_and_never_over_a_record() {
 
 #[test]
 fn only_one_form_at_a_time() {
-    let ended = run(&mut wirecost(["compare", "a", "b", "--json", "--junit"]));
+    let ended = run(&mut wirecost([
+        "compare",
+        "a",
+        "b",
+        "--markdown",
+        "--junit",
+    ]));
     refused(&ended, 2, "cannot be used with");
 }
 
@@ -240,7 +242,7 @@ fn a_run_is_measured_and_compared_in_one_go() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(SHORT);
     run(&mut place.run_command(&plan, "first")).expect_code(0);

@@ -1,15 +1,14 @@
 //! `wirecost doctor`: what it says is what independent attempts say, and nothing stays behind.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Ended, Place, install, is_root, program, run, skip, succeeds, wait_for, wirecost};
+use crate::common::{
+    Ended, Place, install, is_root, program, run, skip, succeeds, wait_for, wirecost,
+};
 use serde_json::Value;
 use wirecost_model::plan::Description;
 

@@ -1,4 +1,4 @@
-//! The catalogue of faults (crates/faults/catalogue): each is built in namespaces of its own, checked by the program,
+//! The catalogue of faults (tests/faults/catalogue): each is built in namespaces of its own, checked by the program,
 //! and named as its file says, with nothing besides.
 
 #[allow(dead_code, reason = "each test program uses its part")]
@@ -28,11 +28,7 @@ fn is_allowed<T>(built: Result<T, LabError>) -> Option<T> {
     match built {
         Ok(value) => Some(value),
         Err(LabError::Unprivileged(why)) => {
-            println!("skipped: labs of faults need root: {why}");
-            assert!(
-                std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
-                "WIRECOST_REQUIRE_ROOT=1, and {why}"
-            );
+            common::skip(format!("labs of faults need root: {why}"));
             None
         }
         Err(error) => panic!("{error}"),
@@ -77,7 +73,7 @@ fn every_fault_of_the_catalogue_is_named_and_nothing_besides() {
     for fault in &faults {
         let checked = checked(fault);
         if let Err(error @ LabError::Lacks { .. }) = &checked {
-            println!("skipped: {error}");
+            common::lacks(error);
             assert!(std::env::var_os(EVERY_DEVICE).is_none(), "{error}");
             continue;
         }
@@ -117,7 +113,7 @@ fn every_fault_that_a_check_must_name_is_a_lab_or_a_recorded_host() {
     for (fault, labs, recorded) in &table {
         assert!(!labs.is_empty() || !recorded.is_empty(), "{fault}: neither");
         for name in recorded {
-            let file = directory().join(format!("../../audit/fixtures/{name}.json"));
+            let file = directory().join(format!("../../../crates/audit/fixtures/{name}.json"));
             assert!(file.is_file(), "{fault}: there is no {}", file.display());
         }
     }

@@ -1,52 +1,25 @@
 //! Many guests on a host: built, proven pair by pair, counted together, and gone without a trace.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::atomic::AtomicBool;
 
-use common::{alone, lab_can_be_built, program, state_and_start, wait_for};
-use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
-use wirecost_control::{Lab, LabContext, place};
+use crate::common::{beside_others, lab_can_be_built, state_and_start, wait_for};
+use crate::held::{NEVER, lab};
+use wirecost_control::Lab;
 use wirecost_model::cell::{MAX_GUESTS, Network};
-use wirecost_model::datapath::Datapath;
+use wirecost_model::fixtures;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::{Offload, Profile, Role};
-use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
+use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::sample::ProofTime;
-use wirecost_model::steering::Steering;
-use wirecost_model::transit::Transit;
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 fn network(guests: u32, guest_ip: IpVersion) -> Network {
     Network {
-        underlay_mtu: 9000,
-        rate: None,
-        underlay_ip: IpVersion::Ipv4,
         encapsulation: Encapsulation::Vxlan(Vxlan::default()),
-        datapath: Datapath::Kernel,
         guest_ip,
         guests,
-        transit: Transit::wire(),
-        cores: Cores::Shared,
-        steering: Steering::default(),
+        ..fixtures::network()
     }
-}
-
-fn lab(network: &Network) -> Lab {
-    let allowed = allowed_cpus().expect("cores");
-    let context = LabContext {
-        program: program().to_owned(),
-        owner: Owner::this().expect("this process"),
-        placement: place(Cores::Shared, &allowed),
-        verbose: 0,
-        release_us: wirecost_model::line::RELEASE_US,
-    };
-    Lab::up(&context, network, &NEVER).unwrap_or_else(|error| panic!("{network}: {error}"))
 }
 
 /// The network namespaces that a lab's threads are in, as the kernel numbers them.
@@ -83,7 +56,7 @@ fn sixty_four_guests_on_each_host_are_built_proven_pair_by_pair_and_vanish() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for guest_ip in IpVersion::ALL {
         let network = network(MAX_GUESTS, guest_ip);
         let mut lab = lab(&network);

@@ -1,9 +1,5 @@
 //! Agents on hosts of every kind: they come up, they tell what is wrong, and nothing of them is left.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-mod pair;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,11 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use common::{Place, install, is_root, program, succeeds, wait_for};
-use pair::Pair;
+use crate::common::{Place, install, is_root, program, succeeds, wait_for};
+use crate::pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::stray::Owner;
-use wirecost_control::hosts::{Asked, HostsContext, Reachable, data_plane, open};
+use wirecost_agent::orphan::Owner;
+use wirecost_control::hosts::{HostsContext, LinkedHost, Reachable, data_plane, open};
 use wirecost_model::host::HostAddress;
 
 static NO_INTERRUPT: AtomicBool = AtomicBool::new(false);
@@ -45,7 +41,7 @@ fn refused(text: &str) -> String {
 
 /// Addresses of the host at the end of a line.
 fn addresses(link: &mut Link) -> Vec<String> {
-    let own = Asked {
+    let own = LinkedHost {
         link,
         interrupt: &NO_INTERRUPT,
     }
@@ -126,7 +122,7 @@ fn two_hosts_find_the_addresses_between_them() {
         let hosts = [host(&from), host(&to)];
         let links = open(&context(), &[&hosts[0], &hosts[1]], &NO_INTERRUPT).expect("both");
         let [mut from, mut to] = <[Link; 2]>::try_from(links).expect("two");
-        let asked = |link| Asked {
+        let asked = |link| LinkedHost {
             link,
             interrupt: &NO_INTERRUPT,
         };

@@ -1,11 +1,5 @@
 //! The HTML report in a browser: nothing complains, nothing is fetched, everything is drawn.
 
-mod browser;
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-#[path = "../crates/report/tests/fixture/mod.rs"]
-mod fixture;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +8,9 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Invalid, Mark};
 
-use browser::{Browser, chromium_is_there};
-use common::{run, wirecost};
+use crate::browser::{Browser, chromium_is_there};
+use crate::common::{run, wirecost};
+use crate::fixture;
 
 /// A run directory with everything that a report can show, and a report beside it.
 struct Page {
@@ -108,12 +103,13 @@ fn expect_complete(look: &Value) {
         .filter_map(|chart| chart["id"].as_str())
         .collect();
     let effects = [
+        "effects-all",
         "effects-throughput",
         "effects-sender-cpu",
         "effects-receiver-cpu",
     ];
-    assert_eq!(ids[..3], effects);
-    assert_eq!(ids[3..], ["samples", "cpu", "drift", "windows"]);
+    assert_eq!(ids[..4], effects);
+    assert_eq!(ids[4..], ["samples", "cpu", "drift", "windows"]);
     for chart in charts {
         assert!(
             chart["smallest"].as_f64().expect("a size") > 60.0,
@@ -213,7 +209,7 @@ fn a_pointer_on_a_mark_reads_it_out_and_lights_its_cell_everywhere() {
     let said = browser.evaluate("document.getElementById('readout').innerText");
     let said = said.as_str().expect("a text");
     assert!(
-        said.starts_with("guest MTU 1500, vxlan, offload none\nround 1: 4."),
+        said.starts_with("guest MTU 1500, VXLAN, without offloads\nround 1: 4."),
         "{said}"
     );
     assert_eq!(
@@ -227,6 +223,115 @@ fn a_pointer_on_a_mark_reads_it_out_and_lights_its_cell_everywhere() {
     for tag in ["g", "DIV", "TR"] {
         assert!(lit.iter().any(|e| e[1] == tag), "{tag}: {lit:?}");
     }
+    assert_eq!(browser.heard().console, [""; 0]);
+}
+
+/// A window of that size, in which the page is already open.
+fn resize(browser: &mut Browser, width: u32, height: u32) {
+    let metrics =
+        json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
+    browser.ask("Emulation.setDeviceMetricsOverride", &metrics);
+}
+
+#[test]
+fn the_first_screen_holds_the_answer_the_trust_and_every_effect() {
+    if !chromium_is_there() {
+        return;
+    }
+    let page = Page::of(&fixture::run(10, Cores::Split));
+    let mut browser = Browser::start();
+    browser.open(&page.path(), 1280, "light");
+    resize(&mut browser, 1280, 720);
+    let within = "(() => ['#answer', '#answer .trust', '#effects-all svg', '#effects-all svg .effect:last-of-type'].map((s) => {
+      const r = document.querySelector(s).getBoundingClientRect(); return [s, r.top, r.bottom, r.right]; }))()";
+    let places = browser.evaluate(within);
+    for place in places.as_array().expect("places") {
+        let of = |at: usize| place[at].as_f64().expect("a place");
+        assert!(
+            of(1) >= 0.0 && of(2) <= 720.0 && of(3) <= 1280.0,
+            "{places}"
+        );
+    }
+    let drawn = browser.evaluate("document.querySelectorAll('#effects-all svg .effect').length");
+    assert_eq!(drawn, 36, "every effect");
+    let band = browser.evaluate("document.querySelectorAll('#effects-all svg .band').length");
+    assert_eq!(band, 1);
+    // The absolute figures are next.
+    let next = browser.evaluate("document.querySelector('main section:not(#answer)').id");
+    assert_eq!(next, "cells");
+}
+
+#[test]
+fn on_a_phone_nothing_is_cut_and_what_goes_on_to_the_side_says_so() {
+    if !chromium_is_there() {
+        return;
+    }
+    let page = Page::of(&fixture::run(10, Cores::Split));
+    let mut browser = Browser::start();
+    browser.open(&page.path(), 390, "light");
+    resize(&mut browser, 390, 844);
+    let silent = browser.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth + 1 && \
+         getComputedStyle(box.previousElementSibling).display === 'none').map((box) => box.outerHTML.slice(0, 120))",
+    );
+    assert_eq!(silent, json!([]));
+    let talking = browser.evaluate(
+        "[...document.querySelectorAll('.swipe')].filter((hint) => getComputedStyle(hint).display !== 'none' && \
+         hint.nextElementSibling.scrollWidth <= hint.nextElementSibling.clientWidth).length",
+    );
+    assert_eq!(talking, 0, "a hint where nothing goes on");
+    let cut = browser.evaluate(
+        "[...document.querySelectorAll('body *')].filter((e) => !e.closest('.scroll, svg, #readout, pre, details:not([open])') && \
+         e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map((e) => e.outerHTML.slice(0, 120))",
+    );
+    assert_eq!(cut, json!([]));
+    let first =
+        browser.evaluate("document.querySelector('#answer li').getBoundingClientRect().bottom");
+    assert!(first.as_f64().expect("a place") < 844.0, "{first}");
+}
+
+#[test]
+fn the_filter_leaves_what_is_asked_for() {
+    if !chromium_is_there() {
+        return;
+    }
+    let page = Page::of(&fixture::run(10, Cores::Split));
+    let mut browser = Browser::start();
+    browser.open(&page.path(), 1280, "light");
+    let choose = |browser: &mut Browser, by: &str, value: &str| {
+        browser.evaluate(&format!(
+            "(() => {{ const s = document.querySelector('#filter [data-by={by}]'); s.value = '{value}'; \
+             s.dispatchEvent(new Event('change', {{bubbles: true}})); return s.value; }})()"
+        ))
+    };
+    let rows = "[...document.querySelectorAll('.verdicts tbody tr:not(.contrast)')].filter((r) => r.getClientRects().length).length";
+    let bright = "document.querySelectorAll('#effects-all .effect:not(.dim)').length";
+    assert_eq!(browser.evaluate(rows), 12);
+    assert_eq!(choose(&mut browser, "factor", "offload"), "offload");
+    assert_eq!(
+        (browser.evaluate(rows), browser.evaluate(bright)),
+        (json!(4), json!(12))
+    );
+    assert_eq!(
+        choose(&mut browser, "figure", "tcp-stream/throughput"),
+        "tcp-stream/throughput"
+    );
+    assert_eq!(
+        (browser.evaluate(rows), browser.evaluate(bright)),
+        (json!(4), json!(4))
+    );
+    let heads = "[...document.querySelectorAll('.verdicts thead [data-figure]')].filter((h) => !h.hidden).length";
+    assert_eq!(browser.evaluate(heads), 1);
+    choose(&mut browser, "verdict", "pays");
+    let left = browser.evaluate(rows).as_u64().expect("rows");
+    assert!((1..4).contains(&left), "{left}");
+    for by in ["factor", "figure", "verdict"] {
+        assert_eq!(choose(&mut browser, by, ""), "");
+    }
+    assert_eq!(
+        (browser.evaluate(rows), browser.evaluate(bright)),
+        (json!(12), json!(36))
+    );
     assert_eq!(browser.heard().console, [""; 0]);
 }
 

@@ -1,26 +1,19 @@
 //! IPv6 guests and IPv6 underlays: built, proven, measured; silent beside the load; and not proven where
 //! the path is a byte too small.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 
-use common::{Place, Record, alone, lab_can_be_built, program, run, succeeds};
-use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
-use wirecost_control::{Lab, LabContext, place};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, run, succeeds};
+use crate::held::{NEVER, lab};
+use wirecost_control::Lab;
 use wirecost_model::cell::{Cell, Network};
-use wirecost_model::datapath::Datapath;
+use wirecost_model::fixtures;
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 use wirecost_model::offload::{Offload, Profile};
-use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
+use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime, Sample};
-use wirecost_model::steering::Steering;
-use wirecost_model::transit::Transit;
 
 /// Every way in which the two versions meet, at a rate that any machine reaches.
 const EVERY_WAY: &str = "\
@@ -34,8 +27,6 @@ repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }
 ";
 
 const UNDERLAY_MTU: u32 = 9000;
-static NEVER: AtomicBool = AtomicBool::new(false);
-
 /// Inner Ethernet 14, VXLAN 8, UDP 8, and the outer header (RFC 7348, section 5).
 fn overhead(cell: &Cell) -> u32 {
     match (
@@ -63,7 +54,7 @@ fn every_way_is_proven_at_exactly_its_mtu_and_measured_below_its_own_limit() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(EVERY_WAY);
 
@@ -153,28 +144,11 @@ fn below_the_limit(sample: &Sample, cell: &Cell, shown: Option<f64>) {
 fn network(encapsulation: Encapsulation, underlay_ip: IpVersion, guest_ip: IpVersion) -> Network {
     Network {
         underlay_mtu: UNDERLAY_MTU,
-        rate: None,
         underlay_ip,
         encapsulation,
-        datapath: Datapath::Kernel,
         guest_ip,
-        guests: 1,
-        transit: Transit::wire(),
-        cores: Cores::Shared,
-        steering: Steering::default(),
+        ..fixtures::network()
     }
-}
-
-fn lab(network: &Network) -> Lab {
-    let allowed = allowed_cpus().expect("cores");
-    let context = LabContext {
-        program: program().to_owned(),
-        owner: Owner::this().expect("this process"),
-        placement: place(Cores::Shared, &allowed),
-        verbose: 0,
-        release_us: wirecost_model::line::RELEASE_US,
-    };
-    Lab::up(&context, network, &NEVER).unwrap_or_else(|error| panic!("{network}: {error}"))
 }
 
 /// Every way to cross with IPv6 in it.
@@ -214,7 +188,7 @@ fn an_underlay_that_is_one_byte_too_small_is_found_whichever_ip_it_carries() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for network in ways_with_ipv6() {
         let mut lab = lab(&network);
         let size = largest(&network);
@@ -265,7 +239,7 @@ fn a_device_has_the_one_address_it_needs_and_may_use_it_at_once() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let ipv4_only = network(Encapsulation::Vxlan(Vxlan::default()), Ipv4, Ipv4);
     for network in ways_with_ipv6().iter().chain([&ipv4_only]) {
         let lab = lab(network);
@@ -299,7 +273,7 @@ fn the_udp_checksum_of_a_tunnel_is_as_planned_over_ipv6_too() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for udp_checksum in [false, true] {
         let vxlan = Vxlan {
             udp_checksum,

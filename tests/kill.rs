@@ -1,20 +1,20 @@
 //! Fault injection: whatever is killed, and whenever, nothing is left behind, nothing of the
 //! user's is touched, and no sample is lost but the one in the air.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::sleep;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use common::namespaces::{Namespaces, leave_the_machine};
-use common::{
-    Ended, Place, Record, Running, alone, is_root, lines_written, run, signal, wait_for, wirecost,
+use crate::common::namespaces::{Namespaces, leave_the_machine};
+use crate::common::{
+    Ended, Place, Record, Running, beside_others, is_root, lines_written, lock, run, signal,
+    wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::record::{Outcome, file};
@@ -36,6 +36,8 @@ const WINDOW: f64 = 0.15;
 
 /// Kills spread evenly over a run's whole duration.
 const SWEEP: u32 = 64;
+/// Runs at a time: each waits most of its time.
+const AT_A_TIME: usize = 3;
 /// Kills of the sweep and the others that must really have hit something.
 const AT_LEAST: usize = 60;
 
@@ -155,7 +157,9 @@ impl Attempt<'_> {
             When::After(delay) => sleep(delay.saturating_sub(started.elapsed())),
             When::Written(samples) => {
                 let there = || out.join(file::SAMPLES).exists() && lines_written(&out) >= samples;
-                while !there() && running.ended().is_none() {}
+                while !there() && running.ended().is_none() {
+                    sleep(Duration::from_micros(200));
+                }
             }
         }
         let recording = out.join(file::SAMPLES).exists();
@@ -238,7 +242,9 @@ impl Attempt<'_> {
             sleep(Duration::from_millis(5));
         }
         println!("{self:?}: {:?} left, to be cleaned", running.agents());
+        let lock = lock("machine"); // what tests of `clean` are about is not for this one to end
         run(&mut wirecost(["clean"])).expect_code(0);
+        drop(lock);
         wait_for("the cleaned agents to be gone", || {
             running.agents().is_empty().then_some(())
         });
@@ -292,6 +298,29 @@ impl Attempt<'_> {
             _ => panic!("{self:?}: {ended:#?}, {end:?}"),
         }
     }
+}
+
+/// Makes all attempts, some at a time, and returns those that hit something.
+fn in_parallel(attempts: &[Attempt<'_>], place: &Place, plan: &Path) -> Vec<(Victim, Hit)> {
+    let next = AtomicUsize::new(0);
+    let hits = Mutex::new(Vec::new());
+    // Threads are in the namespaces of the one that starts them.
+    thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(attempt) = attempts.get(index) else {
+                        return;
+                    };
+                    if let Some(hit) = attempt.make(place, plan, &format!("run-{index}")) {
+                        hits.lock().expect("no panic").push((attempt.victim, hit));
+                    }
+                }
+            });
+        }
+    });
+    hits.into_inner().expect("no panic")
 }
 
 /// What a user has of their own: a named namespace with devices in it, and a process.
@@ -358,7 +387,7 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     leave_the_machine();
     let mut user = OfTheUser::new();
     let place = Place::new();
@@ -403,12 +432,9 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
 
     let mut hits: BTreeMap<Victim, BTreeMap<Phase, u32>> = BTreeMap::new();
     let (mut number, mut cleaned) = (0, 0);
-    for (index, attempt) in attempts.iter().enumerate() {
-        let Some(hit) = attempt.make(&place, &plan, &format!("run-{index}")) else {
-            continue;
-        };
+    for (victim, hit) in in_parallel(&attempts, &place, &plan) {
         *hits
-            .entry(attempt.victim)
+            .entry(victim)
             .or_default()
             .entry(hit.phase)
             .or_default() += 1;

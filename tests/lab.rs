@@ -1,14 +1,11 @@
 //! Whole runs in labs on this machine: what is printed, what is kept, and that it is true.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{
+use crate::common::{
     Ended, Place, Record, alone, cores_of_mask, lab_can_be_built, lines_written, run, succeeds,
     wirecost,
 };
@@ -71,7 +68,7 @@ fn a_run_prints_one_document_and_keeps_a_record_that_is_true() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = alone();
     let place = Place::new();
     let plan = place.plan(SMALL);
     let out = place.path().join("out");
@@ -371,8 +368,8 @@ fn the_report_says_the_same(out: &Path, ended: &Ended) {
     words.expect_code(0);
     for part in [
         "Gbit/s",
-        "What each change does",
-        "guest MTU 8900 instead of 1500",
+        "change               where",
+        "jumbo frames (8900)",
     ] {
         assert!(words.stdout.contains(part), "{part}: {words:#?}");
     }

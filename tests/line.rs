@@ -1,11 +1,8 @@
 //! What emulates a lab's line on this machine, and that it is told before a run, in its record and in its result.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
 
-use common::{Place, Record, alone, is_root, lab_can_be_built, run, wirecost};
+use crate::common::{Place, Record, beside_others, is_root, lab_can_be_built, run, wirecost};
 use wirecost_model::line::{LineBy, LineRelease};
 
 const PLAN: &str = "\
@@ -30,7 +27,7 @@ fn a_lab_says_how_its_line_releases() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(PLAN);
     let ended = run(&mut place.run_command(&plan, "out"));
@@ -51,8 +48,10 @@ fn a_lab_says_how_its_line_releases() {
         let why = line.why.as_deref().unwrap_or_default();
         assert!(why.starts_with("this kernel has no fq"), "{why}");
     }
-    let words: Vec<&str> = ended.stdout.split_whitespace().collect();
-    assert!(words.join(" ").contains(&line.to_string()), "{ended:#?}");
+    let full = run(wirecost(["report", "--full"]).arg(place.path().join("out")));
+    full.expect_code(0);
+    let words: Vec<&str> = full.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains(&line.to_string()), "{full:#?}");
 
     let before = run(place
         .run_command(&plan, "dry")

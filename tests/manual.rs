@@ -1,18 +1,15 @@
 //! Manual pages and completions, read by the programs that users read them with.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ended, Place, program, run, skip, succeeds, wirecost};
+use crate::common::{Ended, Place, program, run, skip, succeeds, wirecost};
 
 /// Whether a program is there.
 fn is_there(name: &str) -> bool {
     let found = succeeds(Command::new("sh").args(["-c", &format!("command -v {name}")]));
-    found || skip(&format!("there is no {name}"))
+    found || skip(format!("there is no {name}"))
 }
 
 /// Writes a shell's script to a place as this name.
@@ -57,14 +54,84 @@ fn bash_offers(place: &Place, words: &[&str]) -> Vec<String> {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let last = words.len() - 1;
     let typed = format!(
-        "source ./wirecost.bash; COMP_WORDS=({}); COMP_CWORD={last}; COMP_TYPE=9\n\
-         _clap_complete_wirecost wirecost '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        "source ./wirecost.bash; COMP_WORDS=({}); COMP_CWORD={last}; COMP_TYPE=9; COMP_LINE='{}'\n\
+         _wirecost wirecost '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         quoted.join(" "),
+        words.join(" "),
         words[last],
         words[last - 1],
     );
     let ended = shell(place, "bash", &["--norc", "-c", &typed]);
     ended.stdout.lines().map(str::to_owned).collect()
+}
+
+/// What bash offers behind `line`, whose words it takes apart at colons and equals signs as readline does.
+fn bash_offers_for(place: &Place, line: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in line.split(' ') {
+        let mut part = String::new();
+        for sign in word.chars() {
+            if matches!(sign, ':' | '=') {
+                words.extend((!part.is_empty()).then(|| std::mem::take(&mut part)));
+                words.push(sign.to_string());
+            } else {
+                part.push(sign);
+            }
+        }
+        if !part.is_empty() || word.is_empty() {
+            words.push(part);
+        }
+    }
+    let last = words.len() - 1;
+    // Behind a break nothing is typed yet.
+    let typed = words[last].trim_start_matches([':', '=']).to_owned();
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let script = format!(
+        "source ./wirecost.bash; COMP_WORDBREAKS=$' \\t\\n\"\\'><=;|&(:'; COMP_WORDS=({}); COMP_CWORD={last}; COMP_TYPE=9\n\
+         COMP_LINE='{line}'; _wirecost wirecost '{typed}' ''; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        quoted.join(" "),
+    );
+    let ended = shell(place, "bash", &["--norc", "-c", &script]);
+    ended.stdout.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_what_has_a_colon_in_it_and_encapsulations() {
+    let place = furnished();
+    script(&place, "bash", "wirecost.bash");
+    let offers = |line: &str| bash_offers_for(&place, line);
+    assert_eq!(offers("wirecost load ssh"), ["ssh:"]);
+    assert_eq!(offers("wirecost load loc"), ["local"]);
+    assert_eq!(
+        offers("wirecost load netns:no-such-namespace "),
+        offers("wirecost load local ")
+    );
+    assert_eq!(offers("wirecost overhead gene"), ["geneve"]);
+    assert_eq!(
+        offers("wirecost overhead vxlan+outer-v"),
+        ["vxlan+outer-vlan"]
+    );
+    assert!(offers("wirecost check local local --encapsulation vx").contains(&"vxlan".to_owned()));
+    assert_eq!(
+        offers("wirecost check local local --encapsulation=gene"),
+        ["geneve"]
+    );
+    assert_eq!(offers("wirecost tunnel up gen"), ["geneve"]);
+    if !crate::common::is_root() {
+        return;
+    }
+    let name = format!("wct-complete-{}", std::process::id());
+    let _made = crate::common::namespaces::Namespaces::new(&[&name]);
+    // The part before the colon stays on the line.
+    assert_eq!(
+        offers(&format!(
+            "wirecost load netns:wct-complete-{}",
+            std::process::id()
+        )),
+        [&*name]
+    );
+    assert!(offers("wirecost load netns:").contains(&name));
+    assert!(offers("wirecost load local netns:wct-comp").contains(&name));
 }
 
 #[test]
@@ -81,7 +148,7 @@ fn bash_completes_commands_options_plans_and_runs() {
         ],
     );
     assert!(
-        registered.stdout.contains("_clap_complete_wirecost"),
+        registered.stdout.contains("-F _wirecost wirecost"),
         "{registered:#?}"
     );
 

@@ -1,16 +1,13 @@
 //! Encapsulations side by side: by eBPF, each frame seen on the underlay as its header has it; one datapath for all
 //! that is compared; and what cannot be built, with the reason.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::{
-    Ended, Place, Record, Running, alone, cell_of, lab_can_be_built, lines_written, measured, run,
-    skip, wait_for,
+use crate::common::{
+    Ended, Place, Record, Running, beside_others, cell_of, lab_can_be_built, lacks, lines_written,
+    measured, run, skip, wait_for, with_the_machines_own,
 };
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -39,7 +36,7 @@ repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
 fn ebpf_can_be_loaded() -> bool {
     match PassingClassifier::load() {
         Ok(_) => lab_can_be_built(),
-        Err(error) => skip(&format!("eBPF programs cannot be loaded here: {error}")),
+        Err(error) => skip(format!("eBPF programs cannot be loaded here: {error}")),
     }
 }
 
@@ -102,7 +99,7 @@ fn every_encapsulation_by_ebpf_is_proven_seen_and_measured() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let (ended, record, _place) = measured(EVERY);
     ended.expect_code(0);
     // 2 guest MTUs x 2 offloads x (none, vlan, and 2 tunnels over either IP with and without a checksum).
@@ -157,11 +154,11 @@ fn tags_inside_many_options_and_several_guests_are_carried() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let (ended, record, _place) = measured(
         "name: odd\nunderlay: { mtu: 9000 }\nguests: [1, 3]\ndatapath: ebpf\n\
          encapsulation: [none, vlan, { vxlan: { inner_vlan: 7 } }, { geneve: { options: 252, inner_vlan: 7 } }]\n\
-         load: [tcp-stream, udp-rr]\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
+         load: [tcp-stream, udp-rr]\nrepeat: { rounds: 1, seconds: 0.3, warmup: 0.05 }\n",
     );
     ended.expect_code(0);
     assert_eq!(record.samples.len(), 2 * 4 * 2);
@@ -182,7 +179,7 @@ fn tags_inside_many_options_and_several_guests_are_carried() {
 fn kernel_has(arguments: &str) -> bool {
     let mut command = std::process::Command::new("unshare");
     command.args(["--net", "ip", "link", "add", "try0", "type"]);
-    common::succeeds(command.args(arguments.split(' ')))
+    crate::common::succeeds(command.args(arguments.split(' ')))
 }
 
 /// What iproute2 makes of a level over an IP for guests of another: those that a lab makes.
@@ -199,11 +196,7 @@ fn kernel_has_ip_tunnel(level: &str, over_ipv6: bool, guests_ipv6: bool) -> bool
     } else {
         "local 198.18.0.1 remote 198.18.0.2"
     };
-    let has = kernel_has(&format!("{kind} {ends}"));
-    if !has {
-        println!("skipped: this kernel has no {kind} driver");
-    }
-    has
+    kernel_has(&format!("{kind} {ends}")) || lacks(format!("this kernel has no {kind} device"))
 }
 
 #[test]
@@ -211,7 +204,7 @@ fn gre_and_ip_in_ip_are_proven_seen_and_measured_where_the_kernel_has_them() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for (level, written) in [
         ("gre", "[gre, { gre: { key: 7, ttl: 64 } }]"),
         ("gretap", "[gretap, { gretap: { key: 7 } }]"),
@@ -245,7 +238,7 @@ fn what_is_the_kernels_alone_and_the_kernel_lacks_is_left_out_with_the_reason() 
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let words: Vec<&str> = kernels_alone().map(|kind| kind.word).collect();
     let (ended, record, _place) = measured(&format!(
         "name: lacking\nunderlay: {{ mtu: 9000 }}\nencapsulation: [none, {}]\nguest_mtu: 1500\n\
@@ -300,7 +293,7 @@ fn a_cell_that_the_kernel_cannot_build_is_left_out_with_the_reason() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let (ended, record, place) = measured(
         "name: lacking\nunderlay: { mtu: 9000 }\nencapsulation: [none, vlan, vxlan, geneve]\ndatapath: kernel\n\
          guest_mtu: 1500\nrepeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n",
@@ -327,7 +320,7 @@ fn a_cell_that_the_kernel_cannot_build_is_left_out_with_the_reason() {
         assert!(reason.contains("datapath: ebpf"), "{reason}");
     }
     // The table says it as well.
-    let shown = run(common::wirecost(["report"]).arg(place.path().join("out")));
+    let shown = run(crate::common::wirecost(["report"]).arg(place.path().join("out")));
     for reason in &reasons {
         let words: Vec<&str> = reason.split_whitespace().take(4).collect();
         assert!(shown.stdout.contains(&words.join(" ")), "{shown:#?}");
@@ -339,7 +332,7 @@ fn left_to_the_run_one_datapath_builds_all_that_is_compared() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let plan = |encapsulation: &str| {
         format!(
             "name: chosen\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\nencapsulation: {encapsulation}\n\
@@ -377,7 +370,7 @@ fn the_datapath_may_be_what_is_compared() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let (ended, record, _place) = measured(
         "name: paths\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: [none, vxlan]\ndatapath: [kernel, ebpf]\n\
          repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
@@ -411,7 +404,7 @@ fn a_cell_that_no_machine_can_build_by_its_datapath_is_skipped_and_the_run_is_co
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     // The first cell is such a one: the self-test takes the next.
     let (ended, record, place) = measured(
         "name: beyond\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\n\
@@ -447,7 +440,7 @@ fn a_cell_that_no_machine_can_build_by_its_datapath_is_skipped_and_the_run_is_co
         record.head.experiment.twin.as_ref().expect("a twin").levels["datapath"],
         "ebpf"
     );
-    let shown = run(common::wirecost(["report"]).arg(place.path().join("out")));
+    let shown = run(crate::common::wirecost(["report"]).arg(place.path().join("out")));
     for (.., why) in beyond {
         // Once, in the sentence.
         let words: Vec<&str> = shown.stdout.split_whitespace().collect();
@@ -462,7 +455,7 @@ fn a_run_leaves_no_device_behind_on_this_machine() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let devices = || -> BTreeSet<String> {
         let all = fs::read_dir(Path::new("/sys/class/net")).expect("devices");
         all.map(|entry| {
@@ -490,7 +483,7 @@ fn in_user_namespace(place: &Place, plan: &str) -> Ended {
     let mut command = std::process::Command::new("unshare");
     command
         .args(["--user", "--map-root-user"])
-        .arg(common::program())
+        .arg(crate::common::program())
         .arg("run")
         .arg(file)
         .arg("--out")
@@ -503,7 +496,7 @@ fn without_the_privilege_the_reason_is_told_and_all_else_is_measured() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let plan = |rest: &str| {
         format!(
             "name: small\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\n{rest}\n\
@@ -543,14 +536,27 @@ fn without_the_privilege_the_reason_is_told_and_all_else_is_measured() {
     }
 }
 
-/// The kernel's numbers of our programs, whoever holds them.
+/// The kernel's numbers of all programs that are loaded.
 fn programs() -> BTreeSet<u32> {
     let all = aya::programs::loaded_programs().filter_map(Result::ok);
-    let ours = all.filter(|program| {
-        let name = program.name_as_str();
-        matches!(name, Some("encapsulate" | "decapsulate"))
-    });
-    ours.map(|program| program.id()).collect()
+    all.map(|program| program.id()).collect()
+}
+
+/// Those that a process has a descriptor of (fdinfo of proc_pid_fdinfo(5)).
+fn programs_of(pid: u32) -> BTreeSet<u32> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("an agent");
+    let texts = descriptors
+        .flatten()
+        .map(|entry| fs::read_to_string(entry.path()));
+    texts
+        .flatten()
+        .filter_map(|text| {
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("prog_id:"))?;
+            line.trim().parse().ok()
+        })
+        .collect()
 }
 
 #[test]
@@ -558,8 +564,7 @@ fn a_killed_run_leaves_no_program_behind() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _alone = alone();
-    let before = programs();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(
         "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: geneve\nudp_checksum: on\n\
@@ -569,13 +574,18 @@ fn a_killed_run_leaves_no_program_behind() {
     wait_for("a sample", || {
         (lines_written(&place.path().join("out")) > 0).then_some(())
     });
-    let during: BTreeSet<u32> = programs().difference(&before).copied().collect();
-    assert!(during.len() >= 4, "two on each host: {during:?}");
     let agents = running.agents();
+    let during: BTreeSet<u32> = agents
+        .iter()
+        .flat_map(|agent| programs_of(agent.pid))
+        .collect();
+    assert!(during.len() >= 4, "two on each host: {during:?}");
+    assert!(during.is_subset(&programs()), "{during:?}");
     running.signal(Signal::SIGKILL);
     assert!(running.wait().was_killed());
     wait_for("the agents to be gone", || {
-        let gone = |agent: &common::Agent| common::state_and_start(agent.pid).is_none();
+        let gone =
+            |agent: &crate::common::Agent| crate::common::state_and_start(agent.pid).is_none();
         agents.iter().all(gone).then_some(())
     });
     wait_for("their programs to be gone", || {

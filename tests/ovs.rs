@@ -1,18 +1,15 @@
 //! `datapath: ovs`: a private Open vSwitch on each host of a lab, its frames seen on the underlay, the plan's rate kept,
 //! what it cannot said, and nothing left of it.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{
-    Owner, Place, Record, Running, alone, cell_of, install, is_root, lines_written, measured, run,
-    skip, state_and_start, wait_for, wirecost,
+use crate::common::{
+    Owner, Place, Record, Running, beside_others, cell_of, install, is_root, lines_written,
+    measured, run, skip, state_and_start, wait_for, wirecost, with_the_machines_own,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::cell::Cell;
@@ -118,7 +115,7 @@ fn every_encapsulation_is_proven_seen_and_measured_at_the_rate_of_the_plan() {
     if !ovs_can_run() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let before = on_this_machine();
     let (ended, record, _place) = measured(EVERY);
     ended.expect_code(0);
@@ -183,7 +180,7 @@ fn beside_ebpf_it_is_a_level_and_what_it_cannot_is_told() {
     if !ovs_can_run() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let plan = "name: beside\nunderlay: { mtu: 1500, rate: 100mbit, ip: ipv6 }\nencapsulation: vxlan\n\
                 udp_checksum: [off, on]\nguest_mtu: 1400\ndatapath: [ebpf, ovs]\noffload: none\n\
                 repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n";
@@ -215,7 +212,7 @@ fn where_it_is_not_installed_the_cells_say_what_to_install() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     // A directory over the place where the schema is, seen by this run alone.
     let place = Place::new();
     let plan = place.plan(
@@ -228,7 +225,7 @@ fn where_it_is_not_installed_the_cells_say_what_to_install() {
     let mut command = Command::new("unshare");
     command
         .args(["--mount", "sh", "-c", hidden, "sh"])
-        .arg(common::program())
+        .arg(crate::common::program())
         .arg("run")
         .arg(&plan)
         .arg("--out")
@@ -255,7 +252,7 @@ fn a_killed_run_leaves_no_daemon_no_file_and_no_device() {
     if !ovs_can_run() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let before = on_this_machine();
     let devices = || {
         fs::read_to_string("/proc/net/dev")
@@ -280,7 +277,7 @@ fn a_killed_run_leaves_no_daemon_no_file_and_no_device() {
     }
     let agents = running.agents();
     // One that is stopped cannot do anything about its own end.
-    common::signal(daemons[0], Signal::SIGSTOP);
+    crate::common::signal(daemons[0], Signal::SIGSTOP);
     running.signal(Signal::SIGKILL);
     assert!(running.wait().was_killed());
     let gone = |pid: u32| state_and_start(pid).is_none_or(|(state, _)| state == 'Z');
@@ -328,7 +325,7 @@ impl Drop for Stray {
 
 #[test]
 fn clean_ends_a_daemon_whose_run_is_gone_and_no_other() {
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let mut ended = Command::new("true").spawn().expect("a process");
     let gone = Owner::of(ended.id());
     ended.wait().expect("its end");

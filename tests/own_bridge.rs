@@ -1,16 +1,13 @@
 //! `wirecost tunnel up --bridge`: ports in a bridge of the host's own Open vSwitch, added, used and removed, and nothing
 //! else of that changed.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{Ended, alone, is_root, run, skip, succeeds, wirecost};
+use crate::common::{Ended, is_root, run, skip, succeeds, wirecost, with_the_machines_own};
 use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::switch::OvsDatapath;
-use wirecost_ovs::{Programs, Switch, UNDERLAY_BRIDGE, Wanted};
+use wirecost_ovs::{Programs, Switch, SwitchSpec, UNDERLAY_BRIDGE};
 use wirecost_sys::namespace::HeldNetns;
 
 const NAME: &str = "wcown0";
@@ -55,7 +52,7 @@ impl Lab {
         ] {
             in_host(&lab.other, &command);
         }
-        let wanted = Wanted {
+        let wanted = SwitchSpec {
             // A tunnel of the administrator's own, of another segment.
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             underlay: "under0".to_owned(),
@@ -141,7 +138,7 @@ fn in_host(host: &HeldNetns, arguments: &str) {
 
 fn can_run() -> bool {
     if let Err(error) = Programs::find() {
-        return skip(&error.to_string());
+        return skip(error);
     }
     is_root()
 }
@@ -153,7 +150,7 @@ fn guest_and_tunnel_are_ports_of_the_bridge_until_the_tunnel_is_down() {
     if !can_run() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let lab = Lab::new();
     let before = lab.ports();
     let up = lab.tunnel(&format!(
@@ -177,7 +174,7 @@ fn what_cannot_be_in_somebody_elses_bridge_is_said_and_leaves_nothing() {
     if !can_run() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let lab = Lab::new();
     let before = lab.ports();
     for (what, reason) in [
@@ -235,7 +232,7 @@ fn a_tunnel_whose_switch_is_gone_is_broken_and_clean_removes_it() {
     if !can_run() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let mut lab = Lab::new();
     let up = lab.tunnel(&format!("up vxlan vni=9 {UP} --bridge br-int"));
     up.expect_code(0);

@@ -1,14 +1,11 @@
 //! What `make install` and `make deb` put where, and what Debian's own tools say to it.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Ended, Place, program, run, skip, succeeds};
+use crate::common::{Ended, Place, program, run, skip, succeeds};
 
 fn repository() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -68,6 +65,10 @@ fn install_puts_program_pages_and_completions_below_destdir_and_uninstall_takes_
         "share/bash-completion/completions/wirecost",
         "share/zsh/site-functions/_wirecost",
         "share/fish/vendor_completions.d/wirecost.fish",
+        // Messages point to these.
+        "share/doc/wirecost/check.md",
+        "share/doc/wirecost/offloads.md",
+        "share/doc/wirecost/statistics.md",
     ] {
         assert!(
             found.contains(&format!("opt/x/{file}")),
@@ -87,11 +88,12 @@ fn install_puts_program_pages_and_completions_below_destdir_and_uninstall_takes_
 }
 
 /// Packs the program; the path of the package.
-fn packed(binary: &Path, place: &Place, name: &str) -> PathBuf {
-    let directory = place.path().join(name);
+fn packed(binary: &Path, directory: &Path) -> PathBuf {
     let ended = run(Command::new("scripts/make-deb")
         .arg(binary)
-        .arg(&directory)
+        .arg(directory)
+        // How small it gets is not tested, and the development build is large.
+        .env("DPKG_DEB_COMPRESSOR_LEVEL", "0")
         .env_remove("MAKEFLAGS")
         .env_remove("MAKELEVEL")
         .current_dir(repository()));
@@ -100,39 +102,38 @@ fn packed(binary: &Path, place: &Place, name: &str) -> PathBuf {
     packages.next().expect("a package").expect("entry").path()
 }
 
-/// The program, where packages can be made and looked at.
-fn packable() -> Option<PathBuf> {
-    let can = succeeds(Command::new("dpkg-deb").arg("--version"));
-    (can || skip("there is no dpkg-deb")).then(|| program().to_owned())
-}
-
 #[test]
-fn the_package_is_the_same_bytes_each_time_and_belongs_to_root() {
-    let Some(binary) = packable() else { return };
+fn the_package_is_reproducible_complete_and_what_debian_wants() {
+    if !succeeds(Command::new("dpkg-deb").arg("--version")) {
+        skip("there is no dpkg-deb");
+        return;
+    }
     let place = Place::new();
-    let first = packed(&binary, &place, "first");
-    let second = packed(&binary, &place, "second");
+    let package = packed(program(), &place.path().join("first"));
+    let second = packed(program(), &place.path().join("second"));
     assert!(
-        fs::read(&first).expect("package") == fs::read(&second).expect("package"),
+        fs::read(&package).expect("package") == fs::read(&second).expect("package"),
         "two packages of one program differ"
     );
-    let listed = run(Command::new("dpkg-deb").arg("--contents").arg(&first));
+    everything_belongs_to_root(&package);
+    dpkg_installs_it_and_nothing_is_left(&package, &place.path().join("installed"));
+    it_names_the_licence_of_everything(&package, &place.path().join("unpacked"));
+    lintian_accepts_it(&package);
+}
+
+fn everything_belongs_to_root(package: &Path) {
+    let listed = run(Command::new("dpkg-deb").arg("--contents").arg(package));
     listed.expect_code(0);
     for line in listed.stdout.lines() {
         assert!(line.contains(" root/root "), "{line}");
     }
 }
 
-#[test]
-fn the_package_is_installed_by_dpkg_runs_and_leaves_nothing() {
-    let Some(binary) = packable() else { return };
+fn dpkg_installs_it_and_nothing_is_left(package: &Path, root: &Path) {
     if !nix::unistd::geteuid().is_root() {
         skip("dpkg installs as root only");
         return;
     }
-    let place = Place::new();
-    let package = packed(&binary, &place, "dist");
-    let root = place.path().join("root");
     fs::create_dir_all(root.join("var/lib/dpkg/updates")).expect("directory");
     fs::create_dir_all(root.join("var/lib/dpkg/info")).expect("directory");
     fs::write(root.join("var/lib/dpkg/status"), "").expect("file");
@@ -143,7 +144,7 @@ fn the_package_is_installed_by_dpkg_runs_and_leaves_nothing() {
             .args(arguments);
         command
     };
-    run(dpkg(&["--install"]).arg(&package)).expect_code(0);
+    run(dpkg(&["--install"]).arg(package)).expect_code(0);
     let version = run(Command::new(root.join("usr/bin/wirecost")).arg("--version"));
     assert_eq!(
         version.stdout,
@@ -154,13 +155,8 @@ fn the_package_is_installed_by_dpkg_runs_and_leaves_nothing() {
     assert!(!root.join("usr/bin/wirecost").exists());
 }
 
-#[test]
-fn the_package_names_the_licence_of_everything_that_it_carries() {
-    let Some(binary) = packable() else { return };
-    let place = Place::new();
-    let package = packed(&binary, &place, "dist");
-    let root = place.path().join("root");
-    run(Command::new("dpkg-deb").arg("-x").arg(package).arg(&root)).expect_code(0);
+fn it_names_the_licence_of_everything(package: &Path, root: &Path) {
+    run(Command::new("dpkg-deb").arg("-x").arg(package).arg(root)).expect_code(0);
     let text = fs::read_to_string(root.join("usr/share/doc/wirecost/copyright")).expect("text");
     let stanzas: Vec<&str> = text.split("\n\n").collect();
     let explained: BTreeSet<&str> = stanzas
@@ -192,16 +188,12 @@ fn the_package_names_the_licence_of_everything_that_it_carries() {
     }
 }
 
-#[test]
-fn lintian_accepts_the_package() {
-    let Some(binary) = packable() else { return };
+fn lintian_accepts_it(package: &Path) {
     let there = succeeds(Command::new("lintian").arg("--version"));
     if !there {
         skip("there is no lintian");
         return;
     }
-    let place = Place::new();
-    let package = packed(&binary, &place, "dist");
     let ended = run(Command::new("lintian")
         .args([
             "--fail-on",
@@ -209,7 +201,7 @@ fn lintian_accepts_the_package() {
             "--no-user-dirs",
             "--allow-root",
         ])
-        .arg(&package));
+        .arg(package));
     ended.expect_code(0);
     assert_eq!(ended.stdout, "", "{ended:#?}");
 }

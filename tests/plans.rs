@@ -1,13 +1,10 @@
 //! Where plans come from: the built-in ones, files good and bad, standard input, the schema, the
 //! dry run. None of it needs a privilege or a lab.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs::{self, File};
 use std::path::Path;
 
-use common::{Ended, Place, run, wirecost};
+use crate::common::{Ended, Place, run, wirecost};
 use serde_json::Value;
 
 /// A plan of four cells, one of them excluded.

@@ -1,15 +1,12 @@
 //! Runs beside each other, without root, and cut short.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{
-    Place, Record, Running, alone, cores_of_mask, install, is_root, lab_can_be_built,
+use crate::common::{
+    Place, Record, Running, beside_others, cores_of_mask, install, is_root, lab_can_be_built,
     lines_written, program, run, signal, skip, succeeds, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
@@ -52,7 +49,7 @@ fn two_runs_at_once_do_not_disturb_each_other_and_one_seed_is_one_order() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(&LONG.replace("rounds: 100", "rounds: 3"));
     let start = |name| {
@@ -87,7 +84,7 @@ fn a_plain_user_gets_a_lab_in_a_user_namespace() {
         skip("user namespaces are not allowed to plain users here");
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let (place, program) = place_for_everybody();
     let every_ip = TINY
         .replace("[1500, 8900]", "1500\nguest_ip: [ipv4, ipv6]")
@@ -146,7 +143,7 @@ fn where_user_namespaces_are_forbidden_the_error_names_the_setting() {
     let ended = run(&mut command);
 
     ended.expect_code(3);
-    assert_eq!(ended.stdout, "");
+    assert_eq!(ended.document()["error"]["kind"], "machine");
     for words in [
         "user.max_user_namespaces is 0",
         "run as root",
@@ -163,7 +160,7 @@ fn an_interrupted_run_keeps_and_prints_what_there_is() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(LONG);
     let out = place.path().join("out");
@@ -202,7 +199,7 @@ fn a_killed_agent_ends_the_run_with_its_name_and_all_samples_before() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for host in ["a", "b"] {
         let place = Place::new();
         let plan = place.plan(LONG);
@@ -282,7 +279,7 @@ fn root_has_no_need_of_a_user_namespace() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(
         &TINY

@@ -1,12 +1,9 @@
 //! What a run tells while it goes on, and what it says when the disk is full.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Place, alone, is_root, lab_can_be_built, program, run};
+use crate::common::{Place, beside_others, is_root, lab_can_be_built, program, run};
 
 const TWO_ROUNDS: &str = "\
 name: two-rounds
@@ -21,7 +18,7 @@ fn each_round_is_told_with_its_throughput_and_the_time_left_and_quiet_tells_noth
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(TWO_ROUNDS);
 
@@ -68,7 +65,7 @@ fn verbose_tells_the_steps_of_both_hosts_on_standard_error_alone() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(TWO_ROUNDS);
 
@@ -87,7 +84,7 @@ fn verbose_tells_the_steps_of_both_hosts_on_standard_error_alone() {
 }
 
 /// Runs a plan with a directory on a file system of that size, which goes with the program.
-fn on_a_disk_of(kilobytes: u32, place: &Place, plan: &std::path::Path) -> common::Ended {
+fn on_a_disk_of(kilobytes: u32, place: &Place, plan: &std::path::Path) -> crate::common::Ended {
     let disk = place.path().join("disk");
     fs::create_dir_all(&disk).expect("mount point");
     let script = format!("mount -t tmpfs -o size={kilobytes}k wirecost-test \"$0\" && exec \"$@\"");
@@ -102,7 +99,7 @@ fn on_a_full_disk_the_samples_so_far_are_the_result() {
     if !is_root() || !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(&TWO_ROUNDS.replace("rounds: 2", "rounds: 20"));
 
@@ -125,14 +122,14 @@ fn a_disk_without_room_for_a_record_is_told_before_anything_is_measured() {
     if !is_root() || !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(TWO_ROUNDS);
 
     let ended = on_a_disk_of(4, &place, &plan);
 
     ended.expect_code(3);
-    assert_eq!(ended.stdout, "");
+    assert_eq!(ended.document()["error"]["kind"], "machine");
     assert!(
         ended.stderr.contains("run.json: No space left"),
         "{ended:#?}"

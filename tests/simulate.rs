@@ -1,11 +1,8 @@
 //! `wirecost check --simulate`: TCP over a black hole, and that the setting it needs is put back.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::process::Command;
 
-use common::{Ended, Running, run, wait_for, wirecost};
+use crate::common::{Ended, Running, run, skip, wait_for, wirecost};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use wirecost_faults::{Fault, Lab, LabError, catalogue};
@@ -18,12 +15,7 @@ fn within<T: Send>(name: &str, work: impl FnOnce(&Fault) -> T + Send) -> Option<
     match Lab::with(fault, |_| work(fault)) {
         Ok(value) => Some(value),
         Err(LabError::Unprivileged(why)) => {
-            println!("skipped: labs of faults need root: {why}");
-            let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
-            assert!(
-                required.is_none_or(|value| value != "1"),
-                "WIRECOST_REQUIRE_ROOT=1, and {why}"
-            );
+            skip(format!("labs of faults need root: {why}"));
             None
         }
         Err(error) => panic!("{error}"),

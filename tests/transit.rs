@@ -1,50 +1,24 @@
 //! Tunnels over switches, routers and equal paths: built, proven at exactly what they carry, measured.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
-use std::sync::atomic::AtomicBool;
-
-use common::{Place, Record, alone, lab_can_be_built, program, run, wirecost};
-use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
-use wirecost_control::{Lab, LabContext, place};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, run, wirecost};
+use crate::held::{NEVER, lab};
+use wirecost_control::Lab;
 use wirecost_model::cell::Network;
-use wirecost_model::datapath::Datapath;
+use wirecost_model::fixtures;
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 use wirecost_model::offload::{Offload, Profile};
-use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
+use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::sample::{Proof, ProofTime};
-use wirecost_model::steering::Steering;
 use wirecost_model::transit::{Hop, HopKind, Icmp, Member, Transit};
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 fn network(transit: Transit, encapsulation: Encapsulation, ip: IpVersion) -> Network {
     Network {
-        underlay_mtu: 9000,
-        rate: None,
         underlay_ip: ip,
         encapsulation,
-        datapath: Datapath::Kernel,
-        guest_ip: Ipv4,
         guests: 2,
         transit,
-        cores: Cores::Shared,
-        steering: Steering::default(),
+        ..fixtures::network()
     }
-}
-
-fn lab(network: &Network) -> Lab {
-    let allowed = allowed_cpus().expect("cores");
-    let context = LabContext {
-        program: program().to_owned(),
-        owner: Owner::this().expect("this process"),
-        placement: place(Cores::Shared, &allowed),
-        verbose: 0,
-        release_us: wirecost_model::line::RELEASE_US,
-    };
-    Lab::up(&context, network, &NEVER).unwrap_or_else(|error| panic!("{network}: {error}"))
 }
 
 fn prove(lab: &mut Lab, size: u32) -> Vec<Proof> {
@@ -59,7 +33,7 @@ fn a_path_is_proven_at_exactly_what_its_narrowest_hop_carries() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let vxlan = || Encapsulation::Vxlan(Vxlan::default());
     let switches = || Transit {
         hops: vec![
@@ -114,7 +88,7 @@ fn a_plan_with_hops_runs_and_its_record_says_what_was_between_the_hosts() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(
         "\
@@ -152,7 +126,7 @@ fn a_guest_mtu_that_a_hop_drops_is_found_where_the_plan_asks_for_it() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = |oversize| {
         format!(

@@ -2,13 +2,12 @@
 //! (`make bench-truth`), measured briefly: whether a record and a result have what a verdict must stand on, and never
 //! how fast anything is.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use common::{Place, Record, alone, is_root, lab_can_be_built, run, wirecost};
+use crate::common::{
+    Place, Record, alone, beside_others, is_root, lab_can_be_built, lacks, run, wirecost,
+};
 use serde_json::Value;
 use wirecost_model::sample::Sample;
 
@@ -100,9 +99,17 @@ impl Measured {
         list(&self.result["cells"]).filter_map(of).collect()
     }
 
+    /// Whether a figure of so short windows can be judged: not where other programs have had the cores.
+    fn is_undisturbed(&self) -> bool {
+        self.result["trust"]["level"] == "sound" || lacks("other programs use this machine's cores")
+    }
+
     /// Fails where some cells aggregate otherwise than others, by more than `bound`.
     #[track_caller]
     fn aggregates_alike(&self, bound: f64) {
+        if !self.is_undisturbed() {
+            return;
+        }
         let segments = self.segments();
         let most = segments.iter().copied().fold(0.0, f64::max);
         let least = segments.iter().copied().fold(f64::INFINITY, f64::min);
@@ -153,7 +160,7 @@ fn behind_a_hop_and_of_small_messages_the_receiver_aggregates_alike_in_every_cel
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = alone();
     for plan in [plan!("hop"), plan!("small")] {
         let measured = Measured::of(plan, 2);
         measured.aggregates_alike(ONE_PLACE);
@@ -168,7 +175,7 @@ fn where_there_is_nothing_to_aggregate_gro_is_no_factor() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan(&short(plan!("gro-direct"), 1));
     let ended = run(&mut place.run_command(&plan, "out"));
@@ -184,7 +191,7 @@ fn gro_switched_off_by_hand_in_one_cell_bars_the_verdict() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("gro-by-hand"), 2);
     measured.barred("encapsulation", &["throughput"], "aggregation");
     let measured = Measured::of(plan!("gro-by-command"), 2);
@@ -196,7 +203,7 @@ fn cpu_of_a_cell_with_a_line_comes_from_windows_without_it() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("line-cpu"), 2);
     for sample in &measured.record.samples {
         let saturated = sample
@@ -217,7 +224,7 @@ fn a_load_reads_and_writes_in_one_way_in_every_cell() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("line-streams"), 1);
     let ways: Vec<_> = measured
         .record
@@ -234,7 +241,7 @@ fn a_load_that_is_behind_its_schedule_has_no_latency_verdict() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("mix-behind"), 2);
     measured.barred("bulk", &["latency_median"], "schedule");
     for effect in measured.effects("bulk", &["latency_median", "transactions"]) {
@@ -255,7 +262,7 @@ fn a_second_run_beside_another_program_is_no_regression() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = alone();
     let place = Place::new();
     let plan = place.plan(&short(plan!("same"), 3));
     run(place.run_command(&plan, "before").arg("-q")).expect_code(0);
@@ -286,7 +293,7 @@ fn no_tail_of_a_write_depends_on_mtu_ip_or_encapsulation() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = alone();
     for plan in [plan!("defaults"), plan!("write-ip"), plan!("write-mtu")] {
         // Larger writes fill more super-packets, so each size by itself: the plans' first is the default.
         let keys = plan.split_once("\nload:").expect("a load").0;
@@ -300,8 +307,11 @@ fn throughput_is_nearly_flat_in_bytes_of_geneve_options() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = alone();
     let measured = Measured::of(plan!("geneve-options"), 2);
+    if !measured.is_undisturbed() {
+        return;
+    }
     for effect in measured.effects("encapsulation", &["throughput"]) {
         // It was 0.15; sizes that are refused have no ratio.
         if let Some(ratio) = effect["ratio"].as_f64() {
@@ -315,7 +325,7 @@ fn zero_copy_that_is_copied_has_no_verdict() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("zero-copy"), 2);
     let metrics = ["throughput", "sender_cpu", "receiver_cpu", "cpu"];
     measured.barred("zero_copy", &metrics, "not-in-effect");
@@ -326,7 +336,7 @@ fn paced_datagrams_leave_in_super_packets_where_segmentation_is_on() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("udp-segments"), 1);
     for sample in &measured.record.samples {
         let datagrams = sample.loads[0].datagrams.as_ref().expect("datagrams");
@@ -346,10 +356,10 @@ fn cpu_of_a_core_that_hardly_works_has_no_verdict_and_a_rate_is_not_its_result()
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = alone();
     let measured = Measured::of(plan!("idle-steps"), 3);
     // On a machine that others use, their work is in the figure.
-    if measured.result["trust"]["level"] == "sound" {
+    if measured.is_undisturbed() {
         measured.silent("rate", &["client_cpu", "server_cpu", "transaction_cpu"]);
     }
     measured.barred("rate", &["transactions"], "factor-is-figure");
@@ -364,7 +374,7 @@ fn lateness_is_told_apart_from_latency() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("late-timer"), 1);
     for sample in &measured.record.samples {
         let requests = sample.loads[0].requests.as_ref().expect("requests");
@@ -385,7 +395,7 @@ fn what_hops_take_of_the_cores_is_told() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("hops-two"), 2);
     let measured_apart = |sample: &Sample| {
         let host = sample.sender.as_ref().expect("a host");
@@ -410,13 +420,13 @@ fn pacing_by_a_round_trip_of_microseconds_has_no_verdict() {
     let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let has_bbr = available.is_ok_and(|names| names.split_whitespace().any(|name| name == "bbr"));
     if !has_bbr {
-        println!("skipped: this kernel has no bbr");
+        lacks("this kernel has no bbr");
         return;
     }
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("congestion"), 2);
     measured.barred("congestion", &["throughput"], "pacing");
 }
@@ -426,7 +436,7 @@ fn a_datapath_that_the_kernel_lacks_a_driver_for_is_warned_of() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let measured = Measured::of(plan!("auto"), 2);
     let by_ebpf = measured.record.head.experiment.cells.iter().any(|cell| {
         cell.levels["encapsulation"] == "geneve"

@@ -1,15 +1,14 @@
 //! Tunnels by hand: made, used, shown, removed; and found where something was left of them.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Ended, alone, is_root, program, run, skip, succeeds, wirecost};
+use crate::common::{
+    Ended, is_root, program, run, skip, succeeds, wirecost, with_the_machines_own,
+};
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::set_mtu_discover_probe;
@@ -20,7 +19,7 @@ fn tunnels_can_be_made() -> bool {
         return false;
     }
     match PassingClassifier::load() {
-        Err(error) => skip(&format!("eBPF programs cannot be loaded here: {error}")),
+        Err(error) => skip(format!("eBPF programs cannot be loaded here: {error}")),
         Ok(_) => true,
     }
 }
@@ -96,7 +95,7 @@ fn a_tunnel_between_namespaces_carries_its_mtu_and_is_gone_when_it_is_down() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     for (encapsulation, mtu, ipv6) in [
         ("none", 1500, false),
         ("vlan id=7", 1500, false),
@@ -147,7 +146,7 @@ fn two_hosts_each_make_their_end() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let (hosts, names) = (["wctest-h1", "wctest-h2"], ["wctest1", "wctest2"]);
     let _made = names.map(Made);
     let _hosts = hosts.map(Host::new);
@@ -182,7 +181,7 @@ fn two_hosts_each_make_their_end() {
     for (arguments, words) in [
         (
             "up geneve vni=9 --name wctest5 --peer 10.99.0.2 --address 10.97.0.1/24",
-            "tunnel wctest1 takes all of geneve on up0 already",
+            "tunnel wctest1 already receives all of geneve on up0",
         ),
         (
             "up vxlan --name wctest5 --peer 10.99.0.1 --address 10.97.0.1/24",
@@ -228,7 +227,7 @@ fn a_tunnel_whose_namespace_is_gone_can_be_removed() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     for way in ["down wctest6", "clean"] {
         let _made = Made("wctest6");
         let host = Host::new("wctest-h6");
@@ -272,7 +271,7 @@ fn what_is_left_of_a_tunnel_is_found_and_removed() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let name = "wctest3";
     let _made = Made(name);
     tunnel(&format!("up vxlan udp_checksum=on --name {name}")).expect_code(0);
@@ -304,7 +303,7 @@ fn a_tunnel_that_cannot_be_leaves_nothing() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     for (arguments, code, words) in [
         ("up vxln", 2, "did you mean `vxlan`?"),
         ("up vxlan vni=x", 2, "a whole number from 0 to 16777215"),

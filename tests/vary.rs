@@ -1,17 +1,14 @@
 //! Anything as a factor: settings that are really in force in the samples of their level, in no others, and
 //! that nothing leaves behind.
 
-#[allow(dead_code, reason = "each test program uses its part")]
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{
-    Owner, Place, Record, Running, alone, cores_of_mask, is_root, lab_can_be_built, run, signal,
-    state_and_start, wait_for, wirecost,
+use crate::common::{
+    Owner, Place, Record, Running, beside_others, cores_of_mask, is_root, lab_can_be_built, lacks,
+    run, signal, state_and_start, wait_for, wirecost, with_the_machines_own,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
@@ -39,15 +36,15 @@ fn by_level<'a>(record: &'a Record, factor: &str) -> BTreeMap<&'a str, Vec<&'a S
     samples
 }
 
-/// The living keepers that a controller's run has.
-fn keepers(owner: &str) -> Vec<u32> {
+/// The living settings guards that a controller's run has.
+fn settings_guards(owner: &str) -> Vec<u32> {
     fs::read_dir("/proc")
         .expect("proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let words: Vec<&str> = text.split('\0').collect();
-            words.get(1) == Some(&"keeper") && words.contains(&owner)
+            words.get(1) == Some(&"settings-guard") && words.contains(&owner)
         })
         .collect()
 }
@@ -62,7 +59,7 @@ fn settings_are_in_force_in_the_samples_of_their_level_and_in_no_others() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let file = place.path().join("seen");
     // The file is read by nobody but a shell in the guest's namespace.
@@ -129,7 +126,7 @@ fn a_feature_that_no_offload_profile_knows_is_put_back() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = plan(
         "vary:\n  copy:\n    - label: default\n    - ethtool: { underlay: { tx-nocache-copy: on } }\n\
@@ -169,7 +166,7 @@ fn queues_and_receive_steering_are_what_the_level_says() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = plan(&format!(
         "steering: {{ queues: [1, 3], rps: [own, off, all, 0x1] }}\n{SHORT}"
@@ -179,7 +176,7 @@ fn queues_and_receive_steering_are_what_the_level_says() {
     let environment = &record.head.environment;
     let split = environment.hosts["a"].cores == "split";
     if !environment.cpus.contains(&0) {
-        println!("skipped: this process may not use core 0");
+        lacks("this process may not use core 0");
         return;
     }
     ended.expect_code(0);
@@ -229,7 +226,7 @@ fn what_cannot_be_set_here_is_refused_before_anything_is_measured() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let cases: [(&str, &[&str]); 6] = [
         (
@@ -288,7 +285,7 @@ fn a_command_that_fails_makes_its_sample_invalid_by_name_and_is_undone() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let half_done = place.path().join("half-done");
     let text = plan(&format!(
@@ -329,7 +326,7 @@ fn a_setting_is_undone_where_the_sample_fails_and_the_next_sample_does_not_know_
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = plan(
         "vary:\n  link:\n    - label: up\n    - label: down\n      on: guests\n      before: ip link set eth0 down\n      \
@@ -354,7 +351,7 @@ fn an_undo_that_fails_ends_the_run() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let text = plan(&format!(
         "vary:\n  x:\n    - {{ label: one, on: hosts, before: 'true', after: 'echo stuck; exit 1' }}\n{SHORT}"
@@ -381,9 +378,9 @@ enum EndOf {
     Interrupt,
     Controller,
     ControllerAndAgents,
-    /// The keepers stopped before: the kernel tells stopped processes that lose their parent to go on
+    /// The settings guards stopped before: the kernel tells stopped processes that lose their parent to go on
     /// (kernel/exit.c, `kill_orphaned_pgrp`).
-    ControllerWithStoppedKeepers,
+    ControllerWithStoppedGuards,
 }
 
 /// A run with one long sample whose command leaves files for as long as it is in force.
@@ -430,11 +427,11 @@ impl Held {
 
     fn end(&mut self, how: EndOf, owner: &str) {
         let agents = self.running.agents();
-        if how == EndOf::ControllerWithStoppedKeepers {
-            for keeper in keepers(owner) {
-                assert!(signal(keeper, Signal::SIGSTOP));
+        if how == EndOf::ControllerWithStoppedGuards {
+            for guard in settings_guards(owner) {
+                assert!(signal(guard, Signal::SIGSTOP));
                 // Asked is not stopped: the kernel looks for stopped ones at the moment the parent ends.
-                wait_for("it to be stopped", || in_state(keeper, 'T'));
+                wait_for("it to be stopped", || in_state(guard, 'T'));
             }
         }
         let signalled = match how {
@@ -462,8 +459,8 @@ impl Held {
         wait_for("everything to be undone", || {
             self.left().is_empty().then_some(())
         });
-        wait_for("the keepers to be gone", || {
-            keepers(owner).is_empty().then_some(())
+        wait_for("the settings guards to be gone", || {
+            settings_guards(owner).is_empty().then_some(())
         });
     }
 }
@@ -472,7 +469,7 @@ const ENDS: [EndOf; 4] = [
     EndOf::Interrupt,
     EndOf::Controller,
     EndOf::ControllerAndAgents,
-    EndOf::ControllerWithStoppedKeepers,
+    EndOf::ControllerWithStoppedGuards,
 ];
 
 #[test]
@@ -480,7 +477,7 @@ fn a_command_is_undone_however_the_run_ends() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for (on, count) in [("both", 4), ("machine", 1)] {
         for how in ENDS {
             let mut held = Held::start(on, "", count);
@@ -492,21 +489,21 @@ fn a_command_is_undone_however_the_run_ends() {
 }
 
 #[test]
-fn a_stopped_keeper_whose_run_is_gone_is_told_to_go_on() {
-    let _alone = alone();
+fn a_stopped_settings_guard_whose_run_is_gone_is_told_to_go_on() {
+    let _turn = with_the_machines_own();
     // Nobody has this start time.
-    let mut command = wirecost(["keeper", "--owner", "1:1", "--place", "a test"]);
-    let mut keeper = command
+    let mut command = wirecost(["settings-guard", "--owner", "1:1", "--place", "a test"]);
+    let mut guard = command
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
-        .expect("a keeper");
-    assert!(signal(keeper.id(), Signal::SIGSTOP));
-    wait_for("it to be stopped", || in_state(keeper.id(), 'T'));
+        .expect("a settings guard");
+    assert!(signal(guard.id(), Signal::SIGSTOP));
+    wait_for("it to be stopped", || in_state(guard.id(), 'T'));
     run(&mut wirecost(["clean"])).expect_code(0);
-    wait_for("it to wait for orders again", || in_state(keeper.id(), 'S'));
-    drop(keeper.stdin.take());
-    assert!(keeper.wait().expect("our own child").success());
+    wait_for("it to wait for orders again", || in_state(guard.id(), 'S'));
+    drop(guard.stdin.take());
+    assert!(guard.wait().expect("our own child").success());
 }
 
 /// Of no effect since Linux 2.4 (net/core/sysctl_net_core.c): what a test may change on a machine.
@@ -518,12 +515,10 @@ fn a_sysctl_of_the_machine_is_put_back_however_the_run_ends() {
         return;
     }
     if !Path::new(HARMLESS).exists() {
-        println!(
-            "skipped: this kernel has no net.core.warnings, or this is a network namespace of its own"
-        );
+        lacks("this kernel has no net.core.warnings, or this is a network namespace of its own");
         return;
     }
-    let _alone = alone();
+    let _turn = with_the_machines_own();
     let value = || {
         fs::read_to_string(HARMLESS)
             .expect("the sysctl")

@@ -45,7 +45,7 @@ pub(crate) fn describe(
             report.cpu_model = environment.cpu_model;
             Ok(())
         }
-        _ => Err(during(a.confused("Describe"))),
+        _ => Err(during(a.unexpected_reply("Describe"))),
     }
 }
 

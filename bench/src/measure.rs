@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use wirecost_agent::protocol::Measured;
-use wirecost_control::{Counting, Lab};
+use wirecost_control::{CountingWindow, Lab};
 use wirecost_sys::cores::line_round_trip_ns;
 
 use crate::error::BenchError;
@@ -173,7 +173,7 @@ impl Bench<'_> {
                 .iter_mut()
                 .try_for_each(|client| client.tell(&line))?;
         }
-        let counting = Counting {
+        let counting = CountingWindow {
             warmup_s: LEAD_S,
             seconds: self.seconds,
             // Nobody looks at intervals here.

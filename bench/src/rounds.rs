@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::stray::Owner;
+use wirecost_agent::orphan::Owner;
 use wirecost_bench::program;
 use wirecost_bench::scratch::Scratch;
 use wirecost_control::{Lab, LabContext, Placement, place};

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,10 @@ use nix::unistd::Pid;
 use wirecost_model::cell::Cell;
 use wirecost_model::record::{RunEnd, RunHead, file};
 use wirecost_model::sample::Sample;
+pub(crate) use wirecost_skips::{lacks, skip};
 
-/// Longest wait for anything: far beyond what a busy machine needs.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Longest wait for anything: far beyond what a machine needs whose cores ten others use.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
 
 /// The program under test.
 pub(crate) fn program() -> &'static Path {
@@ -45,10 +46,51 @@ pub(crate) fn install(from: &Path, to: &Path) {
     );
 }
 
-/// Tests that measure, or that look for what runs leave behind, go one at a time.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// This program's tests: many that share the machine, or one that has it alone.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Where a test waits for its turn, and has it until this is dropped.
+pub(crate) struct Turn {
+    _here: Result<RwLockReadGuard<'static, ()>, RwLockWriteGuard<'static, ()>>,
+    /// Unlocked when it is closed (flock(2)).
+    _everywhere: Option<File>,
+}
+
+/// Tests that judge figures go one at a time, without other tests of this program that load the machine, and without
+/// those of another checkout that judge figures. Other programs they must stand.
+pub(crate) fn alone() -> Turn {
+    let here = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    Turn {
+        _here: Err(here),
+        _everywhere: Some(lock("alone")),
+    }
+}
+
+/// Tests that build labs and load them, and judge by nothing that others on the same cores change: these go side by
+/// side. Not twice in one test.
+pub(crate) fn beside_others() -> Turn {
+    let here = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    Turn {
+        _here: Ok(here),
+        _everywhere: None,
+    }
+}
+
+/// The same, for tests of what a machine has once: its own devices and sysctls, tunnels by hand, agents without a run.
+/// One of them at a time, another checkout's included.
+pub(crate) fn with_the_machines_own() -> Turn {
+    Turn {
+        _everywhere: Some(lock("machine")),
+        ..beside_others()
+    }
+}
+
+/// Waits for a lock of this user's that all checkouts share.
+pub(crate) fn lock(name: &str) -> File {
+    let name = format!("wirecost-tests-{}-{name}", nix::unistd::geteuid());
+    let path = std::env::temp_dir().join(name);
+    let file = File::create(&path).and_then(|file| file.lock().map(|()| file));
+    file.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Has what is started from here on begin with SIGINT at its default: a test process that a shell put in the
@@ -367,16 +409,6 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
-}
-
-/// Says that a test is skipped; fails it where nothing may be skipped.
-pub(crate) fn skip(why: &str) -> bool {
-    assert!(
-        std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
-        "{why}"
-    );
-    println!("skipped: {why}");
-    false
 }
 
 /// The cores in a mask as sysfs writes it: hexadecimal words, the highest first.

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::features::Features;
-use crate::steps::STEPS;
-use crate::{Outcome, Ran, two_machines};
+use crate::steps::{APART, STEPS};
+use crate::{Outcome, Ran};
 
 const PLACE: &str = "docs/kernels.md";
 
@@ -48,8 +48,11 @@ fn header(first: &[&str], all: &[Ran]) -> String {
 pub(crate) fn outcomes(all: &[Ran]) -> String {
     let mut table = header(&["step", "looks at"], all);
     for name in names(all) {
-        let step = STEPS.iter().find(|step| step.name == name);
-        let looks_at = step.map_or(two_machines::LOOKS_AT, |step| step.looks_at);
+        let steps = STEPS.iter().map(|step| (step.name, step.looks_at));
+        let apart = APART.iter().map(|step| (step.name, step.looks_at));
+        let mut all_steps = steps.chain(apart);
+        let looks_at = all_steps.find(|(known, _)| *known == name);
+        let (_, looks_at) = looks_at.unwrap_or_default();
         let _ = write!(table, "| {name} | {looks_at} |");
         for ran in all {
             let _ = match outcome(ran, name) {
@@ -87,14 +90,16 @@ fn text(all: &[Ran]) -> String {
         "# Kernels\n\n\
 The oldest kernel that the program is tried on is Linux {oldest}. The eBPF datapath needs 5.17 for `bpf_loop`; nothing older \
 than {oldest} was tried. These tables are written by `UPDATE_DOCS=1 make test-kernels` from what ran on {releases}.\n\n\
-`make test-kernels` boots Debian's kernels, `linux-image-cloud-amd64` and `linux-image-6.12-cloud-amd64` (of its backports), \
+`make test-kernels` boots Debian's kernels, `linux-image-cloud-amd64` and `linux-image-6.12-cloud-amd64` (of Debian 12's security updates), \
 in QEMU, by KVM where that boots them and by emulation elsewhere, and has the program work there. Packages are found by these \
 names in the machine's own apt sources, downloaded once and kept in `target` (`kernels` beside the build; remove it for newer \
-ones). It needs root for two machines, which are joined by a bridge in a network namespace. A figure that was measured under \
+ones). Root is needed for two machines, which are joined by a bridge in a network namespace. What is missing is named; it is a \
+failure where `WIRECOST_REQUIRE_ROOT=1`, as in `.ci/run`, and else a reason to skip. A figure that was measured under \
 emulation says nothing of performance; the tests look at what was built, sent, found and left behind.\n\n\
 ## What each has\n\n\
 `wirecost doctor` as root says so; below it, what the tests make themselves. `limited` is told by `doctor` with what to do. A \
-feature that no kernel has fails the tests.\n\n{}\n\
+feature that no kernel has fails the tests. A kernel without BTF (`CONFIG_DEBUG_INFO_BTF`) was not tried: both of these have it, \
+and no function of the eBPF programs asks for it.\n\n{}\n\
 ## What is tried on each\n\n\
 `tests/kernels`, one file a step. A step runs where the kernel has what it needs, and must run on one of them.\n\n{}\n\
 Some steps or all:\n\n    \

@@ -20,6 +20,7 @@ mod by_the_kernel;
 mod checks;
 mod killed;
 mod line;
+mod line_core;
 mod make_run;
 mod open_vswitch;
 mod paths;
@@ -30,12 +31,13 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use features::Features;
-use machine::{Contents, KERNELS, Kernel, Machine};
-use steps::STEPS;
+use machine::{Contents, KERNELS, Kernel, Machine, archive};
+use steps::{APART, STEPS};
+use wirecost_skips::{lacks, skip};
 
 /// Set by `make test-kernels`.
 const WANTED: &str = "WIRECOST_KERNELS";
-/// Only kernels whose release begins with this.
+/// Only kernels of this line: `6.1`.
 const ONLY_KERNEL: &str = "WIRECOST_KERNEL";
 /// Only steps whose name contains this.
 const ONLY_STEP: &str = "WIRECOST_STEP";
@@ -81,6 +83,11 @@ fn only(variable: &str) -> String {
 }
 
 fn boot(kernel: &Kernel) -> Machine {
+    boot_with(kernel, &[])
+}
+
+/// With more of QEMU's options.
+fn boot_with(kernel: &Kernel, options: &[&str]) -> Machine {
     let mut contents = Contents::new(kernel);
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
@@ -104,7 +111,7 @@ fn boot(kernel: &Kernel) -> Machine {
     archive.copy(Path::new(schema), schema);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     archive.copy(&root.join("tests/kernels/scripts"), "/scripts");
-    Machine::boot(kernel, contents)
+    Machine::boot_with(kernel, &mut contents.archive.finish(), &[], options)
 }
 
 /// Runs one step, says how it ended, and returns that.
@@ -135,13 +142,18 @@ fn every_step(kernel: &Kernel) -> Ran {
             .needs
             .iter()
             .find(|name| !features::has(&features, name));
-        let outcome = match lacks {
+        let mut outcome = match lacks {
             Some(feature) => Outcome::Lacks(feature),
             None => tried(kernel, step.name, || (step.run)(&mut machine)),
         };
         if outcome == Outcome::Wrong {
+            let again = machine.was_ended_by_the_emulator();
             drop(machine);
             machine = boot(kernel);
+            if again {
+                println!("{}: the emulator's fault: once more", kernel.release);
+                outcome = tried(kernel, step.name, || (step.run)(&mut machine));
+            }
         }
         outcomes.push((step.name, outcome));
     }
@@ -152,11 +164,42 @@ fn every_step(kernel: &Kernel) -> Ran {
     }
 }
 
-/// Says what is left out; fails where nothing may be.
-fn skip(why: &str) {
-    let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
-    assert!(required.is_none_or(|value| value != "1"), "{why}");
-    println!("skipped: {why}");
+/// What this machine has to have, and the packages that have it.
+const TOOLS: [(&str, &str); 13] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("modprobe", "kmod"),
+    ("xz", "xz-utils"),
+    ("setpriv", "util-linux"),
+    ("nft", "nftables"),
+    ("ethtool", "ethtool"),
+    ("tc", "iproute2"),
+    ("ssh-keygen", "openssh-client"),
+    ("dropbear", "dropbear-bin"),
+    ("ovs-vswitchd", "openvswitch-switch"),
+    ("teamnl", "libteam-utils"),
+    ("dpkg", "dpkg"),
+];
+
+/// The kernels, or what this machine lacks for them.
+fn kernels() -> Result<Vec<Kernel>, String> {
+    let missing: Vec<String> = TOOLS
+        .iter()
+        .filter(|(name, _)| !archive::is_there(name))
+        .map(|(name, package)| format!("{name} (package {package})"))
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!("there is no {}", missing.join(", ")));
+    }
+    KERNELS.map(Kernel::get).into_iter().collect()
+}
+
+/// Whether a release is that of a line, as 6.1.0-56 is of 6.1 and 6.12.1 is not.
+fn is_of(release: &str, line: &str) -> bool {
+    let rest = release.strip_prefix(line);
+    rest.is_some_and(|rest| {
+        line.is_empty() || !rest.starts_with(|next: char| next.is_ascii_digit())
+    })
 }
 
 /// What is to be done on one kernel, and which that is of all.
@@ -176,14 +219,15 @@ fn jobs(kernels: &[Kernel]) -> Vec<Job<'_>> {
         }
     }
     let root = nix::unistd::geteuid().is_root();
-    if !root && wanted(two_machines::NAME) {
-        skip("two machines need root: a network namespace with a bridge");
-    }
-    for (at, kernel) in kernels.iter().enumerate() {
-        if root && wanted(two_machines::NAME) {
+    for apart in APART.iter().filter(|apart| wanted(apart.name)) {
+        if apart.needs_root && !root {
+            skip(format!("{}: needs root", apart.name));
+            continue;
+        }
+        for (at, kernel) in kernels.iter().enumerate() {
             let run = Box::new(|| {
-                let outcome = tried(kernel, two_machines::NAME, || two_machines::run(kernel));
-                Ran::only(kernel, two_machines::NAME, outcome)
+                let outcome = tried(kernel, apart.name, || (apart.run)(kernel));
+                Ran::only(kernel, apart.name, outcome)
             });
             jobs.push(Job { at, run });
         }
@@ -211,8 +255,12 @@ fn on_every(kernels: &[Kernel]) -> Vec<Ran> {
         }
     });
     let mut done = done.into_inner().expect("what is done");
-    // Of one kernel the single machine before the pair.
-    done.sort_by_key(|(at, came)| (*at, came.features.is_empty()));
+    // Of one kernel the single machine first, then as they are listed.
+    let place = |came: &Ran| {
+        let (name, _) = came.outcomes.first()?;
+        APART.iter().position(|apart| apart.name == *name)
+    };
+    done.sort_by_key(|(at, came)| (*at, came.features.is_empty(), place(came)));
     let mut all: Vec<Ran> = Vec::new();
     for (_, came) in done {
         match all.last_mut() {
@@ -230,13 +278,19 @@ fn everything_on_every_kernel() {
         return;
     }
     if std::env::consts::ARCH != "x86_64" {
-        skip("the kernels and the program that runs on them are those of x86_64");
+        lacks("the kernels and the program that runs on them are those of x86_64");
         return;
     }
-    let kernels: Vec<Kernel> = KERNELS
-        .map(Kernel::get)
+    let kernels = match kernels() {
+        Ok(kernels) => kernels,
+        Err(why) => {
+            skip(format!("kernels of Debian's: {why}"));
+            return;
+        }
+    };
+    let kernels: Vec<Kernel> = kernels
         .into_iter()
-        .filter(|kernel| kernel.release.starts_with(&only(ONLY_KERNEL)))
+        .filter(|kernel| is_of(&kernel.release, &only(ONLY_KERNEL)))
         .collect();
     assert!(
         !kernels.is_empty(),

@@ -1,7 +1,7 @@
 //! What `make run` does: the built-in plan, as root and as a plain user.
 
 use crate::machine::Machine;
-use crate::steps::Step;
+use crate::steps::{Step, has_default_mask};
 
 pub(crate) const STEP: Step = Step {
     name: "`make run`",
@@ -16,10 +16,7 @@ const SHORT: &str = "wirecost plans jumbo-or-not | \
                      sed 's/^repeat: .*/repeat: { rounds: 6, seconds: 0.2, warmup: 0.1, worth: 5% }/' >/tmp/short.yaml";
 
 fn run(machine: &mut Machine) {
-    let steers = machine
-        .sh(10, "test -e /proc/sys/net/core/rps_default_mask")
-        .code
-        == 0;
+    let steers = has_default_mask(machine);
     for (user, steered) in [
         ("", true),
         (

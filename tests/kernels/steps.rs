@@ -1,8 +1,9 @@
 //! What is tried on every kernel, one after the other. A step is a file of its own; one more is one line here.
 
-use crate::machine::Machine;
+use crate::machine::{Kernel, Machine};
 use crate::{
-    beside_the_kernel, by_ebpf, by_the_kernel, checks, killed, line, make_run, open_vswitch, paths,
+    beside_the_kernel, by_ebpf, by_the_kernel, checks, killed, line, line_core, make_run,
+    open_vswitch, paths, two_machines,
 };
 
 /// One thing that is tried on every kernel.
@@ -14,6 +15,24 @@ pub(crate) struct Step {
     pub(crate) needs: &'static [&'static str],
     /// Panics where something is wrong.
     pub(crate) run: fn(&mut Machine),
+}
+
+/// What boots machines of its own kind.
+pub(crate) struct Apart {
+    pub(crate) name: &'static str,
+    /// For docs/kernels.md.
+    pub(crate) looks_at: &'static str,
+    pub(crate) needs_root: bool,
+    /// Panics where something is wrong.
+    pub(crate) run: fn(&Kernel),
+}
+
+pub(crate) const APART: &[Apart] = &[two_machines::APART, line_core::APART];
+
+/// Whether a plain user's devices can be steered there.
+pub(crate) fn has_default_mask(machine: &mut Machine) -> bool {
+    let test = "test -e /proc/sys/net/core/rps_default_mask";
+    machine.sh(10, test).code == 0
 }
 
 pub(crate) const STEPS: &[Step] = &[

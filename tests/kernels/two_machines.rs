@@ -9,11 +9,15 @@ use serde_json::Value;
 
 use crate::machine::pair::Pair;
 use crate::machine::{Contents, Kernel};
+use crate::steps::Apart;
 
-pub(crate) const NAME: &str = "two machines";
-/// For docs/kernels.md.
-pub(crate) const LOOKS_AT: &str = "`check` and `load` over ssh; a port of 1500, a dead port, a link that goes down under a \
-     load, an agent and the controller killed; nothing left in either machine";
+pub(crate) const APART: Apart = Apart {
+    name: "two machines",
+    looks_at: "`check` and `load` over ssh; a port of 1500, a dead port, a link that goes down under a load, an agent and the \
+               controller killed; nothing left in either machine",
+    needs_root: true,
+    run,
+};
 
 const A: &str = "ssh:root@127.0.0.1:2201=10.50.0.1";
 const B: &str = "ssh:root@127.0.0.1:2202=10.50.0.2";
@@ -105,7 +109,7 @@ fn load_begun(pair: &mut Pair) -> Child {
     child
 }
 
-pub(crate) fn run(kernel: &Kernel) {
+fn run(kernel: &Kernel) {
     let mut pair = Pair::boot(kernel, || Contents::new(kernel));
     println!("{}: two machines are up", kernel.release);
 

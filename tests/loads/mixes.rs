@@ -2,8 +2,8 @@
 
 use wirecost_model::metric::Metric;
 
-use crate::common::{self, Place, Record, alone, lab_can_be_built, run};
-use crate::{measured, record_of};
+use super::{measured, record_of};
+use crate::common::{self, Place, Record, alone, beside_others, lab_can_be_built, run};
 
 const ALONE_AND_BESIDE: &str = "\
 name: beside
@@ -21,7 +21,7 @@ fn latency_alone_is_compared_with_latency_beside_a_bulk_stream() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = alone();
     let place = Place::new();
     let plan = place.plan(ALONE_AND_BESIDE);
 
@@ -33,7 +33,7 @@ fn latency_alone_is_compared_with_latency_beside_a_bulk_stream() {
     for sample in &record.samples {
         assert_eq!(sample.invalid, None, "cell {}", sample.cell);
     }
-    let median = |one: &crate::Measured<'_>| one.value(Metric::LatencyMedian);
+    let median = |one: &super::Measured<'_>| one.value(Metric::LatencyMedian);
     let pings = measured(&record, "ping");
     let (without, with): (Vec<_>, Vec<_>) = pings
         .iter()
@@ -84,8 +84,7 @@ fn latency_alone_is_compared_with_latency_beside_a_bulk_stream() {
     let told = run(common::wirecost(["report", "out"]).current_dir(place.path()));
     told.expect_code(0);
     assert!(
-        told.stdout
-            .contains("Bulk tcp-stream instead of none: in ping"),
+        told.stdout.contains("bulk tcp-stream instead of none"),
         "{}",
         told.stdout
     );
@@ -118,7 +117,7 @@ fn of_a_mix_whose_loads_end_by_themselves_each_has_its_own_window() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let record = record_of(&place, LIMITED);
     for one in measured(&record, "ping") {

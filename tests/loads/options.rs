@@ -8,8 +8,8 @@ use wirecost_model::load::{Receiving, Sending};
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::Socket;
 
-use crate::common::{Place, alone, lab_can_be_built, skip, succeeds};
-use crate::{Measured, measured, record_of};
+use super::{Measured, measured, record_of};
+use crate::common::{Place, beside_others, lab_can_be_built, skip, succeeds};
 
 /// Packets of one sample as a host's underlay received them.
 #[derive(Debug, Default, Clone, Copy)]
@@ -54,7 +54,7 @@ fn the_dscp_is_on_every_packet_of_both_ends() {
         skip("this needs nft, which counts what the underlay receives");
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     for (workload, protocol) in [("tcp-rr", "tcp"), ("udp-rr", "udp")] {
         let place = Place::new();
         // One file for each namespace, one block for each sample in it.
@@ -115,7 +115,7 @@ fn congestion_message_nodelay_and_discarding_are_what_the_plan_says() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let record = record_of(&place, SOCKETS);
     // Every combination but the two that are excluded, of each congestion control.
@@ -170,7 +170,7 @@ fn zero_copy_counts_completions_and_falls_back_where_the_kernel_takes_no_more_pa
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let record = record_of(&place, ZERO_COPY);
     for one in measured(&record, "tcp-stream") {
@@ -201,7 +201,7 @@ fn a_reply_that_is_lost_is_given_up_after_its_time_and_is_no_latency() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let record = record_of(&place, LOSSY);
     let mut given_up: BTreeMap<&str, u64> = BTreeMap::new();
@@ -250,7 +250,7 @@ fn thinking_takes_its_time_between_a_response_and_the_next_request() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let record = record_of(&place, PACED);
     let of = |one: &Measured<'_>| one.value(Metric::Transactions);
@@ -300,7 +300,7 @@ fn guests_queues_hops_and_settings_of_a_cell_go_together() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let record = record_of(&place, TOGETHER);
     assert_eq!(record.samples.len(), 8);

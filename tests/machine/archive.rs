@@ -130,12 +130,21 @@ impl Archive {
 }
 
 /// Where this machine has a command, its own administrator's directories included.
-pub(crate) fn find(name: &str) -> PathBuf {
+fn place(name: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let found = path
-        .split(':')
+    path.split(':')
         .chain(["/usr/sbin", "/sbin", "/usr/bin", "/bin"])
         .map(|directory| Path::new(directory).join(name))
-        .find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("{name} is not installed: `make test-kernels` installs it"))
+        .find(|path| path.is_file())
+}
+
+/// Whether this machine has a command.
+pub(crate) fn is_there(name: &str) -> bool {
+    place(name).is_some()
+}
+
+/// Where it has one.
+pub(crate) fn find(name: &str) -> PathBuf {
+    place(name)
+        .unwrap_or_else(|| panic!("{name} is not installed: `make test-kernels` installs it"))
 }

@@ -1,6 +1,7 @@
 //! Two hosts as tests have them: named network namespaces, joined by a veth.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::common::namespaces::Namespaces;
 use crate::common::run;
@@ -14,7 +15,9 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new(test: &str) -> Self {
-        let name = |side: &str| format!("wct-{test}-{}-{side}", std::process::id());
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let (own, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = |side: &str| format!("wct-{test}-{own}-{number}-{side}");
         let [a, b] = [name("a"), name("b")];
         let pair = Self {
             _made: Namespaces::new(&[&a, &b]),

@@ -1,17 +1,18 @@
-//! Who carries a lab host's frames where it is not the kernel's bridge: netbuild makes the devices, vtep's programs or
+//! Datapaths other than the kernel's bridge: netbuild makes the devices, vtep's programs or
 //! Open vSwitch carry frames between them.
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::switch::OvsDatapath;
 use wirecost_netbuild::{HostSpec, LabHost, Switched, UNDERLAY_DEVICE};
 use wirecost_ovs::Switch;
-use wirecost_vtep::{Config, Error, Location, Vtep};
+use wirecost_vtep::{Config, Error, StationLocation, Vtep};
 
+use crate::error::{AgentError, Result, Step};
 use crate::protocol::BuiltSwitch;
 
-/// What carries a host's frames. Dropping it takes it off the devices.
+/// An attached datapath. Dropping it detaches it from the devices.
 #[derive(Debug)]
-pub(crate) enum Carrier {
+pub(crate) enum FrameCarrier {
     Ebpf(Box<Programs>),
     Ovs(Box<Switch>),
 }
@@ -20,8 +21,8 @@ pub(crate) enum Carrier {
 #[derive(Debug)]
 pub(crate) struct Programs {
     vtep: Vtep,
-    /// Whether they know the other host's guests.
-    introduced: bool,
+    /// Whether the peer's guests and route are configured.
+    peer_is_set: bool,
 }
 
 /// Puts programs or a switch between a host's devices, where its network is to have them. `owner` is the run's
@@ -29,32 +30,30 @@ pub(crate) struct Programs {
 ///
 /// # Errors
 /// In words: what the kernel or the switch refused, or what is not installed.
-pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<Carrier>, String> {
+pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<FrameCarrier>> {
     let datapath = host.spec().network.datapath;
     match (datapath, datapath.open_vswitch()) {
         (_, Some(kind)) => {
-            switch(host, kind, owner).map(|switch| Some(Carrier::Ovs(Box::new(switch))))
+            switch(host, kind, owner).map(|switch| Some(FrameCarrier::Ovs(Box::new(switch))))
         }
         (Datapath::Ebpf, _) => {
-            programs(host.spec()).map(|programs| Some(Carrier::Ebpf(Box::new(programs))))
+            programs(host.spec()).map(|programs| Some(FrameCarrier::Ebpf(Box::new(programs))))
         }
         _ => Ok(None),
     }
 }
 
-impl Carrier {
+impl FrameCarrier {
     /// Tells it where the other host is, whose way there must be usable by now. To be done before each use.
     ///
     /// # Errors
     /// In words, such as that no route leads to the other host.
-    pub(crate) fn introduce(&mut self, spec: &HostSpec) -> Result<(), String> {
+    pub(crate) fn set_peer(&mut self, spec: &HostSpec) -> Result<()> {
         match self {
-            Self::Ebpf(programs) => programs.introduce(spec),
+            Self::Ebpf(programs) => programs.set_peer(spec),
             Self::Ovs(switch) => {
                 let (next_hop, mac) = spec.next_hop();
-                switch
-                    .reach(next_hop, mac)
-                    .map_err(|error| error.to_string())
+                switch.reach(next_hop, mac).map_err(AgentError::from)
             }
         }
     }
@@ -73,9 +72,9 @@ impl Carrier {
 
 /// Starts the host's switch, the devices its ports, and gives it the host's address on the underlay where it is the
 /// switch that tunnels.
-fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Switch, String> {
+fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Switch> {
     let spec = host.spec();
-    let wanted = wirecost_ovs::Wanted {
+    let wanted = wirecost_ovs::SwitchSpec {
         encapsulation: spec.network.encapsulation.clone(),
         underlay: UNDERLAY_DEVICE.to_owned(),
         underlay_mtu: spec.network.underlay_mtu,
@@ -84,7 +83,7 @@ fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Swit
         peer: spec.underlay_peer(),
         mac: spec.underlay_mac(),
     };
-    let switch = Switch::start(wanted, datapath, owner).map_err(|error| error.to_string())?;
+    let switch = Switch::start(wanted, datapath, owner)?;
     let wanted = switch.wanted();
     let switched = Switched {
         underlay_bridge: wanted
@@ -93,13 +92,12 @@ fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Swit
         tunnel: wanted.tunnel_device(datapath),
         frame_by_frame: datapath == OvsDatapath::Userspace,
     };
-    host.switched_by(switched)
-        .map_err(|error| error.to_string())?;
+    host.switched_by(switched)?;
     Ok(switch)
 }
 
 /// Attaches the programs to a host's devices, and tells them of its own guests.
-fn programs(spec: &HostSpec) -> Result<Programs, String> {
+fn programs(spec: &HostSpec) -> Result<Programs> {
     let attached = || -> Result<Vtep, Error> {
         let encapsulation = &spec.network.encapsulation;
         let config = Config::of(UNDERLAY_DEVICE, encapsulation, spec.underlay_address())?;
@@ -107,14 +105,14 @@ fn programs(spec: &HostSpec) -> Result<Programs, String> {
         let mut vtep = Vtep::attach(config)?;
         for (port, mac) in spec.guest_ports().iter().zip(spec.guest_macs(spec.side)) {
             vtep.add_guest(port, vni)?;
-            vtep.place(vni, mac, Location::Guest(port.clone()))?;
+            vtep.place(vni, mac, StationLocation::Guest(port.clone()))?;
         }
         Ok(vtep)
     };
-    let vtep = attached().map_err(|error| format!("encapsulating by eBPF: {error}"))?;
+    let vtep = attached().step("encapsulating by eBPF")?;
     Ok(Programs {
         vtep,
-        introduced: false,
+        peer_is_set: false,
     })
 }
 
@@ -123,11 +121,11 @@ impl Programs {
     ///
     /// # Errors
     /// In words, such as that no route leads to the other host.
-    fn introduce(&mut self, spec: &HostSpec) -> Result<(), String> {
-        if self.introduced {
+    fn set_peer(&mut self, spec: &HostSpec) -> Result<()> {
+        if self.peer_is_set {
             return Ok(());
         }
-        let mut introduce = || -> Result<(), Error> {
+        let mut set_peer = || -> Result<(), Error> {
             let (vni, peer) = (vni(spec), spec.underlay_peer());
             let tunnel = spec.network.encapsulation.is_tunnel();
             if tunnel {
@@ -135,16 +133,16 @@ impl Programs {
             }
             for mac in spec.guest_macs(spec.side.other()) {
                 let location = if tunnel {
-                    Location::Remote(peer)
+                    StationLocation::Remote(peer)
                 } else {
-                    Location::Underlay
+                    StationLocation::Underlay
                 };
                 self.vtep.place(vni, mac, location)?;
             }
             Ok(())
         };
-        introduce().map_err(|error| format!("telling eBPF where the other host is: {error}"))?;
-        self.introduced = true;
+        set_peer().step("telling eBPF where the other host is")?;
+        self.peer_is_set = true;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to deeds.
+//! Executes a controller's requests.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,34 +14,36 @@ use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 
 use crate::address;
-use crate::datapath::{self, Carrier};
-use crate::keepers::Keepers;
-use crate::level::InForce;
+use crate::datapath::{self, FrameCarrier};
+use crate::error::{AgentError, Result, Step};
+use crate::guards::SettingsGuards;
+use crate::level::AppliedLevel;
 use crate::line::Line;
 use crate::load::{Counting, Loads};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
-use crate::seen::Wanted;
+use crate::seen::ExpectedDatagram;
 use crate::transfer::Transfers;
 
 /// How long a load goes on while its controller asks for nothing, as one that was stopped (Ctrl-Z) does not. Between two
 /// requests about loads are seconds at most.
-pub(crate) const LOAD_UNASKED: Duration = Duration::from_mins(1);
+pub(crate) const LOAD_IDLE_LIMIT: Duration = Duration::from_mins(1);
 
 /// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
 const SNAP_BYTES: usize = 512;
 
 const UNPREPARED: &str = "the host is not prepared yet";
+const NOT_COUNTING: AgentError = AgentError::NotReady("counting has not started");
 
 /// Random, made anew at each start of the machine (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What an agent has made so far.
+/// An agent's state: what it has built and what is running.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
     // Before the host: off its devices before they go.
-    carrier: Option<Carrier>,
+    carrier: Option<FrameCarrier>,
     line: Option<Line>,
     host: Option<LabHost>,
     meter: Option<Meter>,
@@ -49,24 +51,24 @@ pub(crate) struct Agent {
     responder: Option<(Responder, Secret)>,
     watch: Option<PacketCapture>,
     loads: Loads,
-    /// That there were loads and nothing was asked about them for too long.
-    gave_up: bool,
+    /// Whether loads were ended because their controller was idle for too long.
+    abandoned: bool,
     counting: Option<Counting>,
     /// As they were after the last adaptation.
     devices: Vec<DeviceState>,
-    in_force: InForce,
-    keepers: Keepers,
+    applied: AppliedLevel,
+    guards: SettingsGuards,
     paths: Paths,
     transfers: Transfers,
 }
 
 /// The error is in words, for the user.
-type Answer = Result<Reply, String>;
+type Answer = Result<Reply>;
 
 impl Agent {
-    pub(crate) fn new(keepers: Keepers) -> Self {
+    pub(crate) fn new(guards: SettingsGuards) -> Self {
         Self {
-            keepers,
+            guards,
             ..Self::default()
         }
     }
@@ -75,21 +77,21 @@ impl Agent {
         !self.loads.is_empty()
     }
 
-    /// Ends all loads, whose controller has not asked for long; it is told when it does.
-    pub(crate) fn give_loads_up(&mut self) {
+    /// Ends all loads of an idle controller. Its next request about loads is refused.
+    pub(crate) fn abandon_loads(&mut self) {
         self.loads = Loads::default();
         self.counting = None;
-        self.gave_up = true;
+        self.abandoned = true;
     }
 
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
-        self.gave_up &= !matches!(request, Request::OpenServers(_));
-        if request.is_about_loads() && std::mem::take(&mut self.gave_up) {
+        self.abandoned &= !matches!(request, Request::OpenServers(_));
+        if request.is_about_loads() && std::mem::take(&mut self.abandoned) {
             return Err(format!(
-                "its loads were ended, since nothing was asked for {} s: the program that runs them was stopped, or its \
-                 line to here stood still",
-                LOAD_UNASKED.as_secs()
-            ));
+                "its loads were ended, because no request arrived for {} s: the controller was stopped, or its \
+                 connection stalled",
+                LOAD_IDLE_LIMIT.as_secs()
+            ).into());
         }
         self.act(request)
     }
@@ -101,42 +103,34 @@ impl Agent {
                 pid: std::process::id(),
             }),
             Request::Prepare(spec) => {
-                self.host = Some(LabHost::prepare(spec).map_err(words)?);
-                Ok(Reply::Done)
+                let host = LabHost::prepare(*spec)?;
+                let joined_at = host.joined_at();
+                self.host = Some(host);
+                Ok(Reply::Prepared { joined_at })
             }
             Request::Wire { peer } => {
-                self.host()?.wire(peer).map_err(words)?;
+                self.host()?.wire(peer)?;
                 Ok(Reply::Done)
             }
             Request::Build { secret } => self.build(secret),
             Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
-            Request::LiftLine => {
-                if let Some(line) = &mut self.line {
-                    line.lift()?;
-                }
-                self.host()?.lift_line().map_err(words)?;
-                Ok(Reply::Done)
-            }
-            Request::SetLine => {
-                self.host()?.set_line().map_err(words)?;
-                self.complete_line()?;
-                Ok(Reply::Done)
-            }
-            Request::PutInForce(settings) => {
-                let host = self.host.as_mut().ok_or(UNPREPARED)?;
-                self.in_force
-                    .put(host, &self.keepers, &settings, &self.devices)
+            Request::LiftLine => self.lift_line(),
+            Request::SetLine => self.set_line(),
+            Request::ApplySettings(settings) => {
+                let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+                self.applied
+                    .apply(host, &self.guards, &settings, &self.devices)
                     .map(Reply::Devices)
             }
             Request::Undo => {
-                let host = self.host.as_mut().ok_or(UNPREPARED)?;
-                self.in_force.undo(host, &self.keepers)?;
+                let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+                self.applied.undo(host, &self.guards)?;
                 Ok(Reply::Done)
             }
             Request::Watch => {
-                let index = self.host()?.underlay_index().map_err(words)?;
-                let capture = PacketCapture::open(index, SNAP_BYTES)
-                    .map_err(|error| format!("watching the underlay: {error}"))?;
+                let index = self.host()?.underlay_index()?;
+                let capture =
+                    PacketCapture::open(index, SNAP_BYTES).step("watching the underlay")?;
                 self.watch = Some(capture);
                 Ok(Reply::Done)
             }
@@ -166,95 +160,112 @@ impl Agent {
             }
             Request::Part(order) => {
                 let meter = meter(&mut self.meter)?;
-                let counting = self.counting.as_mut().ok_or("nothing is being counted")?;
+                let counting = self.counting.as_mut().ok_or(NOT_COUNTING)?;
                 let part = counting.part(meter, &self.loads, &order)?;
                 Ok(Reply::Part(Box::new(part)))
             }
-            Request::Whole => {
-                let counting = self.counting.as_ref().ok_or("nothing is being counted")?;
-                Ok(Reply::Measured(Box::new(counting.whole()?)))
+            Request::Total => {
+                let counting = self.counting.as_ref().ok_or(NOT_COUNTING)?;
+                Ok(Reply::Measured(Box::new(counting.total()?)))
             }
             Request::StopClients => self.loads.stop_clients().map(Reply::Ended),
             Request::StopServers => self.loads.stop_servers().map(Reply::Ended),
             Request::Describe => self.describe(),
             Request::Addresses => address::own()
                 .map(Reply::Addresses)
-                .map_err(|error| format!("listing its addresses: {error}")),
+                .step("listing its addresses"),
             Request::Machine => std::fs::read_to_string(BOOT_ID)
                 .map(|id| Reply::Machine(id.trim().to_owned()))
-                .map_err(|error| format!("reading {BOOT_ID}: {error}")),
+                .step(format!("reading {BOOT_ID}")),
             Request::SourceTowards(target) => address::towards(target)
                 .map(Reply::Source)
-                .map_err(|error| format!("it has no route to {target}: {error}")),
+                .step(format!("it has no route to {target}")),
             Request::Path(request) => self.paths.execute(*request),
-            Request::Transfer(request) => self.transfers.execute(*request, self.keepers.owner()),
+            Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
         }
     }
 
-    /// What this lab's proofs have to know.
-    fn secret(&self) -> Result<Secret, String> {
-        let responder = self.responder.as_ref().ok_or("the host is not built yet")?;
+    /// The secret of this lab's proofs.
+    fn secret(&self) -> Result<Secret> {
+        let responder = self
+            .responder
+            .as_ref()
+            .ok_or(AgentError::NotReady("the host is not built yet"))?;
         Ok(responder.1)
     }
 
-    fn host(&mut self) -> Result<&mut LabHost, String> {
-        self.host.as_mut().ok_or_else(|| UNPREPARED.to_owned())
+    fn host(&mut self) -> Result<&mut LabHost> {
+        self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))
     }
 
     fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
-        let host = self.host.as_mut().ok_or(UNPREPARED)?;
-        self.devices = host.adapt(guest_mtu, offload).map_err(words)?;
+        let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+        self.devices = host.adapt(guest_mtu, offload)?;
         self.complete_line()?;
-        let host = self.host.as_ref().ok_or(UNPREPARED)?;
+        let host = self.host.as_ref().ok_or(AgentError::NotReady(UNPREPARED))?;
         if let Some(carrier) = &mut self.carrier {
-            carrier.introduce(host.spec())?;
+            carrier.set_peer(host.spec())?;
         }
         Ok(Reply::Devices(self.devices.clone()))
     }
 
-    fn complete_line(&mut self) -> Result<(), String> {
+    fn complete_line(&mut self) -> Result<()> {
         match (&mut self.line, &self.host) {
             (Some(line), Some(host)) => line.set(host),
             _ => Ok(()),
         }
     }
 
+    fn lift_line(&mut self) -> Answer {
+        if let (Some(line), Some(host)) = (&mut self.line, &self.host) {
+            line.lift(host)?;
+        }
+        self.host()?.lift_line()?;
+        Ok(Reply::Done)
+    }
+
+    fn set_line(&mut self) -> Answer {
+        self.host()?.set_line()?;
+        self.complete_line()?;
+        Ok(Reply::Done)
+    }
+
     fn build(&mut self, secret: Secret) -> Answer {
-        let host = self.host.as_mut().ok_or(UNPREPARED)?;
-        host.build().map_err(words)?;
-        self.carrier = datapath::attach(host, self.keepers.owner())?;
+        let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+        host.build()?;
+        self.carrier = datapath::attach(host, self.guards.owner())?;
         self.line = Line::of(host)?;
-        let responder = prove::respond(guests(host), secret)
-            .map_err(|error| format!("starting the responder in the guests: {error}"))?;
+        let responder =
+            prove::respond(guests(host), secret).step("starting the responder in the guests")?;
         let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();
-        let cpus = wirecost_sys::process::allowed_cpus().map_err(words)?;
+        let cpus = wirecost_sys::process::allowed_cpus()?;
         let scope = Scope {
             cpus,
             pid,
             host_task: pid,
             guest_tasks: guest_tids.clone(),
         };
-        self.meter = Some(Meter::open(scope).map_err(words)?);
+        self.meter = Some(Meter::open(scope)?);
         self.responder = Some((responder, secret));
         Ok(Reply::Built {
             responders,
             guest_tids,
-            switch: self.carrier.as_ref().and_then(Carrier::switch),
+            switch: self.carrier.as_ref().and_then(FrameCarrier::switch),
             steered: host.is_steered(),
             line: self.line.as_ref().map(|line| line.release().clone()),
         })
     }
 
     /// Looks through what was captured for a full-size probe of this lab.
-    fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>, String> {
+    fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>> {
         let secret = self.secret()?;
         let capture = self
             .watch
             .take()
-            .ok_or("the underlay is not being watched")?;
-        let wanted = Wanted::of(&self.host()?.spec().network, size, secret)?;
+            .ok_or(AgentError::NotReady("the underlay is not being watched"))?;
+        let wanted = ExpectedDatagram::of(&self.host()?.spec().network, size, secret)?;
         let mut buffer = [0; SNAP_BYTES];
         let failed = |error| format!("reading what the underlay showed: {error}");
         while let Some((captured, original)) = capture.recv(&mut buffer).map_err(failed)? {
@@ -270,12 +281,12 @@ impl Agent {
         let (guest, _) = first_guest(self.host()?)?;
         let sysctls = guest
             .within(|| wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS))
-            .map_err(|error| format!("entering the guest's namespace: {error}"))?;
-        let machine = wirecost_meter::environment().map_err(words)?;
+            .step("entering the guest's namespace")?;
+        let machine = wirecost_meter::environment()?;
         Ok(Reply::Description(Box::new(Environment {
             kernel: machine.kernel,
             cpu_model: machine.cpu_model,
-            cpus: wirecost_sys::process::allowed_cpus().map_err(words)?,
+            cpus: wirecost_sys::process::allowed_cpus()?,
             memory_bytes: machine.memory_bytes,
             clock_source: machine.clock_source,
             virtual_machine: machine.virtual_machine,
@@ -291,18 +302,18 @@ impl Agent {
 
 /// The meter, of a host that is used as it is made when it is first wanted: all of its processors, since packets are
 /// handled on any of them.
-fn meter(slot: &mut Option<Meter>) -> Result<&mut Meter, String> {
+fn meter(slot: &mut Option<Meter>) -> Result<&mut Meter> {
     if slot.is_none() {
         let pid = std::process::id();
         let scope = Scope {
-            cpus: wirecost_meter::online_cpus().map_err(words)?,
+            cpus: wirecost_meter::online_cpus()?,
             pid,
             host_task: pid,
             guest_tasks: vec![pid],
         };
-        *slot = Some(Meter::open(scope).map_err(words)?);
+        *slot = Some(Meter::open(scope)?);
     }
-    slot.as_mut().ok_or_else(|| "no meter".to_owned())
+    slot.as_mut().ok_or(AgentError::NotReady("no meter"))
 }
 
 /// The guests' namespaces and addresses, by number.
@@ -310,10 +321,10 @@ fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
     host.guests().zip(host.spec().guest_addresses())
 }
 
-fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr), String> {
+fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr)> {
     guests(host)
         .next()
-        .ok_or_else(|| "the host has no guest".to_owned())
+        .ok_or(AgentError::NotReady("the host has no guest"))
 }
 
 /// On this host's first core and another one, which may be the other host's.
@@ -335,29 +346,25 @@ fn privilege() -> &'static str {
     }
 }
 
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use wirecost_model::load::{Load, Workload};
 
     use super::*;
-    use crate::protocol::{LoadEnd, PartOrder, Place};
+    use crate::protocol::{HostNetns, LoadEnd, PartOrder};
 
     #[test]
     fn loads_that_were_given_up_are_told_once_and_new_ones_open() {
         let end = LoadEnd {
             name: "tcp-rr".to_owned(),
-            place: Place::Host,
+            place: HostNetns::Host,
             // No other test listens there: a port that is free again is anybody's.
             address: ([127, 3, 1, 8], 0).into(),
             source: None,
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
         };
-        let mut agent = Agent::new(Keepers::new("a test"));
+        let mut agent = Agent::new(SettingsGuards::new("a test"));
         let opened = |agent: &mut Agent| agent.execute(Request::OpenServers(vec![end.clone()]));
         assert!(!agent.has_loads());
         let Ok(Reply::Listening(addresses)) = opened(&mut agent) else {
@@ -365,7 +372,7 @@ mod tests {
         };
         assert!(agent.has_loads());
         std::net::TcpStream::connect(addresses[0]).unwrap();
-        agent.give_loads_up();
+        agent.abandon_loads();
         assert!(!agent.has_loads());
         assert!(
             std::net::TcpStream::connect(addresses[0]).is_err(),
@@ -376,13 +383,14 @@ mod tests {
             "it is about no load"
         );
         let part = Request::Part(PartOrder::default());
-        let told = agent.execute(part.clone()).unwrap_err();
+        let told = agent.execute(part.clone()).unwrap_err().to_string();
         assert!(
-            told.starts_with("its loads were ended, since nothing was asked for 60 s"),
+            told.starts_with("its loads were ended, because no request arrived for 60 s"),
             "{told}"
         );
-        assert_eq!(agent.execute(part).unwrap_err(), "nothing is being counted");
-        agent.give_loads_up();
+        let told = agent.execute(part).unwrap_err().to_string();
+        assert_eq!(told, "counting has not started");
+        agent.abandon_loads();
         assert!(opened(&mut agent).is_ok());
         assert!(agent.execute(Request::StopServers).is_ok());
     }

@@ -93,7 +93,7 @@ mod tests {
         use wirecost_model::load::{Load, Workload};
         use wirecost_model::sample::Interval;
 
-        use crate::protocol::{LoadEnd, MeasuredEnd, Place, Request};
+        use crate::protocol::{HostNetns, LoadEnd, MeasuredEnd, Request};
 
         let part = |messages| Interval {
             end_s: 0.1,
@@ -107,7 +107,7 @@ mod tests {
         };
         let end = MeasuredEnd {
             name: "ping".to_owned(),
-            place: Place::Guest(0),
+            place: HostNetns::Guest(0),
             end: End::Client,
             window: EndWindow {
                 seconds: 1.0,
@@ -133,7 +133,7 @@ mod tests {
 
         let ends = Workload::ALL.map(|workload| LoadEnd {
             name: workload.name().to_owned(),
-            place: Place::Host,
+            place: HostNetns::Host,
             address: ([192, 0, 2, 1], 7).into(),
             load: Load::new(workload),
             secret: [9; 16],

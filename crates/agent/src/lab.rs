@@ -3,8 +3,12 @@
 use std::io;
 use std::os::unix::process::parent_id;
 
+pub use wirecost_netbuild::may_steer;
 use wirecost_sys::namespace::{self, UserNamespace};
 use wirecost_sys::process;
+use wirecost_sys::socket::{CongestionError, try_congestion};
+
+use crate::error::{AgentError, Result, Step};
 
 /// Turns the calling process, which must have one thread, into a lab host.
 ///
@@ -12,19 +16,17 @@ use wirecost_sys::process;
 ///
 /// # Errors
 /// In words for the user: what the kernel refused and which setting to change.
-pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<(), String> {
+pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<()> {
     let parent = parent_id();
-    process::pin_to(cpus)
-        .map_err(|error| format!("pinning a lab host to cores {cpus:?}: {error}"))?;
+    process::pin_to(cpus).step(format!("pinning a lab host to cores {cpus:?}"))?;
     isolate(user)?;
     wirecost_traffic::note_control_groups();
     // A container may forbid it; then steering masks are not read back and the record says so.
     let _ = namespace::mount_own_sysfs();
-    process::die_with_parent(parent)
-        .map_err(|error| format!("tying a lab host to its run: {error}"))
+    process::die_with_parent(parent).step("tying a lab host to its run")
 }
 
-fn isolate(user: UserNamespace) -> Result<(), String> {
+fn isolate(user: UserNamespace) -> Result<()> {
     let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let tried = match (user, namespace::isolate(user)) {
         (UserNamespace::Keep, Err(error)) if denied(&error) => {
@@ -35,7 +37,8 @@ fn isolate(user: UserNamespace) -> Result<(), String> {
     tried.map_err(|error| {
         let advice = namespace::forbidding_setting()
             .unwrap_or_else(|| "run as root, or in a container that may create namespaces".into());
-        format!("the kernel does not let this user make a network namespace: {error}; {advice}")
+        let step = "the kernel does not let this user make a network namespace";
+        AgentError::Refused(format!("{step}: {error}; {advice}"))
     })
 }
 
@@ -44,14 +47,23 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     process::allowed_cpus()
 }
 
+/// Why no connection on this machine can have a congestion control, by the kernel's name; `None` where one can, and where
+/// only a lab can tell: its user may have a capability there that it lacks here.
+pub fn lacks_congestion(algorithm: &str) -> Option<String> {
+    match try_congestion(algorithm) {
+        Err(error @ CongestionError::Missing { .. }) => Some(error.to_string()),
+        Ok(()) | Err(CongestionError::NotPermitted { .. } | CongestionError::Other { .. }) => None,
+    }
+}
+
 /// Nanoseconds that a cache line takes from one of two cores to the other and back, where both are idle but for this;
 /// `None` where it cannot be told: they are one, may not be used, or others do not let one go for a second.
-pub fn cores_apart_ns(cpus: [u32; 2]) -> Option<f64> {
+pub fn core_distance_ns(cpus: [u32; 2]) -> Option<f64> {
     let [a, b] = cpus;
     match wirecost_sys::cores::line_round_trip_ns(a, b) {
         Ok(apart) => apart,
         Err(error) => {
-            tracing::debug!("how far apart cores {a} and {b} are is not known: {error}");
+            tracing::debug!("the distance of cores {a} and {b} could not be measured: {error}");
             None
         }
     }

@@ -1,5 +1,4 @@
-//! The settings of a cell on one lab host: put in force over what [`wirecost_netbuild::LabHost::adapt`] has
-//! set, read back, undone.
+//! The settings of a cell on one lab host: applied after [`wirecost_netbuild::LabHost::adapt`], read back, undone.
 
 use std::collections::BTreeMap;
 
@@ -7,69 +6,64 @@ use wirecost_model::sample::DeviceState;
 use wirecost_model::vary::Setting;
 use wirecost_netbuild::{KeptFeatures, LabHost};
 
-use crate::keepers::Keepers;
+use crate::error::{AgentError, Result, Step};
+use crate::guards::SettingsGuards;
 
-/// What is in force on a lab host.
+/// The levels that are applied on a lab host.
 #[derive(Debug, Default)]
-pub(crate) struct InForce {
+pub(crate) struct AppliedLevel {
     features: Vec<KeptFeatures>,
 }
 
-impl InForce {
-    /// Puts settings in force, in their order, and returns the devices of the path as they are then.
-    /// Where one fails, all are undone.
+impl AppliedLevel {
+    /// Applies settings in their order, and returns the devices of the path as read back afterwards.
+    /// If one fails, all are undone.
     ///
     /// # Errors
     /// In words, with place and level.
-    pub(crate) fn put(
+    pub(crate) fn apply(
         &mut self,
         host: &mut LabHost,
-        keepers: &Keepers,
+        guards: &SettingsGuards,
         settings: &[Setting],
         devices: &[DeviceState],
-    ) -> Result<Vec<DeviceState>, String> {
-        let put = settings
+    ) -> Result<Vec<DeviceState>> {
+        let applied = settings
             .iter()
-            .try_for_each(|setting| self.one(host, keepers, setting))
+            .try_for_each(|setting| self.one(host, guards, setting))
             .and_then(|()| read_again(host, settings, devices));
-        put.map_err(|error| match self.undo(host, keepers) {
+        applied.map_err(|error| match self.undo(host, guards) {
             Ok(()) => error,
-            Err(also) => format!("{error}; {also}"),
+            Err(also) => error.and(also),
         })
     }
 
     fn one(
         &mut self,
         host: &mut LabHost,
-        keepers: &Keepers,
+        guards: &SettingsGuards,
         setting: &Setting,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         for (role, features) in &setting.ethtool {
             let kept = host.set_features(*role, features);
-            self.features.push(kept.map_err(|error| {
-                let (side, Setting { factor, label, .. }) = (host.side(), setting);
-                format!("host {side}: the level `{label}` of `{factor}`: {error}")
-            })?);
+            let (side, Setting { factor, label, .. }) = (host.side(), setting);
+            let step = format!("host {side}: the level `{label}` of `{factor}`");
+            self.features.push(kept.step(step)?);
         }
-        keepers.put(host, setting)
+        guards.apply(host, setting)
     }
 
     /// Undoes everything, the last first. All of it is tried.
     ///
     /// # Errors
     /// What could not be undone, in words.
-    pub(crate) fn undo(&mut self, host: &mut LabHost, keepers: &Keepers) -> Result<(), String> {
-        let mut failed: Vec<String> = keepers.undo().err().into_iter().collect();
+    pub(crate) fn undo(&mut self, host: &mut LabHost, guards: &SettingsGuards) -> Result<()> {
+        let mut failed: Vec<AgentError> = guards.undo().err().into_iter().collect();
         while let Some(kept) = self.features.pop() {
-            if let Err(error) = host.restore_features(&kept) {
-                failed.push(format!("host {}: {error}", host.side()));
-            }
+            let restored = host.restore_features(&kept);
+            failed.extend(restored.step(format!("host {}", host.side())).err());
         }
-        if failed.is_empty() {
-            Ok(())
-        } else {
-            Err(failed.join("; "))
-        }
+        AgentError::all(failed)
     }
 }
 
@@ -77,13 +71,12 @@ fn read_again(
     host: &mut LabHost,
     settings: &[Setting],
     devices: &[DeviceState],
-) -> Result<Vec<DeviceState>, String> {
+) -> Result<Vec<DeviceState>> {
     let again = devices.iter().map(|device| {
         let of_role = |setting: &Setting| setting.ethtool.get(&device.role).cloned();
         let also: BTreeMap<String, bool> = settings.iter().filter_map(of_role).flatten().collect();
         host.read_again(device, &also)
     });
-    again
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("host {}: {error}", host.side()))
+    let again: Result<_, _> = again.collect();
+    again.step(format!("host {}", host.side()))
 }

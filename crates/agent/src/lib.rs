@@ -6,24 +6,26 @@
 
 mod address;
 mod datapath;
+mod error;
 mod execute;
+pub mod existing_host;
 mod frame;
-pub mod keeper;
-mod keepers;
+pub mod guard;
+mod guards;
 pub mod lab;
 mod level;
 mod line;
 pub mod link;
 mod load;
+pub mod orphan;
 mod path;
-pub mod place;
 pub mod protocol;
 mod prove;
 mod seen;
 mod serve;
 mod settings;
-pub mod stray;
 mod transfer;
 pub mod tunnel;
 
+pub use error::AgentError;
 pub use serve::serve;

@@ -2,8 +2,10 @@
 //! each its departure time.
 
 use wirecost_model::line::{LineBy, LineRelease};
-use wirecost_netbuild::{LabHost, UNDERLAY_DEVICE, fq};
-use wirecost_vtep::{Departures, Error, Hook, Pace};
+use wirecost_netbuild::{LabHost, fq};
+use wirecost_vtep::{Departures, Error, Hook, LineRate};
+
+use crate::error::{Result, Step};
 
 /// A host's line. Dropping it takes its program off the device.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ impl Line {
     ///
     /// # Errors
     /// In words, where the kernel refuses what it has.
-    pub(crate) fn of(host: &mut LabHost) -> Result<Option<Self>, String> {
+    pub(crate) fn of(host: &mut LabHost) -> Result<Option<Self>> {
         if host.spec().network.rate.is_none() {
             return Ok(None);
         }
@@ -32,7 +34,10 @@ impl Line {
         };
         host.emulate_line_by(by);
         Ok(Some(Self {
-            release,
+            release: LineRelease {
+                core: host.spec().line_core,
+                ..release
+            },
             step_ns: u64::from(step_us) * 1000,
             departures,
         }))
@@ -47,44 +52,42 @@ impl Line {
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn set(&mut self, host: &LabHost) -> Result<(), String> {
+    pub(crate) fn set(&mut self, host: &LabHost) -> Result<()> {
         let (Some(departures), Some(line)) = (&mut self.departures, host.line()) else {
             return Ok(());
         };
-        let pace = Pace {
+        let pace = LineRate {
             rate: line.rate,
             step_ns: self.step_ns,
             limit_ns: line.limit_ns(),
             frames: line.frames,
         };
-        departures
-            .set(&pace, Hook::Best)
-            .map_err(|error| format!("setting the line's departure times: {error}"))
+        host.at_line(|_| departures.set(&pace, Hook::Best))?
+            .step("setting the line's departure times")
     }
 
     /// To be done before [`LabHost::lift_line`].
     ///
     /// # Errors
     /// In words.
-    pub(crate) fn lift(&mut self) -> Result<(), String> {
+    pub(crate) fn lift(&mut self, host: &LabHost) -> Result<()> {
         let Some(departures) = &mut self.departures else {
             return Ok(());
         };
-        departures
-            .lift()
-            .map_err(|error| format!("lifting the line's departure times: {error}"))
+        host.at_line(|_| departures.lift())?
+            .step("lifting the line's departure times")
     }
 }
 
 /// The program that fq needs, loaded; the inner error says why the line cannot be fq's.
-fn departures(host: &mut LabHost) -> Result<Result<Departures, String>, String> {
-    if !host.has_fq().map_err(|error| error.to_string())? {
+fn departures(host: &mut LabHost) -> Result<Result<Departures, String>> {
+    if !host.has_fq()? {
         let (kind, option, module) = (fq::KIND, fq::CONFIG, fq::MODULE);
         return Ok(Err(format!(
             "this kernel has no {kind} ({option}, `modprobe {module}` as root)"
         )));
     }
-    Ok(match Departures::load(UNDERLAY_DEVICE) {
+    Ok(match host.at_line(Departures::load)? {
         Ok(departures) => Ok(departures),
         Err(Error::NotAllowed) => Err("departure times are set by eBPF, which needs root".into()),
         // Without the verifier's log.

@@ -3,8 +3,8 @@
 mod error;
 mod host;
 mod line;
-mod said;
 mod shell;
+mod stderr_tail;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,23 +13,24 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tracing::debug;
+use wirecost_sys::extended_wait::ExtendedWait;
 
-use self::line::{Hearing, Line, Stop};
+use self::line::{ChildLine, StderrMode, WaitError};
 use crate::frame;
+use crate::orphan::Owner;
 use crate::protocol::{Refusal, Reply, Request, VERSION};
-use crate::stray::Owner;
 
 pub use error::LinkError;
 pub use host::{HostAgent, Starting};
 
-/// How long an agent may take to end by itself.
-const FAREWELL: Duration = Duration::from_millis(500);
-/// The same where settings are to be undone: some commands of a plan at their limits.
-const LONG_FAREWELL: Duration = Duration::from_mins(1);
-/// How long one on this machine may take to greet.
-const GREETING: Duration = Duration::from_secs(5);
-/// How long a request may take to be handed over: it is small, and its reader waits for it.
-const HANDOVER: Duration = Duration::from_secs(5);
+/// How long an agent may take to exit by itself.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
+/// The same while settings are applied: undoing them may run several commands to their limits.
+const UNDO_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long an agent on this machine may take to answer `Hello`.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long sending a request may take: it is small, and the agent is waiting for it.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How to start a lab host's agent.
 #[derive(Debug, Clone)]
@@ -52,16 +53,16 @@ pub struct LabAgent {
 #[derive(Debug)]
 pub struct Link {
     host: String,
-    line: Line,
-    /// What was asked and is not answered yet, and when.
+    line: ChildLine,
+    /// Requests without an answer yet, and when they were sent.
     awaited: VecDeque<(&'static str, Instant)>,
     /// What it did not answer in time, and how many seconds that was: an answer that comes now would be taken for another.
-    silent: Option<(&'static str, f64)>,
+    timed_out: Option<(&'static str, f64)>,
     agent_pid: u32,
 }
 
 impl Link {
-    /// Starts a lab host's agent and greets it.
+    /// Starts a lab host's agent and exchanges `Hello`.
     pub fn start(agent: &LabAgent, interrupt: &AtomicBool) -> Result<Self, LinkError> {
         let cpus: Vec<String> = agent.cpus.iter().map(u32::to_string).collect();
         let mut command = Command::new(&agent.program);
@@ -76,55 +77,55 @@ impl Link {
             command.args(["--user-namespace-of", &pid.to_string()]);
         }
         let host = agent.host.clone();
-        match Line::spawn(&mut command, Hearing::Shared, FAREWELL) {
-            Ok(line) => Self::greet(host, line, GREETING, interrupt),
+        match ChildLine::spawn(&mut command, StderrMode::Shared, EXIT_TIMEOUT) {
+            Ok(line) => Self::hello(host, line, HELLO_TIMEOUT, interrupt),
             Err(source) => Err(LinkError::Start { host, source }),
         }
     }
 
-    /// Greets the agent at the end of a line.
-    fn greet(
+    /// Exchanges `Hello` with the agent.
+    fn hello(
         host: String,
-        line: Line,
+        line: ChildLine,
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Self, LinkError> {
-        let mut greeted = Self {
+        let mut opened = Self {
             host,
             line,
             awaited: VecDeque::new(),
-            silent: None,
+            timed_out: None,
             agent_pid: 0,
         };
-        match greeted.call(&Request::Hello { version: VERSION }, within, interrupt)? {
+        match opened.call(&Request::Hello { version: VERSION }, within, interrupt)? {
             Reply::Hello {
                 version: VERSION,
                 pid,
-            } => greeted.agent_pid = pid,
+            } => opened.agent_pid = pid,
             Reply::Hello { version, .. } => {
                 return Err(LinkError::Version {
-                    host: greeted.host.clone(),
+                    host: opened.host.clone(),
                     ours: VERSION,
                     theirs: version,
                 });
             }
-            _ => return Err(greeted.confused("Hello")),
+            _ => return Err(opened.unexpected_reply("Hello")),
         }
-        Ok(greeted)
+        Ok(opened)
     }
 
     /// Sends a request without waiting, so that several hosts can work at the same time.
     ///
     /// # Errors
-    /// All of [`LinkError`]; at once after it was `Silent`.
+    /// All of [`LinkError`]; at once after it was `Timeout`.
     pub fn send(&mut self, request: &Request) -> Result<(), LinkError> {
-        self.not_silent()?;
+        self.refuse_after_timeout()?;
         let doing = request.doing();
-        let deadline = Instant::now() + HANDOVER;
+        let deadline = Instant::now() + SEND_TIMEOUT;
         // An interrupt is seen while the answer is waited for.
         let uninterrupted = AtomicBool::new(false);
         let sent = frame::encode(request)
-            .map_err(|_| Stop::Closed)
+            .map_err(|_| WaitError::Closed)
             .and_then(|bytes| self.line.send(&bytes, deadline, &uninterrupted));
         if sent.is_err() {
             return Err(self.ended(doing));
@@ -133,7 +134,8 @@ impl Link {
         Ok(())
     }
 
-    /// Waits for the answer to the oldest request that has none yet.
+    /// Waits for the answer to the oldest request that has none yet. An agent on this machine that is at work when the time is
+    /// over gets more, six times `within` in all at most; one that hangs a second.
     ///
     /// # Errors
     /// All of [`LinkError`]; only after `Refused` is the line still good.
@@ -142,13 +144,24 @@ impl Link {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Reply, LinkError> {
-        self.not_silent()?;
+        self.refuse_after_timeout()?;
         let asked = self.awaited.pop_front();
         let (during, sent) = asked.unwrap_or(("idle", Instant::now()));
-        let deadline = Instant::now() + within;
-        let answer = self.line.receive(deadline, interrupt, |arrived| {
-            frame::take(arrived).transpose()
-        });
+        let mut deadline = Instant::now() + within;
+        let mut extended = None;
+        let answer = loop {
+            let take = |arrived: &mut Vec<u8>| frame::take(arrived).transpose();
+            let answer = self.line.receive(deadline, interrupt, take);
+            if !matches!(answer, Err(WaitError::TimedOut)) {
+                break answer;
+            }
+            let (worked, begins) = (self.line.worked(), extended.is_none());
+            let extended = extended.get_or_insert_with(|| ExtendedWait::begin(within, worked));
+            if !begins && !extended.extend() {
+                break answer;
+            }
+            deadline = extended.until();
+        };
         debug!(host = self.host, ms = milliseconds(sent), "{during}");
         match answer {
             Ok(Ok(Reply::Failed(Refusal { stage, message }))) => Err(LinkError::Refused {
@@ -157,13 +170,13 @@ impl Link {
                 message,
             }),
             Ok(Ok(reply)) => Ok(reply),
-            Err(Stop::Interrupted) => Err(LinkError::Interrupted),
-            Err(Stop::Late) => {
-                let seconds = within.as_secs_f64();
-                self.silent = Some((during, seconds));
-                Err(self.was_silent(during, seconds))
+            Err(WaitError::Interrupted) => Err(LinkError::Interrupted),
+            Err(WaitError::TimedOut) => {
+                let seconds = sent.elapsed().as_secs_f64();
+                self.timed_out = Some((during, seconds));
+                Err(self.timeout_error(during, seconds))
             }
-            Ok(Err(_)) | Err(Stop::Closed) => Err(self.ended(during)),
+            Ok(Err(_)) | Err(WaitError::Closed) => Err(self.ended(during)),
         }
     }
 
@@ -187,7 +200,7 @@ impl Link {
         Ok(())
     }
 
-    /// Asks for something that has nothing to tell.
+    /// Sends a request whose answer is [`Reply::Done`].
     pub fn done(
         &mut self,
         request: &Request,
@@ -196,15 +209,15 @@ impl Link {
     ) -> Result<(), LinkError> {
         match self.call(request, within, interrupt)? {
             Reply::Done => Ok(()),
-            _ => Err(self.confused(request.doing())),
+            _ => Err(self.unexpected_reply(request.doing())),
         }
     }
 
-    /// Whether settings are in force there, which its end has to undo first: that may take as long as a plan's
-    /// commands may.
-    pub fn set_in_force(&mut self, in_force: bool) {
-        let farewell = if in_force { LONG_FAREWELL } else { FAREWELL };
-        self.line.may_take_to_end(farewell);
+    /// Whether settings are applied on the host. Its agent undoes them before it exits, which may take as long as the
+    /// plan's commands.
+    pub fn set_settings_applied(&mut self, applied: bool) {
+        let exit_timeout = if applied { UNDO_TIMEOUT } else { EXIT_TIMEOUT };
+        self.line.set_exit_timeout(exit_timeout);
     }
 
     /// The agent's process id.
@@ -217,22 +230,22 @@ impl Link {
         &self.host
     }
 
-    /// For an answer that does not belong to the request.
-    pub fn confused(&self, during: &str) -> LinkError {
-        LinkError::Confused {
+    /// The error for an unexpected reply.
+    pub fn unexpected_reply(&self, during: &str) -> LinkError {
+        LinkError::UnexpectedReply {
             host: self.host.clone(),
             during: during.to_owned(),
         }
     }
 
-    fn not_silent(&self) -> Result<(), LinkError> {
-        self.silent.map_or(Ok(()), |(during, seconds)| {
-            Err(self.was_silent(during, seconds))
+    fn refuse_after_timeout(&self) -> Result<(), LinkError> {
+        self.timed_out.map_or(Ok(()), |(during, seconds)| {
+            Err(self.timeout_error(during, seconds))
         })
     }
 
-    fn was_silent(&self, during: &'static str, seconds: f64) -> LinkError {
-        LinkError::Silent {
+    fn timeout_error(&self, during: &'static str, seconds: f64) -> LinkError {
+        LinkError::Timeout {
             host: self.host.clone(),
             during,
             seconds,
@@ -260,19 +273,19 @@ mod tests {
     fn who_did_not_answer_in_time_is_not_waited_for_again() {
         let mut command = Command::new("sleep");
         command.arg("60");
-        let sleeping = Line::spawn(&mut command, Hearing::Shared, Duration::ZERO);
+        let sleeping = ChildLine::spawn(&mut command, StderrMode::Shared, Duration::ZERO);
         let mut link = Link {
             host: "a".to_owned(),
             line: sleeping.unwrap(),
             awaited: VecDeque::new(),
-            silent: None,
+            timed_out: None,
             agent_pid: 0,
         };
         let never = AtomicBool::new(false);
         for within in [Duration::from_millis(50), Duration::from_secs(20)] {
             let error = link.call(&Request::Machine, within, &never).unwrap_err();
             // The second time it is told what was waited for the first time.
-            let first = matches!(error, LinkError::Silent { seconds, .. } if seconds < 1.0);
+            let first = matches!(error, LinkError::Timeout { seconds, .. } if seconds < 1.0);
             assert!(first, "{error}");
         }
     }

@@ -12,7 +12,8 @@ use wirecost_traffic::{
     Client, Finished, Options, Server, Snapshot, TrafficError, check_resources, preflight,
 };
 
-use crate::protocol::{EndOfLoad, LoadEnd, Place};
+use crate::error::{AgentError, Result, Step};
+use crate::protocol::{EndedLoad, HostNetns, LoadEnd};
 
 pub(crate) use counting::Counting;
 
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 struct Open<T> {
     name: String,
-    place: Place,
+    place: HostNetns,
     engine: T,
 }
 
@@ -44,9 +45,9 @@ impl Loads {
         &mut self,
         ends: &[LoadEnd],
         host: Option<&LabHost>,
-    ) -> Result<Vec<SocketAddr>, String> {
+    ) -> Result<Vec<SocketAddr>> {
         self.make_room(ends)?;
-        let mut groups: Vec<((Place, SocketAddr), Vec<usize>)> = Vec::new();
+        let mut groups: Vec<((HostNetns, SocketAddr), Vec<usize>)> = Vec::new();
         for (number, end) in ends.iter().enumerate() {
             let at = (end.place, end.address);
             match groups.iter_mut().find(|(known, _)| *known == at) {
@@ -68,11 +69,7 @@ impl Loads {
     }
 
     /// Opens clients, each with all of its flows.
-    pub(crate) fn connect(
-        &mut self,
-        ends: &[LoadEnd],
-        host: Option<&LabHost>,
-    ) -> Result<(), String> {
+    pub(crate) fn connect(&mut self, ends: &[LoadEnd], host: Option<&LabHost>) -> Result<()> {
         self.make_room(ends)?;
         for end in ends {
             let opened = open(&[end], End::Client, host, |address, options| {
@@ -86,8 +83,8 @@ impl Loads {
         Ok(())
     }
 
-    /// Looks whether this host has room for these ends beside those that are open.
-    fn make_room(&self, ends: &[LoadEnd]) -> Result<(), String> {
+    /// Checks that this host has the resources for these ends in addition to the open ones.
+    fn make_room(&self, ends: &[LoadEnd]) -> Result<()> {
         if ends.is_empty() {
             return Ok(());
         }
@@ -105,7 +102,7 @@ impl Loads {
     }
 
     /// Waits until every flow is there: its client was told so a moment before it is counted among them.
-    fn all_here(&self) -> Result<(), String> {
+    fn all_here(&self) -> Result<()> {
         for server in &self.servers {
             let here = server.engine.wait_connected(PATIENCE);
             here.map_err(|error| server.blame(&error))?;
@@ -114,7 +111,7 @@ impl Loads {
     }
 
     /// Has all clients begin together.
-    pub(crate) fn start(&self) -> Result<(), String> {
+    pub(crate) fn start(&self) -> Result<()> {
         self.all_here()?;
         for client in &self.clients {
             client
@@ -126,7 +123,7 @@ impl Loads {
     }
 
     /// Ends all clients together; the first error, with every client ended all the same.
-    pub(crate) fn stop_clients(&mut self) -> Result<Vec<EndOfLoad>, String> {
+    pub(crate) fn stop_clients(&mut self) -> Result<Vec<EndedLoad>> {
         end_all(&mut self.clients, End::Client, |client| {
             client.stop(PATIENCE).map(Some)
         })
@@ -150,7 +147,7 @@ impl Loads {
     /// Ends all servers; the first error, with every server ended all the same.
     ///
     /// The clients have ended before: what they gave up then, unless it was to be counted to the last byte, is no error.
-    pub(crate) fn stop_servers(&mut self) -> Result<Vec<EndOfLoad>, String> {
+    pub(crate) fn stop_servers(&mut self) -> Result<Vec<EndedLoad>> {
         end_all(&mut self.servers, End::Server, |server| {
             let is_counted_whole = server.options().load.limit.is_some();
             match server.finish(PATIENCE) {
@@ -161,7 +158,7 @@ impl Loads {
     }
 
     /// The state of every end, servers first.
-    fn snapshots(&self) -> Result<Vec<Snapshot>, String> {
+    fn snapshots(&self) -> Result<Vec<Snapshot>> {
         let servers = self.servers.iter().map(|server| {
             let taken = server.engine.snapshot();
             taken.map_err(|error| server.blame(&error))
@@ -182,14 +179,17 @@ impl Loads {
 }
 
 impl<T> Open<T> {
-    fn blame(&self, error: &TrafficError) -> String {
+    fn blame(&self, error: &TrafficError) -> AgentError {
         blame(&self.name, error)
     }
 }
 
 /// An error with the load that it is about.
-fn blame(name: &str, error: &impl std::fmt::Display) -> String {
-    format!("load {name}: {error}")
+fn blame(name: &str, error: &impl std::fmt::Display) -> AgentError {
+    AgentError::Load {
+        name: name.to_owned(),
+        problem: error.to_string(),
+    }
 }
 
 fn options(end: &LoadEnd) -> Options {
@@ -205,7 +205,7 @@ fn open<T: Send>(
     which: End,
     host: Option<&LabHost>,
     start: impl FnOnce(SocketAddr, &[Options]) -> Result<Vec<T>, TrafficError> + Send,
-) -> Result<Vec<Open<T>>, String> {
+) -> Result<Vec<Open<T>>> {
     let Some(first) = ends.first() else {
         return Ok(Vec::new());
     };
@@ -222,13 +222,13 @@ fn open<T: Send>(
         start(first.address, &options).map_err(|error| blame(&names.join(" and "), &error))
     };
     let engines = match first.place {
-        Place::Host => opening()?,
-        Place::Guest(number) => {
-            let host = host.ok_or("the host is not prepared yet")?;
+        HostNetns::Host => opening()?,
+        HostNetns::Guest(number) => {
+            let host = host.ok_or(AgentError::NotReady("the host is not prepared yet"))?;
             let guest = host.guests().nth(number as usize);
             let guest = guest.ok_or_else(|| format!("there is no guest {number} on this host"))?;
             let entered = guest.within(opening);
-            entered.map_err(|error| format!("entering the guest's namespace: {error}"))??
+            entered.step("entering the guest's namespace")??
         }
     };
     let opened = |(end, engine): (&&LoadEnd, T)| Open {
@@ -244,7 +244,7 @@ fn end_all<T: Send>(
     ends: &mut Vec<Open<T>>,
     which: End,
     end: impl Fn(T) -> Result<Option<Finished>, TrafficError> + Copy + Send,
-) -> Result<Vec<EndOfLoad>, String> {
+) -> Result<Vec<EndedLoad>> {
     thread::scope(|scope| {
         let ending: Vec<_> = ends
             .drain(..)
@@ -256,7 +256,7 @@ fn end_all<T: Send>(
                 } = open;
                 scope.spawn(move || {
                     let ended = end(engine).map_err(|error| blame(&name, &error))?;
-                    Ok(ended.map(|ended| EndOfLoad {
+                    Ok(ended.map(|ended| EndedLoad {
                         name,
                         place,
                         end: which,
@@ -266,11 +266,11 @@ fn end_all<T: Send>(
             })
             .collect();
         let ended = ending.into_iter().map(|thread| {
-            let panicked = |_| Err("a thread that ended a load broke down".to_owned());
+            let panicked = |_| Err(AgentError::Thread);
             thread.join().unwrap_or_else(panicked)
         });
         // Every thread is joined, whatever the first of them says.
-        let ended: Vec<Result<Option<EndOfLoad>, String>> = ended.collect();
+        let ended: Vec<Result<Option<EndedLoad>>> = ended.collect();
         ended.into_iter().filter_map(Result::transpose).collect()
     })
 }

@@ -1,24 +1,31 @@
 //! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
 
-use std::fs;
+mod checksums;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use wirecost_audit::Neighbour;
-use wirecost_check::{Hint, OneSidedReport, PathReport, Stream, Stretch, Wanted, WayOut};
-use wirecost_pmtu::{Config, FAR_AWAY, Pace, Question, likely_sizes};
+use wirecost_check::{
+    EgressRoute, LossLocation, OneSidedReport, PathReport, ReachabilityHint, RequiredMtu, Stream,
+};
+use wirecost_pmtu::{Config, FAR_AWAY, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
     Endpoints, ProbeError, Responder, StreamPath, StreamServer, Streamed, device_mtu, locate_on,
     one_sided, stream, survey,
 };
+use wirecost_sys::socket::vrf_of;
 
+use crate::error::{AgentError, Result, Step};
 use crate::protocol::{
     Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
 };
 use crate::prove::smallest;
+
+use self::checksums::WrongChecksums;
 
 /// How long an answer is waited for at least while the place of a loss is looked for: routers answer when they have time.
 const HOP_WAIT: Duration = Duration::from_millis(50);
@@ -29,37 +36,38 @@ pub(crate) struct Paths {
     responder: Option<Responder>,
     server: Option<StreamServer>,
     /// Wrong checksums until the responder was started.
-    bad_before: Bad,
+    bad_before: WrongChecksums,
     /// The sockets of the last survey,
     flows: Vec<UdpSocket>,
     /// and what it found of the path's pace: how long an answer may take, and bytes per second.
     pace: (Duration, f64),
-    gathering: Option<JoinHandle<Result<String, String>>>,
+    gathering: Option<JoinHandle<Result<String>>>,
 }
 
 impl Paths {
-    pub(crate) fn execute(&mut self, request: PathRequest) -> Result<Reply, String> {
+    pub(crate) fn execute(&mut self, request: PathRequest) -> Result<Reply> {
         let reply = match request {
             PathRequest::Respond { address, secret } => {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => {
-                let asked = asked(&order).map_err(words)?;
+                let mut surveyed = survey_path(&order)?;
+                note_vrf(&mut surveyed.report);
                 // The place of a loss is looked for on the flows that were searched.
                 if !order.count {
-                    (self.flows, self.pace) = (asked.sockets, asked.pace);
+                    (self.flows, self.pace) = (surveyed.sockets, surveyed.pace);
                 }
-                PathReply::Path(asked.report)
+                PathReply::Path(surveyed.report)
             }
             PathRequest::BadChecksums => {
-                let (now, before) = (Bad::count(), self.bad_before);
+                let (now, before) = (WrongChecksums::count(), self.bad_before);
                 PathReply::BadChecksums {
                     udp: now.udp.saturating_sub(before.udp),
                     tcp: now.tcp.saturating_sub(before.tcp),
                 }
             }
             PathRequest::Listen { address, secret } => {
-                let server = StreamServer::start(address, secret).map_err(words)?;
+                let server = StreamServer::start(address, secret)?;
                 let address = server.address();
                 self.server = Some(server);
                 PathReply::Listening(address)
@@ -76,47 +84,52 @@ impl Paths {
                     wait,
                 };
                 let streamed = stream(way.from.address, way.target(), &path, &way.secret);
-                PathReply::Streamed(said(streamed.map_err(words)?))
+                PathReply::Streamed(said(streamed?))
             }
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
             PathRequest::OneSided(order) => {
-                PathReply::OneSided(from_one_side(&order).map_err(words)?)
+                let mut report = from_one_side(&order)?;
+                note_vrf(&mut report.path);
+                PathReply::OneSided(report)
             }
             PathRequest::Gather { host } => {
                 let gathering = thread::Builder::new()
                     .name("gather".into())
                     .spawn(move || gather(&host));
-                self.gathering = Some(gathering.map_err(words)?);
+                self.gathering = Some(gathering?);
                 return Ok(Reply::Done);
             }
             PathRequest::Gathered => {
-                let gathering = self.gathering.take().ok_or("nothing is being read")?;
+                let gathering = self
+                    .gathering
+                    .take()
+                    .ok_or(AgentError::NotReady("nothing is being read"))?;
                 let read = gathering.join();
-                PathReply::Stack(read.map_err(|_| "reading the devices broke down")??)
+                PathReply::Stack(read.map_err(|_| AgentError::Thread)??)
             }
         };
         Ok(Reply::Path(Box::new(reply)))
     }
 
-    fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding, String> {
+    fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding> {
         self.responder = None;
-        self.bad_before = Bad::count();
-        let (responder, beside) = match Responder::start(address, secret) {
+        self.bad_before = WrongChecksums::count();
+        let (responder, tapped) = match Responder::start(address, secret) {
             Ok(responder) => (responder, false),
             Err(ProbeError::Responder { source, .. })
                 if source.kind() == io::ErrorKind::AddrInUse =>
             {
-                match Responder::start_beside(address, secret) {
+                match Responder::start_tapped(address, secret) {
                     Ok(responder) => (responder, true),
-                    Err(error) => return Ok(Responding::Taken(words(error))),
+                    Err(error) => return Ok(Responding::Taken(error.to_string())),
                 }
             }
-            Err(error) => return Err(words(error)),
+            Err(error) => return Err(error.into()),
         };
         let answers = responder.addresses().first().copied().unwrap_or(address);
         self.responder = Some(responder);
-        Ok(if beside {
-            Responding::Beside(answers)
+        Ok(if tapped {
+            Responding::Tapped(answers)
         } else {
             Responding::At(answers)
         })
@@ -124,17 +137,16 @@ impl Paths {
 }
 
 impl Paths {
-    fn located(&self, order: &LocateOrder) -> Result<Result<Stretch, String>, String> {
+    fn located(&self, order: &LocateOrder) -> Result<Result<LossLocation, String>> {
         let socket = self.flows.get(order.flow as usize);
         let socket = socket.ok_or_else(|| format!("there is no flow {}", order.flow))?;
         let way = &order.way;
         let (wait, carried) = self.pace;
         let pace = (wait.max(HOP_WAIT), carried);
         let located = locate_on(socket, way.target(), order.failing, pace, &way.secret);
-        Ok(located
-            .map_err(words)?
-            .map(|located| Stretch::from(&located))
-            .map_err(words))
+        Ok(located?
+            .map(|located| LossLocation::from(&located))
+            .map_err(|why| why.to_string()))
     }
 }
 
@@ -150,51 +162,9 @@ const fn said(streamed: Streamed) -> Stream {
     }
 }
 
-/// What this namespace ever received with a wrong checksum (/proc/net/snmp and snmp6; TCP's is about both versions).
-#[derive(Debug, Clone, Copy, Default)]
-struct Bad {
-    udp: u64,
-    tcp: u64,
-}
-
-impl Bad {
-    /// What cannot be read counts nothing.
-    fn count() -> Self {
-        let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
-        let four = read("snmp").unwrap_or_default();
-        let six = read("snmp6").unwrap_or_default();
-        let udp6 = six
-            .lines()
-            .find_map(|line| line.strip_prefix("Udp6InCsumErrors"));
-        let udp6: u64 = udp6
-            .and_then(|value| value.trim().parse().ok())
-            .unwrap_or(0);
-        Self {
-            udp: column(&four, "Udp: ", "InCsumErrors") + udp6,
-            tcp: column(&four, "Tcp: ", "InCsumErrors"),
-        }
-    }
-}
-
-/// A counter of a file whose rows are names, and values below them (net/ipv4/proc.c, `snmp_seq_show`).
-fn column(text: &str, protocol: &str, name: &str) -> u64 {
-    let mut rows = text.lines().filter_map(|line| line.strip_prefix(protocol));
-    let names = rows.next().unwrap_or_default().split(' ');
-    let values = rows.next().unwrap_or_default().split(' ');
-    let mut both = names.zip(values);
-    both.find(|(other, _)| *other == name)
-        .and_then(|(_, value)| value.parse().ok())
-        .unwrap_or(0)
-}
-
-fn gather(host: &str) -> Result<String, String> {
-    let stack = wirecost_audit::gather(host)
-        .map_err(|error| format!("listing the devices of {host}: {error}"))?;
-    serde_json::to_string(&stack).map_err(words)
-}
-
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
+fn gather(host: &str) -> Result<String> {
+    let stack = wirecost_audit::gather(host).step(format!("listing the devices of {host}"))?;
+    serde_json::to_string(&stack).step("writing the device stack")
 }
 
 fn config(limits: &Limits) -> Config {
@@ -205,12 +175,12 @@ fn config(limits: &Limits) -> Config {
     }
 }
 
-fn pace(limits: &Limits) -> Pace {
-    Pace {
+fn pace(limits: &Limits) -> RateLimit {
+    RateLimit {
         datagrams_per_second: limits.datagrams_per_second,
         bytes_per_second: limits.bytes_per_second,
         max_time: limits.most,
-        ..Pace::default()
+        ..RateLimit::default()
     }
 }
 
@@ -219,34 +189,34 @@ fn pace(limits: &Limits) -> Pace {
 fn wanted(
     expect: Option<u32>,
     (from, to): (IpAddr, SocketAddr),
-    leaving: Option<&WayOut>,
-) -> Result<(Wanted, u32), ProbeError> {
+    leaving: Option<&EgressRoute>,
+) -> Result<(RequiredMtu, u32), ProbeError> {
     const LONGEST: u32 = 65_535;
     let device = device_mtu(from, to)?;
     let route = leaving.and_then(|way| way.mtu).filter(|&mtu| mtu < device);
     Ok(match (expect, route) {
-        (Some(expect), _) => (Wanted::Expected(expect), expect),
-        (None, Some(route)) => (Wanted::Route(route), route),
-        (None, None) => (Wanted::Device(device), (device + 1).min(LONGEST)),
+        (Some(expect), _) => (RequiredMtu::Expected(expect), expect),
+        (None, Some(route)) => (RequiredMtu::Route(route), route),
+        (None, None) => (RequiredMtu::Device(device), (device + 1).min(LONGEST)),
     })
 }
 
 /// What came of a survey.
-struct Asked {
+struct SurveyedPath {
     report: PathReport,
     sockets: Vec<UdpSocket>,
     pace: (Duration, f64),
 }
 
-fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
+fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
     let way = &order.way;
     let ends = (way.from.clone(), way.to.clone());
     let leaving = leaving(way.from.address, way.to.address);
     let between = (way.from.address, way.target());
     let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = Wanted::Expected(order.expect.unwrap_or(0));
-            return Ok(Asked {
+            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
+            return Ok(SurveyedPath {
                 report: PathReport::without_route(ends, way.port, wanted, order.flows),
                 sockets: Vec::new(),
                 pace: (Duration::ZERO, order.limits.bytes_per_second),
@@ -255,7 +225,7 @@ fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
         wanted => wanted?,
     };
     let (first_port, flows) = source_ports(way.port, order.flows);
-    let question = Question {
+    let question = SurveyRequest {
         low: smallest(way.to.address).min(high),
         high,
         expect: order.expect,
@@ -285,25 +255,27 @@ fn asked(order: &SurveyOrder) -> Result<Asked, ProbeError> {
             surveyed => surveyed?,
         };
         let (ends, result) = (ends.clone(), &surveyed.result);
-        Ok(Asked {
+        Ok(SurveyedPath {
             report: PathReport::new(ends, way.port, wanted, result, &surveyed.ports),
             pace: (result.wait, result.bytes_per_second),
             sockets: surveyed.sockets,
         })
     };
-    let mut asked = survey()?;
-    if asked.report.is_dead() {
-        match sought(way.from.address, way.to.address) {
-            Sought::Found => {
-                asked = survey()?;
-                asked.report.late = true;
+    let mut surveyed = survey()?;
+    if surveyed.report.is_dead() {
+        match wait_for_neighbour(way.from.address, way.to.address) {
+            NeighbourWait::Found => {
+                surveyed = survey()?;
+                surveyed.report.late = true;
             }
-            Sought::Missing(next) => asked.report.hint = Some(Hint::NoNeighbour(next)),
-            Sought::Known => {}
+            NeighbourWait::Missing(next) => {
+                surveyed.report.hint = Some(ReachabilityHint::NoNeighbour(next));
+            }
+            NeighbourWait::Known => {}
         }
     }
-    asked.report.leaving = leaving;
-    Ok(asked)
+    surveyed.report.leaving = leaving;
+    Ok(surveyed)
 }
 
 /// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range
@@ -321,7 +293,7 @@ fn source_ports(port: u16, flows: u32) -> (u16, u32) {
 }
 
 /// What came of the search for the neighbour that packets go to first.
-enum Sought {
+enum NeighbourWait {
     /// It was not being searched for.
     Known,
     /// It answered at last.
@@ -332,26 +304,35 @@ enum Sought {
 
 /// Waits for the end of a search for the neighbour: the kernel asks three times, a second apart
 /// (`net.ipv4.neigh.default.retrans_time_ms`), and holds the probes meanwhile.
-fn sought(from: IpAddr, to: IpAddr) -> Sought {
+fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourWait {
     const MOST: Duration = Duration::from_secs(4);
     const OFTEN: Duration = Duration::from_millis(20);
     let began = Instant::now();
-    let mut found = Sought::Known;
+    let mut found = NeighbourWait::Known;
     while let Ok(Some((next, state))) = wirecost_audit::neighbour(from, to) {
         match state {
             Neighbour::Fine => break,
-            Neighbour::Missing => return Sought::Missing(next),
-            Neighbour::Sought if began.elapsed() > MOST => return Sought::Missing(next),
-            Neighbour::Sought => found = Sought::Found,
+            Neighbour::Missing => return NeighbourWait::Missing(next),
+            Neighbour::Sought if began.elapsed() > MOST => {
+                return NeighbourWait::Missing(next);
+            }
+            Neighbour::Sought => found = NeighbourWait::Found,
         }
         thread::sleep(OFTEN);
     }
     found
 }
 
+/// Where a path is dead, its route is to be looked at: in the table of which VRF?
+fn note_vrf(report: &mut PathReport) {
+    if report.is_dead() {
+        report.vrf = vrf_of(report.from.address).ok().flatten();
+    }
+}
+
 /// How packets leave this host; not known is no reason to fail.
-fn leaving(from: IpAddr, to: IpAddr) -> Option<WayOut> {
-    wirecost_audit::way_out(from, to).ok().flatten()
+fn leaving(from: IpAddr, to: IpAddr) -> Option<EgressRoute> {
+    wirecost_audit::egress_route(from, to).ok().flatten()
 }
 
 fn is_without_route(error: &io::Error) -> bool {
@@ -369,7 +350,7 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let ends = (order.from.clone(), order.to.clone());
     let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = Wanted::Expected(order.expect.unwrap_or(0));
+            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
             return Ok(OneSidedReport::without_route(ends, wanted));
         }
         wanted => wanted?,
@@ -381,10 +362,10 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let mut result = ask()?;
     let mut hint = None;
     if result.is_dead() {
-        match sought(from, to) {
-            Sought::Found => result = ask()?,
-            Sought::Missing(next) => hint = Some(Hint::NoNeighbour(next)),
-            Sought::Known => {}
+        match wait_for_neighbour(from, to) {
+            NeighbourWait::Found => result = ask()?,
+            NeighbourWait::Missing(next) => hint = Some(ReachabilityHint::NoNeighbour(next)),
+            NeighbourWait::Known => {}
         }
     }
     let seconds = began.elapsed().as_secs_f64();
@@ -392,17 +373,4 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     report.path.hint = hint;
     report.path.leaving = leaving;
     Ok(report)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_is_found_by_its_name() {
-        let text = "Udp: InDatagrams NoPorts InCsumErrors\nUdp: 5 6 7\nTcp: InErrs InCsumErrors\nTcp: 1 2\n";
-        assert_eq!(column(text, "Udp: ", "InCsumErrors"), 7);
-        assert_eq!(column(text, "Tcp: ", "InCsumErrors"), 2);
-        assert_eq!(column(text, "Tcp: ", "None"), 0);
-    }
 }

@@ -7,7 +7,8 @@ mod transfer;
 use std::net::{IpAddr, SocketAddr};
 
 pub use path::{
-    Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Responding, SurveyOrder, Way,
+    Limits, LocateOrder, OneSidedOrder, PathDirection, PathReply, PathRequest, Responding,
+    SurveyOrder,
 };
 pub use refusal::{Refusal, Stage};
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ pub use wirecost_probe::message::Secret;
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,10 +40,10 @@ pub enum Request {
         version: u32,
     },
     /// Build, first step: namespaces and settings.
-    Prepare(HostSpec),
-    /// Build, second step, host a only: the wire to the host whose agent is process `peer`.
+    Prepare(Box<HostSpec>),
+    /// Build, second step, host a only: the wire to the other host.
     Wire {
-        /// Process id of the other host's agent.
+        /// `joined_at` of the other host's [`Reply::Prepared`].
         peer: u32,
     },
     /// Build, third step: everything else, and the responder that acknowledges proofs.
@@ -57,15 +58,15 @@ pub enum Request {
         /// On every device of the path.
         offload: Offload,
     },
-    /// Has the underlay device send as fast as it can, until [`Request::SetLine`] or the next [`Request::Adapt`]. Packets that
+    /// Has the device with the line send as fast as it can, until [`Request::SetLine`] or the next [`Request::Adapt`]. Packets that
     /// wait for the line are lost.
     LiftLine,
     /// Puts the line back as [`Request::Adapt`] had set it.
     SetLine,
-    /// Puts settings in force over what the last [`Request::Adapt`] has set; where one fails, all are undone.
-    /// A place that is not this host's is passed over.
-    PutInForce(Vec<Setting>),
-    /// Undoes all settings that are in force. What is still in force when the input closes is undone then.
+    /// Applies settings after the last [`Request::Adapt`]; if one fails, all are undone. Settings of other hosts are
+    /// ignored.
+    ApplySettings(Vec<Setting>),
+    /// Undoes all applied settings. What is still applied when the input closes is undone then.
     Undo,
     /// Begins to watch the underlay for datagrams of proofs.
     Watch,
@@ -91,12 +92,12 @@ pub enum Request {
     Start,
     /// Counts from now, or after a warm-up, the host and every end on it; what was counted before is forgotten. Answered
     /// when it has begun.
-    Begin(Beginning),
-    /// Waits so long, or until every client on this host is over by its own limit, if that is sooner. Answered with what
+    Begin(CountingStart),
+    /// Waits for the given time, or until every client on this host has reached its own limit. Answered with what
     /// came since [`Request::Begin`], or since the part before.
     Part(PartOrder),
     /// Answered with what came from [`Request::Begin`] to the end of the last part, which may be after the loads.
-    Whole,
+    Total,
     /// Ends all clients on this host together. What is under way is read to its end. Answered with [`Reply::Ended`].
     StopClients,
     /// Ends all servers on this host, after the clients of them ended. Answered with [`Reply::Ended`].
@@ -124,7 +125,7 @@ impl Request {
                 | Self::Start
                 | Self::Begin(_)
                 | Self::Part(_)
-                | Self::Whole
+                | Self::Total
                 | Self::StopClients
                 | Self::StopServers
         )
@@ -140,32 +141,32 @@ impl Request {
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
             Self::LiftLine => "lifting the line from the underlay",
             Self::SetLine => "putting the line back on the underlay",
-            Self::PutInForce(_) => "putting the settings of a level in force",
+            Self::ApplySettings(_) => "applying the settings of a level",
             Self::Undo => "undoing the settings of a level",
-            Self::Watch => "beginning to watch the underlay",
-            Self::Watched { .. } => "looking at what the underlay showed",
+            Self::Watch => "starting the capture on the underlay",
+            Self::Watched { .. } => "reading the capture of the underlay",
             Self::Prove { .. } => "proving the path",
             Self::OpenServers(_) => "opening the receiving side of the load",
             Self::OpenClients(_) => "connecting the sending side of the load",
             Self::Start => "starting the load",
             Self::Begin(_) => "beginning to count",
             Self::Part(_) => "counting",
-            Self::Whole => "telling what it counted",
+            Self::Total => "reporting its counters",
             Self::StopClients => "ending the load",
             Self::StopServers => "ending the receiving side of the load",
             Self::Describe => "describing the machine",
-            Self::Addresses => "telling its addresses",
+            Self::Addresses => "listing its addresses",
             Self::SourceTowards(_) => "looking up a route",
-            Self::Machine => "telling which machine it is",
+            Self::Machine => "reading its boot id",
             Self::Path(request) => request.doing(),
             Self::Transfer(request) => request.doing(),
         }
     }
 }
 
-/// Where on a host something is.
+/// A network namespace of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Place {
+pub enum HostNetns {
     /// In the network namespace of the agent's own process.
     Host,
     /// In the guest of that number, from 0.
@@ -178,7 +179,7 @@ pub struct LoadEnd {
     /// What figures and errors call the load; no two on a host at the same place and end have the same.
     pub name: String,
     /// Where it runs.
-    pub place: Place,
+    pub place: HostNetns,
     /// Of a server the address to bind, port 0 for any; of a client the server's.
     pub address: SocketAddr,
     /// Of a client the address that its packets leave with; `None` leaves it to the kernel.
@@ -191,7 +192,7 @@ pub struct LoadEnd {
 
 /// When counting begins.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Beginning {
+pub struct CountingStart {
     /// Seconds from now.
     pub warmup_s: f64,
     /// Processes of this run, where this host is to look for foreign load; it costs some milliseconds before the
@@ -220,10 +221,15 @@ pub enum Reply {
         /// The agent's process id on its host.
         pid: u32,
     },
-    /// What was asked could not be done; the agent goes on.
+    /// The request failed; the agent goes on.
     Failed(Refusal),
-    /// Done, nothing to tell.
+    /// Done; no result.
     Done,
+    /// To [`Request::Prepare`].
+    Prepared {
+        /// A process or thread in the namespace that the wire to the other host ends in.
+        joined_at: u32,
+    },
     /// To [`Request::Build`].
     Built {
         /// Where the responder listens, by guest.
@@ -237,7 +243,7 @@ pub enum Reply {
         /// How the host's line lets packets out, where its network has one.
         line: Option<LineRelease>,
     },
-    /// To [`Request::Adapt`] and [`Request::PutInForce`]: as read back.
+    /// To [`Request::Adapt`] and [`Request::ApplySettings`]: as read back.
     Devices(Vec<DeviceState>),
     /// To [`Request::Watched`]; `None`: no such datagram was seen.
     Seen(Option<SeenFrame>),
@@ -245,14 +251,14 @@ pub enum Reply {
     Proof(ProofResult),
     /// To [`Request::OpenServers`]: in the order of the request.
     Listening(Vec<SocketAddr>),
-    /// To [`Request::Whole`].
+    /// To [`Request::Total`].
     Measured(Box<Measured>),
     /// To [`Request::Describe`].
     Description(Box<Environment>),
     /// To [`Request::Part`].
     Part(Box<Part>),
     /// To [`Request::StopClients`] and [`Request::StopServers`]: each of these ends on this host.
-    Ended(Vec<EndOfLoad>),
+    Ended(Vec<EndedLoad>),
     /// To [`Request::Machine`]: the kernel's boot_id, the same in every namespace and container of one machine.
     Machine(String),
     /// To [`Request::Addresses`].
@@ -285,7 +291,7 @@ pub struct OwnAddress {
     pub prefix: u8,
 }
 
-/// How a proof went.
+/// The result of a proof.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProofResult {
     /// A datagram of exactly that size was acknowledged.
@@ -313,7 +319,7 @@ pub struct MeasuredEnd {
     /// [`LoadEnd::name`].
     pub name: String,
     /// [`LoadEnd::place`].
-    pub place: Place,
+    pub place: HostNetns,
     /// Which end it is.
     pub end: End,
     /// What it counted.
@@ -322,11 +328,11 @@ pub struct MeasuredEnd {
 
 /// One end of a load that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndOfLoad {
+pub struct EndedLoad {
     /// [`LoadEnd::name`].
     pub name: String,
     /// [`LoadEnd::place`].
-    pub place: Place,
+    pub place: HostNetns,
     /// Which end it was.
     pub end: End,
     /// See [`EndWindow::datagrams`].
@@ -339,16 +345,16 @@ pub struct Part {
     /// Whether every client on this host is over by its own limit; `false` where there is none.
     pub over: bool,
     /// Each end of a load on this host.
-    pub ends: Vec<PartOfEnd>,
+    pub ends: Vec<EndPart>,
 }
 
 /// One end of a load in a part of a window, all its flows together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartOfEnd {
+pub struct EndPart {
     /// [`LoadEnd::name`].
     pub name: String,
     /// [`LoadEnd::place`].
-    pub place: Place,
+    pub place: HostNetns,
     /// Which end it is.
     pub end: End,
     /// Length in seconds.

@@ -1,33 +1,33 @@
-//! Proofs between the guests of a lab: room `probe` from inside each of them.
+//! Proofs between the guests of a lab: crate `probe`, from inside each of them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
-use wirecost_pmtu::{Config, FAR_AWAY, Outcome, Pace, Question, likely_sizes};
+use wirecost_pmtu::{Config, FAR_AWAY, Limit, Outcome, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
 
+use crate::error::{AgentError, Result, Step};
 use crate::protocol::ProofResult;
 
-/// Whatever happens, the proof of all guests ends; well within the controller's patience.
+/// Limit for the proof of all guests, well within the controller's time-out.
 const LIMIT: Duration = Duration::from_secs(8);
 
 /// Starts one responder for all guests, on an address of each.
 pub(crate) fn respond<'a>(
     guests: impl Iterator<Item = (&'a Netns, IpAddr)>,
     secret: Secret,
-) -> Result<Responder, String> {
-    let sockets: Result<Vec<_>, String> = guests
+) -> Result<Responder> {
+    let sockets: Result<Vec<_>> = guests
         .map(|(guest, address)| {
             let bound = guest.within(|| Responder::bind(SocketAddr::new(address, 0)));
-            let bound =
-                bound.map_err(|error| format!("entering the guest's namespace: {error}"))?;
-            bound.map_err(|error| error.to_string())
+            let bound = bound.step("entering the guest's namespace")?;
+            bound.map_err(AgentError::from)
         })
         .collect();
-    Responder::over(sockets?, secret).map_err(|error| error.to_string())
+    Responder::over(sockets?, secret).map_err(AgentError::from)
 }
 
 /// Proves from inside each guest that datagrams of exactly `size` bytes arrive whole at the target that
@@ -37,7 +37,7 @@ pub(crate) fn prove_all<'a>(
     targets: &[SocketAddr],
     size: u32,
     secret: &Secret,
-) -> Result<ProofResult, String> {
+) -> Result<ProofResult> {
     let began = Instant::now();
     let mut all = ProofResult {
         proven: true,
@@ -54,8 +54,8 @@ pub(crate) fn prove_all<'a>(
         let left = LIMIT.saturating_sub(began.elapsed());
         let one = guest
             .within(|| prove(endpoints, size, secret, left))
-            .map_err(|error| format!("entering the guest's namespace: {error}"))?
-            .map_err(|error| format!("proving the path from inside the guest: {error}"))?;
+            .step("entering the guest's namespace")?
+            .step("proving the path from inside the guest")?;
         all.probes += one.probes;
         if !one.proven {
             all.proven = false;
@@ -77,7 +77,7 @@ fn prove(
     secret: &Secret,
     limit: Duration,
 ) -> Result<ProofResult, ProbeError> {
-    let question = Question {
+    let question = SurveyRequest {
         low: smallest(endpoints.to.ip()).min(size),
         high: size,
         expect: Some(size),
@@ -88,12 +88,12 @@ fn prove(
             ..Config::default()
         },
         // The lab is ours alone: nobody is disturbed by how fast it goes.
-        pace: Pace {
+        pace: RateLimit {
             first_bytes_per_second: 10e9,
             datagrams_per_second: 1e6,
             bytes_per_second: 10e9,
             max_time: limit,
-            ..Pace::default()
+            ..RateLimit::default()
         },
         count: false,
     };
@@ -102,10 +102,24 @@ fn prove(
     let proven = outcome.is_some_and(Outcome::is_proven);
     Ok(ProofResult {
         proven,
-        reason: outcome.filter(|_| !proven).map(ToString::to_string),
+        reason: outcome.filter(|_| !proven).map(reason),
         probes: surveyed.result.probes,
         seconds: surveyed.took.as_secs_f64(),
     })
+}
+
+/// Why a size is not proven, and how to see what a black hole does to TCP.
+fn reason(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::TooBig {
+            limit: Limit::BlackHole,
+            ..
+        } => format!(
+            "{outcome}; `wirecost check netns:A netns:B --simulate` measures what TCP does over such a path between \
+             namespaces"
+        ),
+        outcome => outcome.to_string(),
+    }
 }
 
 /// Where a search begins: the smallest MTU that IP can have there.

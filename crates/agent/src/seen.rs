@@ -8,6 +8,7 @@ use wirecost_wire::frame::{GeneveId, GreId, Seen, TunnelId, VxlanId, innermost_u
 use wirecost_wire::geneve::Options;
 use wirecost_wire::overhead::Stack;
 
+use crate::error::{Result, Step};
 use crate::protocol::Secret;
 
 /// Bytes of the frame check sequence, which no capture shows.
@@ -18,7 +19,7 @@ const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
 
 /// The full-size datagrams of one proof as they are to cross a network.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ExpectedDatagram {
     secret: Secret,
     /// Bytes of UDP, header and payload.
     udp_bytes: u32,
@@ -32,20 +33,20 @@ pub(crate) struct Wanted {
     frame_bytes: u32,
 }
 
-impl Wanted {
+impl ExpectedDatagram {
     /// Datagrams of `size` bytes of IP with this secret.
     ///
     /// # Errors
     /// In words, where the network's encapsulation is none that can be computed.
-    pub(crate) fn of(network: &Network, size: u32, secret: Secret) -> Result<Self, String> {
+    pub(crate) fn of(network: &Network, size: u32, secret: Secret) -> Result<Self> {
         let encapsulation = &network.encapsulation;
         let stack: Stack = encapsulation
             .stack()
             .parse()
-            .map_err(|error| format!("{encapsulation}: {error}"))?;
+            .step(format!("{encapsulation}"))?;
         let frame = stack
             .over(network.underlay_ip, network.guest_ip)
-            .map_err(|error| format!("{encapsulation}: {error}"))?
+            .step(format!("{encapsulation}"))?
             .frame(size, network.tunnel_mtu().max(size));
         let options = match encapsulation {
             Encapsulation::Geneve(geneve) => geneve.options,
@@ -65,7 +66,7 @@ impl Wanted {
                 _ => None,
             },
             inner_vlan: udp.and_then(|udp| udp.inner_vlan),
-            options: Options::of_plan(options).map_err(|error| error.to_string())?,
+            options: Options::of_plan(options).step("Geneve options")?,
             outer_ip_bytes: frame.underlay_bytes(),
             frame_bytes: frame.frame_bytes() - FCS_BYTES,
         })
@@ -187,7 +188,7 @@ mod tests {
         ] {
             for ip in IpVersion::ALL {
                 let network = network(encapsulation.clone(), ip);
-                let wanted = Wanted::of(&network, 1500, secret).expect("computed");
+                let wanted = ExpectedDatagram::of(&network, 1500, secret).expect("computed");
                 let tunnelled = network.encapsulation.is_tunnel();
                 let six = u32::from(tunnelled && ip == IpVersion::Ipv6) * 20;
                 assert_eq!(wanted.outer_ip_bytes, 1500 + overhead + six, "{network}");
@@ -226,7 +227,7 @@ mod tests {
         let network = network(tunnel, IpVersion::Ipv4);
         // 16 of header and 16 of tag around what is padded to a multiple of 16, and to no more than 8940.
         for (size, padded) in [(1500, 1504), (1504, 1504), (8939, 8940), (8940, 8940)] {
-            let wanted = Wanted::of(&network, size, secret).expect("computed");
+            let wanted = ExpectedDatagram::of(&network, size, secret).expect("computed");
             let bytes = 32 + padded;
             let look = |frame: Vec<u8>| wanted.look(&frame, frame.len());
             let seen = look(frame(51821, WIREGUARD_DATA, bytes)).expect("ours");

@@ -8,28 +8,29 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, trace};
 
-use crate::execute::{Agent, LOAD_UNASKED};
+use crate::error::Result;
+use crate::execute::{Agent, LOAD_IDLE_LIMIT};
 use crate::frame;
-use crate::keepers::Keepers;
+use crate::guards::SettingsGuards;
 use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
 
 /// Answers requests until the input ends, then ends the process, in the middle of a request too:
-/// a lab host's devices and namespaces go with it. Settings that are in force then are undone first.
+/// a lab host's devices and namespaces go with it. Settings that are applied then are undone first.
 ///
-/// `owner` is the controller's ([`crate::stray::Owner::argument`]).
+/// `owner` is the controller's ([`crate::orphan::Owner::argument`]).
 ///
 /// `started` is what becoming a host came to; a failure is told in answer to the first request,
 /// where the controller will read it. With `idle` it ends too when nothing is asked for so long; loads end before.
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
-    started: &Result<(), String>,
+    started: &Result<()>,
     owner: &str,
     idle: Option<Duration>,
 ) -> ! {
-    let keepers = Keepers::new(owner);
+    let guards = SettingsGuards::new(owner);
     let (sender, requests) = mpsc::channel::<Request>();
-    let ours = keepers.clone();
+    let ours = guards.clone();
     let reader = thread::Builder::new()
         .name("requests".into())
         .spawn(move || {
@@ -44,16 +45,20 @@ pub fn serve(
     if reader.is_err() {
         exit(1);
     }
-    let mut agent = Agent::new(keepers.clone());
+    let mut agent = Agent::new(guards.clone());
     let idle = idle.unwrap_or(Duration::MAX);
     loop {
         let loaded = agent.has_loads();
-        let patience = if loaded { idle.min(LOAD_UNASKED) } else { idle };
+        let patience = if loaded {
+            idle.min(LOAD_IDLE_LIMIT)
+        } else {
+            idle
+        };
         let request = match requests.recv_timeout(patience) {
             Ok(request) => request,
             Err(RecvTimeoutError::Timeout) if loaded => {
-                debug!("gave its loads up: nothing was asked for");
-                agent.give_loads_up();
+                debug!("ended its loads: no request arrived");
+                agent.abandon_loads();
                 continue;
             }
             Err(_) => break,
@@ -65,13 +70,10 @@ pub fn serve(
                 version: VERSION,
                 pid: std::process::id(),
             },
-            (Err(message), _) => Reply::Failed(Refusal {
-                stage: Stage::Build,
-                message: message.clone(),
-            }),
+            (Err(error), _) => Reply::Failed(Refusal::new(Stage::Build, error)),
             (Ok(()), request) => agent
                 .execute(request)
-                .unwrap_or_else(|message| Reply::Failed(Refusal { stage, message })),
+                .unwrap_or_else(|error| Reply::Failed(Refusal::new(stage, &error))),
         };
         let us = began.elapsed().as_micros() as u64;
         if let Reply::Failed(Refusal { message, .. }) = &reply {
@@ -83,6 +85,6 @@ pub fn serve(
             break;
         }
     }
-    keepers.close();
+    guards.close();
     exit(0)
 }

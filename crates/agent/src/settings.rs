@@ -18,9 +18,9 @@ pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// As much of a command's output as an error tells: its end.
 const OUTPUT_BYTES: u64 = 1000;
 
-/// What is in force, in the order in which it was put so.
+/// The settings that are applied, in the order in which they were applied.
 #[derive(Debug)]
-pub(crate) struct InForce {
+pub(crate) struct AppliedSettings {
     /// What messages call the place: `host a`, `the guest of host b`, `this machine`.
     place: String,
     /// Outside of any lab: a sysctl that is missing is missing.
@@ -42,7 +42,7 @@ enum What {
     Command(String),
 }
 
-impl InForce {
+impl AppliedSettings {
     pub(crate) fn nothing(place: &str, is_machine: bool) -> Self {
         Self {
             place: place.to_owned(),
@@ -51,12 +51,11 @@ impl InForce {
         }
     }
 
-    /// Puts the sysctls and the command of a level in force.
+    /// Applies the sysctls and the command of a level.
     ///
     /// # Errors
-    /// In words, with place and level. What was put in force of it before is noted all the same, and
-    /// [`InForce::undo`] undoes it.
-    pub(crate) fn put(&mut self, setting: &Setting) -> Result<(), String> {
+    /// In words, with place and level. [`AppliedSettings::undo`] undoes what was applied before the error.
+    pub(crate) fn apply(&mut self, setting: &Setting) -> Result<(), String> {
         let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
         for (name, value) in &setting.sysctl {
             self.set(&of, name, value)
@@ -114,8 +113,8 @@ impl InForce {
     fn set(&mut self, of: &str, name: &str, value: &str) -> Result<(), String> {
         if !self.is_machine && !namespaces_are_safe() {
             return Err(format!(
-                "this kernel is older than Linux 5.13, which does not see to it that `{name}` in a namespace is \
-                 that namespace's alone: run it on a newer one"
+                "this kernel is older than Linux 5.13, which does not restrict `{name}` to its network namespace: \
+                 run it on a newer one"
             ));
         }
         let was = self.read(name)?;
@@ -184,7 +183,7 @@ impl InForce {
                 format!("changing the sysctl `{name}` of this machine needs root: {error}")
             }
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(
-                "the sysctl `{name}` may not be changed in a network namespace, for it is the machine's or needs \
+                "the sysctl `{name}` may not be changed in a network namespace, because it is the machine's or needs \
                  more privilege ({error}): write `on: machine` in this level and run as root"
             ),
             ErrorKind::InvalidInput => {
@@ -223,7 +222,7 @@ impl InForce {
         }
         let how = match (ended, status.code(), status.signal()) {
             (false, ..) => format!(
-                "was still running after {} s and was ended",
+                "was still running after {} s and was killed",
                 COMMAND_LIMIT.as_secs()
             ),
             (_, Some(127), _) => "was not found (exit code 127)".to_owned(),

@@ -6,12 +6,13 @@ use std::path::Path;
 use wirecost_model::vary::{Scope, Setting};
 use wirecost_probe::transfer::{Amount, HEARTBEATS, Receiver, transfer};
 
-use crate::keeper::Keeper;
+use crate::error::{AgentError, Result, Step};
+use crate::guard::SettingsGuard;
 use crate::protocol::{
     Reply, TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent,
 };
 
-/// This program, also where its file was replaced or removed meanwhile.
+/// This program, even after its file was replaced or removed.
 const SELF: &str = "/proc/self/exe";
 /// There is no socket option for it, and it is asked at every timeout (net/ipv4/tcp_timer.c, `tcp_mtu_probing`), so
 /// that it has to be in force in the namespace while the transfer goes on.
@@ -26,22 +27,21 @@ pub(crate) struct Transfers {
 
 impl Transfers {
     /// `owner` is the controller's.
-    pub(crate) fn execute(
-        &mut self,
-        request: TransferRequest,
-        owner: &str,
-    ) -> Result<Reply, String> {
+    pub(crate) fn execute(&mut self, request: TransferRequest, owner: &str) -> Result<Reply> {
         let reply = match request {
             TransferRequest::Receive { address, secret } => {
                 self.receiver = None;
-                let receiver = Receiver::start(address, secret).map_err(words)?;
+                let receiver = Receiver::start(address, secret)?;
                 let listening = receiver.address();
                 self.receiver = Some(receiver);
                 TransferReply::Listening(listening)
             }
             TransferRequest::Send(order) => TransferReply::Sent(send(&order, owner)?),
             TransferRequest::Received => {
-                let receiver = self.receiver.take().ok_or("nothing is being received")?;
+                let receiver = self
+                    .receiver
+                    .take()
+                    .ok_or(AgentError::NotReady("nothing is being received"))?;
                 let arrived = receiver.finish();
                 TransferReply::Received(TransferReceived {
                     bytes: arrived.bytes,
@@ -56,21 +56,17 @@ impl Transfers {
     }
 }
 
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
-
-fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent, String> {
-    let keeper = in_force(order.tcp_mtu_probing, owner)?;
+fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent> {
+    let guard = set_probing(order.tcp_mtu_probing, owner)?;
     let amount = Amount {
         bytes: order.bytes,
         limit: order.limit,
     };
     let sent = transfer(order.from, order.to, amount, &order.secret);
-    if let Some(mut keeper) = keeper {
-        keeper.undo()?;
+    if let Some(mut guard) = guard {
+        guard.undo()?;
     }
-    let sent = sent.map_err(words)?;
+    let sent = sent?;
     Ok(TransferSent {
         heartbeats: sent.heartbeats,
         of_heartbeats: HEARTBEATS,
@@ -81,16 +77,15 @@ fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent, String> {
     })
 }
 
-/// Sets the sysctl where it is another, by a process that puts it back whatever becomes of us.
-fn in_force(probing: u8, owner: &str) -> Result<Option<Keeper>, String> {
-    let found = fs::read_to_string(PROBING_FILE)
-        .map_err(|error| format!("reading {PROBING_FILE}: {error}"))?;
+/// Sets the sysctl where its value differs, through a settings guard that restores it even if this process dies.
+fn set_probing(probing: u8, owner: &str) -> Result<Option<SettingsGuard>> {
+    let found = fs::read_to_string(PROBING_FILE).step(format!("reading {PROBING_FILE}"))?;
     let wanted = probing.to_string();
     if found.trim() == wanted {
         return Ok(None);
     }
-    let mut keeper = Keeper::start(Path::new(SELF), owner, "this host", false)?;
-    keeper.put(&Setting {
+    let mut guard = SettingsGuard::start(Path::new(SELF), owner, "this host", false)?;
+    guard.apply(&Setting {
         factor: "simulation".into(),
         label: format!("tcp_mtu_probing {probing}"),
         sysctl: [(PROBING.to_owned(), wanted)].into(),
@@ -98,5 +93,5 @@ fn in_force(probing: u8, owner: &str) -> Result<Option<Keeper>, String> {
         command: None,
         on: Scope::Hosts,
     })?;
-    Ok(Some(keeper))
+    Ok(Some(guard))
 }

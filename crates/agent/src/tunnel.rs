@@ -6,8 +6,8 @@
 mod bridge;
 mod down;
 mod end;
-mod note;
-mod shown;
+mod state;
+mod status;
 mod up;
 
 use std::io;
@@ -17,9 +17,11 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 use wirecost_sys::namespace::Netns;
 
-pub use down::{Cleaned, clean, down};
-pub use note::{End, Note};
-pub use shown::{Shown, all};
+use crate::error::Result;
+
+pub use down::{CleanedTunnels, clean, down};
+pub use state::{TunnelEnd, TunnelState};
+pub use status::{TunnelStatus, all};
 pub use up::up;
 
 /// Longest name of a tunnel in bytes: its port's device has one letter and a sign more, and devices 15.
@@ -27,7 +29,7 @@ pub const NAME_MAX: usize = 13;
 
 /// What a tunnel is to be.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct TunnelSpec {
     /// Letters, digits and `-`, at most [`NAME_MAX`]: the guest's device is called so.
     pub name: String,
     /// How frames cross the underlay.
@@ -35,12 +37,12 @@ pub struct Wanted {
     /// MTU of the guest's device in bytes; `None` is 1500, or what the underlay leaves where that is less.
     pub mtu: Option<u32>,
     /// Where its ends are.
-    pub between: Between,
+    pub between: TunnelEnds,
 }
 
 /// Where a tunnel's ends are.
 #[derive(Debug, Clone)]
-pub enum Between {
+pub enum TunnelEnds {
     /// Two network namespaces that are made for it, NAME-a and NAME-b, joined by an underlay of their own.
     Namespaces {
         /// Which IP the underlay speaks.
@@ -61,19 +63,19 @@ pub enum Between {
 
 /// # Errors
 /// In words: a name that devices cannot have.
-pub fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fits) {
         return Err(format!(
-            "a tunnel cannot be called `{name}`: write letters, digits and `-`, at most {NAME_MAX}, for devices are \
-             called after it"
-        ));
+            "a tunnel cannot be named `{name}`: use letters, digits and `-`, at most {NAME_MAX}; devices are named \
+             after it"
+        ).into());
     }
     Ok(())
 }
 
 /// Runs `work` in an end's namespace. `None`: it is gone.
-fn within<T>(end: &End, work: impl FnOnce() -> T) -> Result<Option<T>, String> {
+fn within<T>(end: &TunnelEnd, work: impl FnOnce() -> T) -> Result<Option<T>> {
     let Some(name) = &end.namespace else {
         return Ok(Some(work()));
     };
@@ -82,7 +84,7 @@ fn within<T>(end: &End, work: impl FnOnce() -> T) -> Result<Option<T>, String> {
         Ok(done) => Ok(Some(done)),
         // The name is gone, or nothing is behind it any more.
         Err(error) if is_gone(&error) => Ok(None),
-        Err(error) => Err(format!("entering network namespace {name}: {error}")),
+        Err(error) => Err(format!("entering network namespace {name}: {error}").into()),
     }
 }
 

@@ -45,9 +45,9 @@ pub struct Item {
     pub evidence: String,
 }
 
-/// What is wanted, and what probes have shown.
+/// The required MTUs, and what probes have proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Requirements {
     /// What guests are to send, bytes.
     pub guest_mtu: u32,
     /// What that takes of the underlay, bytes.
@@ -58,7 +58,7 @@ pub struct Wanted {
 }
 
 /// The list for one host.
-pub fn checklist(stack: &HostStack, wanted: Wanted) -> Vec<Item> {
+pub fn checklist(stack: &HostStack, wanted: Requirements) -> Vec<Item> {
     vec![
         path(wanted),
         virtual_switch(stack, wanted),
@@ -109,7 +109,7 @@ fn every(stack: &HostStack) -> impl Iterator<Item = (&Namespace, &Device)> {
     })
 }
 
-fn path(wanted: Wanted) -> Item {
+fn path(wanted: Requirements) -> Item {
     let what = format!(
         "every switch and router between the tunnel's ends carries {} bytes",
         wanted.underlay_mtu
@@ -135,7 +135,7 @@ fn path(wanted: Wanted) -> Item {
     }
 }
 
-fn virtual_switch(stack: &HostStack, wanted: Wanted) -> Item {
+fn virtual_switch(stack: &HostStack, wanted: Requirements) -> Item {
     let ports = every(stack).filter(|(namespace, device)| {
         device.kind == "bridge"
             || (device.tunnel.is_none()
@@ -156,7 +156,7 @@ fn virtual_switch(stack: &HostStack, wanted: Wanted) -> Item {
     )
 }
 
-fn tunnel_ends(stack: &HostStack, wanted: Wanted) -> Item {
+fn tunnel_ends(stack: &HostStack, wanted: Requirements) -> Item {
     let under = stack.namespaces.iter().flat_map(|namespace| {
         let remotes = namespace
             .devices
@@ -179,7 +179,7 @@ fn tunnel_ends(stack: &HostStack, wanted: Wanted) -> Item {
     )
 }
 
-fn routers(stack: &HostStack, wanted: Wanted) -> Item {
+fn routers(stack: &HostStack, wanted: Requirements) -> Item {
     // A namespace that forwards between guests; the underlay's routers are part of the path.
     let routing = every(stack).filter(|(namespace, device)| {
         namespace.number("ipv4.ip_forward") == Some(1)
@@ -200,7 +200,7 @@ fn routers(stack: &HostStack, wanted: Wanted) -> Item {
     )
 }
 
-fn guests(stack: &HostStack, wanted: Wanted) -> Item {
+fn guests(stack: &HostStack, wanted: Requirements) -> Item {
     let ends = every(stack).filter_map(|(namespace, device)| {
         let bridged = device
             .controller

@@ -1,4 +1,4 @@
-//! What can be found: every id once, with its severity and what it says in a line. docs/check.md has a section for each.
+//! The catalogue of findings about hosts: id, severity, title. docs/check.md has a section for each.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// In one word.
+    /// The word for it in the output.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -25,7 +25,7 @@ impl Severity {
     }
 }
 
-/// Something that was found on a host.
+/// A finding on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Stable name in kebab case: one of [`FINDINGS`].
@@ -63,7 +63,7 @@ const fn kind(id: &'static str, severity: Severity, title: &'static str) -> Find
 
 use Severity::{Error, Info, Warning};
 
-/// Every kind of finding that [`judge`](crate::judge()) can make.
+/// Every kind of finding that [`judge`](crate::judge()) reports.
 pub const FINDINGS: &[FindingKind] = &[
     kind(
         "veth-ends-differ",
@@ -138,12 +138,12 @@ pub const FINDINGS: &[FindingKind] = &[
     kind(
         "ovs-mtu-request-unmet",
         Warning,
-        "Open vSwitch was asked for an MTU that the interface has not got",
+        "an Open vSwitch interface does not have the MTU of its mtu_request",
     ),
     kind(
         "cached-exception",
         Warning,
-        "somebody reported a smaller MTU on the way to a destination",
+        "an ICMP too-big message reported a smaller MTU to a destination",
     ),
     kind(
         "route-mtu-locked",
@@ -163,17 +163,17 @@ pub const FINDINGS: &[FindingKind] = &[
     kind(
         "min-pmtu-above-device",
         Warning,
-        "too-big messages are not believed down to a size that a device has",
+        "net.ipv4.route.min_pmtu is larger than a device's MTU",
     ),
     kind(
         "tcp-mtu-probing-off",
         Info,
-        "TCP does not find out by itself that its large segments vanish",
+        "TCP path-MTU probing is off: a PMTU black hole stalls TCP",
     ),
     kind(
         "mss-clamp-hides",
         Info,
-        "a rule makes TCP smaller, so that a fault shows with other protocols only",
+        "an MSS clamp hides an MTU fault from TCP; other protocols still meet it",
     ),
     kind(
         "mss-clamp-too-large",
@@ -188,18 +188,14 @@ pub const FINDINGS: &[FindingKind] = &[
     kind(
         "tunnel-segmentation-off",
         Info,
-        "a card could cut tunnelled packets itself, and that is off",
+        "a NIC's segmentation offload for tunnels is off",
     ),
     kind(
         "tunnel-checksum-segmentation-off",
         Info,
-        "a card could cut tunnelled packets with an outer checksum itself, and that is off",
+        "a NIC's segmentation offload for tunnels with an outer checksum is off",
     ),
-    kind(
-        "gro-off",
-        Info,
-        "received packets of a tunnel's underlay are not merged",
-    ),
+    kind("gro-off", Info, "GRO is off on a tunnel's underlay device"),
     kind(
         "zero-checksum6-one-way",
         Warning,
@@ -208,17 +204,17 @@ pub const FINDINGS: &[FindingKind] = &[
     kind(
         "one-receive-queue",
         Info,
-        "everything that a card receives is handled by one core",
+        "one receive queue and no RPS: one core handles everything that a NIC receives",
     ),
     kind(
         "receive-ring-overruns",
         Warning,
-        "a card lost packets for want of receive descriptors, and could have more",
+        "a NIC dropped packets because its receive ring was full; the ring can be larger",
     ),
     kind(
         "impairment-qdisc",
         Warning,
-        "a queueing discipline that loses or delays on purpose",
+        "a qdisc that drops or delays packets on purpose",
     ),
 ];
 

@@ -19,7 +19,9 @@ use std::os::fd::AsRawFd;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
-use crate::snapshot::{Enter, HostStack, Namespace, Neighbour, Peer, Unread, VERSION, WayOut};
+use crate::snapshot::{
+    EgressRoute, Enter, HostStack, Namespace, Neighbour, Unread, VERSION, VethPeer,
+};
 use netlink::Netlink;
 
 /// What decides over large packets, below `net.`.
@@ -111,12 +113,12 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
 ///
 /// # Errors
 /// Where the kernel cannot be asked.
-pub fn way_out(from: IpAddr, to: IpAddr) -> io::Result<Option<WayOut>> {
+pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>> {
     let mut asked = Netlink::open()?;
     let mut name = |index| links::name(&mut asked, index);
-    let way = routes::way_out(&mut Netlink::open()?, (from, to), &mut name);
+    let way = routes::egress_route(&mut Netlink::open()?, (from, to), &mut name);
     Ok(way.and_then(|way| {
-        Some(WayOut {
+        Some(EgressRoute {
             device: name(way.device)?,
             router: way.router,
             mtu: way.mtu,
@@ -132,7 +134,7 @@ pub fn way_out(from: IpAddr, to: IpAddr) -> io::Result<Option<WayOut>> {
 /// Where the kernel cannot be asked.
 pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbour)>> {
     let mut netlink = Netlink::open()?;
-    let way = routes::way_out(&mut netlink, (from, to), &mut |_| None);
+    let way = routes::egress_route(&mut netlink, (from, to), &mut |_| None);
     Ok(way.map(|way| {
         let next = way.router.unwrap_or(to);
         (next, routes::neighbour(&mut netlink, way.device, next))
@@ -315,7 +317,7 @@ fn link_peers(readings: &mut [Reading]) {
         }
         let reading = &mut readings[at];
         for (device, index, number) in &reading.other_ends {
-            reading.namespace.devices[*device].peer = Some(Peer {
+            reading.namespace.devices[*device].peer = Some(VethPeer {
                 namespace: number.map_or(Some(at), |number| positions.get(&number).copied()),
                 index: *index,
             });

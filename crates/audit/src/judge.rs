@@ -1,4 +1,4 @@
-//! From what was read to what follows from it. Pure: no I/O, no clock.
+//! Judges what was read from a host. Pure: no I/O, no clock.
 
 mod bridges;
 mod host;
@@ -12,12 +12,12 @@ use crate::snapshot::{Device, HostStack, Namespace};
 
 /// Every finding of a host, the worst first.
 pub fn judge(stack: &HostStack) -> Vec<Finding> {
-    judge_beside(stack, false)
+    judge_with_loss(stack, false)
 }
 
-/// The same beside what packets showed: where they are `lossy`, settings matter that decide what TCP makes of it.
-pub fn judge_beside(stack: &HostStack, lossy: bool) -> Vec<Finding> {
-    let mut found = Found {
+/// The same, knowing from probes whether the path is `lossy`: then settings matter that decide how TCP reacts.
+pub fn judge_with_loss(stack: &HostStack, lossy: bool) -> Vec<Finding> {
+    let mut found = Findings {
         host: &stack.host,
         findings: Vec::new(),
     };
@@ -34,12 +34,12 @@ pub fn judge_beside(stack: &HostStack, lossy: bool) -> Vec<Finding> {
 }
 
 /// Findings so far.
-pub(crate) struct Found<'a> {
+pub(crate) struct Findings<'a> {
     host: &'a str,
     findings: Vec<Finding>,
 }
 
-impl Found<'_> {
+impl Findings<'_> {
     /// Adds a finding. `id` is one of the catalogue's; the tests hold that.
     pub(crate) fn add(
         &mut self,

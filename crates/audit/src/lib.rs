@@ -5,7 +5,7 @@
 //! [`Finding`]s, each with its evidence and the commands that fix it. So a fault of devices that a test machine lacks
 //! is tested from a recorded `HostStack`: `fixtures/` grows by adding a file.
 //!
-//! What is configured is not what a path carries: that is proven with packets (room `pmtu`). What is not visible here
+//! What is configured is not what a path carries: that is proven with packets (crate `pmtu`). What is not visible here
 //! (switches, the other host's hypervisor) is said to be, see [`checklist()`].
 
 pub mod checklist;
@@ -16,6 +16,6 @@ pub mod snapshot;
 
 pub use checklist::{Item, State, checklist};
 pub use finding::{FINDINGS, Finding, FindingKind, Severity};
-pub use gather::{gather, neighbour, source_ports, way_out};
-pub use judge::{judge, judge_beside};
-pub use snapshot::{HostStack, Neighbour, RouteWords, WayOut};
+pub use gather::{egress_route, gather, neighbour, source_ports};
+pub use judge::{judge, judge_with_loss};
+pub use snapshot::{EgressRoute, HostStack, Neighbour, RouteWords};

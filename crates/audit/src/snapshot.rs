@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 pub use ovs::{Ovs, OvsBridge, OvsInterface};
-pub use route::{Neighbour, RouteWords, WayOut};
+pub use route::{EgressRoute, Neighbour, RouteWords};
 
 /// Version of the document.
 pub const VERSION: u32 = 1;
@@ -107,7 +107,7 @@ pub struct Namespace {
     pub route_mtus: Vec<RouteMtu>,
     /// What too-big messages left behind.
     #[serde(default)]
-    pub exceptions: Vec<Exception>,
+    pub exceptions: Vec<RouteException>,
     /// `net.` sysctls, by name without `net.`.
     #[serde(default)]
     pub sysctls: BTreeMap<String, String>,
@@ -164,7 +164,7 @@ pub struct Device {
     pub lower: Option<u32>,
     /// A veth's other end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peer: Option<Peer>,
+    pub peer: Option<VethPeer>,
     /// VLAN id of a VLAN device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
@@ -195,7 +195,7 @@ const fn yes() -> bool {
 /// A veth's other end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Peer {
+pub struct VethPeer {
     /// Position of its namespace in [`HostStack::namespaces`]; `None`: one that could not be read.
     pub namespace: Option<usize>,
     /// Its index there.
@@ -298,7 +298,7 @@ pub struct RouteMtu {
 /// A destination's smaller MTU, learned from a too-big message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Exception {
+pub struct RouteException {
     /// To whom.
     pub destination: IpAddr,
     /// Through which device.

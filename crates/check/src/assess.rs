@@ -1,20 +1,20 @@
-//! Everything that was found out about two hosts and the path between them, put together: what to say, once.
+//! Combines the reports on two hosts and the path between them into one list of findings.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use wirecost_audit::snapshot::{Enter, Exception};
+use wirecost_audit::snapshot::{Enter, RouteException};
 use wirecost_audit::{Finding, HostStack};
 use wirecost_pmtu::Limit;
 
 use crate::judge::{TAG_BYTES, judge, opposite};
 use crate::one_sided::{OneSidedReport, judge_one_sided};
-use crate::report::{Kind, PathReport, Wanted};
+use crate::report::{FlowKind, PathReport, RequiredMtu};
 
 /// A host as it was read.
 #[derive(Debug, Clone)]
-pub struct Audited {
+pub struct AuditedHost {
     /// Its devices; [`HostStack::host`] is what reports call it.
     pub stack: HostStack,
     /// Which machine it is on: namespaces of one machine are told apart by their number.
@@ -27,7 +27,7 @@ pub struct Audited {
 pub fn assess(
     paths: &[PathReport],
     one_sided: Option<&OneSidedReport>,
-    hosts: &mut [Audited],
+    hosts: &mut [AuditedHost],
 ) -> Vec<Finding> {
     let every: Vec<&PathReport> = paths
         .iter()
@@ -52,7 +52,7 @@ pub fn assess(
     name_small_receivers(paths, hosts, &mut findings);
     let lossy: Vec<&str> = every
         .iter()
-        .filter(|path| path.failing().any(|flow| flow.kind == Kind::SILENT))
+        .filter(|path| path.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE))
         .map(|path| path.from.host.as_str())
         .collect();
     findings.extend(about_devices(hosts, &lossy));
@@ -62,13 +62,13 @@ pub fn assess(
 
 /// A router's message about a probe leaves an exception behind; it says what the path's own line says. Hosts of one
 /// machine see each other's.
-fn forget_what_we_caused(hosts: &mut [Audited], paths: &[&PathReport]) {
+fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     let signalled =
-        |flow: &crate::FlowReport| matches!(flow.kind, Kind::Told(Limit::Signalled { .. }));
+        |flow: &crate::FlowReport| matches!(flow.kind, FlowKind::Told(Limit::Signalled { .. }));
     for path in paths {
         let told = path.flows.iter().any(signalled);
         // What a check before this one was told is no news where this one wants no more.
-        let allowed = |exception: &Exception| told || exception.mtu >= path.wanted.bytes();
+        let allowed = |exception: &RouteException| told || exception.mtu >= path.wanted.bytes();
         let sender = hosts
             .iter()
             .find(|host| host.stack.host == path.from.host)
@@ -80,7 +80,7 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[&PathReport]) {
         let from_tunnel = path
             .flows
             .iter()
-            .any(|flow| matches!(flow.kind, Kind::Told(Limit::Signalled { by, .. }) if by == path.to.address));
+            .any(|flow| matches!(flow.kind, FlowKind::Told(Limit::Signalled { by, .. }) if by == path.to.address));
         for host in hosts.iter_mut().filter(|host| host.machine == machine) {
             let is_own = host.stack.host == path.from.host;
             for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
@@ -110,7 +110,7 @@ fn forget_what_we_caused(hosts: &mut [Audited], paths: &[&PathReport]) {
 
 /// What the kernel remembers of destinations that are neither an end of this path nor of a tunnel on these hosts: a
 /// host that talks to the world has many of those, and they say nothing about this path.
-fn forget_what_is_elsewhere(hosts: &mut [Audited], paths: &[&PathReport]) {
+fn forget_what_is_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     let namespaces = hosts.iter().flat_map(|host| &host.stack.namespaces);
     let devices = namespaces.flat_map(|namespace| &namespace.devices);
     let tunnels = devices.filter_map(|device| device.tunnel.as_ref());
@@ -129,12 +129,12 @@ fn forget_what_is_elsewhere(hosts: &mut [Audited], paths: &[&PathReport]) {
 
 /// Where as much arrives as the receiving host's own device takes, it is that device which drops the rest; on one link,
 /// that is: a router that says nothing has the same MTU on the receiver's link.
-fn name_small_receivers(paths: &[PathReport], hosts: &[Audited], findings: &mut [Finding]) {
+fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
     for path in paths {
         let (Some(back), Some(carried)) = (opposite(paths, path), path.mtu()) else {
             continue;
         };
-        let (Wanted::Device(takes), Some(way)) = (back.wanted, &back.leaving) else {
+        let (RequiredMtu::Device(takes), Some(way)) = (back.wanted, &back.leaving) else {
             continue;
         };
         let on_link = path
@@ -164,7 +164,7 @@ fn name_small_receivers(paths: &[PathReport], hosts: &[Audited], findings: &mut 
 }
 
 /// Gets commands to their host.
-fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
+fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[AuditedHost]) {
     let Some(host) = hosts.iter().find(|host| host.stack.host == path.from.host) else {
         return;
     };
@@ -178,12 +178,12 @@ fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[Audited]) {
 
 /// Findings about devices, beside what is lost of what the `lossy` hosts send. Hosts on one machine see each other's: each device is told of once, by its own host where
 /// that was asked.
-fn about_devices(hosts: &[Audited], lossy: &[&str]) -> Vec<Finding> {
-    let mut told: Vec<(Option<Place<'_>>, Finding)> = Vec::new();
+fn about_devices(hosts: &[AuditedHost], lossy: &[&str]) -> Vec<Finding> {
+    let mut told: Vec<(Option<NetnsKey<'_>>, Finding)> = Vec::new();
     for own in [true, false] {
         for host in hosts {
             let is_lossy = lossy.contains(&host.stack.host.as_str());
-            for finding in wirecost_audit::judge_beside(&host.stack, is_lossy) {
+            for finding in wirecost_audit::judge_with_loss(&host.stack, is_lossy) {
                 let is_own = finding.host == host.stack.host;
                 if is_own != own {
                     continue;
@@ -205,9 +205,9 @@ fn about_devices(hosts: &[Audited], lossy: &[&str]) -> Vec<Finding> {
 }
 
 /// A namespace: of which machine, and its inode there.
-type Place<'a> = (&'a str, u64);
+type NetnsKey<'a> = (&'a str, u64);
 
-fn place<'a>(host: &'a Audited, finding: &Finding) -> Option<Place<'a>> {
+fn place<'a>(host: &'a AuditedHost, finding: &Finding) -> Option<NetnsKey<'a>> {
     let rest = finding.host.strip_prefix(host.stack.host.as_str())?;
     let label = rest
         .strip_prefix(" (")

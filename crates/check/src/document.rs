@@ -7,9 +7,9 @@ use wirecost_audit::checklist::Item;
 use wirecost_audit::{Finding, Severity};
 use wirecost_pmtu::Limit;
 
-use crate::encapsulation::EncapsulationSaid;
+use crate::encapsulation::EncapsulationReport;
 use crate::one_sided::OneSidedReport;
-use crate::report::{Kind, PathReport, Stream};
+use crate::report::{FlowKind, PathReport, Stream};
 use crate::simulation::Simulated;
 
 /// Version of [`Document`]: it changes where a reader of the one before would be misled.
@@ -18,7 +18,7 @@ pub const FORMAT: u32 = 1;
 /// JSON Schema (draft 2020-12) of [`Document`].
 pub const SCHEMA: &str = include_str!("../schema.json");
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     /// [`FORMAT`].
@@ -29,16 +29,16 @@ pub struct Document {
     pub started: String,
     /// How long it took, agents' start included and simulations not.
     pub seconds: f64,
-    /// What was asked.
-    pub asked: AskedFor,
+    /// The parameters of the check.
+    pub asked: CheckParameters,
     /// Both ends.
-    pub hosts: Vec<HostSaid>,
+    pub hosts: Vec<HostReport>,
     /// Every flow in every direction.
-    pub paths: Vec<PathSaid>,
+    pub paths: Vec<PathFlowReport>,
     /// The same by direction.
-    pub directions: Vec<DirectionSaid>,
+    pub directions: Vec<DirectionReport>,
     /// What guests behind an encapsulation can have, where one was named.
-    pub encapsulation: Option<EncapsulationSaid>,
+    pub encapsulation: Option<EncapsulationReport>,
     /// The worst first.
     pub findings: Vec<Finding>,
     /// What TCP transfers over the path came to, where they were asked for.
@@ -46,14 +46,14 @@ pub struct Document {
     /// The list for large frames, by host.
     pub checklist: Vec<Checklist>,
     /// What could not be read on the hosts; nothing is concluded from it.
-    pub unread: Vec<UnreadSaid>,
+    pub unread: Vec<UnreadReport>,
     /// What has to be known about the answers, in words.
     pub notes: Vec<String>,
 }
 
-/// What was asked.
+/// The parameters of the check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AskedFor {
+pub struct CheckParameters {
     /// What every direction should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// Flows of each direction.
@@ -68,7 +68,7 @@ pub struct AskedFor {
 
 /// One end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HostSaid {
+pub struct HostReport {
     /// As `from`, `to` and the findings call it.
     pub host: String,
     /// Its address.
@@ -79,7 +79,7 @@ pub struct HostSaid {
 
 /// One flow in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PathSaid {
+pub struct PathFlowReport {
     /// The sending host.
     pub from: String,
     /// The receiving one.
@@ -106,7 +106,7 @@ pub struct PathSaid {
 
 /// One direction, all flows together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DirectionSaid {
+pub struct DirectionReport {
     /// The sending host.
     pub from: String,
     /// The receiving one.
@@ -160,7 +160,7 @@ pub struct Checklist {
 
 /// Something that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UnreadSaid {
+pub struct UnreadReport {
     /// On which host.
     pub host: String,
     /// What.
@@ -178,14 +178,14 @@ impl Document {
     }
 }
 
-impl PathSaid {
+impl PathFlowReport {
     /// Every flow of a direction.
     pub fn of(path: &PathReport) -> impl Iterator<Item = Self> + '_ {
         (0..).zip(&path.flows).map(|(number, flow)| {
             let (signalled_by, limit) = match flow.kind {
-                Kind::Told(Limit::Signalled { by, mtu }) => (Some(by), Some(mtu)),
-                Kind::Told(Limit::Device { mtu }) => (None, Some(mtu)),
-                Kind::Told(Limit::Fragmented { largest }) => (None, Some(largest)),
+                FlowKind::Told(Limit::Signalled { by, mtu }) => (Some(by), Some(mtu)),
+                FlowKind::Told(Limit::Device { mtu }) => (None, Some(mtu)),
+                FlowKind::Told(Limit::Fragmented { largest }) => (None, Some(largest)),
                 _ => (None, None),
             };
             Self {
@@ -204,7 +204,7 @@ impl PathSaid {
     }
 }
 
-impl DirectionSaid {
+impl DirectionReport {
     /// A direction that was asked by its own agent.
     pub fn of(path: &PathReport) -> Self {
         let narrowest = path
@@ -220,7 +220,9 @@ impl DirectionSaid {
             port: path.port,
             wanted: path.wanted.bytes(),
             mtu: path.mtu(),
-            kind: narrowest.map_or(Kind::Undecided, |flow| flow.kind).word(),
+            kind: narrowest
+                .map_or(FlowKind::Undecided, |flow| flow.kind)
+                .word(),
             flows: path.flows.len() as u32,
             failing: path.failing().count() as u32,
             untold: untold.count() as u32,

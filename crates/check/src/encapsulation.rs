@@ -1,4 +1,4 @@
-//! What a path leaves to guests behind an encapsulation.
+//! The MTU that a path leaves to guests behind an encapsulation.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use wirecost_wire::overhead::{MtuError, Stack, StackError};
 
 /// An encapsulation over the path that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct EncapsulationSaid {
+pub struct EncapsulationReport {
     /// As `wirecost overhead` writes it.
     pub format: String,
     /// The largest MTU of guests that fits what every flow carries in both directions, bytes; `None` where nothing
@@ -21,7 +21,7 @@ pub struct EncapsulationSaid {
     pub guests: u32,
 }
 
-impl EncapsulationSaid {
+impl EncapsulationReport {
     /// Of `stack` over a path between addresses like `address` that carries `carries` bytes, for guests that want
     /// `guests`; guests speak IPv4.
     ///
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn ovn_over_9000_leaves_8942_and_wants_58_more() {
         let stack: Stack = "geneve:ovn".parse().expect("a stack");
-        let said = EncapsulationSaid::new(&stack, [10, 0, 0, 1].into(), Some(9000), 9000);
+        let said = EncapsulationReport::new(&stack, [10, 0, 0, 1].into(), Some(9000), 9000);
         let said = said.expect("over IPv4");
         assert_eq!(
             (said.guest_mtu, said.underlay_mtu),
             (Some(8942), Some(9058))
         );
-        let unknown = EncapsulationSaid::new(&stack, [10, 0, 0, 1].into(), None, 9000);
+        let unknown = EncapsulationReport::new(&stack, [10, 0, 0, 1].into(), None, 9000);
         assert_eq!(unknown.expect("over IPv4").guest_mtu, None);
     }
 

@@ -12,13 +12,13 @@ const fn kind(id: &'static str, severity: Severity, title: &'static str) -> Find
 
 use Severity::{Error, Info, Warning};
 
-/// Every kind of finding that [`judge`](crate::judge()) can make.
+/// Every kind of finding that [`judge`](crate::judge()) reports.
 pub const PATH_FINDINGS: &[FindingKind] = &[
     kind("path-dead", Error, "nothing passes, not even small packets"),
     kind(
         "path-drops-silently",
         Error,
-        "packets that the sender's device takes vanish on the way, and nobody says so",
+        "PMTU black hole: larger packets are dropped without ICMP",
     ),
     kind(
         "bad-checksums",
@@ -28,47 +28,47 @@ pub const PATH_FINDINGS: &[FindingKind] = &[
     kind(
         "one-path-of-several",
         Error,
-        "some flows carry less than others: one of several equal paths is narrow",
+        "some flows have a smaller path MTU: one of several equal paths is narrow",
     ),
     kind(
         "expected-size-fails",
         Error,
-        "the path does not carry the size that was expected of it",
+        "the path MTU is smaller than expected",
     ),
     kind(
         "signal-names-wrong-size",
         Error,
-        "a too-big message names another size than the one that passes",
+        "an ICMP too-big message reports another MTU than the path carries",
     ),
     kind(
         "path-fragments",
         Warning,
-        "something on the way fragments packets that forbid it",
+        "packets with DF set are fragmented on the way",
     ),
     kind(
         "path-signals",
         Warning,
-        "a router on the way carries less than the sender's device, and says so",
+        "a router has a smaller MTU than the sender's device, and reports it by ICMP",
     ),
     kind(
         "directions-differ",
         Warning,
-        "the two directions of a path carry different sizes",
+        "the two directions have different path MTUs",
     ),
     kind(
         "path-undecided",
         Warning,
-        "the probes do not say what a path carries",
+        "the probes did not determine the path MTU",
     ),
     kind(
         "path-loses-packets",
         Warning,
-        "many packets are lost, whatever their size",
+        "packet loss that does not depend on the packet size",
     ),
     kind(
         "few-flows",
         Info,
-        "some flows fail, and too few were asked to meet every equal path",
+        "some flows fail, and too few flows were probed to cover every equal path",
     ),
 ];
 

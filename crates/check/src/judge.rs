@@ -1,28 +1,28 @@
-//! What a path's answers mean.
+//! Findings about paths, from the probes' reports.
 
 mod checksums;
 mod directions;
 mod loss;
-mod meanwhile;
 mod members;
-mod silence;
+mod no_answer;
 mod sizes;
+mod workaround;
 
 use wirecost_audit::{Finding, Severity};
 
 use crate::finding::PATH_FINDINGS;
-use crate::report::{End, FlowReport, PathReport, Stretch};
+use crate::report::{FlowReport, LossLocation, PathEnd, PathReport};
 
 pub(crate) use directions::TAG_BYTES;
 pub use loss::loss_note;
-pub(crate) use meanwhile::meanwhile;
+pub(crate) use workaround::route_mtu_workaround;
 
 /// Every finding about paths, the worst first. `paths` holds both directions where both were probed.
 pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
     let mut found = Vec::new();
     for path in paths {
         let back = opposite(paths, path);
-        silence::judge(path, back, &mut found);
+        no_answer::judge(path, back, &mut found);
         sizes::judge(path, &mut found);
         checksums::segments(path, &mut found);
         loss::judge(path, &mut found);
@@ -71,7 +71,7 @@ fn add_on(
 }
 
 pub(crate) fn ends(path: &PathReport) -> String {
-    let end = |end: &End| {
+    let end = |end: &PathEnd| {
         let address = end.address.to_string();
         if end.host == address {
             address
@@ -99,8 +99,8 @@ fn ports(flows: &[&FlowReport]) -> String {
     format!("{}{rest}", shown.join(", "))
 }
 
-fn place(stretch: Option<&Stretch>) -> String {
-    let Some(Stretch { after, before }) = stretch else {
+fn place(stretch: Option<&LossLocation>) -> String {
+    let Some(LossLocation { after, before }) = stretch else {
         return String::new();
     };
     let after = after.map_or_else(

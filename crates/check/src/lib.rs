@@ -1,4 +1,4 @@
-//! What probes of a path come to: lines about paths, and findings beside those of room `audit`.
+//! Evaluates probes of a path: a document about the paths, and findings in addition to those of crate `audit`.
 //!
 //! Pure: from reports, which an agent sends, to [`Finding`]s. Nothing is probed here (`probe`), and nothing is decided
 //! about sizes (`pmtu`): here it is said what an answer means, for whom it is a fault, and what to do.
@@ -12,19 +12,22 @@ mod one_sided;
 mod report;
 mod simulation;
 
-pub use assess::{Audited, assess};
+pub use assess::{AuditedHost, assess};
 pub use document::{
-    AskedFor, Checklist, DirectionSaid, Document, FORMAT, HostSaid, PathSaid, SCHEMA, UnreadSaid,
+    CheckParameters, Checklist, DirectionReport, Document, FORMAT, HostReport, PathFlowReport,
+    SCHEMA, UnreadReport,
 };
-pub use encapsulation::{EncapsulationSaid, guests_of, tunnel_port};
+pub use encapsulation::{EncapsulationReport, guests_of, tunnel_port};
 pub use finding::{PATH_FINDINGS, catalogue};
 pub use judge::{judge, loss_note};
-pub use one_sided::{Narrow, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
-pub use report::{End, FlowReport, Hint, Kind, PathReport, Stream, Stretch, Wanted};
+pub use one_sided::{NarrowDirection, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
+pub use report::{
+    FlowKind, FlowReport, LossLocation, PathEnd, PathReport, ReachabilityHint, RequiredMtu, Stream,
+};
 pub use simulation::Simulated;
 pub use wirecost_audit::checklist;
 pub use wirecost_audit::snapshot::Enter;
-pub use wirecost_audit::{Finding, FindingKind, HostStack, RouteWords, Severity, WayOut};
+pub use wirecost_audit::{EgressRoute, Finding, FindingKind, HostStack, RouteWords, Severity};
 
 #[cfg(test)]
 mod tests;

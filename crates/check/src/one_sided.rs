@@ -1,15 +1,17 @@
-//! What one side knows of a path, and what that means.
+//! A path probed from one side only, and its findings.
 
 use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
-use wirecost_pmtu::{Forward, OneSidedResult};
+use wirecost_pmtu::{ForwardMtu, OneSidedResult};
 
-use crate::judge::{add, ends, judge, meanwhile};
-use crate::report::{End, FlowReport, Hint, Kind, PathReport, Wanted, kind_of};
+use crate::judge::{add, ends, judge, route_mtu_workaround};
+use crate::report::{
+    FlowKind, FlowReport, PathEnd, PathReport, ReachabilityHint, RequiredMtu, kind_of,
+};
 
 /// Which way is the narrow one, where larger echoes do not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Narrow {
+pub enum NarrowDirection {
     /// Neither: every size of interest came back, or this host sends no larger one.
     Neither,
     /// The way back: the way there carries this size at least, bytes.
@@ -22,8 +24,8 @@ pub enum Narrow {
     CannotTell,
 }
 
-impl Narrow {
-    /// In a word, for documents.
+impl NarrowDirection {
+    /// The word for it in JSON documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Neither => "neither",
@@ -40,12 +42,17 @@ pub struct OneSidedReport {
     /// What comes back as an echo, as if it were one flow.
     pub path: PathReport,
     /// Which way is the narrow one.
-    pub narrow: Narrow,
+    pub narrow: NarrowDirection,
 }
 
 impl OneSidedReport {
     /// From what was found out in so many seconds.
-    pub fn new(ends: (End, End), wanted: Wanted, result: &OneSidedResult, seconds: f64) -> Self {
+    pub fn new(
+        ends: (PathEnd, PathEnd),
+        wanted: RequiredMtu,
+        result: &OneSidedResult,
+        seconds: f64,
+    ) -> Self {
         let flow = FlowReport {
             port: 0,
             mtu: result.both_ways.mtu(),
@@ -61,11 +68,11 @@ impl OneSidedReport {
                 ..PathReport::of(ends, 0, wanted, vec![flow])
             },
             narrow: match result.forward {
-                Forward::NotAsked => Narrow::Neither,
-                Forward::AtLeast(mtu) if result.is_dead() => Narrow::NotTold(mtu),
-                Forward::AtLeast(mtu) => Narrow::Back(mtu),
-                Forward::NoMore => Narrow::There,
-                Forward::CannotTell => Narrow::CannotTell,
+                ForwardMtu::NotAsked => NarrowDirection::Neither,
+                ForwardMtu::AtLeast(mtu) if result.is_dead() => NarrowDirection::NotTold(mtu),
+                ForwardMtu::AtLeast(mtu) => NarrowDirection::Back(mtu),
+                ForwardMtu::NoMore => NarrowDirection::There,
+                ForwardMtu::CannotTell => NarrowDirection::CannotTell,
             },
         }
     }
@@ -73,10 +80,10 @@ impl OneSidedReport {
 
 impl OneSidedReport {
     /// No packet could leave, because the sender has no route.
-    pub fn without_route(ends: (End, End), wanted: Wanted) -> Self {
+    pub fn without_route(ends: (PathEnd, PathEnd), wanted: RequiredMtu) -> Self {
         Self {
             path: PathReport::without_route(ends, 0, wanted, 1),
-            narrow: Narrow::CannotTell,
+            narrow: NarrowDirection::CannotTell,
         }
     }
 }
@@ -98,35 +105,40 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
     );
     match flow.kind {
         // That nothing leaves this host is known from one side as well.
-        Kind::Dead if !matches!(path.hint, Some(Hint::NoRoute | Hint::NoNeighbour(_))) => {
+        FlowKind::Dead
+            if !matches!(
+                path.hint,
+                Some(ReachabilityHint::NoRoute | ReachabilityHint::NoNeighbour(_))
+            ) =>
+        {
             mute(report, ask_both, &mut found);
         }
-        Kind::SILENT if path.failing().next().is_some() => {
+        FlowKind::BLACK_HOLE if path.failing().next().is_some() => {
             let mtu = flow.mtu.unwrap_or(0);
             let wanted = path.wanted.bytes();
             let which = match report.narrow {
-                Narrow::Back(there) => format!(
+                NarrowDirection::Back(there) => format!(
                     "packets of {there} bytes arrive (a closed port answers them), so it is the way back that is narrow"
                 ),
-                Narrow::There => {
+                NarrowDirection::There => {
                     "a closed port answers small packets and none of one byte more, so the way there carries no more; \
                      the way back may be as narrow"
                         .to_owned()
                 }
-                Narrow::Neither | Narrow::NotTold(_) | Narrow::CannotTell => {
+                NarrowDirection::Neither | NarrowDirection::NotTold(_) | NarrowDirection::CannotTell => {
                     "closed ports give no answer, or too few, so that it cannot be told which way is the narrow one"
                         .to_owned()
                 }
             };
             let evidence = format!(
-                "{}: echoes of {mtu} bytes come back and no larger ones, {wanted} are wanted, and nobody says so: {which}",
+                "{}: echoes of {mtu} bytes come back, larger ones are lost without ICMP, and {wanted} are required: {which}",
                 ends(path)
             );
             let raise = format!(
-                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
             );
             let mut fix = vec![raise];
-            fix.extend(meanwhile(path, mtu));
+            fix.extend(route_mtu_workaround(path, mtu));
             fix.push(ask_both);
             add(&mut found, "path-drops-silently", path, evidence, fix);
         }
@@ -135,19 +147,19 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
     found
 }
 
-/// No echo came back.
+/// The finding when no echo came back.
 fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
     let path = &report.path;
     let ends = ends(path);
     let wanted = path.wanted.bytes();
     match report.narrow {
-        Narrow::There => {
+        NarrowDirection::There => {
             let evidence = format!(
                 "{ends}: echo requests are not answered; a closed port answers small packets and none of {wanted} bytes: the \
                  way there carries less"
             );
             let raise = format!(
-                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
             );
             add(
                 found,
@@ -157,29 +169,20 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
                 vec![raise, ask_both],
             );
         }
-        Narrow::NotTold(there) => {
+        NarrowDirection::NotTold(there) => {
             let evidence = format!(
                 "{ends}: echo requests are not answered; a closed port answers packets of {there} bytes, so that the way \
                  there carries as much. What comes back, one side cannot tell without echoes"
             );
             add(found, "path-undecided", path, evidence, vec![ask_both]);
         }
-        Narrow::Neither | Narrow::Back(_) | Narrow::CannotTell => {
+        NarrowDirection::Neither | NarrowDirection::Back(_) | NarrowDirection::CannotTell => {
             let evidence = format!(
                 "{ends}: no answer to echo requests, not even to small ones, nor from closed ports: nobody is there, or ICMP \
                  is filtered, and one side cannot tell which"
             );
-            let route = format!(
-                "ip route get {} from {}",
-                path.to.address, path.from.address
-            );
-            add(
-                found,
-                "path-undecided",
-                path,
-                evidence,
-                vec![route, ask_both],
-            );
+            let fix = vec![path.route_command(), ask_both];
+            add(found, "path-undecided", path, evidence, fix);
         }
     }
 }

@@ -1,24 +1,24 @@
-//! What is known of one path in one direction, as an agent reports it: plain data.
+//! One direction of a path as an agent reports it: plain data.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use wirecost_audit::WayOut;
-use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, Place, SurveyResult};
+use wirecost_audit::EgressRoute;
+use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, PathPoint, SurveyResult};
 
 /// One end of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct PathEnd {
     /// The host's name.
     pub host: String,
     /// Its address.
     pub address: IpAddr,
 }
 
-/// What a flow's probes came to.
+/// The result of a flow's probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FlowKind {
     /// What it carries, and this is why it carries no more.
     Told(Limit),
     /// No answer, not even to small packets.
@@ -27,11 +27,11 @@ pub enum Kind {
     Undecided,
 }
 
-impl Kind {
-    /// Larger packets vanish.
-    pub const SILENT: Self = Self::Told(Limit::Silent);
+impl FlowKind {
+    /// PMTU black hole: larger packets are dropped without ICMP.
+    pub const BLACK_HOLE: Self = Self::Told(Limit::BlackHole);
 
-    /// In a word, for documents.
+    /// The word for it in JSON documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Told(limit) => limit.word(),
@@ -46,15 +46,15 @@ impl Kind {
     }
 }
 
-/// What an outcome is, in a report. Who answered before he fell silent is not dead.
-pub(crate) fn kind_of(outcome: &Outcome) -> Kind {
+/// The kind of an outcome. A flow that answered at first is not dead.
+pub(crate) fn kind_of(outcome: &Outcome) -> FlowKind {
     match outcome {
         Outcome::CannotTell {
-            reason: CannotTell::Silent,
+            reason: CannotTell::NoAnswer,
             at_least: None,
-        } => Kind::Dead,
-        Outcome::CannotTell { .. } => Kind::Undecided,
-        other => Kind::Told(other.limit().unwrap_or(Limit::NotSought)),
+        } => FlowKind::Dead,
+        Outcome::CannotTell { .. } => FlowKind::Undecided,
+        other => FlowKind::Told(other.limit().unwrap_or(Limit::NotSought)),
     }
 }
 
@@ -66,7 +66,7 @@ pub struct FlowReport {
     /// The largest packet that is known to pass, bytes; `None`: none is.
     pub mtu: Option<u32>,
     /// Why no larger one does.
-    pub kind: Kind,
+    pub kind: FlowKind,
     /// Datagrams sent on it.
     pub probes: u32,
     /// Seconds from the survey's start until its answer was known.
@@ -75,18 +75,18 @@ pub struct FlowReport {
 
 /// Between which two places a size is lost: in words that a reader can act on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct LossLocation {
     /// The last router that large packets reach, and its distance; `None`: the sender itself.
     pub after: Option<(u8, IpAddr)>,
     /// The first router that they do not; `None`: the destination.
     pub before: Option<(u8, IpAddr)>,
 }
 
-impl From<&Located> for Stretch {
+impl From<&Located> for LossLocation {
     fn from(located: &Located) -> Self {
-        let router = |place: Place| match place {
-            Place::Router { ttl, address } => Some((ttl, address)),
-            Place::Sender | Place::Destination => None,
+        let router = |place: PathPoint| match place {
+            PathPoint::Router { ttl, address } => Some((ttl, address)),
+            PathPoint::Sender | PathPoint::Destination => None,
         };
         Self {
             after: router(located.after),
@@ -95,10 +95,10 @@ impl From<&Located> for Stretch {
     }
 }
 
-/// What a path has to carry.
+/// The size that a path is required to carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wanted {
+pub enum RequiredMtu {
     /// What the user expects of it, bytes.
     Expected(u32),
     /// What the sender's own device takes, bytes: the sender's hosts will send as much.
@@ -107,7 +107,7 @@ pub enum Wanted {
     Route(u32),
 }
 
-impl Wanted {
+impl RequiredMtu {
     /// Bytes.
     pub const fn bytes(self) -> u32 {
         match self {
@@ -132,7 +132,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// In a word, for documents.
+    /// The word for it in JSON documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::NotConnected => "not-connected",
@@ -146,7 +146,7 @@ impl Stream {
 
 /// What is known where nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Hint {
+pub enum ReachabilityHint {
     /// The sender has no route there.
     NoRoute,
     /// Nobody on the sender's link answers for this address: the destination's, or that of the router on the way.
@@ -160,22 +160,24 @@ pub enum Hint {
 /// One direction of a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
-    /// Who sent.
-    pub from: End,
-    /// Who acknowledged.
-    pub to: End,
+    /// The sending end.
+    pub from: PathEnd,
+    /// The receiving end.
+    pub to: PathEnd,
     /// Destination port of the probes; 0 for echo requests.
     pub port: u16,
     /// What it has to carry.
-    pub wanted: Wanted,
+    pub wanted: RequiredMtu,
     /// Every flow that was asked.
     pub flows: Vec<FlowReport>,
     /// Where the failing size is lost, if that was looked for and found.
-    pub stretch: Option<Stretch>,
+    pub stretch: Option<LossLocation>,
     /// Where nothing passes, what does.
-    pub hint: Option<Hint>,
+    pub hint: Option<ReachabilityHint>,
+    /// The VRF that the sender's address is in.
+    pub vrf: Option<String>,
     /// How packets leave the sender, where that was read.
-    pub leaving: Option<WayOut>,
+    pub leaving: Option<EgressRoute>,
     /// Whether the neighbour that packets go to first was found late, so that the flows were asked again.
     pub late: bool,
     /// Datagrams with a wrong UDP checksum that the receiving host's namespace counted meanwhile.
@@ -197,8 +199,24 @@ pub struct PathReport {
 }
 
 impl PathReport {
+    /// What shows the sender's route.
+    pub(crate) fn route_command(&self) -> String {
+        let vrf = self.vrf.as_ref().map(|vrf| format!(" vrf {vrf}"));
+        format!(
+            "ip route get {} from {}{}",
+            self.to.address,
+            self.from.address,
+            vrf.unwrap_or_default()
+        )
+    }
+
     /// What flows came to, and nothing that is looked for afterwards.
-    pub(crate) fn of(ends: (End, End), port: u16, wanted: Wanted, flows: Vec<FlowReport>) -> Self {
+    pub(crate) fn of(
+        ends: (PathEnd, PathEnd),
+        port: u16,
+        wanted: RequiredMtu,
+        flows: Vec<FlowReport>,
+    ) -> Self {
         Self {
             from: ends.0,
             to: ends.1,
@@ -207,6 +225,7 @@ impl PathReport {
             flows,
             stretch: None,
             hint: None,
+            vrf: None,
             leaving: None,
             late: false,
             bad_checksums: 0,
@@ -222,9 +241,9 @@ impl PathReport {
 
     /// From a survey's answers and the flows' source ports.
     pub fn new(
-        ends: (End, End),
+        ends: (PathEnd, PathEnd),
         port: u16,
-        wanted: Wanted,
+        wanted: RequiredMtu,
         result: &SurveyResult,
         ports: &[u16],
     ) -> Self {
@@ -246,23 +265,28 @@ impl PathReport {
     }
 
     /// A direction in which no packet could leave, because the sender has no route.
-    pub fn without_route(ends: (End, End), port: u16, wanted: Wanted, flows: u32) -> Self {
+    pub fn without_route(
+        ends: (PathEnd, PathEnd),
+        port: u16,
+        wanted: RequiredMtu,
+        flows: u32,
+    ) -> Self {
         let dead = FlowReport {
             port: 0,
             mtu: None,
-            kind: Kind::Dead,
+            kind: FlowKind::Dead,
             probes: 0,
             seconds: 0.0,
         };
         Self {
-            hint: Some(Hint::NoRoute),
+            hint: Some(ReachabilityHint::NoRoute),
             ..Self::of(ends, port, wanted, vec![dead; flows.max(1) as usize])
         }
     }
 
     /// Whether no flow got an answer.
     pub fn is_dead(&self) -> bool {
-        self.flows.iter().all(|flow| flow.kind == Kind::Dead)
+        self.flows.iter().all(|flow| flow.kind == FlowKind::Dead)
     }
 
     /// What every flow that told carries: the narrowest, bytes.

@@ -12,14 +12,14 @@ mod together;
 
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 254));
 
-fn end(host: &str, last: u8) -> End {
-    End {
+fn end(host: &str, last: u8) -> PathEnd {
+    PathEnd {
         host: host.into(),
         address: Ipv4Addr::new(10, 0, 0, last).into(),
     }
 }
 
-fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
+fn path(wanted: RequiredMtu, flows: &[(Option<u32>, FlowKind)]) -> PathReport {
     let flows = (40_000..).zip(flows);
     let flows = flows.map(|(port, &(mtu, kind))| FlowReport {
         port,
@@ -29,7 +29,7 @@ fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
         seconds: 0.02,
     });
     PathReport {
-        leaving: Some(way_out()),
+        leaving: Some(egress_route()),
         seconds: 0.08,
         probes: 150,
         paths_met: (2, 1),
@@ -37,8 +37,8 @@ fn path(wanted: Wanted, flows: &[(Option<u32>, Kind)]) -> PathReport {
     }
 }
 
-fn way_out() -> WayOut {
-    WayOut {
+fn egress_route() -> EgressRoute {
+    EgressRoute {
         device: "eth0".into(),
         router: Some(ROUTER),
         mtu: None,
@@ -59,14 +59,17 @@ fn ids(paths: &[PathReport]) -> Vec<&'static str> {
 #[test]
 fn a_path_that_carries_what_its_senders_send_has_no_finding() {
     for (wanted, kind) in [
-        (Wanted::Expected(9000), Kind::Told(Limit::NotSought)),
         (
-            Wanted::Device(9000),
-            Kind::Told(Limit::Device { mtu: 9000 }),
+            RequiredMtu::Expected(9000),
+            FlowKind::Told(Limit::NotSought),
         ),
         (
-            Wanted::Expected(8900),
-            Kind::Told(Limit::Device { mtu: 9000 }),
+            RequiredMtu::Device(9000),
+            FlowKind::Told(Limit::Device { mtu: 9000 }),
+        ),
+        (
+            RequiredMtu::Expected(8900),
+            FlowKind::Told(Limit::Device { mtu: 9000 }),
         ),
     ] {
         assert!(ids(&[path(wanted, &[(Some(9000), kind); 64])]).is_empty());
@@ -75,8 +78,11 @@ fn a_path_that_carries_what_its_senders_send_has_no_finding() {
 
 #[test]
 fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
-    let mut report = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
-    report.stretch = Some(Stretch {
+    let mut report = path(
+        RequiredMtu::Device(9000),
+        &[(Some(8950), FlowKind::BLACK_HOLE)],
+    );
+    report.stretch = Some(LossLocation {
         after: Some((1, ROUTER)),
         before: None,
     });
@@ -84,8 +90,8 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
     assert_eq!(findings[0].id, "path-drops-silently");
     assert_eq!(
         findings[0].evidence,
-        "a (10.0.0.1) to b (10.0.0.2): 8950 bytes pass, larger ones vanish without a message, and 9000 are \
-         wanted. They are lost between 10.0.1.254 (hop 1) and the destination"
+        "a (10.0.0.1) to b (10.0.0.2): 8950 bytes pass, larger packets are dropped without ICMP, and 9000 are \
+         required. They are lost between 10.0.1.254 (hop 1) and the destination"
     );
     assert_eq!(
         findings[0].fix[1..],
@@ -98,20 +104,20 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
 
 #[test]
 fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
-    let kind = Kind::Told(Limit::Signalled {
+    let kind = FlowKind::Told(Limit::Signalled {
         by: ROUTER,
         mtu: 1400,
     });
     assert_eq!(
-        ids(&[path(Wanted::Device(1500), &[(Some(1400), kind)])]),
+        ids(&[path(RequiredMtu::Device(1500), &[(Some(1400), kind)])]),
         ["path-signals"]
     );
     assert_eq!(
-        ids(&[path(Wanted::Expected(1500), &[(Some(1400), kind)])]),
+        ids(&[path(RequiredMtu::Expected(1500), &[(Some(1400), kind)])]),
         ["expected-size-fails", "path-signals"]
     );
     assert_eq!(
-        ids(&[path(Wanted::Device(1500), &[(Some(1300), kind)])]),
+        ids(&[path(RequiredMtu::Device(1500), &[(Some(1300), kind)])]),
         ["signal-names-wrong-size"]
     );
 }
@@ -119,13 +125,14 @@ fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
 #[test]
 fn what_is_said_in_the_destinations_name_is_a_tunnels() {
     let there: IpAddr = Ipv4Addr::new(10, 0, 0, 2).into();
-    let kind = Kind::Told(Limit::Signalled {
+    let kind = FlowKind::Told(Limit::Signalled {
         by: there,
         mtu: 1450,
     });
-    let findings = judge(&[path(Wanted::Device(1500), &[(Some(1450), kind)])]);
+    let findings = judge(&[path(RequiredMtu::Device(1500), &[(Some(1450), kind)])]);
     assert_eq!(findings[0].id, "path-signals");
-    let words = "a tunnel on the way says so in the destination's name (1450)";
+    let words =
+        "a tunnel on the way reports 1450 by ICMP, with the destination's address as source";
     assert!(findings[0].evidence.contains(words), "{findings:#?}");
     assert!(findings[0].fix[0].starts_with("# that tunnel and what carries it to 1500"));
 }
@@ -133,8 +140,8 @@ fn what_is_said_in_the_destinations_name_is_a_tunnels() {
 #[test]
 fn a_device_below_what_was_expected_is_the_hosts_own() {
     let report = path(
-        Wanted::Expected(9000),
-        &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
+        RequiredMtu::Expected(9000),
+        &[(Some(1500), FlowKind::Told(Limit::Device { mtu: 1500 }))],
     );
     let findings = judge(&[report]);
     assert_eq!(findings[0].id, "expected-size-fails");
@@ -147,17 +154,17 @@ fn a_device_below_what_was_expected_is_the_hosts_own() {
 
 #[test]
 fn what_a_route_allows_is_what_the_path_has_to_carry_unless_more_is_expected() {
-    let carried = [(Some(1400), Kind::Told(Limit::NotSought))];
+    let carried = [(Some(1400), FlowKind::Told(Limit::NotSought))];
     let routed = |wanted, mtu| PathReport {
-        leaving: Some(WayOut {
+        leaving: Some(EgressRoute {
             mtu: Some(mtu),
-            ..way_out()
+            ..egress_route()
         }),
         ..path(wanted, &carried)
     };
-    assert!(ids(&[routed(Wanted::Route(1400), 1400)]).is_empty());
-    assert!(ids(&[routed(Wanted::Expected(1400), 1400)]).is_empty());
-    let findings = judge(&[routed(Wanted::Expected(1400), 1300)]);
+    assert!(ids(&[routed(RequiredMtu::Route(1400), 1400)]).is_empty());
+    assert!(ids(&[routed(RequiredMtu::Expected(1400), 1400)]).is_empty());
+    let findings = judge(&[routed(RequiredMtu::Expected(1400), 1300)]);
     assert_eq!(findings[0].id, "expected-size-fails");
     assert_eq!(findings[0].device.as_deref(), Some("eth0"));
     assert_eq!(
@@ -169,13 +176,14 @@ fn what_a_route_allows_is_what_the_path_has_to_carry_unless_more_is_expected() {
 #[test]
 fn where_every_flow_fails_and_not_alike_the_narrowest_is_told_first() {
     let flows = [
-        (Some(8950), Kind::SILENT),
-        (Some(1450), Kind::SILENT),
-        (Some(8950), Kind::SILENT),
+        (Some(8950), FlowKind::BLACK_HOLE),
+        (Some(1450), FlowKind::BLACK_HOLE),
+        (Some(8950), FlowKind::BLACK_HOLE),
     ];
-    let findings = judge(&[path(Wanted::Device(9000), &flows)]);
+    let findings = judge(&[path(RequiredMtu::Device(9000), &flows)]);
     assert_eq!(findings[0].id, "path-drops-silently");
-    let words = "1450 to 8950 bytes, depending on the flow, pass, larger ones vanish";
+    let words =
+        "1450 to 8950 bytes, depending on the flow, pass, larger packets are dropped without ICMP";
     assert!(findings[0].evidence.contains(words), "{findings:#?}");
     assert!(findings[0].fix[2].ends_with("mtu 1450"), "{findings:#?}");
 }
@@ -183,9 +191,9 @@ fn where_every_flow_fails_and_not_alike_the_narrowest_is_told_first() {
 #[test]
 fn who_fell_silent_after_an_answer_is_not_called_dead() {
     use wirecost_pmtu::{CannotTell, Outcome};
-    for (at_least, kind) in [(None, Kind::Dead), (Some(61), Kind::Undecided)] {
+    for (at_least, kind) in [(None, FlowKind::Dead), (Some(61), FlowKind::Undecided)] {
         let silent = Outcome::CannotTell {
-            reason: CannotTell::Silent,
+            reason: CannotTell::NoAnswer,
             at_least,
         };
         assert_eq!(report::kind_of(&silent), kind);
@@ -194,26 +202,26 @@ fn who_fell_silent_after_an_answer_is_not_called_dead() {
 
 #[test]
 fn fragments_are_named() {
-    let kind = Kind::Told(Limit::Fragmented { largest: 1396 });
+    let kind = FlowKind::Told(Limit::Fragmented { largest: 1396 });
     assert_eq!(
-        ids(&[path(Wanted::Device(1500), &[(Some(1400), kind)])]),
+        ids(&[path(RequiredMtu::Device(1500), &[(Some(1400), kind)])]),
         ["path-fragments"]
     );
 }
 
 #[test]
 fn one_bad_member_is_named_with_its_ports_and_its_share() {
-    let good = (Some(9000), Kind::Told(Limit::Device { mtu: 9000 }));
+    let good = (Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }));
     let flows: Vec<_> = (0..64)
         .map(|flow| {
             if flow % 8 == 5 {
-                (Some(1500), Kind::SILENT)
+                (Some(1500), FlowKind::BLACK_HOLE)
             } else {
                 good
             }
         })
         .collect();
-    let findings = judge(&[path(Wanted::Device(9000), &flows)]);
+    let findings = judge(&[path(RequiredMtu::Device(9000), &flows)]);
     assert_eq!(findings.len(), 1, "{findings:#?}");
     assert_eq!(findings[0].id, "one-path-of-several");
     assert_eq!(
@@ -221,28 +229,34 @@ fn one_bad_member_is_named_with_its_ports_and_its_share() {
         "a (10.0.0.1) to b (10.0.0.2): 8 of 64 flows carry 1500, the others 9000: one bad member of about 8 (12 % of the \
          flows, 95 % interval 6 to 23). Source ports 40005, 40013, 40021, 40029, 40037, 40045, 40053, 40061"
     );
-    let bad = (Some(1500), Kind::SILENT);
-    let findings = judge(&[path(Wanted::Device(9000), &[bad, good, bad, good, bad])]);
+    let bad = (Some(1500), FlowKind::BLACK_HOLE);
+    let findings = judge(&[path(
+        RequiredMtu::Device(9000),
+        &[bad, good, bad, good, bad],
+    )]);
     let words = "so few flows do not tell how many members are bad";
     assert!(findings[0].evidence.contains(words), "{findings:#?}");
-    assert_eq!(findings[1].fix, ["# ask again with --flows 7 or more"]);
+    assert_eq!(findings[1].fix, ["# probe again with --flows 7 or more"]);
     // With as few flows as this, other members may be bad as well.
-    let few = [good, good, good, good, (Some(1500), Kind::SILENT)];
+    let few = [good, good, good, good, (Some(1500), FlowKind::BLACK_HOLE)];
     assert_eq!(
-        ids(&[path(Wanted::Device(9000), &few)]),
+        ids(&[path(RequiredMtu::Device(9000), &few)]),
         ["one-path-of-several", "few-flows"]
     );
 }
 
 #[test]
 fn directions_are_compared() {
-    let there = path(Wanted::Device(9000), &[(Some(1450), Kind::SILENT)]);
+    let there = path(
+        RequiredMtu::Device(9000),
+        &[(Some(1450), FlowKind::BLACK_HOLE)],
+    );
     let back = PathReport {
         from: there.to.clone(),
         to: there.from.clone(),
         ..path(
-            Wanted::Device(9000),
-            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
+            RequiredMtu::Device(9000),
+            &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
         )
     };
     assert_eq!(
@@ -254,19 +268,19 @@ fn directions_are_compared() {
 #[test]
 fn a_direction_that_is_narrow_by_its_senders_own_will_is_no_fault_of_the_path() {
     let wide = path(
-        Wanted::Device(9000),
-        &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
+        RequiredMtu::Device(9000),
+        &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
     );
     let back = |wanted, kind| PathReport {
         from: wide.to.clone(),
         to: wide.from.clone(),
         ..path(wanted, &[(Some(1500), kind)])
     };
-    let routed = back(Wanted::Route(1500), Kind::Told(Limit::NotSought));
+    let routed = back(RequiredMtu::Route(1500), FlowKind::Told(Limit::NotSought));
     assert!(ids(&[wide.clone(), routed]).is_empty());
     let device = back(
-        Wanted::Device(1500),
-        Kind::Told(Limit::Device { mtu: 1500 }),
+        RequiredMtu::Device(1500),
+        FlowKind::Told(Limit::Device { mtu: 1500 }),
     );
     let findings = judge(&[wide.clone(), device]);
     assert_eq!(findings[0].id, "directions-differ");
@@ -284,8 +298,8 @@ fn loss_of_any_size_is_a_finding_where_it_is_much_and_a_note_where_it_is_some() 
         (12, 20, false, true),
     ] {
         let mut report = path(
-            Wanted::Device(9000),
-            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
+            RequiredMtu::Device(9000),
+            &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
         );
         (report.awaited, report.missing) = (of, missing);
         assert_eq!(loss_note(&report).is_some(), noted, "{missing}");
@@ -299,13 +313,13 @@ fn loss_of_any_size_is_a_finding_where_it_is_much_and_a_note_where_it_is_some() 
 
 #[test]
 fn answers_that_cannot_leave_are_said_to_be_the_reason() {
-    let dead = [(None, Kind::Dead); 2];
-    let there = path(Wanted::Device(9000), &dead);
+    let dead = [(None, FlowKind::Dead); 2];
+    let there = path(RequiredMtu::Device(9000), &dead);
     let back = PathReport {
         from: there.to.clone(),
         to: there.from.clone(),
-        hint: Some(Hint::NoNeighbour(there.from.address)),
-        ..path(Wanted::Device(9000), &dead)
+        hint: Some(ReachabilityHint::NoNeighbour(there.from.address)),
+        ..path(RequiredMtu::Device(9000), &dead)
     };
     let findings = judge(&[there, back]);
     assert!(
@@ -321,24 +335,30 @@ fn answers_that_cannot_leave_are_said_to_be_the_reason() {
 #[test]
 fn silence_and_doubt_are_no_verdict_about_sizes() {
     assert_eq!(
-        ids(&[path(Wanted::Device(1500), &[(None, Kind::Dead); 3])]),
+        ids(&[path(
+            RequiredMtu::Device(1500),
+            &[(None, FlowKind::Dead); 3]
+        )]),
         ["path-dead"]
     );
     assert_eq!(
-        ids(&[path(Wanted::Device(1500), &[(Some(1400), Kind::Undecided)])]),
+        ids(&[path(
+            RequiredMtu::Device(1500),
+            &[(Some(1400), FlowKind::Undecided)]
+        )]),
         ["path-undecided"]
     );
 }
 
-fn any_kind() -> impl Strategy<Value = Kind> {
+fn any_kind() -> impl Strategy<Value = FlowKind> {
     prop_oneof![
-        Just(Kind::Told(Limit::NotSought)),
-        (68u32..9217).prop_map(|mtu| Kind::Told(Limit::Device { mtu })),
-        (68u32..9217).prop_map(|mtu| Kind::Told(Limit::Signalled { by: ROUTER, mtu })),
-        (68u32..9217).prop_map(|largest| Kind::Told(Limit::Fragmented { largest })),
-        Just(Kind::SILENT),
-        Just(Kind::Dead),
-        Just(Kind::Undecided),
+        Just(FlowKind::Told(Limit::NotSought)),
+        (68u32..9217).prop_map(|mtu| FlowKind::Told(Limit::Device { mtu })),
+        (68u32..9217).prop_map(|mtu| FlowKind::Told(Limit::Signalled { by: ROUTER, mtu })),
+        (68u32..9217).prop_map(|largest| FlowKind::Told(Limit::Fragmented { largest })),
+        Just(FlowKind::BLACK_HOLE),
+        Just(FlowKind::Dead),
+        Just(FlowKind::Undecided),
     ]
 }
 
@@ -349,7 +369,7 @@ proptest! {
         wanted in 68u32..9217,
         expected: bool,
     ) {
-        let wanted = if expected { Wanted::Expected(wanted) } else { Wanted::Device(wanted) };
+        let wanted = if expected { RequiredMtu::Expected(wanted) } else { RequiredMtu::Device(wanted) };
         let report = path(wanted, &flows);
         let ids = ids(std::slice::from_ref(&report));
         let distinct: BTreeSet<_> = ids.iter().collect();
@@ -366,7 +386,10 @@ proptest! {
 
 #[test]
 fn wrong_checksums_are_no_size_where_there_are_as_many_as_lost_probes() {
-    let mut report = path(Wanted::Device(9000), &[(Some(1400), Kind::SILENT)]);
+    let mut report = path(
+        RequiredMtu::Device(9000),
+        &[(Some(1400), FlowKind::BLACK_HOLE)],
+    );
     report.bad_checksums = 6;
     assert_eq!(ids(&[report.clone()]), ["path-drops-silently"]);
     report.bad_checksums = 7;
@@ -377,12 +400,12 @@ fn wrong_checksums_are_no_size_where_there_are_as_many_as_lost_probes() {
 fn four_bytes_are_no_difference_between_directions() {
     for (back, differ) in [(1504, false), (1505, true)] {
         let there = path(
-            Wanted::Device(1500),
-            &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
+            RequiredMtu::Device(1500),
+            &[(Some(1500), FlowKind::Told(Limit::Device { mtu: 1500 }))],
         );
         let mut other = path(
-            Wanted::Device(1500),
-            &[(Some(back), Kind::Told(Limit::Device { mtu: back }))],
+            RequiredMtu::Device(1500),
+            &[(Some(back), FlowKind::Told(Limit::Device { mtu: back }))],
         );
         (other.from, other.to) = (there.to.clone(), there.from.clone());
         let differs = ids(&[there, other]).contains(&"directions-differ");
@@ -393,22 +416,29 @@ fn four_bytes_are_no_difference_between_directions() {
 #[test]
 fn a_dead_path_says_what_is_answered_instead() {
     for (hint, words) in [
-        (Some(Hint::NoRoute), "no route to 10.0.0.2"),
+        (Some(ReachabilityHint::NoRoute), "no route to 10.0.0.2"),
         (
-            Some(Hint::OtherPort(40_001)),
+            Some(ReachabilityHint::OtherPort(40_001)),
             "something drops UDP to port 50000",
         ),
-        (Some(Hint::Echo), "something drops UDP"),
+        (Some(ReachabilityHint::Echo), "something drops UDP"),
         (
-            Some(Hint::NoNeighbour(ROUTER)),
+            Some(ReachabilityHint::NoNeighbour(ROUTER)),
             "nobody answers ARP requests for 10.0.1.254 on eth0",
         ),
         (None, "nor to echo requests"),
     ] {
-        let mut report = path(Wanted::Device(9000), &[(None, Kind::Dead); 4]);
+        let mut report = path(RequiredMtu::Device(9000), &[(None, FlowKind::Dead); 4]);
         report.hint = hint;
+        report.vrf = Some("red".to_owned());
         let findings = judge(&[report]);
         assert_eq!(findings[0].id, "path-dead");
+        let fix = findings[0].fix.join("\n");
+        let route = "ip route get 10.0.0.2 from 10.0.0.1 vrf red";
+        assert!(
+            hint.is_some_and(|hint| hint != ReachabilityHint::NoRoute) || fix.contains(route),
+            "{fix}"
+        );
         assert!(
             findings[0].evidence.contains(words),
             "{}",
@@ -420,12 +450,18 @@ fn a_dead_path_says_what_is_answered_instead() {
 #[test]
 fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
     for (narrow, words) in [
-        (Narrow::Back(9000), "it is the way back that is narrow"),
-        (Narrow::There, "the way there carries no more"),
-        (Narrow::CannotTell, "cannot be told which way"),
+        (
+            NarrowDirection::Back(9000),
+            "it is the way back that is narrow",
+        ),
+        (NarrowDirection::There, "the way there carries no more"),
+        (NarrowDirection::CannotTell, "cannot be told which way"),
     ] {
         let report = OneSidedReport {
-            path: path(Wanted::Device(9000), &[(Some(1500), Kind::SILENT)]),
+            path: path(
+                RequiredMtu::Device(9000),
+                &[(Some(1500), FlowKind::BLACK_HOLE)],
+            ),
             narrow,
         };
         let findings = judge_one_sided(&report);
@@ -438,23 +474,23 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
     }
     for (narrow, id, words) in [
         (
-            Narrow::CannotTell,
+            NarrowDirection::CannotTell,
             "path-undecided",
             "nor from closed ports",
         ),
         (
-            Narrow::NotTold(9000),
+            NarrowDirection::NotTold(9000),
             "path-undecided",
             "the way there carries as much",
         ),
         (
-            Narrow::There,
+            NarrowDirection::There,
             "path-drops-silently",
             "the way there carries less",
         ),
     ] {
         let silent = OneSidedReport {
-            path: path(Wanted::Device(9000), &[(None, Kind::Dead)]),
+            path: path(RequiredMtu::Device(9000), &[(None, FlowKind::Dead)]),
             narrow,
         };
         let findings = judge_one_sided(&silent);
@@ -463,10 +499,10 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
     }
     let right = OneSidedReport {
         path: path(
-            Wanted::Device(9000),
-            &[(Some(9000), Kind::Told(Limit::Device { mtu: 9000 }))],
+            RequiredMtu::Device(9000),
+            &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
         ),
-        narrow: Narrow::Neither,
+        narrow: NarrowDirection::Neither,
     };
     assert!(judge_one_sided(&right).is_empty());
 }
@@ -479,7 +515,7 @@ fn every_key_of_the_document_is_in_its_schema() {
         program_version: "0",
         started: String::new(),
         seconds: 0.0,
-        asked: AskedFor {
+        asked: CheckParameters {
             expect: None,
             flows: 1,
             port: None,

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use wirecost_agent::existing_host;
 use wirecost_agent::lab::become_host;
-use wirecost_agent::place;
 use wirecost_sys::namespace::UserNamespace;
 
 #[derive(Debug, Args)]
@@ -45,10 +45,10 @@ pub(crate) struct Agent {
 
 pub(crate) fn agent(arguments: &Agent) -> ExitCode {
     if let Some(directory) = &arguments.temporary {
-        place::remove_copy(directory);
+        existing_host::remove_copy(directory);
     }
     let started = if arguments.in_place {
-        place::settle(arguments.netns.as_deref(), arguments.owner.is_some())
+        existing_host::become_agent(arguments.netns.as_deref(), arguments.owner.is_some())
     } else {
         let user = arguments
             .user_namespace_of

@@ -8,13 +8,13 @@ use crate::clean::Clean;
 use crate::compare::Compare;
 use crate::completions::Completions;
 use crate::doctor::Doctor;
-use crate::keeper::Keeper;
 use crate::load::Load;
 use crate::man::Man;
 use crate::overhead::Overhead;
 use crate::plans::{Plans, Schema};
 use crate::report::Report;
 use crate::run::Run;
+use crate::settings_guard::SettingsGuard;
 use crate::talk::Talk;
 use crate::tunnel::Tunnel;
 
@@ -38,11 +38,11 @@ pub(crate) enum Command {
     Check(Check),
     /// Print the result of a run again, from its record; also as HTML, Markdown or CSV
     Report(Report),
-    /// Compare a run with an earlier one, from their records
+    /// Compare a run with an earlier one, or two loads by hand, from their records
     Compare(Compare),
     /// List the built-in plans, or print one
     Plans(Plans),
-    /// Print the JSON Schema of plans, for editors, or of what a check prints
+    /// Print the JSON Schema of plans, for editors, or of what a check or a load prints
     Schema(Schema),
     /// Compute what encapsulations cost: guest MTU, headers, goodput
     Overhead(Overhead),
@@ -62,5 +62,5 @@ pub(crate) enum Command {
     Agent(Agent),
     /// Apply settings of a plan and undo them, controlled over standard input and output
     #[command(hide = true)]
-    Keeper(Keeper),
+    SettingsGuard(SettingsGuard),
 }

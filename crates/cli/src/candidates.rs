@@ -44,6 +44,36 @@ pub(crate) fn hosts(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
+/// Encapsulations as `wirecost overhead` takes them; of a stack, what may follow its last `+`.
+pub(crate) fn stacks(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let carried = typed.rfind('+').map_or("", |last| &typed[..=last]);
+    let all = wirecost_wire::overhead::every();
+    let whole = all.iter().map(|kind| format!("{carried}{}", kind.name));
+    whole
+        .filter(|stack| stack.starts_with(&*typed))
+        .map(CompletionCandidate::new)
+        .collect()
+}
+
+/// Encapsulations that a tunnel by hand can have.
+pub(crate) fn tunnel_words(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let words = ["none", "vlan", "vxlan", "geneve"];
+    let words = words.into_iter().filter(|word| word.starts_with(&*typed));
+    words.map(CompletionCandidate::new).collect()
+}
+
+/// Tunnels of this machine.
+pub(crate) fn tunnels(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let all = wirecost_control::tunnel::all().into_iter();
+    all.map(|shown| shown.state.name)
+        .filter(|name| name.starts_with(&*typed))
+        .map(CompletionCandidate::new)
+        .collect()
+}
+
 /// Run directories, and directories on the way to them.
 pub(crate) fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
     let is_run = |path: &Path| path.join(file::RUN).is_file();

@@ -5,19 +5,19 @@ mod simulate;
 mod watch;
 
 use std::net::IpAddr;
-use std::process::ExitCode;
 
 use clap::Args;
 use wirecost_control::hosts::HostsError;
-use wirecost_control::path::{Check as Asked, Far, check as run};
+use wirecost_control::path::{Check as Asked, CheckTarget, check as run};
 use wirecost_model::host::HostAddress;
 use wirecost_model::units::{UnitError, parse_rate};
 use wirecost_wire::overhead::Stack;
 
 use self::simulate::NotALab;
 use self::watch::Watch;
+use crate::failure::{Cause, Done, Failure};
 use crate::talk::Talk;
-use crate::{complain, exit, interrupt, screen};
+use crate::{exit, interrupt, screen};
 
 /// Each of up to four equal paths is met with a probability of 95 % (the stopping rule of the Multipath Detection
 /// Algorithm: `wirecost_pmtu::flows_to_meet_all`).
@@ -44,7 +44,7 @@ pub(crate) struct Check {
     from: HostAddress,
     /// The other host, or an address without an agent
     #[arg(value_parser = far)]
-    to: Far,
+    to: CheckTarget,
     /// The IP packet that every direction should carry [default: what the sender's device or route takes]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(SMALLEST..=LONGEST))]
     expect: Option<u32>,
@@ -74,16 +74,16 @@ pub(crate) struct Check {
 }
 
 /// The other end: an address, or a host.
-fn far(text: &str) -> Result<Far, String> {
+fn far(text: &str) -> Result<CheckTarget, String> {
     match text.parse::<IpAddr>() {
         // What cannot be a host's own address behind a = cannot be that of a far end either.
         Ok(address) => match format!("local={address}").parse::<HostAddress>() {
-            Ok(_) => Ok(Far::Address(address)),
+            Ok(_) => Ok(CheckTarget::Address(address)),
             Err(error) => Err(error.problem.to_string()),
         },
         Err(_) => text
             .parse()
-            .map(Far::Host)
+            .map(CheckTarget::Host)
             .map_err(|error| format!("{error}; or an address without an agent")),
     }
 }
@@ -93,44 +93,34 @@ fn bandwidth(text: &str) -> Result<u64, UnitError> {
     parse_rate(text)
 }
 
-pub(crate) fn check(arguments: &Check, talk: Talk) -> ExitCode {
-    let asked = match arguments.asked() {
-        Ok(asked) => asked,
-        Err(error) => {
-            complain(&error);
-            return exit::usage();
-        }
-    };
-    let (interrupt, context) = match interrupt::with_hosts(talk.verbose) {
-        Ok(started) => started,
-        Err(error) => {
-            complain(&error);
-            return exit::incomplete();
-        }
-    };
+pub(crate) fn check(arguments: &Check, talk: Talk) -> Done {
+    let asked = arguments.asked();
+    let asked = asked.map_err(|error| Failure::of(Cause::Usage, &error))?;
+    let started = interrupt::with_hosts(talk.verbose);
+    let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let watch = Watch::start(talk.quiet);
     let document = run(&asked, &context, &interrupt, &mut |step| watch.show(step));
     drop(watch);
-    let document = match document {
-        Ok(document) => document,
-        Err(error) => {
-            complain(&error);
-            return match error {
-                HostsError::Address(_) => exit::usage(),
-                HostsError::Link(_) => exit::incomplete(),
-            };
-        }
-    };
+    let document = document.map_err(|error| unreached(&error))?;
     let printed = if arguments.json {
-        screen::print_json(&document)
+        screen::print_json(&document)?
     } else {
         let width = screen::terminal().width;
-        screen::print(&print::text(&document, arguments.checklist, width))
+        screen::print(&print::text(&document, arguments.checklist, width))?
     };
-    if printed == exit::FINE && document.has_findings() {
-        return exit::finding();
+    Ok(if document.has_findings() {
+        exit::finding()
+    } else {
+        printed
+    })
+}
+
+/// Why two hosts could not be used.
+pub(crate) fn unreached(error: &HostsError) -> Failure {
+    match error {
+        HostsError::Address(_) => Failure::of(Cause::Usage, error),
+        HostsError::Link(_) => Failure::of(Cause::Host, error),
     }
-    printed
 }
 
 impl Check {

@@ -1,13 +1,13 @@
 //! `wirecost clean`.
 
 use std::io;
-use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use wirecost_control::clean::{self, Agents, Stray, Tunnels};
+use wirecost_control::clean::{self, Agents, Orphan, Tunnels};
 
-use crate::{complain, exit, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::{exit, screen};
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
@@ -16,18 +16,13 @@ pub(crate) struct Clean {
     pub(crate) json: bool,
 }
 
-pub(crate) fn clean(arguments: &Clean) -> ExitCode {
-    let (Agents { ended, refused }, tunnels) = match clean::clean() {
-        Ok(cleaned) => cleaned,
-        Err(error) => {
-            complain(&error);
-            return exit::incomplete();
-        }
-    };
+pub(crate) fn clean(arguments: &Clean) -> Done {
+    let cleaned = clean::clean().map_err(|error| Failure::of(Cause::Machine, &error));
+    let (Agents { ended, refused }, tunnels) = cleaned?;
     let printed = if arguments.json {
         let refused: Vec<_> = refused
             .iter()
-            .map(|(stray, error)| json!({ "agent": stray, "error": error.to_string() }))
+            .map(|(orphan, error)| json!({ "agent": orphan, "error": error.to_string() }))
             .collect();
         let stuck: Vec<_> = tunnels
             .refused
@@ -44,18 +39,18 @@ pub(crate) fn clean(arguments: &Clean) -> ExitCode {
                 "refused": stuck,
             },
         });
-        screen::print(&document.to_string())
+        screen::print(&document.to_string())?
     } else {
-        screen::print(&lines(&ended, &refused, &tunnels))
+        screen::print(&lines(&ended, &refused, &tunnels))?
     };
-    if refused.is_empty() && tunnels.refused.is_empty() {
+    Ok(if refused.is_empty() && tunnels.refused.is_empty() {
         printed
     } else {
         exit::incomplete()
-    }
+    })
 }
 
-fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &Tunnels) -> String {
+fn lines(ended: &[Orphan], refused: &[(Orphan, io::Error)], tunnels: &Tunnels) -> String {
     let up = tunnels.up.iter().map(|name| {
         format!("tunnel {name} is up and stays: `wirecost tunnel down {name}` removes it")
     });
@@ -68,17 +63,17 @@ fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &Tunnels) -> 
             .collect::<Vec<_>>()
             .join("\n");
     }
-    let ended = ended.iter().map(|stray| {
-        let stopped = if stray.stopped { "stopped " } else { "" };
-        let state = format!("{stopped}{}", kind(stray));
-        let (pid, run) = (stray.pid, stray.controller);
+    let ended = ended.iter().map(|orphan| {
+        let stopped = if orphan.stopped { "stopped " } else { "" };
+        let state = format!("{stopped}{}", kind(orphan));
+        let (pid, run) = (orphan.pid, orphan.controller);
         format!("ended {state} {pid}, left by run {run}, with its namespaces and devices")
     });
-    let refused = refused.iter().map(|(stray, error)| {
+    let refused = refused.iter().map(|(orphan, error)| {
         format!(
             "could not end {} {}: {error}; try as its user or as root",
-            kind(stray),
-            stray.pid
+            kind(orphan),
+            orphan.pid
         )
     });
     let agents = ended.chain(refused);
@@ -89,8 +84,8 @@ fn lines(ended: &[Stray], refused: &[(Stray, io::Error)], tunnels: &Tunnels) -> 
         .join("\n")
 }
 
-const fn kind(stray: &Stray) -> &'static str {
-    if stray.daemon {
+const fn kind(orphan: &Orphan) -> &'static str {
+    if orphan.daemon {
         "Open vSwitch daemon"
     } else {
         "agent"

@@ -6,9 +6,12 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
-use wirecost_report::compare::{Comparison, Conclusion, FailOn, Strictness};
-use wirecost_report::{Document, RunResult, Text};
+use wirecost_report::compare::{
+    ByHand, Comparison, Conclusion, FailOn, Strictness, compare_by_hand,
+};
+use wirecost_report::{Detail, Document, RunResult, Text};
 
+use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
 use crate::{exit, report, screen};
 
@@ -19,9 +22,9 @@ use crate::{exit, report, screen};
                   comparable (or --out could not be written)."
 )]
 pub(crate) struct Compare {
-    /// The run directory of the run compared with
+    /// The run directory compared with, or what `wirecost load --json` printed
     before: PathBuf,
-    /// The run directory of the run compared
+    /// The run directory compared, or likewise
     after: PathBuf,
     #[command(flatten)]
     judging: Judging,
@@ -84,22 +87,50 @@ impl From<Rule> for FailOn {
     }
 }
 
-pub(crate) fn compare(arguments: &Compare) -> ExitCode {
-    // Both are read, so that two mistakes are told at once.
-    let read = [&arguments.before, &arguments.after].map(|directory| report::read(directory));
-    let [Ok(before), Ok(after)] = read else {
-        return exit::usage();
-    };
+pub(crate) fn compare(arguments: &Compare) -> Done {
     let judging = arguments.judging;
     let strictness = Strictness {
         fail_on: judging.fail_on.into(),
         corrected: judging.corrected,
     };
-    let comparison =
-        wirecost_report::compare::compare((&before).into(), (&after).into(), strictness);
-    let directories = [&*arguments.before, &*arguments.after];
-    let printed = arguments.output.print(&comparison, &directories);
-    worse(printed, conclusion(&comparison, judging.strict))
+    let paths = [&*arguments.before, &*arguments.after];
+    let is_file = paths.map(|path| path.exists() && !path.is_dir());
+    let comparison = match is_file {
+        [false, false] => {
+            let [before, after] = both(paths.map(report::read))?;
+            wirecost_report::compare::compare((&before).into(), (&after).into(), strictness)
+        }
+        [true, true] => {
+            let read = |path: &Path| {
+                ByHand::read(path).map_err(|error| Failure::of(Cause::Record, &error))
+            };
+            let [before, after] = both(paths.map(read))?;
+            compare_by_hand(&before, &after, strictness)
+        }
+        [first, _] => {
+            let [file, other] = if first { paths } else { [paths[1], paths[0]] };
+            let message = format!(
+                "{} is a file and {} is not: give two run directories, or two documents of `wirecost load --json`",
+                file.display(),
+                other.display()
+            );
+            return Err(Failure::new(Cause::Usage, message));
+        }
+    };
+    let directories = paths;
+    arguments
+        .output
+        .print(&comparison, &directories, Detail::default())?;
+    Ok(conclusion(&comparison, judging.strict))
+}
+
+/// Both, so that two mistakes are told at once.
+fn both<T>(read: [Result<T, Failure>; 2]) -> Result<[T; 2], Failure> {
+    match read {
+        [Ok(before), Ok(after)] => Ok([before, after]),
+        [Err(one), Err(other)] => Err(one.and(other)),
+        [Err(one), _] | [_, Err(one)] => Err(one),
+    }
 }
 
 fn conclusion(comparison: &Comparison, strict: bool) -> ExitCode {
@@ -108,15 +139,6 @@ fn conclusion(comparison: &Comparison, strict: bool) -> ExitCode {
         Conclusion::CannotTell | Conclusion::NoRegression => exit::FINE,
         Conclusion::Regression => exit::regression(),
         Conclusion::NothingComparable => exit::incomplete(),
-    }
-}
-
-/// Printing that failed comes before what was to be printed.
-fn worse(printed: ExitCode, conclusion: ExitCode) -> ExitCode {
-    if printed == exit::FINE {
-        conclusion
-    } else {
-        printed
     }
 }
 
@@ -130,17 +152,14 @@ pub(crate) struct Baseline {
 impl Earlier {
     /// Reads the run to compare with and sees whether the planned one will have anything in common with
     /// it: before hours are spent on measuring. `None` where no comparison was asked for.
-    pub(crate) fn read(&self, planned: &Experiment) -> Result<Option<Baseline>, ExitCode> {
+    pub(crate) fn read(&self, planned: &Experiment) -> Result<Option<Baseline>, Failure> {
         let Some(directory) = &self.against else {
             return Ok(None);
         };
         let result = report::read(directory)?;
         if let Err(why) = wirecost_report::compare::comparable(&result.reading.run, planned) {
-            screen::say(&format!(
-                "wirecost: nothing to compare with in {}: {why}",
-                directory.display()
-            ));
-            return Err(exit::usage());
+            let message = format!("nothing to compare with in {}: {why}", directory.display());
+            return Err(Failure::new(Cause::Record, message));
         }
         Ok(Some(Baseline {
             result,
@@ -163,24 +182,28 @@ struct WithComparison<'a> {
 
 impl Baseline {
     /// Prints a result and its comparison with this run; a regression is in the exit code.
-    pub(crate) fn print(&self, result: &RunResult, page: Option<&Path>, json: bool) -> ExitCode {
+    pub(crate) fn print(
+        &self,
+        result: &RunResult,
+        page: Option<&Path>,
+        json: bool,
+        detail: Detail,
+    ) -> Done {
         let comparison = wirecost_report::compare::compare(
             (&self.result).into(),
             result.into(),
             self.strictness,
         );
-        let printed = if json {
+        if json {
             screen::print_json(&WithComparison {
                 document: &result.document,
                 comparison: &comparison,
-            })
+            })?;
         } else {
-            let printed = worse(
-                report::print(result, page, false),
-                screen::print_as_is("\n"),
-            );
-            worse(printed, output::print(&Text, &comparison))
-        };
-        worse(printed, conclusion(&comparison, self.strict))
+            report::print(result, page, false, detail)?;
+            screen::print_as_is("\n")?;
+            output::print(&Text, &comparison, detail)?;
+        }
+        Ok(conclusion(&comparison, self.strict))
     }
 }

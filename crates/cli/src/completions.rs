@@ -5,13 +5,13 @@
 //! built-in plans and run directories included.
 
 use std::io;
-use std::process::ExitCode;
 
 use clap::{Args, Command, ValueEnum};
 use clap_complete::CompleteEnv;
 use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 
-use crate::{complain, exit, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::screen;
 
 /// The environment variable by which a script asks; its value is the shell.
 const ASKED: &str = "WIRECOST_COMPLETE";
@@ -22,6 +22,38 @@ const ZSH_FIRST_TAB: &str = "\
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
     _clap_dynamic_completer_wirecost \"$@\"
 fi";
+
+/// Bash splits words at COMP_WORDBREAKS, a colon and an equals sign among them, and replaces only what is behind the last
+/// one. A host (`netns:NAME`) and an option with its value are one word to us.
+const BASH_WORDS: &str = r#"
+_wirecost() {
+    local line=${COMP_LINE:-${COMP_WORDS[*]}} joined=() current=0 index word before
+    for index in "${!COMP_WORDS[@]}"; do
+        word=${COMP_WORDS[index]}
+        before=
+        if [[ $index -gt 0 && $line != [[:blank:]]* ]]; then
+            before=${joined[${#joined[@]} - 1]}
+            joined[${#joined[@]} - 1]=$before$word
+        else
+            joined+=("$word")
+        fi
+        line=${line#"${line%%[![:blank:]]*}"}
+        line=${line#"$word"}
+        if [[ $index -eq $COMP_CWORD ]]; then
+            current=$((${#joined[@]} - 1))
+            # What is right of the cursor is not asked for.
+            [[ $word == [:=]* ]] || joined[current]=$before$2
+        fi
+    done
+    local COMP_WORDS=("${joined[@]}") COMP_CWORD=$current
+    word=${joined[current]}
+    _clap_complete_wirecost "$1" "$word" "${joined[current > 0 ? current - 1 : 0]}"
+    local breaks=${COMP_WORDBREAKS//[!:=]/} kept=
+    [[ $breaks ]] && kept=${word%"${word##*["$breaks"]}"}
+    [[ $kept ]] && COMPREPLY=("${COMPREPLY[@]#"$kept"}")
+    return 0
+}
+complete -o nospace -o bashdefault -F _wirecost wirecost"#;
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
@@ -46,14 +78,9 @@ impl Shell {
     }
 }
 
-pub(crate) fn completions(arguments: &Completions) -> ExitCode {
-    match script(arguments.shell) {
-        Ok(script) => screen::print(&script),
-        Err(error) => {
-            complain(&error);
-            exit::incomplete()
-        }
-    }
+pub(crate) fn completions(arguments: &Completions) -> Done {
+    let script = script(arguments.shell);
+    screen::print(&script.map_err(|error| Failure::of(Cause::Machine, &error))?)
 }
 
 /// The script, without a path in it: it asks the program that the user's `PATH` finds.
@@ -66,7 +93,8 @@ fn script(shell: Shell) -> io::Result<String> {
     let script = script.trim();
     Ok(match shell {
         Shell::Zsh => format!("{script}\n{ZSH_FIRST_TAB}"),
-        Shell::Bash | Shell::Fish => script.to_owned(),
+        Shell::Bash => format!("{script}{BASH_WORDS}"),
+        Shell::Fish => script.to_owned(),
     })
 }
 

@@ -12,28 +12,34 @@ use crate::{candidates, examples};
 /// what a shell completes.
 pub(crate) fn definition() -> Command {
     Arguments::command().mut_subcommands(|command| {
-        let of_plans = command.get_name() == "plans";
-        let command = command.mut_args(|argument| {
-            // What a value is called says what it is.
-            let called = argument.get_value_names().and_then(|names| names.first());
-            match called.map(clap::builder::Str::as_str) {
-                Some("NAME") if of_plans => {
-                    argument.add(ArgValueCompleter::new(candidates::builtin_plans))
-                }
-                Some("PLAN") => argument.add(ArgValueCompleter::new(candidates::plans)),
-                Some("FROM" | "TO") => argument.add(ArgValueCompleter::new(candidates::hosts)),
-                Some("RUN_DIR") => argument.add(ArgValueCompleter::new(candidates::runs)),
-                Some("DIR") => argument.value_hint(ValueHint::DirPath),
-                Some("FILE") => argument.value_hint(ValueHint::FilePath),
-                _ => argument,
-            }
-        });
+        let command = completed(command).mut_subcommands(completed);
         if command.is_hide_set() {
             command
         } else {
             let ending = ending(&command);
             command.after_help(ending)
         }
+    })
+}
+
+/// With what may stand for each value: what it is called says what it is.
+fn completed(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    command.mut_args(|argument| {
+        let called = argument.get_value_names().and_then(|names| names.first());
+        let of = match (name.as_str(), called.map(clap::builder::Str::as_str)) {
+            ("plans", Some("NAME")) => candidates::builtin_plans,
+            ("up", Some("ENCAPSULATION")) => candidates::tunnel_words,
+            ("down", Some("NAME")) => candidates::tunnels,
+            (_, Some("ENCAPSULATION" | "FORMAT")) => candidates::stacks,
+            (_, Some("PLAN")) => candidates::plans,
+            (_, Some("FROM" | "TO")) => candidates::hosts,
+            (_, Some("RUN_DIR" | "BEFORE" | "AFTER")) => candidates::runs,
+            (_, Some("DIR")) => return argument.value_hint(ValueHint::DirPath),
+            (_, Some("FILE")) => return argument.value_hint(ValueHint::FilePath),
+            _ => return argument,
+        };
+        argument.add(ArgValueCompleter::new(of))
     })
 }
 

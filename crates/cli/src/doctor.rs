@@ -1,13 +1,12 @@
 //! `wirecost doctor`: what this machine can and cannot do, and how to fix it.
 
-use std::process::ExitCode;
-
 use clap::{Args, ValueEnum};
 use textwrap::{Options, WordSeparator, WordSplitter};
-use wirecost_doctor::{Check, Examination, Group, Status, Way};
+use wirecost_doctor::{Check, Examination, Group, Privilege, Status};
 use wirecost_report::Terminal;
 
-use crate::{complain, exit, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::{exit, screen};
 
 /// What an error about a lab that cannot be built is followed by.
 pub(crate) const HINT: &str =
@@ -35,33 +34,29 @@ enum Probe {
     Plain,
 }
 
-pub(crate) fn doctor(arguments: &Doctor) -> ExitCode {
+pub(crate) fn doctor(arguments: &Doctor) -> Done {
     // Before anything else: a user namespace wants a process with one thread.
     if let Some(probe) = arguments.probe {
         let way = match probe {
-            Probe::Own => Way::Own,
-            Probe::Plain => Way::Plain,
+            Probe::Own => Privilege::Own,
+            Probe::Plain => Privilege::Plain,
         };
         wirecost_doctor::probe(way, &mut std::io::stdout().lock());
-        return exit::FINE;
+        return Ok(exit::FINE);
     }
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
-        Err(error) => {
-            complain(&error);
-            return exit::incomplete();
-        }
-    };
+    let program = std::env::current_exe();
+    let program = program.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let examination = wirecost_doctor::examine(&program);
     let printed = if arguments.json {
-        screen::print_json(&examination)
+        screen::print_json(&examination)?
     } else {
-        screen::print(page(&examination, screen::terminal()).trim_end())
+        screen::print(page(&examination, screen::terminal()).trim_end())?
     };
-    if printed == exit::FINE && !examination.can_run_labs {
-        return ExitCode::from(1);
-    }
-    printed
+    Ok(if examination.can_run_labs {
+        printed
+    } else {
+        exit::finding()
+    })
 }
 
 /// Columns before a check's text: two of margin, the longest status word, two more.
@@ -197,13 +192,23 @@ mod tests {
         let terminal = Terminal {
             width: 60,
             colour: false,
+            ..Terminal::default()
         };
         insta::assert_snapshot!(page(&examination(), terminal));
     }
 
     #[test]
     fn a_page_of_120_columns_has_the_same_words_in_fewer_lines() {
-        let print = |width, colour| page(&examination(), Terminal { width, colour });
+        let print = |width, colour| {
+            page(
+                &examination(),
+                Terminal {
+                    width,
+                    colour,
+                    ..Terminal::default()
+                },
+            )
+        };
         let words = |text: String| {
             text.split_whitespace()
                 .map(str::to_owned)
@@ -220,7 +225,16 @@ mod tests {
 
     #[test]
     fn colour_changes_no_line() {
-        let print = |colour| page(&examination(), Terminal { width: 60, colour });
+        let print = |colour| {
+            page(
+                &examination(),
+                Terminal {
+                    width: 60,
+                    colour,
+                    ..Terminal::default()
+                },
+            )
+        };
         let coloured = print(true);
         assert!(coloured.contains("\x1b[1;31mno\x1b[0m"));
         let mut plain = coloured;

@@ -6,7 +6,6 @@ mod until;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::ExitCode;
 
 use serde::Serialize;
 use wirecost_control::experiment::{Forecast, Preview, SeedSource};
@@ -14,6 +13,7 @@ use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::line::LineRelease;
 use wirecost_model::plan::{Cores, Levels};
 
+use crate::failure::Done;
 use crate::plan::Loaded;
 use crate::screen::{self, wrap};
 
@@ -75,12 +75,7 @@ struct Expansion {
     collapsed: usize,
 }
 
-pub(crate) fn print(
-    loaded: &Loaded,
-    preview: &Preview,
-    out: Option<&Path>,
-    json: bool,
-) -> ExitCode {
+pub(crate) fn print(loaded: &Loaded, preview: &Preview, out: Option<&Path>, json: bool) -> Done {
     let experiment = &loaded.experiment;
     let line = |cell| cell_line(experiment, cell);
     let document = Document {
@@ -300,12 +295,19 @@ fn left_out(expansion: Expansion) -> String {
         excluded,
         collapsed,
     } = expansion;
-    let mut text = format!("`exclude` drops {excluded} of {combinations} combinations");
-    if collapsed > 0 {
-        let _ = write!(text, ", and {collapsed} are the same cell as another one");
+    let same = match collapsed {
+        0 => None,
+        1 => Some("1 is the same cell as another one".to_owned()),
+        more => Some(format!("{more} are the same cell as another one")),
+    };
+    match (excluded, same) {
+        (0, None) => format!("Combinations of levels: {combinations}, each a cell."),
+        (0, Some(same)) => format!("Of {combinations} combinations {same}."),
+        (dropped, None) => format!("`exclude` drops {dropped} of {combinations} combinations."),
+        (dropped, Some(same)) => {
+            format!("`exclude` drops {dropped} of {combinations} combinations, and {same}.")
+        }
     }
-    text.push('.');
-    text
 }
 
 /// `Skipped: cell 3 (REASON); cells 4, 5 (REASON).`

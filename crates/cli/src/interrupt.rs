@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use wirecost_agent::stray::Owner;
+use wirecost_agent::orphan::Owner;
 use wirecost_control::hosts::HostsContext;
 
 /// A flag that the first signal sets. Signals that were ignored at the start stay so.

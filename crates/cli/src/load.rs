@@ -3,22 +3,24 @@
 mod options;
 mod print;
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use wirecost_control::hosts::HostsError;
-use wirecost_control::load::{ByHand, Outcome, by_hand};
+use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 
 use self::options::{Kind, LoadOptions, duration, size};
 use self::print::Watching;
+use crate::check::unreached;
+use crate::failure::{Cause, Done, Failure};
 use crate::talk::Talk;
-use crate::{complain, exit, interrupt, screen};
+use crate::{exit, interrupt, screen};
 
 /// The longest that may be asked for, seconds: a day.
 const LONGEST_S: f64 = 86_400.0;
+/// More rounds than this are no experiment by hand.
+const MOST_ROUNDS: i64 = 1000;
 /// The shortest interval, seconds.
 const SHORTEST_INTERVAL_S: f64 = 0.1;
 
@@ -51,6 +53,9 @@ pub(crate) struct Load {
     /// Make this many transactions, or send this many datagrams, instead
     #[arg(long, value_name = "NUMBER", group = "end")]
     transactions: Option<u64>,
+    /// How often to measure, each time with new connections: figures then have 95 % intervals
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_ROUNDS))]
+    rounds: u32,
     /// Warm-up before measuring [default: 1s]
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with_all = ["bytes", "transactions"])]
     warmup: Option<Duration>,
@@ -63,48 +68,26 @@ pub(crate) struct Load {
     /// The port to listen on at a serving host, over TCP and UDP, for all loads [default: any]
     #[arg(long)]
     port: Option<u16>,
-    /// Print the result as one JSON document
+    /// Print the result as one JSON document (`wirecost schema load`)
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn load(arguments: &Load, talk: Talk) -> ExitCode {
-    let asked = match asked(arguments) {
-        Ok(asked) => asked,
-        Err(wrong) => {
-            for line in wrong {
-                screen::say(&format!("wirecost: {line}"));
-            }
-            return exit::usage();
-        }
-    };
-    let (interrupt, context) = match interrupt::with_hosts(talk.verbose) {
-        Ok(started) => started,
-        Err(error) => {
-            complain(&error);
-            return exit::incomplete();
-        }
-    };
+pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
+    let asked = asked(arguments).map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
+    let started = interrupt::with_hosts(talk.verbose);
+    let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let watching = Watching::new(&asked, talk);
-    let document = by_hand(&asked, &context, &interrupt, &mut |step| {
+    let document = run_manual(&asked, &context, &interrupt, &mut |step| {
         watching.show(&step);
     });
-    let document = match document {
-        Ok(document) => document,
-        Err(error) => {
-            complain(&error);
-            return match error {
-                HostsError::Address(_) => exit::usage(),
-                HostsError::Link(_) => exit::incomplete(),
-            };
-        }
-    };
+    let document = document.map_err(|error| unreached(&error))?;
     let printed = if arguments.json {
-        screen::print_json(&document)
+        screen::print_json(&document)?
     } else {
-        screen::print(&print::text(&document, screen::terminal().width))
+        screen::print(&print::text(&document, screen::terminal().width))?
     };
-    match document.outcome {
+    Ok(match document.outcome {
         Outcome::Complete => printed,
         Outcome::Interrupted => exit::incomplete(),
         Outcome::Failed => {
@@ -112,11 +95,11 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> ExitCode {
             screen::say(&format!("wirecost: {reason}"));
             exit::incomplete()
         }
-    }
+    })
 }
 
 /// The command line as what it asks for; everything that cannot be, at once.
-fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
+fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
     let mut wrong = Vec::new();
     let mut loads = Vec::new();
     let workload = arguments.workload.first();
@@ -186,10 +169,11 @@ fn asked(arguments: &Load) -> Result<ByHand, Vec<String>> {
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    Ok(ByHand {
+    Ok(ManualLoad {
         hosts: [arguments.from.clone(), arguments.to.clone()],
         loads,
         port: arguments.port,
+        rounds: arguments.rounds,
         warmup_s,
         seconds: limit.is_none().then_some(seconds),
         interval_s,

@@ -1,4 +1,4 @@
-//! The `wirecost` command: arguments -> one call into the rooms.
+//! The `wirecost` command: arguments -> one call into the crates.
 
 mod agent;
 mod arguments;
@@ -12,8 +12,8 @@ mod doctor;
 mod dry_run;
 mod examples;
 mod exit;
+mod failure;
 mod interrupt;
-mod keeper;
 mod load;
 mod log;
 mod man;
@@ -25,6 +25,7 @@ mod progress;
 mod report;
 mod run;
 mod screen;
+mod settings_guard;
 mod talk;
 mod tunnel;
 
@@ -34,15 +35,19 @@ use clap::FromArgMatches;
 
 use crate::arguments::{Arguments, Command};
 use crate::definition::definition;
+use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let Arguments { command, talk } = parse();
+    let Arguments { command, talk } = match parse() {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
     log::start(talk.verbose);
-    match command {
+    let done = match command {
         Command::Run(arguments) => run::run(&arguments, talk),
         Command::Load(arguments) => load::load(&arguments, talk),
         Command::Check(arguments) => check::check(&arguments, talk),
-        Command::Report(arguments) => report::report(&arguments),
+        Command::Report(arguments) => report::report(&arguments, talk),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Plans(arguments) => plans::plans(&arguments),
         Command::Schema(arguments) => plans::schema(&arguments),
@@ -52,18 +57,39 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => completions::completions(&arguments),
         Command::Man(arguments) => man::man(&arguments, definition()),
-        Command::Agent(arguments) => agent::agent(&arguments),
-        Command::Keeper(arguments) => keeper::keeper(&arguments),
-    }
+        Command::Agent(arguments) => return agent::agent(&arguments),
+        Command::SettingsGuard(arguments) => return settings_guard::settings_guard(&arguments),
+    };
+    done.unwrap_or_else(|failure| screen::tell(&failure, wants_json()))
 }
 
-/// Reads the command line. Answers `--help`, mistakes and a shell's wish for completions, and ends.
-fn parse() -> Arguments {
+/// Reads the command line. Answers a shell's wish for completions, and ends; answers `--help` and mistakes, and says with
+/// which exit code to end.
+fn parse() -> Result<Arguments, ExitCode> {
     completions::answer_shell(definition);
-    Arguments::from_arg_matches(&definition().get_matches()).unwrap_or_else(|error| error.exit())
+    let matches = definition().try_get_matches();
+    let arguments = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    arguments.map_err(|error| {
+        if !error.use_stderr() {
+            let text = match error.render() {
+                text if screen::terminal().colour => text.ansi().to_string(),
+                text => text.to_string(),
+            };
+            let printed = screen::print_as_is(&text);
+            return printed.unwrap_or_else(|failure| screen::tell(&failure, false));
+        }
+        // In colour, where that is wanted, as clap prints it.
+        let _ = error.print();
+        if wants_json() {
+            let text = error.render().to_string();
+            screen::print_failure(&Failure::of_command_line(&text));
+        }
+        exit::usage()
+    })
 }
 
-/// Prints an error for people, on standard error.
-fn complain(error: &dyn std::error::Error) {
-    screen::say(&format!("wirecost: {error}"));
+/// Whether the command line asks for JSON, one that cannot be read as well.
+fn wants_json() -> bool {
+    let mut words = std::env::args_os().take_while(|word| word != "--");
+    words.any(|word| word == "--json")
 }

@@ -5,12 +5,12 @@ mod plan;
 mod text;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::{fs, io};
 
 use clap::{Args, Command};
 
-use crate::{exit, screen};
+use crate::exit;
+use crate::failure::{Cause, Done, Failure};
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
@@ -42,20 +42,21 @@ fn pages(definition: Command) -> Vec<Page> {
     pages
 }
 
-pub(crate) fn man(arguments: &Man, definition: Command) -> ExitCode {
+pub(crate) fn man(arguments: &Man, definition: Command) -> Done {
     let directory = &arguments.out;
     let written = fs::create_dir_all(directory).and_then(|()| {
         pages(definition)
             .iter()
             .try_for_each(|page| fs::write(directory.join(page.file()), &page.text))
     });
-    written.map_or_else(|error| cannot_write(directory, &error), |()| exit::FINE)
+    written.map_err(|error| cannot_write(directory, &error))?;
+    Ok(exit::FINE)
 }
 
-fn cannot_write(directory: &std::path::Path, error: &io::Error) -> ExitCode {
-    screen::say(&format!(
-        "wirecost: cannot write manual pages to {}: {error}; name another directory with --out",
+fn cannot_write(directory: &std::path::Path, error: &io::Error) -> Failure {
+    let message = format!(
+        "cannot write manual pages to {}: {error}; name another directory with --out",
         directory.display()
-    ));
-    exit::incomplete()
+    );
+    Failure::new(Cause::Output, message)
 }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use wirecost_model::record::file;
-use wirecost_report::{Format, Formatted, Terminal};
+use wirecost_report::{Detail, Format, FormatError, Formatted, Terminal};
 
-use crate::{complain, exit, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::{exit, screen};
 
 /// The options of a command that prints a `T`.
 #[derive(Debug, Args)]
@@ -66,53 +66,51 @@ impl<T: Formatted> FromArgMatches for Chosen<T> {
 
 impl<T: Formatted> Output<T> {
     /// Prints or writes a result. Files of the records in `directories` are not written over.
-    pub(crate) fn print(&self, of: &T, directories: &[&Path]) -> ExitCode {
+    pub(crate) fn print(&self, of: &T, directories: &[&Path], detail: Detail) -> Done {
         let Some(path) = &self.out else {
-            return print(self.format.0, of);
+            return print(self.format.0, of, detail);
         };
         if directories
             .iter()
             .any(|directory| is_record(path, directory))
         {
-            screen::say(&format!(
-                "wirecost: {} is part of the record and is not written over; name another file with --out",
-                path.display()
+            return Err(Failure::new(
+                Cause::Usage,
+                format!(
+                    "{} is part of the record and is not written over; name another file with --out",
+                    path.display()
+                ),
             ));
-            return exit::usage();
         }
-        let text = match self.format.0.print(of, FILE) {
-            Ok(text) => text,
-            Err(error) => {
-                complain(&error);
-                return exit::incomplete();
-            }
-        };
-        match write(path, &text) {
-            Ok(()) => exit::FINE,
-            Err(error) => {
-                complain(&error);
-                exit::incomplete()
-            }
-        }
+        let text = self
+            .format
+            .0
+            .print(
+                of,
+                Terminal {
+                    detail,
+                    ..Terminal::default()
+                },
+            )
+            .map_err(|error| unprintable(&error))?;
+        write(path, &text).map_err(|error| Failure::of(Cause::Output, &error))?;
+        Ok(exit::FINE)
     }
 }
 
 /// Prints a result on standard output.
-pub(crate) fn print<T>(format: &dyn Format<T>, of: &T) -> ExitCode {
-    match format.print(of, screen::terminal()) {
-        Ok(text) => screen::print_as_is(&text),
-        Err(error) => {
-            complain(&error);
-            exit::incomplete()
-        }
-    }
+pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> Done {
+    let terminal = Terminal {
+        detail,
+        ..screen::terminal()
+    };
+    let text = format.print(of, terminal);
+    screen::print_as_is(&text.map_err(|error| unprintable(&error))?)
 }
 
-/// Without a terminal there is room, and no colour.
-const FILE: Terminal = Terminal {
-    width: 120,
-    colour: false,
-};
+fn unprintable(error: &FormatError) -> Failure {
+    Failure::of(Cause::Machine, error)
+}
 
 /// Whether a path is of a file that the result is made from.
 fn is_record(path: &Path, directory: &Path) -> bool {

@@ -9,7 +9,7 @@ mod single;
 #[cfg(test)]
 mod tests;
 
-use std::process::ExitCode;
+use std::error::Error;
 
 use clap::Args;
 use wirecost_model::ip::IpVersion;
@@ -17,7 +17,8 @@ use wirecost_model::units::{UnitError, parse_rate};
 use wirecost_wire::overhead::Stack;
 
 use self::document::{Document, Question, Sizes};
-use crate::{complain, exit, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::screen;
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -78,21 +79,20 @@ fn rate(text: &str) -> Result<u64, UnitError> {
     parse_rate(text)
 }
 
-pub(crate) fn overhead(arguments: &Overhead) -> ExitCode {
+pub(crate) fn overhead(arguments: &Overhead) -> Done {
     let question = arguments.question();
+    let wrong = |error: &dyn Error| Failure::of(Cause::Usage, error);
     let document = match &arguments.encapsulation {
-        Some(text) => text
-            .parse::<Stack>()
-            .map_err(|error| complain(&error))
-            .and_then(|stack| {
-                Document::of_one(&stack, &question).map_err(|error| complain(error.as_ref()))
-            }),
-        None => Document::of_all(&question).map_err(|error| complain(&error)),
+        Some(text) => {
+            let stack = text.parse::<Stack>().map_err(|error| wrong(&error))?;
+            Document::of_one(&stack, &question).map_err(|error| wrong(error.as_ref()))?
+        }
+        None => Document::of_all(&question).map_err(|error| wrong(&error))?,
     };
-    match document {
-        Ok(document) if arguments.json => screen::print_json(&document),
-        Ok(document) => screen::print(&text(&document, screen::terminal().width)),
-        Err(()) => exit::usage(),
+    if arguments.json {
+        screen::print_json(&document)
+    } else {
+        screen::print(&text(&document, screen::terminal().width))
     }
 }
 

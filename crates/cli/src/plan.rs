@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::ExitCode;
 
 use wirecost_model::cell::Experiment;
 
-use crate::{exit, screen};
+use crate::failure::{Cause, Failure};
 
 /// What standard input is called in errors.
 const STDIN: &str = "<standard input>";
@@ -25,13 +24,9 @@ pub(crate) struct Loaded {
 }
 
 /// Reads a plan: a file, the name of a built-in plan where no file has that name, or standard input
-/// for `-`. What is wrong is said on standard error.
-pub(crate) fn load(plan: &Path) -> Result<Loaded, ExitCode> {
-    let refuse = |message: String| {
-        screen::say(&format!("wirecost: {message}"));
-        exit::usage()
-    };
-    let (text, source) = find(plan).map_err(refuse)?;
+/// for `-`.
+pub(crate) fn load(plan: &Path) -> Result<Loaded, Failure> {
+    let (text, source) = find(plan).map_err(|message| Failure::new(Cause::Plan, message))?;
     Ok(Loaded {
         experiment: experiment(&source, &text)?,
         text,
@@ -39,11 +34,23 @@ pub(crate) fn load(plan: &Path) -> Result<Loaded, ExitCode> {
     })
 }
 
-/// What a plan's text comes to. What is wrong is said on standard error.
-pub(crate) fn experiment(source: &str, text: &str) -> Result<Experiment, ExitCode> {
+/// What a plan's text comes to.
+pub(crate) fn experiment(source: &str, text: &str) -> Result<Experiment, Failure> {
     wirecost_plan::load(source, text).map_err(|errors| {
-        screen::say(&format!("{:?}", miette::Report::new(errors)));
-        exit::usage()
+        let told = errors.errors().iter();
+        let (messages, fixes): (Vec<String>, Vec<&str>) = told
+            .map(|error| {
+                let (line, column) = (error.line, error.column);
+                (
+                    format!("{source}:{line}:{column}: {}", error.message),
+                    &*error.help,
+                )
+            })
+            .unzip();
+        let fixes = fixes.join("\n");
+        Failure::all(Cause::Plan, messages)
+            .fix(fixes)
+            .page(format!("{:?}", miette::Report::new(errors)))
     })
 }
 

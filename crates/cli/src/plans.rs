@@ -1,13 +1,12 @@
 //! `wirecost plans` and `wirecost schema`: what there is to start a plan from.
 
-use std::process::ExitCode;
-
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wirecost_control::experiment::forecast;
 use wirecost_plan::BUILTIN;
 
-use crate::{exit, plan, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::{failure, plan, screen};
 
 #[derive(Debug, Args)]
 #[command(
@@ -42,32 +41,29 @@ struct List<'a> {
     plans: &'a [Shipped],
 }
 
-pub(crate) fn plans(arguments: &Plans) -> ExitCode {
+pub(crate) fn plans(arguments: &Plans) -> Done {
     let Some(wanted) = arguments.name.as_deref() else {
         let all: Result<Vec<_>, _> = BUILTIN
             .iter()
             .map(|(name, text)| shipped(name, text))
             .collect();
-        return all.map_or_else(|code| code, |all| list(&all, arguments.json));
+        return list(&all?, arguments.json);
     };
     let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == wanted) else {
         let message = plan::advice(wanted, "name");
-        screen::say(&format!("wirecost: no built-in plan {wanted}; {message}"));
-        return exit::usage();
+        let message = format!("no built-in plan {wanted}; {message}");
+        return Err(Failure::new(Cause::Usage, message));
     };
     if !arguments.json {
         return screen::print(text.strip_suffix('\n').unwrap_or(text));
     }
-    match shipped(name, text) {
-        Ok(shipped) => screen::print_json(&Shipped {
-            text: Some(text),
-            ..shipped
-        }),
-        Err(code) => code,
-    }
+    screen::print_json(&Shipped {
+        text: Some(text),
+        ..shipped(name, text)?
+    })
 }
 
-fn list(plans: &[Shipped], json: bool) -> ExitCode {
+fn list(plans: &[Shipped], json: bool) -> Done {
     if json {
         return screen::print_json(&List { plans });
     }
@@ -85,7 +81,7 @@ fn list(plans: &[Shipped], json: bool) -> ExitCode {
     screen::print(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-fn shipped(name: &'static str, text: &str) -> Result<Shipped, ExitCode> {
+fn shipped(name: &'static str, text: &str) -> Result<Shipped, Failure> {
     let experiment = plan::experiment(name, text)?;
     let description = experiment.plan.description.clone();
     Ok(Shipped {
@@ -123,13 +119,19 @@ enum Described {
     Plan,
     /// What `wirecost check --json` prints
     Check,
+    /// What `wirecost load --json` prints
+    Load,
+    /// What every command prints with --json where there is no result
+    Error,
 }
 
 /// Prints a JSON Schema.
-pub(crate) fn schema(arguments: &Schema) -> ExitCode {
+pub(crate) fn schema(arguments: &Schema) -> Done {
     match arguments.of {
         Described::Plan => screen::print_json(&wirecost_plan::schema()),
         Described::Check => screen::print_as_is(wirecost_check::SCHEMA),
+        Described::Load => screen::print_as_is(wirecost_control::load::SCHEMA),
+        Described::Error => screen::print_as_is(failure::SCHEMA),
     }
 }
 

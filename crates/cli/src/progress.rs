@@ -49,10 +49,18 @@ fn bar(end: Expected) -> ProgressBar {
             let _ = write!(out, "{} left | ", whole_seconds(left));
         }
     };
-    let style = ProgressStyle::with_template("{bar:8} {pos}/{len} {left}{wide_msg}")
+    // Before it is known how much there is, nothing is counted.
+    let count = |state: &ProgressState, out: &mut dyn Write| {
+        if let Some(all @ 1..) = state.len() {
+            let _ = write!(out, "{}/{all} ", state.pos());
+        }
+    };
+    let style = ProgressStyle::with_template("{bar:8} {count}{left}{wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("count", count)
         .with_key("left", left);
     let bar = ProgressBar::new(0).with_style(style);
+    bar.set_message("building the first lab");
     bar.enable_steady_tick(TICK);
     bar
 }

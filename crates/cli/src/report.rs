@@ -1,14 +1,15 @@
 //! `wirecost report`: from the record alone.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use wirecost_model::record::file;
-use wirecost_report::{Json, RunResult, Text};
+use wirecost_report::{Detail, Json, RunResult, Text};
 
+use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
-use crate::{complain, exit, screen};
+use crate::screen;
+use crate::talk::Talk;
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
@@ -16,35 +17,54 @@ pub(crate) struct Report {
     #[arg(value_name = "RUN_DIR")]
     directory: PathBuf,
     #[command(flatten)]
+    much: Much,
+    #[command(flatten)]
     output: Output<RunResult>,
 }
 
-pub(crate) fn report(arguments: &Report) -> ExitCode {
-    match read(&arguments.directory) {
-        Ok(result) => arguments.output.print(&result, &[&arguments.directory]),
-        Err(code) => code,
+/// How much of a result is printed as text.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Much {
+    /// Print everything as text: intervals, second opinions, outliers, rules of others, legends (--quiet: the answer alone)
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+impl Much {
+    /// With `--quiet` the answer alone, unless everything is asked for.
+    pub(crate) const fn detail(self, talk: Talk) -> Detail {
+        match (self.full, talk.quiet) {
+            (true, _) => Detail::Full,
+            (false, true) => Detail::Answer,
+            (false, false) => Detail::Usual,
+        }
     }
+}
+
+pub(crate) fn report(arguments: &Report, talk: Talk) -> Done {
+    let result = read(&arguments.directory)?;
+    let detail = arguments.much.detail(talk);
+    arguments
+        .output
+        .print(&result, &[&arguments.directory], detail)
 }
 
 /// Reads a run directory, or says why not.
-pub(crate) fn read(directory: &Path) -> Result<RunResult, ExitCode> {
-    RunResult::read(directory).map_err(|error| {
-        complain(&error);
-        exit::usage()
-    })
+pub(crate) fn read(directory: &Path) -> Result<RunResult, Failure> {
+    RunResult::read(directory).map_err(|error| Failure::of(Cause::Record, &error))
 }
 
 /// Prints a run's result on standard output, and where its page is.
-pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool) -> ExitCode {
+pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool, detail: Detail) -> Done {
     if json {
-        return output::print(&Json, result);
+        return output::print(&Json, result, detail);
     }
-    let printed = output::print(&Text, result);
+    let printed = output::print(&Text, result, detail)?;
     match page {
-        Some(page) if printed == exit::FINE => {
+        Some(page) if detail != Detail::Answer => {
             screen::print(&format!("Report: {}", page.display()))
         }
-        _ => printed,
+        _ => Ok(printed),
     }
 }
 

@@ -8,12 +8,15 @@ use wirecost_agent::link::LinkError;
 use wirecost_control::experiment::{DirectoryError, Options, RunError};
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
+use wirecost_report::{Detail, RunResult};
 
 use crate::compare::{Baseline, Earlier};
+use crate::failure::{Cause, Done, Failure};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
+use crate::report::Much;
 use crate::talk::Talk;
-use crate::{complain, doctor, dry_run, exit, interrupt, report, screen};
+use crate::{doctor, dry_run, exit, interrupt, report, screen};
 
 #[derive(Debug, Args)]
 #[command(
@@ -35,46 +38,31 @@ pub(crate) struct Run {
     pub(crate) preview: bool,
     #[command(flatten)]
     pub(crate) against: Earlier,
+    #[command(flatten)]
+    pub(crate) much: Much,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
-    let loaded = match plan::load(&arguments.plan) {
-        Ok(loaded) => loaded,
-        Err(code) => return code,
-    };
-    let baseline = match arguments.against.read(&loaded.experiment) {
-        Ok(baseline) => baseline,
-        Err(code) => return code,
-    };
+pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
+    let loaded = plan::load(&arguments.plan)?;
+    let baseline = arguments.against.read(&loaded.experiment)?;
     let baseline = baseline.as_ref();
+    let detail = arguments.much.detail(talk);
     let seed = arguments.seed.map(u64::from);
     if arguments.preview {
         let out = arguments.out.as_deref();
-        return match wirecost_control::experiment::preview(&loaded.experiment, out, seed) {
-            Ok(preview) => dry_run::print(&loaded, &preview, out, arguments.json),
-            Err(error) => refused(&error),
-        };
+        let preview = wirecost_control::experiment::preview(&loaded.experiment, out, seed);
+        let preview = preview.map_err(|error| refused(&error))?;
+        return dry_run::print(&loaded, &preview, out, arguments.json);
     }
     let Loaded {
         experiment, text, ..
     } = loaded;
-    let interrupt = match interrupt::flag() {
-        Ok(interrupt) => interrupt,
-        Err(error) => {
-            complain(&error);
-            return exit::incomplete();
-        }
-    };
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
-        Err(error) => {
-            complain(&error);
-            return exit::incomplete();
-        }
-    };
+    let machine = |error| Failure::of(Cause::Machine, &error);
+    let interrupt = interrupt::flag().map_err(machine)?;
+    let program = std::env::current_exe().map_err(machine)?;
     let options = Options {
         program,
         out: arguments.out.clone(),
@@ -102,57 +90,59 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> ExitCode {
                 ..
             } = &error
             {
-                complain(&error);
-                result(directory, &experiment, baseline, arguments.json);
-                return exit::incomplete();
+                screen::say(&format!("wirecost: {error}"));
+                result(directory, &experiment, baseline, arguments.json, detail)?;
+                return Ok(exit::incomplete());
             }
-            return refused(&error);
+            return Err(refused(&error));
         }
     };
-    let Some((measured, printed)) =
-        result(&finished.directory, &experiment, baseline, arguments.json)
-    else {
-        return exit::incomplete();
-    };
+    let (measured, printed) = result(
+        &finished.directory,
+        &experiment,
+        baseline,
+        arguments.json,
+        detail,
+    )?;
     if finished.end.outcome != Outcome::Complete {
         if finished.end.outcome == Outcome::Failed {
             let why = finished.end.reason.as_deref().unwrap_or("failed");
             screen::say(&format!("wirecost: the run stopped early: {why}"));
         }
-        return exit::incomplete();
+        return Ok(exit::incomplete());
     }
     if !measured {
         let hint = doctor::HINT;
         screen::say(&format!(
             "wirecost: some cells could not be measured, for the reasons above; where they are this machine's, {hint}"
         ));
-        return exit::incomplete();
+        return Ok(exit::incomplete());
     }
-    printed
+    Ok(printed)
 }
 
-/// Says why there is no run.
-fn refused(error: &RunError) -> ExitCode {
-    complain(error);
-    if matches!(error, RunError::NoLab(why) if !matches!(why, LinkError::Interrupted)) {
-        screen::say(doctor::HINT);
-    }
+/// Why there is no run.
+fn refused(error: &RunError) -> Failure {
     match error {
-        RunError::Directory(DirectoryError::Exists(_)) => exit::usage(),
-        _ => exit::incomplete(),
+        RunError::Directory(DirectoryError::Exists(_)) => Failure::of(Cause::Usage, error),
+        RunError::NoLab(why) if !matches!(why, LinkError::Interrupted) => {
+            Failure::of(Cause::Machine, error).fix(doctor::HINT)
+        }
+        _ => Failure::of(Cause::Machine, error),
     }
 }
 
 /// Prints the result of a plan from its record and leaves it as a page there: whether every cell that can be built has a valid
-/// sample, and how printing and comparing went.
-/// `None` where the record cannot be read, which is told.
+/// sample, and what comparing came to.
 fn result(
     directory: &Path,
     experiment: &Experiment,
     baseline: Option<&Baseline>,
     json: bool,
-) -> Option<(bool, ExitCode)> {
-    let result = report::read(directory).ok()?;
+    detail: Detail,
+) -> Result<(bool, ExitCode), Failure> {
+    // The plan was right, and so is what was just written: a record that cannot be read is this machine's.
+    let result = RunResult::read(directory).map_err(|error| Failure::of(Cause::Machine, &error))?;
     let page = report::write_page(&result, directory);
     let document = &result.document;
     // What no machine could build by the plan's datapath is no reason to look at this one.
@@ -160,8 +150,9 @@ fn result(
     let measured = cells.all(|(told, cell)| told.valid > 0 || experiment.skips(cell).is_some());
     let page = page.as_deref();
     let printed = match baseline {
-        Some(baseline) => baseline.print(&result, page, json),
-        None => report::print(&result, page, json),
+        Some(baseline) => baseline.print(&result, page, json, detail),
+        None => report::print(&result, page, json, detail),
     };
-    Some((measured, printed))
+    let again = format!("`wirecost report {}` prints it again", directory.display());
+    Ok((measured, printed.map_err(|failure| failure.fix(again))?))
 }

@@ -1,13 +1,17 @@
 //! What the terminal can show, and writing to it.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
-use wirecost_report::Terminal;
+use wirecost_report::{Detail, Terminal};
+use wirecost_sys::stdio::stdout_was_closed;
 
-use crate::{complain, exit};
+use crate::exit;
+use crate::failure::{Cause, Done, Failure};
 
 /// Width without a terminal: pipes and files have room.
 const PIPE_WIDTH: usize = 120;
@@ -19,7 +23,18 @@ pub(crate) fn terminal() -> Terminal {
     Terminal {
         width: if is_terminal { width } else { PIPE_WIDTH },
         colour: wants_colour(is_terminal),
+        ascii: wants_ascii(|name| std::env::var(name).ok()),
+        detail: Detail::default(),
     }
+}
+
+/// Whether signs are to be of ASCII alone: `TERM=dumb`, or a locale of POSIX that names no UTF-8 (locale(7): the first of
+/// LC_ALL, LC_CTYPE and LANG that is set decides).
+fn wants_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set);
+    let posix = locale.is_some_and(|locale| locale == "C" || locale == "POSIX");
+    posix || variable("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Whether a stream that is a terminal, or not, gets colour (no-color.org).
@@ -28,33 +43,80 @@ pub(crate) fn wants_colour(is_terminal: bool) -> bool {
 }
 
 /// Prints a text that has its own line ends.
-pub(crate) fn print_as_is(text: &str) -> ExitCode {
-    written(&mut stdout().lock(), text)
+pub(crate) fn print_as_is(text: &str) -> Done {
+    written(&stdout(), text)
 }
 
-/// Prints a result, with a line end. A reader that has gone has read enough.
-pub(crate) fn print(text: &str) -> ExitCode {
-    written(&mut stdout().lock(), &format!("{text}\n"))
+/// Prints a result, with a line end.
+pub(crate) fn print(text: &str) -> Done {
+    written(&stdout(), &format!("{text}\n"))
 }
 
-fn written(out: &mut impl Write, text: &str) -> ExitCode {
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&error);
-            exit::incomplete()
+/// Writes all of a text past the buffer of standard output, which would keep what cannot be written until the program
+/// ends. A reader that has gone has read enough.
+fn written(out: &impl AsFd, text: &str) -> Done {
+    let (mut left, all) = (text.as_bytes(), text.len());
+    // The runtime opens /dev/null in the place of what was closed, which takes everything.
+    let mut write = || {
+        if stdout_was_closed() {
+            return Err(io::Error::other("it is closed"));
         }
-        _ => exit::FINE,
+        let mut out = File::from(out.as_fd().try_clone_to_owned()?);
+        while !left.is_empty() {
+            match out.write(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => left = &left[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    match write() {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::FINE),
+        Err(error) => {
+            let lost = match left.len() {
+                lost if lost == all => format!("the result ({all} bytes)"),
+                lost => format!("{lost} of the result's {all} bytes"),
+            };
+            let advice = match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or ",
+                _ => "",
+            };
+            Err(Failure::new(
+                Cause::Output,
+                format!(
+                    "cannot write to standard output: {error}; {lost} is lost: {advice}write it to another place"
+                ),
+            )
+            .unprinted())
+        }
+        Ok(()) => Ok(exit::FINE),
     }
 }
 
 /// Prints a result as one JSON document.
-pub(crate) fn print_json(value: &impl Serialize) -> ExitCode {
+pub(crate) fn print_json(value: &impl Serialize) -> Done {
     match serde_json::to_string_pretty(value) {
         Ok(text) => print(&text),
-        Err(error) => {
-            complain(&error);
-            exit::incomplete()
-        }
+        Err(error) => Err(Failure::of(Cause::Machine, &error)),
+    }
+}
+
+/// Tells why a command has no result, on standard error, and with `json` also as a document on standard output. Its exit
+/// code.
+pub(crate) fn tell(failure: &Failure, json: bool) -> ExitCode {
+    say(&failure.text());
+    if json && failure.is_printable() {
+        print_failure(failure);
+    }
+    failure.exit_code()
+}
+
+/// Prints it as a document on standard output.
+pub(crate) fn print_failure(failure: &Failure) {
+    if let Err(unprinted) = print_json(&failure.document()) {
+        say(&unprinted.text());
     }
 }
 
@@ -108,6 +170,21 @@ mod tests {
             "a\nword-that-is-too-long\nb"
         );
         assert_eq!(wrap("short", "", 80), "short");
+    }
+
+    #[test]
+    fn posix_and_dumb_terminals_get_ascii() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            wants_ascii(|name| {
+                let found = pairs.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert!(!with(&[]));
+        assert!(with(&[("LANG", "C")]));
+        assert!(!with(&[("LANG", "C"), ("LC_ALL", "C.UTF-8")]));
+        assert!(with(&[("LANG", "en_US.UTF-8"), ("LC_ALL", "POSIX")]));
+        assert!(with(&[("TERM", "dumb"), ("LANG", "en_US.UTF-8")]));
     }
 
     #[test]

@@ -3,16 +3,16 @@
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use wirecost_control::tunnel::{self, Between, Note, Shown, Wanted};
+use wirecost_control::tunnel::{self, TunnelEnds, TunnelSpec, TunnelState, TunnelStatus};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Description, Encapsulation};
 
-use crate::{exit, screen};
+use crate::failure::{Cause, Done, Failure};
+use crate::screen;
 
 /// What a tunnel is called where no name is given.
 const USUAL_NAME: &str = "wirecost0";
@@ -84,7 +84,7 @@ struct Show {
     json: bool,
 }
 
-pub(crate) fn tunnel(arguments: &Tunnel) -> ExitCode {
+pub(crate) fn tunnel(arguments: &Tunnel) -> Done {
     match &arguments.command {
         Command::Up(arguments) => up(arguments),
         Command::Down(arguments) => down(arguments),
@@ -92,31 +92,23 @@ pub(crate) fn tunnel(arguments: &Tunnel) -> ExitCode {
     }
 }
 
-fn up(arguments: &Up) -> ExitCode {
-    if let Err(message) = tunnel::check_name(&arguments.name) {
-        screen::say(&format!("wirecost: {message}"));
-        return exit::usage();
-    }
+fn up(arguments: &Up) -> Done {
+    let wrong = |message: String| Failure::new(Cause::Usage, message);
+    tunnel::check_name(&arguments.name).map_err(|error| wrong(error.to_string()))?;
     let datapath = match arguments.bridge {
         Some(_) => Datapath::Ovs,
         None => Datapath::Ebpf,
     };
-    let read = encapsulation(&arguments.encapsulation, &arguments.options, datapath);
-    let encapsulation = match read {
-        Ok(encapsulation) => encapsulation,
-        Err(message) => {
-            screen::say(&format!("wirecost: {message}"));
-            return exit::usage();
-        }
-    };
+    let encapsulation =
+        encapsulation(&arguments.encapsulation, &arguments.options, datapath).map_err(wrong)?;
     let between = match (arguments.peer, arguments.address) {
-        (Some(peer), Some(address)) => Between::Peer {
+        (Some(peer), Some(address)) => TunnelEnds::Peer {
             peer,
             underlay: arguments.underlay.clone(),
             address,
             bridge: arguments.bridge.clone(),
         },
-        _ => Between::Namespaces {
+        _ => TunnelEnds::Namespaces {
             underlay: if arguments.ipv6 {
                 IpVersion::Ipv6
             } else {
@@ -127,28 +119,30 @@ fn up(arguments: &Up) -> ExitCode {
     let over_ipv4 = arguments
         .peer
         .map_or(!arguments.ipv6, |peer| peer.is_ipv4());
-    let wanted = Wanted {
+    let wanted = TunnelSpec {
         name: arguments.name.clone(),
         encapsulation: datapath.settled(encapsulation, over_ipv4),
         mtu: arguments.mtu,
         between,
     };
-    match tunnel::up(&wanted) {
-        Ok(note) if arguments.json => screen::print(&json!({ "tunnel": note }).to_string()),
-        Ok(note) => screen::print(&made(&note)),
-        Err(message) => failed(&message),
+    let note = tunnel::up(&wanted).map_err(failed)?;
+    if arguments.json {
+        screen::print(&json!({ "tunnel": note }).to_string())
+    } else {
+        screen::print(&made(&note))
     }
 }
 
-fn down(arguments: &Down) -> ExitCode {
-    match tunnel::down(&arguments.name) {
-        Ok(note) if arguments.json => screen::print(&json!({ "removed": note }).to_string()),
-        Ok(note) => screen::print(&format!("tunnel {} is removed", note.name)),
-        Err(message) => failed(&message),
+fn down(arguments: &Down) -> Done {
+    let note = tunnel::down(&arguments.name).map_err(failed)?;
+    if arguments.json {
+        screen::print(&json!({ "removed": note }).to_string())
+    } else {
+        screen::print(&format!("tunnel {} is removed", note.name))
     }
 }
 
-fn show(arguments: &Show) -> ExitCode {
+fn show(arguments: &Show) -> Done {
     let all = tunnel::all();
     if arguments.json {
         return screen::print(&json!({ "tunnels": all }).to_string());
@@ -160,9 +154,8 @@ fn show(arguments: &Show) -> ExitCode {
     screen::print(&lines.join("\n"))
 }
 
-fn failed(message: &str) -> ExitCode {
-    screen::say(&format!("wirecost: {message}"));
-    exit::incomplete()
+fn failed(message: impl std::fmt::Display) -> Failure {
+    Failure::new(Cause::Machine, message.to_string())
 }
 
 /// An encapsulation and its options, read as a plan's: the same words, the same errors.
@@ -250,9 +243,9 @@ fn with_prefix(text: &str) -> Result<(IpAddr, u8), String> {
 }
 
 /// What was made, and how to use it.
-fn made(note: &Note) -> String {
-    let mut text = format!("{} is up: {}", note.name, note.encapsulation);
-    for end in &note.ends {
+fn made(state: &TunnelState) -> String {
+    let mut text = format!("{} is up: {}", state.name, state.encapsulation);
+    for end in &state.ends {
         // Writing to a string does not fail.
         let _ = write!(
             text,
@@ -272,7 +265,7 @@ fn made(note: &Note) -> String {
             end.peer
         );
     }
-    let try_it = match &note.ends[..] {
+    let try_it = match &state.ends[..] {
         [a, b] => {
             let name = a.namespace.as_deref().unwrap_or_default();
             format!("Try it: ip netns exec {name} ping {}", b.address)
@@ -282,14 +275,14 @@ fn made(note: &Note) -> String {
     let _ = write!(
         text,
         "\n{try_it}\n`wirecost tunnel down {}` removes it.",
-        note.name
+        state.name
     );
     text
 }
 
-fn shown(tunnel: &Shown) -> String {
-    let note = &tunnel.note;
-    let mut text = format!("{}: {}", note.name, note.encapsulation);
+fn shown(tunnel: &TunnelStatus) -> String {
+    let state = &tunnel.state;
+    let mut text = format!("{}: {}", state.name, state.encapsulation);
     if !tunnel.whole {
         let missing = match &tunnel.missing[..] {
             [] => "it is incomplete".to_owned(),
@@ -298,13 +291,13 @@ fn shown(tunnel: &Shown) -> String {
         let _ = write!(
             text,
             " - broken, {missing}; `wirecost tunnel down {}` removes it",
-            note.name
+            state.name
         );
     }
     if !tunnel.programs_seen {
         text.push_str(" - run it as root to see its programs and their counters");
     }
-    for (end, counters) in note.ends.iter().zip(&tunnel.counters) {
+    for (end, counters) in state.ends.iter().zip(&tunnel.counters) {
         let elsewhere = tunnel.place.as_deref().unwrap_or("this host");
         let place = end.namespace.as_deref().unwrap_or(elsewhere);
         let counted: Vec<String> = counters

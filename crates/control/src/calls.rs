@@ -1,4 +1,4 @@
-//! How long agents may take for what they are asked.
+//! Time-outs for agents' answers.
 
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use wirecost_agent::link::{HostAgent, Link, LinkError, Starting};
+use wirecost_agent::orphan::Owner;
 use wirecost_agent::protocol::{OwnAddress, Reply, Request};
-use wirecost_agent::stray::Owner;
 use wirecost_model::host::{HostAddress, Location};
 
 use crate::calls::PROMPT;
@@ -103,14 +103,14 @@ pub trait Reachable {
 
 /// A host that is asked over its line.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct LinkedHost<'a> {
     /// Its agent.
     pub link: &'a mut Link,
     /// Ends every wait.
     pub interrupt: &'a AtomicBool,
 }
 
-impl Reachable for Asked<'_> {
+impl Reachable for LinkedHost<'_> {
     fn name(&self) -> &str {
         self.link.host()
     }
@@ -121,7 +121,7 @@ impl Reachable for Asked<'_> {
             .call(&Request::Addresses, PROMPT, self.interrupt)?
         {
             Reply::Addresses(own) => Ok(own),
-            _ => Err(self.link.confused("Addresses")),
+            _ => Err(self.link.unexpected_reply("Addresses")),
         }
     }
 
@@ -129,7 +129,7 @@ impl Reachable for Asked<'_> {
         let request = Request::SourceTowards(target);
         match self.link.call(&request, PROMPT, self.interrupt)? {
             Reply::Source(source) => Ok(source),
-            _ => Err(self.link.confused("SourceTowards")),
+            _ => Err(self.link.unexpected_reply("SourceTowards")),
         }
     }
 }

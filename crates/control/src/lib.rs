@@ -3,7 +3,7 @@
 //! Drives agents over their protocol and knows nothing of how they do what they are asked: the lab's hosts and hosts
 //! behind ssh are the same to it. Not here: verdicts (`stats`), output for people (`report`).
 //!
-//! The base - calls, randomness, hosts, lab, placement, window - knows none of the commands.
+//! The base - calls, randomness, hosts, lab, marks, placement, window - knows none of the commands.
 
 mod calls;
 pub mod clean;
@@ -11,6 +11,7 @@ pub mod experiment;
 pub mod hosts;
 mod lab;
 pub mod load;
+mod marks;
 pub mod path;
 mod placement;
 mod random;
@@ -19,4 +20,4 @@ mod window;
 
 pub use lab::{Lab, LabContext};
 pub use placement::{Placement, place};
-pub use window::{Counting, results};
+pub use window::{CountingWindow, results};

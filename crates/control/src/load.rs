@@ -1,42 +1,36 @@
-//! A load between two hosts by hand: opened, watched part by part, ended, and told.
+//! `wirecost load`: a load between two hosts, opened, polled in parts, ended and reported.
 //!
 //! Unlike a run's windows this one is looked into while it goes on: both agents are asked twice a second what came.
 
 mod document;
+mod figures;
 mod interval;
 mod notes;
+mod session;
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::protocol::{
-    Beginning, EndOfLoad, LoadEnd, Measured, Part, PartOrder, Place, Reply, Request,
-};
-use wirecost_model::end_window::End;
+use wirecost_agent::protocol::Measured;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::NamedLoad;
 
-use crate::calls::PROMPT;
-use crate::hosts::{Asked, HostsContext, HostsError, data_plane, open};
-use crate::random;
-use crate::window::{patience, prompt_beside, settle};
+use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, open};
 
 use self::interval::Parts;
+use self::session::Session;
 pub use document::{
-    Cpu, Datagrams, Document, FORMAT, FlowFigures, HostSaid, Latencies, LoadSaid, Outcome,
-    Requests, Stream, Within,
+    Cpu, Datagrams, Document, FORMAT, FlowFigures, Latencies, LatencyBound, LoadHostReport,
+    LoadReport, Outcome, Requests, SCHEMA, Stream,
 };
 pub use interval::Interval;
-
-/// How often both agents are asked: the longest that an interrupt waits.
-const SLICE: Duration = Duration::from_millis(500);
+pub use wirecost_stats::Summary;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct ByHand {
+pub struct ManualLoad {
     /// Host a, which sends or asks where a load's direction does not say otherwise, and host b.
     pub hosts: [HostAddress; 2],
     /// What runs at once; no two have the same name.
@@ -44,6 +38,8 @@ pub struct ByHand {
     /// Servers listen on this port, over TCP and over UDP, those of the first host on the next where both hosts have one
     /// address; `None` is any free port.
     pub port: Option<u16>,
+    /// How often, 1 or more: each round opens its connections anew.
+    pub rounds: u32,
     /// Seconds that are not counted, from the start.
     pub warmup_s: f64,
     /// Seconds that are counted; `None` is until the loads' own limits end them, without a warm-up.
@@ -64,6 +60,8 @@ pub enum Step<'a> {
         /// Whether both hosts are one machine.
         one_machine: bool,
     },
+    /// A round begins, counted from 1.
+    Round(u32),
     /// The loads began.
     Began,
     /// An interval is over, one for each load.
@@ -76,13 +74,13 @@ pub enum Step<'a> {
 ///
 /// # Errors
 /// Where nothing could be counted: hosts that were not reached, loads that could not be opened.
-pub fn by_hand(
-    asked: &ByHand,
+pub fn run_manual(
+    asked: &ManualLoad,
     context: &HostsContext,
     interrupt: &AtomicBool,
     told: &mut dyn FnMut(Step<'_>),
 ) -> Result<Document, HostsError> {
-    let started = jiff::Timestamp::now().to_string();
+    let (started, began) = (jiff::Timestamp::now().to_string(), Instant::now());
     let [a, b] = &asked.hosts;
     let opened = open(context, &[a, b], interrupt)?;
     let Ok([mut from, mut to]) = <[Link; 2]>::try_from(opened) else {
@@ -90,11 +88,11 @@ pub fn by_hand(
     };
     let addresses = data_plane(
         [a, b],
-        &mut Asked {
+        &mut LinkedHost {
             link: &mut from,
             interrupt,
         },
-        &mut Asked {
+        &mut LinkedHost {
             link: &mut to,
             interrupt,
         },
@@ -112,310 +110,52 @@ pub fn by_hand(
         addresses,
         one_machine,
     });
-    session.open().map_err(|error| session.blame(error))?;
-    let counted = session.count(told);
-    let mut told_at_end = Vec::new();
-    let ended = session.end(&mut told_at_end);
-    let (outcome, reason) = match counted.and(ended) {
-        Ok(()) => (Outcome::Complete, None),
-        Err(LinkError::Interrupted) => (Outcome::Interrupted, None),
-        Err(error) => (Outcome::Failed, Some(session.blame(error).to_string())),
-    };
-    if let Some(interval) = session.parts.rest() {
-        told(Step::Interval(&interval));
+    let mut rounds: Vec<Round> = Vec::new();
+    for number in 1..=asked.rounds {
+        told(Step::Round(number));
+        let started_s = began.elapsed().as_secs_f64();
+        match session.open() {
+            Ok(()) => rounds.push(session.round(started_s, told)),
+            Err(error) => {
+                let error = session.blame(error);
+                // What was measured before it is a result.
+                let Some(last) = rounds.last_mut() else {
+                    return Err(error.into());
+                };
+                (last.outcome, last.reason) = ending(error);
+            }
+        }
+        if rounds
+            .last()
+            .is_some_and(|round| round.outcome != Outcome::Complete)
+        {
+            break;
+        }
     }
-    let mut measured = session.whole();
-    settle(measured.iter_mut().flatten(), &told_at_end);
-    let Session { parts, .. } = session;
-    Ok(document::document(document::Made {
+    Ok(figures::document(figures::DocumentParts {
         asked,
         started,
         addresses,
         one_machine,
-        outcome,
-        reason,
-        measured,
-        intervals: parts.into_intervals(),
+        rounds,
     }))
 }
 
-/// How late a host's answer may be before what it says counts as old.
-const LATE: Duration = Duration::from_millis(200);
-
-/// How often something is asked in a warm-up: an agent that is asked nothing for a minute gives its loads up.
-const ASK_EVERY: Duration = Duration::from_secs(10);
-
-/// Ends no wait.
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-struct Session<'a> {
-    asked: &'a ByHand,
-    links: [Link; 2],
-    addresses: [IpAddr; 2],
-    interrupt: &'a AtomicBool,
-    parts: Parts,
+/// What one round counted.
+struct Round {
+    outcome: Outcome,
+    reason: Option<String>,
+    /// Seconds since the first one's beginning, and those that it took.
+    started_s: f64,
+    took_s: f64,
+    measured: [Option<Measured>; 2],
+    intervals: Vec<Interval>,
 }
 
-impl Session<'_> {
-    /// One request to each host, at the same time; every answer is taken off its line, whatever it is, and a host that is
-    /// gone keeps the other from nothing.
-    fn both(
-        &mut self,
-        requests: &[Option<Request>; 2],
-        within: Duration,
-    ) -> Result<[Option<Reply>; 2], LinkError> {
-        let mut sent = [const { None }; 2];
-        for ((link, request), sent) in self.links.iter_mut().zip(requests).zip(&mut sent) {
-            *sent = request.as_ref().map(|request| link.send(request));
-        }
-        let mut replies = Vec::with_capacity(2);
-        for (link, sent) in self.links.iter_mut().zip(sent) {
-            // Not interruptible: every wait in a load is short, and an answer that is left would be the next one's.
-            let reply = sent.map(|sent| sent.and_then(|()| link.receive(within, &NEVER)));
-            replies.push(reply.transpose());
-        }
-        let replies: Vec<Option<Reply>> = replies.into_iter().collect::<Result<_, _>>()?;
-        Ok(<[Option<Reply>; 2]>::try_from(replies).unwrap_or_default())
+/// How something ended early.
+fn ending(error: LinkError) -> (Outcome, Option<String>) {
+    match error {
+        LinkError::Interrupted => (Outcome::Interrupted, None),
+        error => (Outcome::Failed, Some(error.to_string())),
     }
-
-    fn all(&mut self, request: &Request, within: Duration) -> Result<(), LinkError> {
-        let requests = [Some(request.clone()), Some(request.clone())];
-        match self.both(&requests, within)? {
-            [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
-            _ => Err(self.links[0].confused(request.doing())),
-        }
-    }
-
-    fn machines(&mut self) -> Result<[String; 2], LinkError> {
-        let requests = [Some(Request::Machine), Some(Request::Machine)];
-        match self.both(&requests, PROMPT)? {
-            [Some(Reply::Machine(a)), Some(Reply::Machine(b))] => Ok([a, b]),
-            _ => Err(self.links[0].confused("Machine")),
-        }
-    }
-
-    fn open(&mut self) -> Result<(), LinkError> {
-        let (secret, within) = (
-            random::bytes_for(&self.links[0])?,
-            patience(&self.asked.loads),
-        );
-        let [a, b] = self.addresses;
-        let unbound = |_, host: usize| {
-            let beside = u16::from(host == 0 && a == b);
-            let port = self
-                .asked
-                .port
-                .map_or(0, |port| port.saturating_add(beside));
-            SocketAddr::new(self.addresses[host], port)
-        };
-        let servers = self.ends(secret, End::Server, unbound);
-        let [a, b] = servers.map(|ends| Some(Request::OpenServers(ends)));
-        let [Some(Reply::Listening(a)), Some(Reply::Listening(b))] = self.both(&[a, b], within)?
-        else {
-            return Err(self.links[0].confused("OpenServers"));
-        };
-        let mut listening = [a.into_iter(), b.into_iter()];
-        let targets: Option<Vec<SocketAddr>> = self
-            .asked
-            .loads
-            .iter()
-            .map(|named| listening[host_of(named, End::Server)].next())
-            .collect();
-        let Some(targets) = targets else {
-            return Err(self.links[0].confused("OpenServers"));
-        };
-        let clients = self.ends(secret, End::Client, |index, _| targets[index]);
-        let [a, b] = clients.map(|ends| Some(Request::OpenClients(ends)));
-        match self.both(&[a, b], within)? {
-            [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
-            _ => Err(self.links[0].confused("OpenClients")),
-        }
-    }
-
-    /// One end of every load, by host; `address` is told the load's number and the host's.
-    fn ends(
-        &self,
-        secret: [u8; 16],
-        end: End,
-        address: impl Fn(usize, usize) -> SocketAddr,
-    ) -> [Vec<LoadEnd>; 2] {
-        let mut ends = [Vec::new(), Vec::new()];
-        for (index, named) in self.asked.loads.iter().enumerate() {
-            let host = host_of(named, end);
-            // No flow of one load is let in by another.
-            let mut secret = secret;
-            secret[15] ^= index as u8;
-            // Only where the user said it: elsewhere it is the kernel's own choice already.
-            let said = self.asked.hosts[host].data;
-            ends[host].push(LoadEnd {
-                name: named.name.clone(),
-                place: Place::Host,
-                address: address(index, host),
-                source: said.filter(|_| end == End::Client),
-                load: named.load.clone(),
-                secret,
-            });
-        }
-        ends
-    }
-
-    /// Starts the loads and counts them, to the end that was asked for, or to their own.
-    fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
-        let prompt = prompt_beside(&self.asked.loads);
-        let Some(seconds) = self.asked.seconds else {
-            self.all(&Request::Begin(Beginning::default()), prompt)?;
-            self.all(&Request::Start, prompt)?;
-            told(Step::Began);
-            while !self.part(SLICE, false, told)? {}
-            return Ok(());
-        };
-        self.all(&Request::Start, prompt)?;
-        told(Step::Began);
-        let warm = Instant::now() + Duration::from_secs_f64(self.asked.warmup_s);
-        let mut asked = Instant::now();
-        while let left @ 1.. = warm.saturating_duration_since(Instant::now()).as_nanos() {
-            self.not_interrupted()?;
-            for link in &mut self.links {
-                link.still_there("warming up")?;
-            }
-            if asked.elapsed() > ASK_EVERY {
-                self.machines()?;
-                asked = Instant::now();
-            }
-            sleep(SLICE.min(Duration::from_nanos(
-                u64::try_from(left).unwrap_or(u64::MAX),
-            )));
-        }
-        self.all(&Request::Begin(Beginning::default()), prompt)?;
-        let end = Instant::now() + Duration::from_secs_f64(seconds);
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            // To the end of the interval where that is nearer, so that intervals are as long as was asked.
-            let within = self.parts.left_of_interval().min(SLICE).min(left);
-            self.part(within, within == left, told)?;
-        }
-    }
-
-    fn not_interrupted(&self) -> Result<(), LinkError> {
-        if self.interrupt.load(Ordering::Relaxed) {
-            return Err(LinkError::Interrupted);
-        }
-        Ok(())
-    }
-
-    /// A part on both hosts: those with clients wait for its end, the others are asked then. Whether all are over. Where
-    /// the answer comes late, as after this program was stopped (Ctrl-Z), those with clients are asked once more, so that
-    /// both ends are counted to the same time.
-    fn part(
-        &mut self,
-        within: Duration,
-        last: bool,
-        told: &mut dyn FnMut(Step<'_>),
-    ) -> Result<bool, LinkError> {
-        self.not_interrupted()?;
-        let loads = &self.asked.loads;
-        let prompt = prompt_beside(loads);
-        let has_clients = [0, 1].map(|host| {
-            loads
-                .iter()
-                .any(|named| host_of(named, End::Client) == host)
-        });
-        let began = Instant::now();
-        let mut parts = self.parts_of(has_clients, within, last, prompt)?;
-        let over = parts.iter().all(|part| part.over);
-        if began.elapsed() > within + LATE {
-            parts.extend(self.parts_of(has_clients, Duration::ZERO, last, prompt)?);
-        }
-        parts.extend(self.parts_of(has_clients.map(|has| !has), Duration::ZERO, last, prompt)?);
-        if let Some(interval) = self.parts.add(&parts) {
-            told(Step::Interval(&interval));
-        }
-        Ok(over)
-    }
-
-    /// Ends the loads on both hosts, and counts what arrived meanwhile where their own limits ended them. What the ends
-    /// tell is added to `told`.
-    fn end(&mut self, told: &mut Vec<EndOfLoad>) -> Result<(), LinkError> {
-        let within = patience(&self.asked.loads);
-        let stopped = self.ended(&Request::StopClients, within, told);
-        let counted = match (&stopped, self.asked.seconds) {
-            (Ok(()), None) if !self.interrupt.load(Ordering::Relaxed) => self.last_part(),
-            _ => Ok(()),
-        };
-        let served = self.ended(&Request::StopServers, within, told);
-        stopped.and(counted).and(served)
-    }
-
-    fn ended(
-        &mut self,
-        request: &Request,
-        within: Duration,
-        told: &mut Vec<EndOfLoad>,
-    ) -> Result<(), LinkError> {
-        let requests = [Some(request.clone()), Some(request.clone())];
-        for reply in self.both(&requests, within)? {
-            match reply {
-                Some(Reply::Ended(ends)) => told.extend(ends),
-                _ => return Err(self.links[0].confused(request.doing())),
-            }
-        }
-        Ok(())
-    }
-
-    fn last_part(&mut self) -> Result<(), LinkError> {
-        let prompt = prompt_beside(&self.asked.loads);
-        let parts = self.parts_of([true; 2], Duration::ZERO, true, prompt)?;
-        self.parts.add_quietly(&parts);
-        Ok(())
-    }
-
-    /// What each of these hosts counted since it was asked before, told at the end of `within`.
-    fn parts_of(
-        &mut self,
-        hosts: [bool; 2],
-        within: Duration,
-        last: bool,
-        prompt: Duration,
-    ) -> Result<Vec<Part>, LinkError> {
-        let request = Request::Part(PartOrder {
-            within_s: within.as_secs_f64(),
-            interval_s: None,
-            last,
-        });
-        let requests = hosts.map(|asked| asked.then(|| request.clone()));
-        let replies = self.both(&requests, within + prompt)?;
-        let mut parts = Vec::new();
-        for reply in replies.into_iter().flatten() {
-            let Reply::Part(part) = reply else {
-                return Err(self.links[0].confused("Part"));
-            };
-            parts.push(*part);
-        }
-        Ok(parts)
-    }
-
-    /// What each host counted in all; `None` of one that cannot tell any more.
-    fn whole(&mut self) -> [Option<Measured>; 2] {
-        let prompt = prompt_beside(&self.asked.loads);
-        self.links
-            .each_mut()
-            .map(|link| match link.call(&Request::Whole, prompt, &NEVER) {
-                Ok(Reply::Measured(measured)) => Some(*measured),
-                _ => None,
-            })
-    }
-
-    /// The agent that has ended, where there is one, rather than what the other refused therefore.
-    fn blame(&mut self, error: LinkError) -> LinkError {
-        let [a, b] = &mut self.links;
-        crate::lab::blame(error, &mut [a, b])
-    }
-}
-
-/// 0 for the host that is given first, 1 for the other.
-fn host_of(named: &NamedLoad, end: End) -> usize {
-    usize::from(named.load.direction.host_of(end) == "b")
 }

@@ -14,7 +14,7 @@ use wirecost_check::Document;
 use wirecost_model::host::HostAddress;
 use wirecost_wire::overhead::Stack;
 
-use crate::hosts::{Asked as AskedHost, HostsContext, HostsError, data_plane, open};
+use crate::hosts::{HostsContext, HostsError, LinkedHost as AskedHost, data_plane, open};
 
 use self::session::Session;
 pub use self::step::{Simulation, Step};
@@ -24,7 +24,7 @@ const MOST: Duration = Duration::from_secs(20);
 
 /// The other end of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Far {
+pub enum CheckTarget {
     /// A host where an agent can be started.
     Host(HostAddress),
     /// An address, and nothing else.
@@ -37,7 +37,7 @@ pub struct Check {
     /// One host.
     pub from: HostAddress,
     /// The other end.
-    pub to: Far,
+    pub to: CheckTarget,
     /// What every direction should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// Flows of each direction, at least 1.
@@ -71,8 +71,8 @@ pub fn check(
     let started = jiff::Timestamp::now().to_string();
     told(Step::Reaching);
     let hosts: Vec<&HostAddress> = match &asked.to {
-        Far::Host(to) => vec![&asked.from, to],
-        Far::Address(_) => vec![&asked.from],
+        CheckTarget::Host(to) => vec![&asked.from, to],
+        CheckTarget::Address(_) => vec![&asked.from],
     };
     let mut links = open(context, &hosts, interrupt)?;
     // First of all, since it goes on beside everything else.
@@ -81,10 +81,10 @@ pub fn check(
     }
     let addresses = addresses(asked, &mut links, interrupt)?;
     let mut session = Session::new(asked, &hosts, links, addresses, interrupt);
-    let made = session.made(told);
-    let made = made.map_err(|error| session.blame(error))?;
-    let took = began.elapsed().saturating_sub(made.simulating);
-    Ok(document::document(asked, made, started, took))
+    let results = session.results(told);
+    let results = results.map_err(|error| session.blame(error))?;
+    let took = began.elapsed().saturating_sub(results.simulating);
+    Ok(document::document(asked, results, started, took))
 }
 
 /// Between which addresses it is.
@@ -94,7 +94,7 @@ fn addresses(
     interrupt: &AtomicBool,
 ) -> Result<[IpAddr; 2], HostsError> {
     match (&asked.to, links) {
-        (Far::Host(to), [from_link, to_link]) => data_plane(
+        (CheckTarget::Host(to), [from_link, to_link]) => data_plane(
             [&asked.from, to],
             &mut AskedHost {
                 link: from_link,
@@ -105,7 +105,7 @@ fn addresses(
                 interrupt,
             },
         ),
-        (Far::Address(to), [link]) => {
+        (CheckTarget::Address(to), [link]) => {
             let mut host = AskedHost { link, interrupt };
             crate::hosts::source_towards(&asked.from, &mut host, *to)
         }

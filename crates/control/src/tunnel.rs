@@ -1,3 +1,5 @@
 //! Tunnels that outlive the command that makes them: made, shown, removed.
 
-pub use wirecost_agent::tunnel::{Between, Note, Shown, Wanted, all, check_name, down, up};
+pub use wirecost_agent::tunnel::{
+    TunnelEnds, TunnelSpec, TunnelState, TunnelStatus, all, check_name, down, up,
+};

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{
-    Beginning, EndOfLoad, LoadEnd, Measured, MeasuredEnd, Part, PartOrder, Place, Reply, Request,
+    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, Part, PartOrder, Reply,
+    Request,
 };
 use wirecost_model::end_window::{End, EndWindow};
 use wirecost_model::load::{Limit, NamedLoad, Waiting};
@@ -21,18 +22,18 @@ const PER_LOAD: Duration = Duration::from_secs(6);
 const PER_FLOW: Duration = Duration::from_millis(20);
 
 /// How long a look at loads that go on may take.
-pub(crate) fn prompt_beside(loads: &[NamedLoad]) -> Duration {
+pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
     PROMPT + PER_FLOW * loads.iter().map(|named| named.load.streams).sum()
 }
 
 /// How long opening or ending all loads may take.
 pub(crate) fn patience(loads: &[NamedLoad]) -> Duration {
-    prompt_beside(loads) + PER_LOAD * loads.len() as u32
+    poll_timeout(loads) + PER_LOAD * loads.len() as u32
 }
 
 /// When to count, and what belongs to the run.
 #[derive(Debug, Clone, Copy)]
-pub struct Counting<'a> {
+pub struct CountingWindow<'a> {
     /// Seconds from now to the window's start.
     pub warmup_s: f64,
     /// Length of the window in seconds.
@@ -45,7 +46,7 @@ pub struct Counting<'a> {
 
 /// What loads came to.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct WindowResult {
     /// Host a's counts come first.
     pub measured: [Measured; 2],
     /// Whether loads that end by themselves did so in time.
@@ -64,13 +65,13 @@ impl Lab {
         &mut self,
         loads: &[NamedLoad],
         secret: [u8; 16],
-        counting: Counting<'_>,
+        counting: CountingWindow<'_>,
         interrupt: &AtomicBool,
-    ) -> Result<Loaded, LinkError> {
-        let (prompt, within) = (prompt_beside(loads), patience(loads));
+    ) -> Result<WindowResult, LinkError> {
+        let (prompt, within) = (poll_timeout(loads), patience(loads));
         let loads = &among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
-        let unbound = |load: &OfGuest, host: usize| {
+        let unbound = |load: &GuestLoad, host: usize| {
             let addresses: &[IpAddr] = &hosts[host];
             SocketAddr::new(addresses[load.guest as usize], 0)
         };
@@ -80,7 +81,7 @@ impl Lab {
         let [a, b] = servers.map(Request::OpenServers);
         let listening = match self.both(&a, &b, within, interrupt)? {
             [Reply::Listening(a), Reply::Listening(b)] => [a, b],
-            _ => return Err(self.a.confused("OpenServers")),
+            _ => return Err(self.a.unexpected_reply("OpenServers")),
         };
         let mut next = listening.each_ref().map(|addresses| addresses.iter());
         let targets: Option<Vec<SocketAddr>> = loads
@@ -88,7 +89,7 @@ impl Lab {
             .map(|load| next[host_of(&load.named, End::Server)].next().copied())
             .collect();
         let Some(targets) = targets else {
-            return Err(self.a.confused("OpenServers"));
+            return Err(self.a.unexpected_reply("OpenServers"));
         };
         let [a, b] = ends(loads, secret, End::Client, |index, _| targets[index]);
         self.both_done_within(
@@ -100,12 +101,12 @@ impl Lab {
             return self.count_to_the_end(loads, [prompt, within], interrupt);
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
-        let mut measured = self.count_beside(counting, prompt, interrupt)?;
+        let mut measured = self.count_within(counting, prompt, interrupt)?;
         // The clients first: servers read to the end of what was sent.
         let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
         settle(measured.iter_mut(), &ended);
-        Ok(Loaded {
+        Ok(WindowResult {
             measured,
             is_whole: true,
         })
@@ -116,26 +117,26 @@ impl Lab {
         request: &Request,
         within: Duration,
         interrupt: &AtomicBool,
-    ) -> Result<Vec<EndOfLoad>, LinkError> {
+    ) -> Result<Vec<EndedLoad>, LinkError> {
         match self.both(request, request, within, interrupt)? {
             [Reply::Ended(a), Reply::Ended(b)] => Ok([a, b].concat()),
-            _ => Err(self.a.confused(request.doing())),
+            _ => Err(self.a.unexpected_reply(request.doing())),
         }
     }
 
     /// Starts loads that end by themselves, and counts them from there to the last byte.
     fn count_to_the_end(
         &mut self,
-        loads: &[OfGuest],
+        loads: &[GuestLoad],
         [prompt, within]: [Duration; 2],
         interrupt: &AtomicBool,
-    ) -> Result<Loaded, LinkError> {
-        let begin = || Request::Begin(Beginning::default());
+    ) -> Result<WindowResult, LinkError> {
+        let begin = || Request::Begin(CountingStart::default());
         self.both_done_within([begin(), begin()], within, interrupt)?;
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let deadline = Instant::now() + TO_THE_END;
         let asks = [0, 1].map(|host| {
-            let client = |load: &OfGuest| host_of(&load.named, End::Client) == host;
+            let client = |load: &GuestLoad| host_of(&load.named, End::Client) == host;
             loads.iter().any(client)
         });
         let mut is_whole = false;
@@ -153,7 +154,7 @@ impl Lab {
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
         let mut measured = self.whole(within, interrupt)?;
         settle(measured.iter_mut(), &ended);
-        Ok(Loaded { measured, is_whole })
+        Ok(WindowResult { measured, is_whole })
     }
 
     fn parts(
@@ -165,7 +166,7 @@ impl Lab {
         let [a, b] = orders.map(Request::Part);
         match self.both(&a, &b, within, interrupt)? {
             [Reply::Part(a), Reply::Part(b)] => Ok([*a, *b]),
-            _ => Err(self.a.confused("Part")),
+            _ => Err(self.a.unexpected_reply("Part")),
         }
     }
 
@@ -174,9 +175,9 @@ impl Lab {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
-        match self.both(&Request::Whole, &Request::Whole, within, interrupt)? {
+        match self.both(&Request::Total, &Request::Total, within, interrupt)? {
             [Reply::Measured(a), Reply::Measured(b)] => Ok([*a, *b]),
-            _ => Err(self.a.confused("Whole")),
+            _ => Err(self.a.unexpected_reply("Whole")),
         }
     }
 
@@ -184,21 +185,21 @@ impl Lab {
     /// foreign load.
     pub fn count(
         &mut self,
-        counting: Counting<'_>,
+        counting: CountingWindow<'_>,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
-        self.count_beside(counting, PROMPT, interrupt)
+        self.count_within(counting, PROMPT, interrupt)
     }
 
     /// Likewise; the hosts answer within `prompt` after the window.
-    fn count_beside(
+    fn count_within(
         &mut self,
-        counting: Counting<'_>,
+        counting: CountingWindow<'_>,
         prompt: Duration,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
         let begin = |foreign_to| {
-            Request::Begin(Beginning {
+            Request::Begin(CountingStart {
                 warmup_s: counting.warmup_s,
                 foreign_to,
             })
@@ -231,8 +232,8 @@ fn host_of(named: &NamedLoad, end: End) -> usize {
     usize::from(named.load.direction.host_of(end) == "b")
 }
 
-/// A load's part between one pair of guests.
-struct OfGuest {
+/// The share of a load that runs between one pair of guests.
+struct GuestLoad {
     /// The same of both hosts.
     guest: u32,
     named: NamedLoad,
@@ -244,7 +245,7 @@ const THREADS: u32 = 64;
 
 /// Every load for every pair of guests. A load's flows are as many as can be divided evenly (the plan sees to
 /// it), and so are its threads, but that each guest has one.
-fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<OfGuest> {
+fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
     let of = |named: &NamedLoad, guest| {
         let mut named = named.clone();
         let load = &mut named.load;
@@ -267,7 +268,7 @@ fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<OfGuest> {
             Limit::Bytes(all) => Limit::Bytes(part(all)),
             Limit::Transactions(all) => Limit::Transactions(part(all)),
         });
-        OfGuest { guest, named }
+        GuestLoad { guest, named }
     };
     let pairs = |named| (0..guests).map(move |guest| of(named, guest));
     loads.iter().flat_map(pairs).collect()
@@ -275,13 +276,13 @@ fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<OfGuest> {
 
 /// One end of every load, by host; `address` is told the load's number and the host's.
 fn ends(
-    loads: &[OfGuest],
+    loads: &[GuestLoad],
     secret: [u8; 16],
     end: End,
     address: impl Fn(usize, usize) -> SocketAddr,
 ) -> [Vec<LoadEnd>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
-    for (index, OfGuest { guest, named }) in loads.iter().enumerate() {
+    for (index, GuestLoad { guest, named }) in loads.iter().enumerate() {
         let host = host_of(named, end);
         // No flow of one load, or of one guest, is let in by another.
         let mut secret = secret;
@@ -290,7 +291,7 @@ fn ends(
         }
         ends[host].push(LoadEnd {
             name: named.name.clone(),
-            place: Place::Guest(*guest),
+            place: HostNetns::Guest(*guest),
             address: address(index, host),
             source: None,
             load: named.load.clone(),
@@ -301,10 +302,10 @@ fn ends(
 }
 
 /// Adds to what was counted what only the ends of the loads could tell.
-pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended: &[EndOfLoad]) {
+pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended: &[EndedLoad]) {
     for one in measured.flat_map(|host| &mut host.loads) {
         let same =
-            |end: &&EndOfLoad| (&end.name, end.place, end.end) == (&one.name, one.place, one.end);
+            |end: &&EndedLoad| (&end.name, end.place, end.end) == (&one.name, one.place, one.end);
         one.window.datagrams = ended.iter().find(same).map(|end| end.datagrams);
     }
 }

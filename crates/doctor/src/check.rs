@@ -1,23 +1,23 @@
-//! The answers.
+//! Checks and their results.
 
 use serde::Serialize;
 
-/// Whether the machine can.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It can.
+    /// Available.
     Yes,
-    /// It can, with a restriction.
+    /// Available with a restriction.
     Limited,
-    /// It cannot.
+    /// Not available.
     No,
-    /// It could not be found out.
+    /// Could not be determined.
     Unknown,
 }
 
 impl Status {
-    /// In one word.
+    /// The word for it in the output.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Yes => "yes",
@@ -41,7 +41,7 @@ pub enum Group {
     Essentials,
     /// Other devices and encapsulations.
     Encapsulations,
-    /// eBPF, and sockets beside the usual ones.
+    /// eBPF and special sockets (AF_XDP, io_uring).
     Sockets,
     /// Cores, clock, memory, and what disturbs.
     Machine,
@@ -78,7 +78,7 @@ pub struct Check {
     pub group: Group,
     /// Whether the built-in plan needs it. Of the two ways to get namespaces one is enough.
     pub essential: bool,
-    /// Whether the machine can.
+    /// The result of a check.
     pub status: Status,
     /// What was seen: the kernel's answer, or the value.
     pub seen: String,

@@ -2,15 +2,16 @@
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use wirecost_sys::extended_wait::{ExtendedWait, cpu_time_of_group};
 use wirecost_sys::socket::poll_readable;
 
 use crate::evidence::Tried;
-use crate::probe::{Line, Way};
+use crate::probe::{Privilege, ProbeLine};
 
 /// A probe on its way. Dropping it ends it.
 pub(crate) struct Probe {
@@ -20,25 +21,37 @@ pub(crate) struct Probe {
 
 impl Probe {
     /// Starts `program` as a probe: `doctor --probe WAY`.
-    pub(crate) fn start(program: &Path, way: Way) -> io::Result<Self> {
+    pub(crate) fn start(program: &Path, way: Privilege) -> io::Result<Self> {
         let mut child = Command::new(program)
             .args(["doctor", "--probe", way.word()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             // What it has to say, it says in lines.
             .stderr(Stdio::null())
+            // What it starts in turn is known by that; the kernel ends it with us.
+            .process_group(0)
             .spawn()?;
         let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { child, output })
     }
 
-    /// Reads what it tells until it is done, it ends, or the time is over.
-    pub(crate) fn collect(mut self, deadline: Instant) -> Tried {
+    /// Reads what it tells until it is done, it ends, or the time is over and it is not at work.
+    pub(crate) fn collect(mut self, within: Duration) -> Tried {
         let mut text = Vec::new();
+        let group = self.child.id();
+        let (mut deadline, mut extended) = (Instant::now() + within, None);
         let stopped = loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                break Some("it did not get through in time, and was ended".to_owned());
+                let begins = extended.is_none();
+                let extended = extended.get_or_insert_with(|| {
+                    ExtendedWait::begin(within, move || cpu_time_of_group(group))
+                });
+                if !begins && !extended.extend() {
+                    break Some("it did not get through in time, and was ended".to_owned());
+                }
+                deadline = extended.until();
+                continue;
             }
             match poll_readable(&[self.output.as_fd()], left) {
                 Ok(ready) if ready.is_empty() => continue,
@@ -89,11 +102,11 @@ fn understand(text: &[u8]) -> (Tried, bool) {
     let (mut tried, mut done) = (Tried::default(), false);
     for line in text.split(|&byte| byte == b'\n') {
         match serde_json::from_slice(line) {
-            Ok(Line::Who(who)) => tried.who = who,
-            Ok(Line::Tried(trial, outcome)) => {
+            Ok(ProbeLine::Who(who)) => tried.who = who,
+            Ok(ProbeLine::Tried(trial, outcome)) => {
                 tried.outcomes.insert(trial, outcome);
             }
-            Ok(Line::Done) => done = true,
+            Ok(ProbeLine::Done) => done = true,
             Err(_) => {}
         }
     }
@@ -119,7 +132,7 @@ mod tests {
     fn lines_are_kept_and_the_last_one_says_that_it_is_all() {
         let script =
             r#"echo '{"who":"root"}'; echo '{"tried":["veth",{"works":"made"}]}'; echo '"done"'"#;
-        let tried = shell(script).collect(Instant::now() + Duration::from_secs(30));
+        let tried = shell(script).collect(Duration::from_secs(30));
         assert_eq!(tried.who, "root");
         assert_eq!(tried.outcomes[&Trial::Veth], Outcome::Works("made".into()));
         assert_eq!(tried.cut_short, None);
@@ -129,7 +142,7 @@ mod tests {
     fn a_probe_that_is_killed_leaves_what_it_had_told_and_how_it_ended() {
         let script =
             r#"echo '{"tried":["veth",{"works":"made"}]}'; printf '{"tried":["bri'; kill -9 $$"#;
-        let tried = shell(script).collect(Instant::now() + Duration::from_secs(30));
+        let tried = shell(script).collect(Duration::from_secs(30));
         assert_eq!(tried.outcomes.len(), 1);
         assert_eq!(tried.cut_short.as_deref(), Some("it was ended by signal 9"));
     }
@@ -138,7 +151,7 @@ mod tests {
     fn a_probe_that_hangs_is_ended() {
         let probe = shell(r#"echo '{"who":"root"}'; exec sleep 60"#);
         let pid = probe.child.id();
-        let tried = probe.collect(Instant::now() + Duration::from_millis(300));
+        let tried = probe.collect(Duration::from_millis(300));
         assert!(
             tried
                 .cut_short

@@ -1,4 +1,4 @@
-//! What was seen, before anybody judges it.
+//! The evidence, before it is judged.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) enum Trial {
     Capture,
     Ipv6,
     /// The devices of one driver of those that a plan may ask for.
-    Encapsulation(Kind),
+    Encapsulation(EncapsulationKind),
     Tap,
     OpenVswitch,
     Ifb,
@@ -41,9 +41,9 @@ pub(crate) enum Trial {
 
 /// A kind of encapsulation, by its word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Kind(pub(crate) &'static str);
+pub(crate) struct EncapsulationKind(pub(crate) &'static str);
 
-impl<'de> Deserialize<'de> for Kind {
+impl<'de> Deserialize<'de> for EncapsulationKind {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let word = String::deserialize(from)?;
         let kind = Description::by_word(&word).map(|kind| Self(kind.word));
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Kind {
     }
 }
 
-impl Kind {
+impl EncapsulationKind {
     /// All kinds whose devices are of the driver of this one.
     pub(crate) fn of_driver(self) -> Vec<&'static Description> {
         let driver = |kind: &Description| kind.drivers.first().map(|driver| driver.module);
@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
@@ -70,14 +70,14 @@ pub(crate) enum Outcome {
     Works(String),
     /// Done in part.
     Partly(String),
-    /// The kernel said no, or something else was read back.
+    /// The kernel refused, or another value was read back.
     Refused {
         /// Its error number, if it was one.
         code: Option<i32>,
-        /// Its words.
+        /// The error message.
         words: String,
     },
-    /// Something that comes before was not to be had.
+    /// A prerequisite failed.
     NotTried(String),
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Tried {
 
 /// What the process that was asked may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub(crate) struct CallerPrivileges {
     pub(crate) uid: u32,
     /// `CAP_SYS_ADMIN`, in whichever user namespace it is in.
     pub(crate) may_make_namespaces: bool,
@@ -128,7 +128,7 @@ pub(crate) struct Clock {
 
 /// What can be read about the machine.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Machine {
+pub(crate) struct MachineFacts {
     /// `uname -r`.
     pub(crate) release: String,
     /// `ID` of /etc/os-release.
@@ -160,13 +160,13 @@ pub(crate) struct Machine {
     pub(crate) modules: Option<Vec<String>>,
 }
 
-/// All of it.
+/// All evidence of an examination.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Evidence {
-    pub(crate) caller: Caller,
+    pub(crate) caller: CallerPrivileges,
     /// With the caller's own privilege.
     pub(crate) own: Tried,
     /// As a plain user, in a user namespace.
     pub(crate) plain: Tried,
-    pub(crate) machine: Machine,
+    pub(crate) machine: MachineFacts,
 }

@@ -7,11 +7,11 @@ use wirecost_sys::namespace::effective_capability;
 
 use crate::check::Examination;
 use crate::child::Probe;
-use crate::evidence::{Caller, Evidence, Tried};
-use crate::probe::Way;
+use crate::evidence::{CallerPrivileges, Evidence, Tried};
+use crate::probe::Privilege;
 use crate::{gather, judge};
 
-/// Longest time for the probes, which need some 0.2 s: one that hangs must not hold up the rest.
+/// Time for the probes, which need some 0.2 s: one that hangs must not hold up the rest. Who is at work then gets more.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Long enough to see one tick of 10 ms as 1 % of two cores.
 const WINDOW: Duration = Duration::from_millis(500);
@@ -23,10 +23,9 @@ const WINDOW: Duration = Duration::from_millis(500);
 pub fn examine(program: &Path) -> Examination {
     let began = Instant::now();
     // Both at once; a namespace of the one means nothing to the other.
-    let probes = [Way::Own, Way::Plain].map(|way| Probe::start(program, way));
-    let deadline = began + PATIENCE;
+    let probes = [Privilege::Own, Privilege::Plain].map(|way| Probe::start(program, way));
     let [own, plain] = probes.map(|probe| match probe {
-        Ok(probe) => probe.collect(deadline),
+        Ok(probe) => probe.collect(PATIENCE),
         Err(error) => Tried {
             cut_short: Some(format!(
                 "{} could not be started: {error}",
@@ -39,7 +38,7 @@ pub fn examine(program: &Path) -> Examination {
     // Last, so that the probes' namespaces are gone from the kernel's to-do list by the end.
     machine.window = gather::window(WINDOW);
     machine.wakeup = wirecost_meter::wakeup_cost(&machine.allowed);
-    let caller = Caller {
+    let caller = CallerPrivileges {
         uid: nix::unistd::geteuid().as_raw(),
         may_make_namespaces: effective_capability(CAP_SYS_ADMIN),
     };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use wirecost_meter::{Meter, Scope};
 use wirecost_sys::process;
 
-use crate::evidence::{Clock, Machine, Window};
+use crate::evidence::{Clock, MachineFacts, Window};
 use crate::judge;
 use crate::kernel_config::KernelConfig;
 
@@ -26,12 +26,12 @@ const SETTINGS: &[&str] = &[
 const CPU: &str = "/sys/devices/system/cpu";
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
 
-pub(crate) fn machine() -> Machine {
+pub(crate) fn machine() -> MachineFacts {
     let release = line("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".into());
     let environment = wirecost_meter::environment().ok();
     let allowed = process::allowed_cpus().unwrap_or_default();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    Machine {
+    MachineFacts {
         distribution: fs::read_to_string("/etc/os-release")
             .ok()
             .and_then(|text| distribution(&text)),

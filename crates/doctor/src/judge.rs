@@ -1,7 +1,8 @@
-//! From what was seen to what it means. No I/O: the same evidence gives the same answers.
+//! Judges the evidence. No I/O: the same evidence gives the same result.
 
 mod advice;
 mod feature;
+mod kernel_feature;
 mod machine;
 mod namespaces;
 mod summary;
@@ -34,14 +35,14 @@ pub(crate) fn examination(evidence: &Evidence, seconds: f64) -> Examination {
 
 /// Kernel modules that advice may name.
 pub(crate) fn modules() -> impl Iterator<Item = &'static str> {
-    feature::FEATURES
+    kernel_feature::FEATURES
         .iter()
         .filter_map(|feature| feature.module)
 }
 
 fn checks(evidence: &Evidence) -> Vec<Check> {
     let mut checks = namespaces::checks(evidence).to_vec();
-    let features = feature::FEATURES.iter();
+    let features = kernel_feature::FEATURES.iter();
     checks.extend(features.map(|feature| feature::check(feature, evidence)));
     checks.extend(machine::checks(evidence));
     // Stable: within a group the order is that of the tables.

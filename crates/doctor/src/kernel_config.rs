@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 
 /// How a part of the kernel was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Built {
+pub(crate) enum OptionState {
     In,
     Module,
     Not,
@@ -21,7 +21,7 @@ pub(crate) struct KernelConfig {
     /// The file it was read from.
     pub(crate) path: String,
     /// Options that are `y` or `m`; every other one is off.
-    options: BTreeMap<String, Built>,
+    options: BTreeMap<String, OptionState>,
 }
 
 impl KernelConfig {
@@ -42,8 +42,8 @@ impl KernelConfig {
         let options = text.lines().filter_map(|line| {
             let (name, value) = line.split_once('=')?;
             let built = match value.trim_end() {
-                "y" => Built::In,
-                "m" => Built::Module,
+                "y" => OptionState::In,
+                "m" => OptionState::Module,
                 _ => return None,
             };
             name.starts_with("CONFIG_")
@@ -55,8 +55,11 @@ impl KernelConfig {
         }
     }
 
-    pub(crate) fn of(&self, option: &str) -> Built {
-        self.options.get(option).copied().unwrap_or(Built::Not)
+    pub(crate) fn of(&self, option: &str) -> OptionState {
+        self.options
+            .get(option)
+            .copied()
+            .unwrap_or(OptionState::Not)
     }
 }
 
@@ -77,10 +80,10 @@ mod tests {
     fn an_option_is_built_in_a_module_or_not_there() {
         let text = "# CONFIG_GENEVE is not set\nCONFIG_VXLAN=y\nCONFIG_IFB=m\nCONFIG_HZ=1000\n";
         let config = KernelConfig::parse("config".into(), text);
-        assert_eq!(config.of("CONFIG_VXLAN"), Built::In);
-        assert_eq!(config.of("CONFIG_IFB"), Built::Module);
+        assert_eq!(config.of("CONFIG_VXLAN"), OptionState::In);
+        assert_eq!(config.of("CONFIG_IFB"), OptionState::Module);
         for off in ["CONFIG_GENEVE", "CONFIG_HZ", "CONFIG_NOT_HEARD_OF"] {
-            assert_eq!(config.of(off), Built::Not, "{off}");
+            assert_eq!(config.of(off), OptionState::Not, "{off}");
         }
     }
 

@@ -22,4 +22,4 @@ mod probe;
 
 pub use check::{Check, Examination, Group, MachineSummary, Status};
 pub use examine::examine;
-pub use probe::{Way, probe};
+pub use probe::{Privilege, probe};

@@ -1,4 +1,4 @@
-//! The process that tries: single-threaded until it has its namespaces, gone when it is done.
+//! The probe process: single-threaded until it has its namespaces, and exits when done.
 //!
 //! It tells each outcome on its standard output as one line of JSON when it has it, so that
 //! whatever hangs or dies leaves what came before, and its own name.
@@ -21,16 +21,16 @@ pub(crate) use scratch::trials;
 /// `nobody`, on most systems; owns nothing on any.
 const PLAIN_USER: u32 = 65534;
 
-/// With which privilege things are tried.
+/// The privilege that a probe runs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Privilege {
     /// The caller's own.
     Own,
     /// A plain user's, in a new user namespace: root becomes one first.
     Plain,
 }
 
-impl Way {
+impl Privilege {
     /// As an argument of the hidden command.
     pub const fn word(self) -> &'static str {
         match self {
@@ -43,42 +43,42 @@ impl Way {
 /// One line of a probe's output.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Line {
-    /// As whom it tries.
+pub(crate) enum ProbeLine {
+    /// The user that it runs as.
     Who(String),
     /// What came of one trial.
     Tried(Trial, Outcome),
-    /// Nothing more to come.
+    /// End of the output.
     Done,
 }
 
 /// Tries everything and tells it, line by line. To be called by a process of its own with one
 /// thread, which ends right after: its namespaces go with it.
-pub fn probe(way: Way, output: &mut impl Write) {
+pub fn probe(way: Privilege, output: &mut impl Write) {
     let parent = parent_id();
     let who = become_user(way);
     // After the change of user, which clears it. A parent that is gone reads nothing anyway.
     if process::die_with_parent(parent).is_err() {
         return;
     }
-    let mut tell = |line: &Line| {
+    let mut tell = |line: &ProbeLine| {
         // A reader that is gone has no more questions; the kernel ends this process with it.
         let text = serde_json::to_string(line).unwrap_or_default();
         let _ = writeln!(output, "{text}").and_then(|()| output.flush());
     };
-    tell(&Line::Who(who));
-    let mut told = |trial, outcome| tell(&Line::Tried(trial, outcome));
+    tell(&ProbeLine::Who(who));
+    let mut told = |trial, outcome| tell(&ProbeLine::Tried(trial, outcome));
     // These need no namespace.
     let program = attempts::ebpf(&mut told);
     told(Trial::IoUring, attempts::io_uring());
     told(Trial::Userfaultfd, attempts::userfaultfd());
-    if way == Way::Own {
+    if way == Privilege::Own {
         // Who may open /dev/kvm goes by group: what `nobody` may says nothing about anybody.
         told(Trial::Kvm, attempts::kvm());
     }
     let user = match way {
-        Way::Own => UserNamespace::Keep,
-        Way::Plain => UserNamespace::New,
+        Privilege::Own => UserNamespace::Keep,
+        Privilege::Plain => UserNamespace::New,
     };
     match namespace::isolate(user) {
         Ok(()) => {
@@ -94,19 +94,19 @@ pub fn probe(way: Way, output: &mut impl Write) {
             }
         }
     }
-    tell(&Line::Done);
+    tell(&ProbeLine::Done);
 }
 
 /// Changes to the user that things are to be tried as, and says who that is.
-fn become_user(way: Way) -> String {
+fn become_user(way: Privilege) -> String {
     let uid = geteuid();
     match way {
-        Way::Own if uid.is_root() => "root".into(),
-        Way::Plain if uid.is_root() => match process::become_plain_user(PLAIN_USER) {
+        Privilege::Own if uid.is_root() => "root".into(),
+        Privilege::Plain if uid.is_root() => match process::become_plain_user(PLAIN_USER) {
             Ok(()) => format!("a plain user (uid {PLAIN_USER})"),
             // In a user namespace with one id, or without CAP_SETUID: as it is, then.
             Err(_) => "this root, in a user namespace of its own".into(),
         },
-        Way::Own | Way::Plain => format!("this user (uid {uid})"),
+        Privilege::Own | Privilege::Plain => format!("this user (uid {uid})"),
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use wirecost_sys::nudge::Nudge;
+use wirecost_sys::core_interrupt::CoreInterrupt;
 
 use crate::error::{MeterError, ParseError};
 use crate::file::ProcFile;
@@ -31,16 +31,16 @@ pub(crate) type Cores = BTreeMap<u32, IdleTime>;
 #[derive(Debug)]
 pub(crate) struct IdleTimes {
     file: ProcFile,
-    nudges: BTreeMap<u32, Nudge>,
+    nudges: BTreeMap<u32, CoreInterrupt>,
 }
 
 impl IdleTimes {
     /// `None` where the kernel, or this process's privilege, does not allow it.
     pub(crate) fn open(cpus: &[u32]) -> Option<Self> {
-        let nudge = |&cpu: &u32| Some((cpu, Nudge::of_core(cpu).ok()?));
+        let core_interrupt = |&cpu: &u32| Some((cpu, CoreInterrupt::of_core(cpu).ok()?));
         let mut times = Self {
             file: ProcFile::open(PATH).ok()?,
-            nudges: cpus.iter().map(nudge).collect::<Option<_>>()?,
+            nudges: cpus.iter().map(core_interrupt).collect::<Option<_>>()?,
         };
         times.read().ok().flatten().map(|_| times)
     }
@@ -48,8 +48,8 @@ impl IdleTimes {
     /// The cores' times at the moment that is told; `None` where the file does not have them all.
     pub(crate) fn read(&mut self) -> Result<Option<(Instant, Cores)>, MeterError> {
         let begin = Instant::now();
-        for nudge in self.nudges.values_mut() {
-            nudge.now().map_err(|cause| MeterError::Read {
+        for core_interrupt in self.nudges.values_mut() {
+            core_interrupt.now().map_err(|cause| MeterError::Read {
                 path: PATH.into(),
                 cause,
             })?;
@@ -134,11 +134,9 @@ mod tests {
     fn idle_time_is_that_of_proc_stat_but_finer() {
         let cpus = stat::online_cpus().expect("cores");
         let Some(mut times) = IdleTimes::open(&cpus) else {
-            assert!(
-                std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none(),
-                "root reads {PATH}"
-            );
-            eprintln!("skipped: {PATH} cannot be read, or cores not be interrupted");
+            wirecost_skips::skip(format!(
+                "{PATH} cannot be read, or cores not be interrupted"
+            ));
             return;
         };
         let mut stat = ProcFile::open(stat::PATH).expect("stat");

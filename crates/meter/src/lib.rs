@@ -1,7 +1,7 @@
 //! Counters to snapshots to deltas, for one host: what its processors, links and protocols did
 //! in a window. Reads files under /proc only (and the clock source's name under /sys).
 //!
-//! Not here: sockets' own counters (`TCP_INFO`, room `traffic`), device features (room
+//! Not here: sockets' own counters (`TCP_INFO`, crate `traffic`), device features (crate
 //! `netbuild`), and any judgement of the figures.
 //!
 //! # How a window is measured

@@ -1,7 +1,7 @@
 //! The words of Wirecost as types: the effective plan, the cells it expands to, the
 //! sample record and what is derived from it, and units.
 //!
-//! Not here: reading a plan's text (room `plan`), I/O of any kind, statistics.
+//! Not here: reading a plan's text (crate `plan`), I/O of any kind, statistics.
 
 pub mod cell;
 pub mod cores;
@@ -10,6 +10,8 @@ pub mod datapath;
 pub mod effect;
 pub mod encapsulation;
 pub mod end_window;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 pub mod host;
 pub mod ip;
 pub mod latency;

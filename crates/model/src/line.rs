@@ -26,6 +26,9 @@ pub struct LineRelease {
     pub step_us: Option<u32>,
     /// Why it is not [`LineBy::Fq`].
     pub why: Option<String>,
+    /// The core that it has for itself, which no host uses; `None`: what waits is released on the sender's cores.
+    #[serde(default)]
+    pub core: Option<u32>,
 }
 
 impl LineRelease {
@@ -35,6 +38,7 @@ impl LineRelease {
             by: LineBy::Fq,
             step_us: Some(step_us),
             why: None,
+            core: None,
         }
     }
 
@@ -44,6 +48,7 @@ impl LineRelease {
             by: LineBy::Tbf,
             step_us: None,
             why: Some(why),
+            core: None,
         }
     }
 }
@@ -55,6 +60,9 @@ impl fmt::Display for LineRelease {
             (LineBy::Fq, Some(step)) => write!(f, "the line releases every {step} us (fq)")?,
             (LineBy::Fq, None) => f.write_str("the line releases frame by frame (fq)")?,
             (LineBy::Tbf, _) => f.write_str("the line releases frame by frame (tbf)")?,
+        }
+        if let Some(core) = self.core {
+            write!(f, " on core {core}, which neither host uses")?;
         }
         match &self.why {
             Some(why) => write!(f, ": {why}"),
@@ -72,6 +80,14 @@ mod tests {
         assert_eq!(
             LineRelease::in_steps(100).to_string(),
             "the line releases every 100 us (fq)"
+        );
+        let apart = LineRelease {
+            core: Some(3),
+            ..LineRelease::in_steps(100)
+        };
+        assert_eq!(
+            apart.to_string(),
+            "the line releases every 100 us (fq) on core 3, which neither host uses"
         );
         assert_eq!(
             LineRelease::one_by_one("this kernel has no fq".into()).to_string(),

@@ -1,6 +1,7 @@
 //! What is derived from a sample: the figures that tables and verdicts are about.
 
 mod cpu;
+mod derived;
 mod figure;
 mod frames;
 mod saturated;
@@ -16,6 +17,7 @@ use crate::sample::{LoadResult, RequestResult, Sample};
 use crate::usage::HostUsage;
 
 pub use cpu::CpuParts;
+pub use derived::{Derived, SampleWithFigures};
 pub use figure::Figure;
 pub use frames::{
     retransmits, segments_per_packet, segments_per_packet_sent, stack_packets_per_second,

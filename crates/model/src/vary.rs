@@ -30,7 +30,7 @@ pub struct Setting {
     pub ethtool: BTreeMap<Role, BTreeMap<String, bool>>,
     /// A command and what undoes it.
     pub command: Option<Deed>,
-    /// Where sysctls and the command belong.
+    /// Where sysctls and the command belong, and features where it is one host.
     pub on: Scope,
 }
 
@@ -56,6 +56,10 @@ pub enum Scope {
     /// The guests' and the hosts'.
     #[default]
     Both,
+    /// Host a's and its guests'.
+    A,
+    /// Host b's and its guests'.
+    B,
     /// This machine as it is outside of the lab, once.
     Machine,
 }
@@ -67,31 +71,53 @@ impl Scope {
             Self::Guests => "guests",
             Self::Hosts => "hosts",
             Self::Both => "both",
+            Self::A => "a",
+            Self::B => "b",
             Self::Machine => "machine",
         }
     }
 
+    /// The one host that it is about, whose devices alone are set; `None` of both.
+    pub const fn host(self) -> Option<&'static str> {
+        match self {
+            Self::A => Some("a"),
+            Self::B => Some("b"),
+            Self::Guests | Self::Hosts | Self::Both | Self::Machine => None,
+        }
+    }
+
+    /// Whether a host has a part in it.
+    pub fn has_host(self, host: &str) -> bool {
+        self.host().is_none_or(|only| only == host)
+    }
+
+    /// Whether both have a host's devices in them.
+    pub fn meets_on_a_host(self, other: Self) -> bool {
+        self.host().is_none_or(|host| other.has_host(host))
+    }
+
     /// Whether it has the guests' namespaces in it.
     pub const fn has_guests(self) -> bool {
-        matches!(self, Self::Guests | Self::Both)
+        matches!(self, Self::Guests | Self::Both | Self::A | Self::B)
     }
 
     /// Whether it has the hosts' namespaces in it.
     pub const fn has_hosts(self) -> bool {
-        matches!(self, Self::Hosts | Self::Both)
+        matches!(self, Self::Hosts | Self::Both | Self::A | Self::B)
     }
 
     /// Whether two places have one in common.
-    pub const fn meets(self, other: Self) -> bool {
-        (self.has_guests() && other.has_guests())
-            || (self.has_hosts() && other.has_hosts())
+    pub fn meets(self, other: Self) -> bool {
+        let in_lab =
+            (self.has_guests() && other.has_guests()) || (self.has_hosts() && other.has_hosts());
+        (in_lab && self.meets_on_a_host(other))
             || matches!((self, other), (Self::Machine, Self::Machine))
     }
 
     /// How often a setting is put in force there for one sample: in how many namespaces.
     pub const fn times(self) -> u32 {
         match self {
-            Self::Guests | Self::Hosts => 2,
+            Self::Guests | Self::Hosts | Self::A | Self::B => 2,
             Self::Both => 4,
             Self::Machine => 1,
         }
@@ -105,6 +131,8 @@ impl fmt::Display for Scope {
             Self::Guests => "the guests' namespaces of both hosts",
             Self::Hosts => "the namespaces of both hosts",
             Self::Both => "the namespaces of both hosts and of their guests",
+            Self::A => "the namespaces of host a and of its guests",
+            Self::B => "the namespaces of host b and of its guests",
             Self::Machine => "this machine, outside of the lab",
         })
     }
@@ -121,6 +149,7 @@ impl Setting {
         self.sysctl == other.sysctl
             && self.ethtool == other.ethtool
             && self.command == other.command
+            && self.on.host() == other.on.host()
             && (self.on == other.on || (self.sysctl.is_empty() && self.command.is_none()))
     }
 
@@ -146,7 +175,8 @@ impl Setting {
         if parts.is_empty() {
             return "default".to_owned();
         }
-        parts.join(", ")
+        let place = self.on.host().map(|host| format!(" on {host}"));
+        parts.join(", ") + &place.unwrap_or_default()
     }
 }
 
@@ -229,6 +259,12 @@ mod tests {
             ..sysctl.clone()
         };
         assert!(!sysctl.does_the_same(&there));
+        let of_b = Setting {
+            on: Scope::B,
+            ..features.clone()
+        };
+        assert!(!features.does_the_same(&of_b));
+        assert_eq!(of_b.described(), "guest rx-gro=on on b");
     }
 
     #[test]
@@ -237,5 +273,7 @@ mod tests {
         assert!(!Scope::Hosts.meets(Scope::Guests));
         assert!(!Scope::Both.meets(Scope::Machine));
         assert!(Scope::Machine.meets(Scope::Machine));
+        assert!(Scope::A.meets(Scope::Guests) && Scope::Both.meets(Scope::B));
+        assert!(!Scope::A.meets(Scope::B) && !Scope::B.meets(Scope::Machine));
     }
 }

@@ -13,12 +13,13 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_wire::size_table::Frames;
 
 use crate::device::{self, Change};
+use crate::device_features::set_features;
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
-use crate::line::Line;
+use crate::host::Line;
+use crate::names::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 use crate::ready;
-use crate::spec::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::steering::receive_mask;
 
 impl LabHost {
@@ -37,7 +38,7 @@ impl LabHost {
         let overhead = network.overhead_bytes() + network.padding_bytes(guest_mtu);
         let guest_ip = network.guest_ip;
         let tag = network.encapsulation.line_tag_bytes();
-        let wanted = Wanted {
+        let wanted = PathSettings {
             side: self.spec.side,
             offload,
             network,
@@ -82,6 +83,7 @@ impl LabHost {
         devices.extend(ports);
         devices.extend(guests);
 
+        self.follow_underlay()?;
         self.line = self.spec.network.rate.map(|rate| Line {
             rate,
             frames: Frames::new(guest_mtu, overhead, guest_ip, tag),
@@ -89,6 +91,22 @@ impl LabHost {
         self.set_line()?;
         self.wait_until_ready()?;
         Ok(devices)
+    }
+
+    /// Gives the device of the line's namespace that sends to the underlay device the TSO that the other host's has, or the
+    /// hop's in between, which has none: as if there were no such namespace.
+    pub(crate) fn follow_underlay(&self) -> Result<(), BuildError> {
+        let Some(line_namespace) = &self.line_namespace else {
+            return Ok(());
+        };
+        let step = || format!("reading the offloads of `{UNDERLAY_DEVICE}`");
+        let found = self.ethtool.features(UNDERLAY_DEVICE).step(step)?;
+        let transit = &self.spec.network.transit;
+        let whole = transit.hops.is_empty() && transit.paths.is_empty();
+        let active = |name: &str| found.get(name).is_some_and(|state| state.active);
+        let wanted = Feature::Tso.ethtool().iter();
+        let wanted = wanted.map(|name| ((*name).to_owned(), whole && active(name)));
+        line_namespace.set_near(wanted.collect())
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
@@ -100,6 +118,9 @@ impl LabHost {
             && self.spec.network.encapsulation.is_tunnel()
         {
             ready::address(address)?;
+        }
+        if let Some(line_namespace) = &mut self.line_namespace {
+            line_namespace.wait_until_ready()?;
         }
         if let Some(underlay) = &mut self.underlay {
             underlay.wait_until_ready()?;
@@ -161,8 +182,8 @@ fn alone(role: Role, joins: bool, wanted: &mut BTreeMap<Feature, bool>) {
     }
 }
 
-/// What every device of a host's path is to be.
-struct Wanted<'a> {
+/// The settings wanted on every device of a host's path.
+struct PathSettings<'a> {
     side: Side,
     offload: &'a Offload,
     network: &'a Network,
@@ -170,7 +191,7 @@ struct Wanted<'a> {
     frame_by_frame: bool,
 }
 
-impl Wanted<'_> {
+impl PathSettings<'_> {
     fn set(
         &self,
         (netlink, ethtool): (&mut Netlink, &Ethtool),
@@ -211,33 +232,4 @@ impl Wanted<'_> {
             count: 1,
         })
     }
-}
-
-/// Sets a device's features, and returns those that it has as they were read back.
-pub(crate) fn set_features(
-    ethtool: &Ethtool,
-    name: &str,
-    wanted: BTreeMap<String, bool>,
-    step: &impl Fn() -> String,
-) -> Result<BTreeMap<String, bool>, BuildError> {
-    ethtool.set_features(name, &wanted).step(step)?;
-    let found = ethtool.features(name).step(step)?;
-    let mut features = BTreeMap::new();
-    for (feature, on) in wanted {
-        // A device that has no such feature neither helps nor hides anything.
-        let Some(state) = found.get(&feature) else {
-            continue;
-        };
-        same(
-            || format!("{feature} of `{name}`"),
-            &word(on),
-            &word(state.active),
-        )?;
-        features.insert(feature, state.active);
-    }
-    Ok(features)
-}
-
-fn word(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
 }

@@ -5,17 +5,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wirecost_model::ip::IpVersion;
 
-use crate::spec::Side;
+use crate::names::Side;
 
 /// An end of a link between hosts or routers. Links are numbered; host a is on link 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LinkEnd {
     link: u8,
     /// Which of the link's ends: the one towards host a, or the one towards host b.
     end: Side,
 }
 
-impl Place {
+impl LinkEnd {
     /// The end of a link that is nearer to host a.
     pub(crate) const fn near_a(link: u8) -> Self {
         Self { link, end: Side::A }
@@ -102,7 +102,8 @@ mod tests {
     fn every_address_is_another_and_of_a_range_for_benchmarks() {
         let (mut all, mut wanted) = (BTreeSet::new(), 0);
         for ip in IpVersion::ALL {
-            let links = (0..=u8::MAX).flat_map(|link| [Place::near_a(link), Place::near_b(link)]);
+            let links =
+                (0..=u8::MAX).flat_map(|link| [LinkEnd::near_a(link), LinkEnd::near_b(link)]);
             let places = links.map(|place| place.address(ip));
             let guests = (0..MAX_GUESTS)
                 .flat_map(|number| [Side::A, Side::B].map(|side| guest(ip, side, number)));
@@ -120,20 +121,20 @@ mod tests {
 
     #[test]
     fn every_hardware_address_is_another() {
-        let links = (0..=u8::MAX).flat_map(|link| [Place::near_a(link), Place::near_b(link)]);
+        let links = (0..=u8::MAX).flat_map(|link| [LinkEnd::near_a(link), LinkEnd::near_b(link)]);
         let numbered = (0..MAX_GUESTS).flat_map(|number| [(Side::A, number), (Side::B, number)]);
         let guests =
             numbered.flat_map(|(side, number)| [guest_mac(side, number), port_mac(side, number)]);
-        let all: Vec<[u8; 6]> = links.map(Place::mac).chain(guests).collect();
+        let all: Vec<[u8; 6]> = links.map(LinkEnd::mac).chain(guests).collect();
         let distinct: BTreeSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
     }
 
     #[test]
     fn the_two_ends_of_a_link_see_each_other() {
-        let place = Place::near_a(7);
+        let place = LinkEnd::near_a(7);
         assert_eq!(place.across().across(), place);
-        assert_eq!(place.across(), Place::near_b(7));
+        assert_eq!(place.across(), LinkEnd::near_b(7));
         assert_ne!(place.mac(), place.across().mac());
         let (near, far) = (
             place.address(IpVersion::Ipv6),

@@ -10,14 +10,14 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Feature;
 use wirecost_sys::ethtool::Ethtool;
 
-use crate::adapt::set_features;
 use crate::addresses;
+use crate::device::up;
 use crate::device::{self, VethEnd};
+use crate::device_features::set_features;
 use crate::error::{BuildError, Step};
-use crate::host::up;
 use crate::ipv6;
+use crate::names::Side;
 use crate::netlink::Netlink;
-use crate::spec::Side;
 
 /// Length in bits of the prefix that both guests of a pair of namespaces share.
 pub const GUEST_PREFIX: u8 = 24;
@@ -85,7 +85,7 @@ impl GuestDevice<'_> {
     /// The guest's end joins what its port does not leave to it unsegmented (drivers/net/veth.c,
     /// `veth_skb_is_eligible_for_gro`).
     fn join_segments(&self) -> Result<(), BuildError> {
-        let step = || format!("having `{}` join segments", self.name);
+        let step = || format!("switching on GRO of `{}`", self.name);
         let ethtool = Ethtool::open().step(step)?;
         let all = |feature: Feature, on: bool| -> BTreeMap<String, bool> {
             let names = feature.ethtool().iter();
@@ -135,8 +135,8 @@ pub fn mtu(name: &str) -> Result<u32, BuildError> {
 ///
 /// # Errors
 /// Where the kernel refuses, or does not do as it was told.
-pub fn leave_nothing_to(name: &str) -> Result<(), BuildError> {
-    let step = || format!("having `{name}` hand over whole frames");
+pub fn disable_offloads(name: &str) -> Result<(), BuildError> {
+    let step = || format!("switching off the offloads of `{name}`");
     let ethtool = Ethtool::open().step(step)?;
     let off = [Feature::Tso, Feature::Gso, Feature::Checksum];
     let names = off.iter().flat_map(|feature| feature.ethtool());

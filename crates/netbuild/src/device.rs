@@ -1,11 +1,13 @@
 //! Devices as netlink messages, and as they are read back.
 
 mod ip_tunnel;
+mod state;
 #[cfg(test)]
 mod tests;
 mod tunnel;
 
 pub(crate) use ip_tunnel::{TunnelDevice, create_ip_tunnel, read_ip_tunnel};
+pub(crate) use state::{enslave, has_queues, up};
 pub(crate) use tunnel::{
     create_geneve, create_vlan, create_vxlan, read_geneve, read_vlan, read_vxlan,
 };
@@ -86,7 +88,7 @@ pub(crate) fn create_plain(
     netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Create)
 }
 
-/// One end of a veth.
+/// Parameters of one end of a veth.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VethEnd<'a> {
     pub(crate) name: &'a str,

@@ -9,11 +9,13 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, Geneve, Vlan, Vxlan};
 
 use crate::device::{self, TunnelDevice};
+use crate::device::{enslave, up};
 use crate::error::{BuildError, Step, same};
-use crate::host::{LabHost, enslave, up};
+use crate::host::LabHost;
+use crate::names::{TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 use crate::routed::Routing;
-use crate::spec::{EndSecret, TAG, TUNNEL, UNDERLAY_DEVICE};
+use crate::spec::EndSecret;
 
 impl LabHost {
     /// Makes what lies between the guests and the underlay, by the interface indexes of the underlay's device and of
@@ -29,7 +31,7 @@ impl LabHost {
         }
         self.join_underlay()?;
         let network = &self.spec.network;
-        let between = Between {
+        let between = Endpoints {
             encapsulation: &encapsulation,
             ends: (self.spec.underlay_address(), self.spec.underlay_peer()),
             underlay,
@@ -85,9 +87,9 @@ impl LabHost {
     }
 }
 
-/// What an encapsulation's device is made for.
+/// Parameters of an encapsulation's device.
 #[derive(Debug)]
-pub(crate) struct Between<'a> {
+pub(crate) struct Endpoints<'a> {
     pub(crate) encapsulation: &'a Encapsulation,
     /// This host's address on the underlay, and the other's.
     pub(crate) ends: (IpAddr, IpAddr),
@@ -101,7 +103,7 @@ pub(crate) struct Between<'a> {
     pub(crate) mtu: u32,
 }
 
-impl Between<'_> {
+impl Endpoints<'_> {
     /// Makes the device `name`, and reads it back. Without encapsulation there is none.
     ///
     /// # Errors

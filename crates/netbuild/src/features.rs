@@ -1,4 +1,4 @@
-//! Single device features beside the offload profile: set, read back, and put back as they were.
+//! Single device features, in addition to the offload profile: set, read back, and restored.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,8 +11,8 @@ use crate::adapt::count_alike;
 use crate::device;
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
+use crate::names::{BRIDGE, GUEST_DEVICE, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
-use crate::spec::{BRIDGE, GUEST_DEVICE, TUNNEL, UNDERLAY_DEVICE};
 
 /// The changeable features of every device in a role as they were before some were set: one may drag
 /// others along.
@@ -24,7 +24,7 @@ pub struct KeptFeatures {
 }
 
 /// One device of a host or of its guests.
-struct Device<'a> {
+struct FeatureTarget<'a> {
     name: &'a str,
     /// As messages call it: `eth0`, or `eth0` behind a host's port where there are several.
     place: String,
@@ -55,7 +55,7 @@ impl LabHost {
                 kept.states.push(before);
                 device.set(wanted)
             });
-            if let Err(error) = set {
+            if let Err(error) = set.and_then(|()| self.follow_underlay()) {
                 self.restore_features(&kept)?;
                 return Err(error);
             }
@@ -73,7 +73,7 @@ impl LabHost {
             let device = self.device(kept.role, number);
             restored = restored.and(device.and_then(|device| device.put_back(state)));
         }
-        restored
+        restored.and_then(|()| self.follow_underlay())
     }
 
     /// The devices that `last` stands for as they are now: the same features, and those of `also`.
@@ -87,7 +87,7 @@ impl LabHost {
     ) -> Result<DeviceState, BuildError> {
         let mut first = None;
         for number in 0..self.count(last.role) {
-            let Device {
+            let FeatureTarget {
                 name,
                 place,
                 netlink,
@@ -124,7 +124,7 @@ impl LabHost {
         }
     }
 
-    fn device(&mut self, role: Role, number: usize) -> Result<Device<'_>, BuildError> {
+    fn device(&mut self, role: Role, number: usize) -> Result<FeatureTarget<'_>, BuildError> {
         let several = self.guests.len() > 1;
         let name = match role {
             Role::Underlay => UNDERLAY_DEVICE,
@@ -141,7 +141,7 @@ impl LabHost {
                     } else {
                         format!("`{GUEST_DEVICE}`")
                     };
-                    return Ok(Device {
+                    return Ok(FeatureTarget {
                         name: GUEST_DEVICE,
                         place,
                         netlink: &mut guest.netlink,
@@ -151,7 +151,7 @@ impl LabHost {
                 &guest.port
             }
         };
-        Ok(Device {
+        Ok(FeatureTarget {
             name,
             place: format!("`{name}`"),
             netlink: &mut self.netlink,
@@ -160,7 +160,7 @@ impl LabHost {
     }
 }
 
-impl Device<'_> {
+impl FeatureTarget<'_> {
     /// Its changeable features as they are, where all of those wanted can be had.
     fn changeable(
         &self,

@@ -9,12 +9,12 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::{HeldNetns, Netns};
 
 use crate::device::{self, PeerNamespace, VethEnd};
+use crate::device::{enslave, has_queues, up};
 use crate::error::{BuildError, Step};
-use crate::host::{enslave, has_queues, up};
 use crate::ipv6;
+use crate::names::{GUEST_DEVICE, guest_port, prefix};
 use crate::netlink::Netlink;
 use crate::ready;
-use crate::spec::{GUEST_DEVICE, guest_port, prefix};
 
 /// What is at the host's end of a guest's device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

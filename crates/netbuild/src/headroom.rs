@@ -16,9 +16,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use wirecost_model::plan::Vxlan;
 
 use crate::device;
+use crate::device::enslave;
 use crate::error::{BuildError, Step};
-use crate::host::{LabHost, enslave};
-use crate::spec::BRIDGE;
+use crate::host::LabHost;
+use crate::names::BRIDGE;
 
 /// What TCP leaves in front of its packet on any kernel, at most 60 bytes of TCP, 40 of IPv6 and 14 of Ethernet aside:
 /// `MAX_TCP_HEADER` is 192 where no driver of wireless cards or amateur radio raises it (include/net/tcp.h).

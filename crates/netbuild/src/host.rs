@@ -1,5 +1,8 @@
 //! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
 
+mod line;
+mod switched;
+
 use std::io;
 
 use wirecost_model::datapath::Datapath;
@@ -9,16 +12,19 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
 use crate::addresses;
-use crate::device::{self, Change, PeerNamespace};
+use crate::device::{self, PeerNamespace, has_queues, up};
 use crate::error::{BuildError, Step, same};
 use crate::guest::{Guest, Uplink};
 use crate::ipv6;
-use crate::line::Line;
+use crate::names::{BRIDGE, Side, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
-use crate::spec::{BRIDGE, HostSpec, Side, UNDERLAY_DEVICE};
+use crate::spec::HostSpec;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
-use crate::switched::Switched;
+use crate::underlay::line_namespace::LineNamespace;
 use crate::underlay::{self, Underlay, Wire};
+
+pub use line::Line;
+pub use switched::Switched;
 
 /// A lab host under construction or in use. The calling thread's network namespace is the host's.
 #[derive(Debug)]
@@ -30,6 +36,8 @@ pub struct LabHost {
     pub(crate) netlink: Netlink,
     pub(crate) ethtool: Ethtool,
     pub(crate) guests: Vec<Guest>,
+    /// Where the line is, if not on the host's own device.
+    pub(crate) line_namespace: Option<LineNamespace>,
     /// What is between the hosts, on the one that laid it.
     pub(crate) underlay: Option<Underlay>,
     /// What a switch that is not the kernel's has made of the devices.
@@ -57,7 +65,12 @@ impl LabHost {
             None => None,
         };
         let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+        let line_namespace = spec.line_core.map(|core| {
+            let at = (&spec.network.transit, spec.side);
+            underlay::make_line_namespace(core, at, wire_of(&spec), &mut netlink)
+        });
         Ok(Self {
+            line_namespace: line_namespace.transpose()?,
             spec,
             steering,
             steered: true,
@@ -72,21 +85,22 @@ impl LabHost {
     }
 
     /// Second step, on host a only, when both are prepared: the underlay, from here to a device that
-    /// is made inside the namespace of process `peer`, and what the network has in between.
+    /// is made inside the namespace of process or thread `peer`, [`LabHost::joined_at`] of the other, and what the network has in between.
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
-        let network = &self.spec.network;
         let underlay = Underlay::lay(
-            &network.transit,
-            Wire {
-                mtu: network.underlay_mtu,
-                queues: network.steering.queues,
-                ip: network.underlay_ip,
-            },
-            &mut self.netlink,
+            &self.spec.network.transit,
+            wire_of(&self.spec),
+            (&mut self.netlink, self.line_namespace.as_ref()),
             PeerNamespace::Process(peer),
         )?;
         self.underlay = Some(underlay);
         Ok(())
+    }
+
+    /// A process or thread in the namespace that the wire to the other host ends in: the host's own, or its line's.
+    pub fn joined_at(&self) -> u32 {
+        let line_namespace = self.line_namespace.as_ref();
+        line_namespace.map_or_else(std::process::id, LineNamespace::tid)
     }
 
     /// Third step, on both: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the
@@ -105,6 +119,9 @@ impl LabHost {
             }
         }
         self.check_steering()?;
+        if let Some(line_namespace) = &mut self.line_namespace {
+            line_namespace.settle()?;
+        }
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
         let underlay =
             device::read(&mut self.netlink, name).step(|| format!("reading `{name}` back"))?;
@@ -217,45 +234,10 @@ impl LabHost {
     }
 }
 
-pub(crate) fn has_queues(
-    name: &str,
-    device: &device::Device,
-    queues: u32,
-) -> Result<(), BuildError> {
-    for (which, found) in [
-        ("transmit", device.tx_queues),
-        ("receive", device.rx_queues),
-    ] {
-        // A kernel that does not tell is not asked again.
-        let found = found.unwrap_or(queues);
-        same(|| format!("{which} queues of `{name}`"), &queues, &found)?;
+fn wire_of(spec: &HostSpec) -> Wire {
+    Wire {
+        mtu: spec.network.underlay_mtu,
+        queues: spec.network.steering.queues,
+        ip: spec.network.underlay_ip,
     }
-    Ok(())
-}
-
-pub(crate) fn up(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
-    Change {
-        up: true,
-        ..Change::default()
-    }
-    .apply(netlink, name)
-    .step(|| format!("setting `{name}` up"))?;
-    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
-    same(|| format!("state of `{name}`"), &true, &device.up)
-}
-
-pub(crate) fn enslave(netlink: &mut Netlink, name: &str, bridge: u32) -> Result<(), BuildError> {
-    Change {
-        controller: Some(bridge),
-        up: true,
-        ..Change::default()
-    }
-    .apply(netlink, name)
-    .step(|| format!("making `{name}` a port of the bridge"))?;
-    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
-    same(
-        || format!("bridge of `{name}`"),
-        &bridge,
-        &device.controller.unwrap_or(0),
-    )
 }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::device;
 use crate::error::{BuildError, Step};
+use crate::names;
 use crate::netlink::Netlink;
-use crate::spec;
 
 /// Within the controller's patience; work queues are late by milliseconds.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ pub(crate) fn links(netlink: &mut Netlink) -> Result<(), BuildError> {
 pub(crate) fn address(address: Ipv6Addr) -> Result<(), BuildError> {
     let has_routes = || {
         let text = fs::read_to_string("/proc/thread-self/net/ipv6_route")?;
-        let prefix = spec::prefix(address.into());
+        let prefix = names::prefix(address.into());
         Ok(has_route(&text, address, 128) && has_route(&text, address, prefix))
     };
     until(has_routes, || format!("waiting for {address} to be usable"))

@@ -13,9 +13,9 @@ use crate::device;
 use crate::error::{BuildError, Step};
 use crate::guest::Guest;
 use crate::ipv6;
+use crate::names::Side;
 use crate::netlink::Netlink;
 use crate::route::{self, NextHop};
-use crate::spec::Side;
 use crate::underlay;
 
 /// What a host routes between.
@@ -57,7 +57,7 @@ impl Routing<'_> {
             let (address, mac) = (guest.address(), addresses::guest_mac(side, number));
             let device = index(netlink, &port)?;
             device::add_neighbour(netlink, device, address, mac)
-                .step(|| format!("telling `{port}` who has the address {address}"))?;
+                .step(|| format!("adding the neighbour of `{port}` with the address {address}"))?;
             to(netlink, (address, whole(address)), device)?;
             guest.reach(&others, addresses::port_mac(side, number))?;
         }

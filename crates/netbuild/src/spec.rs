@@ -1,4 +1,4 @@
-//! What a lab host is to look like.
+//! The specification of a lab host.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,73 +6,8 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use wirecost_model::cell::Network;
 
+use crate::names::{Side, guest_port};
 use crate::{addresses, underlay};
-
-/// The host's device towards the other host.
-pub const UNDERLAY_DEVICE: &str = "underlay";
-/// The guest's own device.
-pub const GUEST_DEVICE: &str = "eth0";
-
-pub(crate) const BRIDGE: &str = "bridge0";
-pub(crate) const TUNNEL: &str = "tunnel0";
-/// Puts a VLAN tag inside the tunnel.
-pub(crate) const TAG: &str = "tag0";
-
-/// The host's end of a guest's device, by the guest's number.
-pub(crate) fn guest_port(number: usize) -> String {
-    format!("guest{number}")
-}
-
-/// Which of the two hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// The host that makes the underlay, and whose guest sends.
-    A,
-    /// The other.
-    B,
-}
-
-impl Side {
-    /// The other one.
-    #[must_use]
-    pub const fn other(self) -> Self {
-        match self {
-            Self::A => Self::B,
-            Self::B => Self::A,
-        }
-    }
-
-    /// As the last part of an address: 1 or 2.
-    pub(crate) const fn number(self) -> u8 {
-        match self {
-            Self::A => 1,
-            Self::B => 2,
-        }
-    }
-
-    /// The host's name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::A => "a",
-            Self::B => "b",
-        }
-    }
-}
-
-/// Length in bits of the prefix that both ends of a lab's network have: the whole of it is on the link.
-pub(crate) const fn prefix(address: IpAddr) -> u8 {
-    match address {
-        IpAddr::V4(_) => 24,
-        IpAddr::V6(_) => 64,
-    }
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// One lab host: an underlay device, a bridge, guests behind it, and a tunnel where the network has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +21,8 @@ pub struct HostSpec {
     pub receive_cpus: Option<Vec<u32>>,
     /// Microseconds between two releases of the line, where there is one and what emulates it takes steps.
     pub release_us: u32,
+    /// The core that the line's work is done on, which is none of a host's; `None` leaves it to the host that sends.
+    pub line_core: Option<u32>,
     /// Of the tunnel's ends at host a and host b, drawn for each lab; a tunnel that does not encrypt has no use for them.
     pub secrets: [EndSecret; 2],
 }

@@ -8,7 +8,12 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
+use wirecost_sys::namespace::{effective_capability, with_own_sysfs};
+
+/// include/uapi/linux/capability.h
+const CAP_NET_ADMIN: u32 = 12;
 const DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
 
 /// Steering for a device that is about to be made in the calling thread's namespace.
@@ -26,7 +31,47 @@ enum By {
     Device,
 }
 
+/// Whether this process may steer what a device of its namespaces receives: by the default mask, or as root of the machine.
+pub fn may_steer() -> bool {
+    let users = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let of_the_machine = users.split_whitespace().eq(["0", "0", "4294967295"]);
+    Path::new(DEFAULT_MASK).exists() || of_the_machine && effective_capability(CAP_NET_ADMIN)
+}
+
+/// Steers what a device of the calling thread's namespace receives with so many queues, and reads it back. What
+/// [`Steering::by_default`] has done already is only read back, where a container lets that be read.
+pub(crate) fn steer(device: &str, queues: u32, cpus: &[u32]) -> io::Result<()> {
+    let mask = cpu_mask(cpus);
+    let by_default = Path::new(DEFAULT_MASK).exists();
+    let steered = with_own_sysfs(|| {
+        for queue in (0..queues).filter(|_| !by_default) {
+            fs::write(rps_cpus(device, queue), &mask)?;
+        }
+        Ok::<_, io::Error>(receive_masks(device))
+    });
+    let found = match steered {
+        Err(error) if by_default && error.kind() == ErrorKind::PermissionDenied => return Ok(()),
+        steered => steered??,
+    };
+    if found.len() == queues as usize
+        && found.iter().all(|one| mask_value(one) == mask_value(&mask))
+    {
+        return Ok(());
+    }
+    let problem = format!("asked for {mask} on {queues} queues, read back {found:?}");
+    Err(io::Error::other(problem))
+}
+
 impl Steering {
+    /// For all devices that are made in the calling thread's namespace from now on, where the kernel can; [`steer`] sees to
+    /// the rest.
+    pub(crate) fn by_default(cpus: &[u32]) -> io::Result<()> {
+        match fs::write(DEFAULT_MASK, cpu_mask(cpus)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            written => written,
+        }
+    }
+
     /// Before the device is made.
     pub(crate) fn begin(cpus: &[u32]) -> io::Result<Self> {
         let mask = cpu_mask(cpus);
@@ -120,9 +165,7 @@ mod tests {
         });
         match steered.join().expect("the thread") {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
-                assert!(required.is_none_or(|value| value != "1"), "{error}");
-                println!("skipped: this needs root: {error}");
+                wirecost_skips::skip(format!("this needs root: {error}"));
             }
             mask => {
                 let mask = mask.expect("namespaces").expect("a queue");

@@ -18,7 +18,7 @@ use wirecost_sys::namespace::HeldNetns;
 use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change, PeerNamespace};
-use crate::encapsulate::Between;
+use crate::encapsulate::Endpoints;
 use crate::netem;
 use crate::netlink::Netlink;
 use crate::spec::EndSecret;
@@ -223,7 +223,7 @@ impl Scratch {
         } else {
             VETH
         };
-        let between = Between {
+        let between = Endpoints {
             encapsulation,
             ends,
             underlay: self.index(below)?,

@@ -12,6 +12,7 @@
 
 mod chain;
 mod fault;
+pub(crate) mod line_namespace;
 mod nftables;
 mod node;
 mod router;
@@ -25,15 +26,16 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::Transit;
 use wirecost_sys::namespace::Netns;
 
-use crate::addresses::{Place, underlay_range};
+use crate::addresses::{LinkEnd, underlay_range};
+use crate::device::up;
 use crate::device::{self, PeerNamespace};
 use crate::error::{BuildError, Step};
-use crate::host::up;
 use crate::ipv6;
+use crate::names::{Side, UNDERLAY_DEVICE, prefix};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
-use crate::spec::{Side, UNDERLAY_DEVICE, prefix};
+use line_namespace::LineNamespace;
 use node::Node;
 
 /// MTU of the devices between the hosts: the largest (include/uapi/linux/if_ether.h, `ETH_MAX_MTU`).
@@ -51,7 +53,7 @@ pub(crate) struct Wire {
     pub(crate) ip: IpVersion,
 }
 
-/// What is between two hosts. Dropping it takes it away.
+/// The network between two hosts. Dropping it removes it.
 #[derive(Debug)]
 pub struct Underlay {
     nodes: Vec<Node>,
@@ -74,16 +76,20 @@ impl Underlay {
         let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
         let peer = PeerNamespace::Fd(peer.as_fd());
         let wire = Wire { mtu, queues: 1, ip };
-        Self::lay(transit, wire, &mut netlink, peer)
+        Self::lay(transit, wire, (&mut netlink, None), peer)
     }
 
+    /// From host a's namespace, that of its netlink, and from that of its line where it has one; `b` likewise.
     pub(crate) fn lay(
         transit: &Transit,
         wire: Wire,
-        a: &mut Netlink,
+        (a, line_namespace): (&mut Netlink, Option<&LineNamespace>),
         b: PeerNamespace<'_>,
     ) -> Result<Self, BuildError> {
-        chain::lay(transit, wire, a, b).map(|nodes| Self { nodes })
+        use std::os::fd::AsFd;
+        let line_namespace =
+            line_namespace.map(|line_namespace| PeerNamespace::Fd(line_namespace.netns().as_fd()));
+        chain::lay(transit, wire, (a, line_namespace), b).map(|nodes| Self { nodes })
     }
 
     /// Waits until all links between the hosts are up, which takes both hosts' devices to be.
@@ -101,11 +107,22 @@ impl Underlay {
     }
 }
 
+/// Makes the namespace of a host's line, which receives on `core`, and the host's own device.
+pub(crate) fn make_line_namespace(
+    core: u32,
+    (transit, side): (&Transit, Side),
+    wire: Wire,
+    netlink: &mut Netlink,
+) -> Result<LineNamespace, BuildError> {
+    let own = chain::host(place(transit, side), wire.mtu);
+    LineNamespace::lay(core, &own, wire.queues, netlink)
+}
+
 /// Where a host is on the underlay.
-pub(crate) fn place(transit: &Transit, side: Side) -> Place {
+pub(crate) fn place(transit: &Transit, side: Side) -> LinkEnd {
     match side {
-        Side::A => Place::near_a(0),
-        Side::B => Place::near_b(chain::last_link(transit)),
+        Side::A => LinkEnd::near_a(0),
+        Side::B => LinkEnd::near_b(chain::last_link(transit)),
     }
 }
 
@@ -167,7 +184,7 @@ pub(crate) fn join(
 fn connect(
     netlink: &mut Netlink,
     name: &str,
-    place: Place,
+    place: LinkEnd,
     ip: IpVersion,
 ) -> Result<u32, BuildError> {
     let index = device::read(netlink, name)
@@ -182,7 +199,7 @@ fn connect(
     up(netlink, name)?;
     let (peer, mac) = (place.across().address(ip), place.across().mac());
     device::add_neighbour(netlink, index, peer, mac)
-        .step(|| format!("telling `{name}` who has the address {peer}"))?;
+        .step(|| format!("adding the neighbour of `{name}` with the address {peer}"))?;
     Ok(index)
 }
 

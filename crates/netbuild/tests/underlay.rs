@@ -34,9 +34,7 @@ fn hosts() -> Option<[HeldNetns; 2]> {
     match host().and_then(|a| Ok([a, host()?])) {
         Ok(hosts) => Some(hosts),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
-            assert!(required.is_none_or(|value| value != "1"), "{error}");
-            println!("skipped: this needs root: {error}");
+            wirecost_skips::skip(format!("this needs root: {error}"));
             None
         }
         Err(error) => panic!("{error}"),
@@ -467,7 +465,7 @@ fn a_delay_is_one_or_the_error_says_what_the_kernel_lacks() {
         }
         Err(error) => {
             let words = error.to_string();
-            println!("skipped: {words}");
+            wirecost_skips::lacks(&words);
             assert!(
                 words.contains("hop 1, a router") && words.contains("CONFIG_NET_SCH_NETEM"),
                 "{words}"

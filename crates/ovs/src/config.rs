@@ -27,9 +27,9 @@ pub(crate) const TUNNEL_PORT: &str = "tunnel0";
 /// Of outer headers; Open vSwitch's own default.
 const TTL: &str = "64";
 
-/// What a host's switch is to be.
+/// The configuration of a host's switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct SwitchSpec {
     /// How frames cross.
     pub encapsulation: Encapsulation,
     /// The device towards the other host.
@@ -46,7 +46,7 @@ pub struct Wanted {
     pub mac: [u8; 6],
 }
 
-impl Wanted {
+impl SwitchSpec {
     /// Whether the host's address on the underlay is that of [`UNDERLAY_BRIDGE`].
     pub fn has_underlay_bridge(&self, datapath: OvsDatapath) -> bool {
         self.encapsulation.is_tunnel() && datapath == OvsDatapath::Userspace
@@ -90,7 +90,7 @@ impl Wanted {
 }
 
 /// The transaction that makes all of it, in an empty database.
-pub(crate) fn operations(wanted: &Wanted, datapath: OvsDatapath) -> Vec<Operation> {
+pub(crate) fn operations(wanted: &SwitchSpec, datapath: OvsDatapath) -> Vec<Operation> {
     let mut rows = Rows::default();
     let encapsulation = &wanted.encapsulation;
     let tag = access_tag(encapsulation);
@@ -128,7 +128,12 @@ pub(crate) fn interface(name: &str) -> Value {
     json!({"name": name, "type": ""})
 }
 
-pub(crate) fn tunnel(name: &str, wanted: &Wanted, udp: UdpTunnel, datapath: OvsDatapath) -> Value {
+pub(crate) fn tunnel(
+    name: &str,
+    wanted: &SwitchSpec,
+    udp: UdpTunnel,
+    datapath: OvsDatapath,
+) -> Value {
     // Open vSwitch's types of interfaces are called as the kinds are.
     let kind = wanted.encapsulation.kind().word;
     let mut options = vec![
@@ -247,8 +252,8 @@ mod tests {
 
     use super::*;
 
-    fn wanted(encapsulation: Encapsulation) -> Wanted {
-        Wanted {
+    fn wanted(encapsulation: Encapsulation) -> SwitchSpec {
+        SwitchSpec {
             encapsulation,
             underlay: "underlay".to_owned(),
             underlay_mtu: 9000,
@@ -260,7 +265,7 @@ mod tests {
     }
 
     /// One line a row: the table and the row.
-    fn told(wanted: &Wanted, datapath: OvsDatapath) -> String {
+    fn told(wanted: &SwitchSpec, datapath: OvsDatapath) -> String {
         let lines = operations(wanted, datapath).into_iter().map(|operation| {
             let body = operation.body;
             let (table, id) = (&body["table"], &body["uuid-name"]);
@@ -306,7 +311,8 @@ mod tests {
             change(&mut vxlan);
             wanted(Encapsulation::Vxlan(vxlan))
         };
-        let said = |wanted: &Wanted, datapath| wanted.check(datapath).map_err(|e| e.to_string());
+        let said =
+            |wanted: &SwitchSpec, datapath| wanted.check(datapath).map_err(|e| e.to_string());
         let mut over_ipv6 = vxlan(|_| {});
         over_ipv6.peer = "2001:2:0:18::2".parse().expect("an address");
         let error = said(&over_ipv6, OvsDatapath::Userspace).expect_err("always computed");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::deadline::Deadline;
 use crate::error::Error;
-use crate::rpc::{Fault, Rpc};
+use crate::rpc::{Rpc, RpcError};
 
 const STEP: Duration = Duration::from_millis(5);
 
@@ -50,7 +50,7 @@ impl Control {
             let said = match self.ask(command, arguments, deadline) {
                 Ok(said) if will_do(&said) => return Ok(()),
                 Ok(said) => said,
-                Err(Fault::Line(error)) => return Err(Fault::Line(error).to_string()),
+                Err(RpcError::Line(error)) => return Err(RpcError::Line(error).to_string()),
                 Err(fault) => fault.to_string(),
             };
             if deadline.is_over() {
@@ -65,7 +65,7 @@ impl Control {
         command: &str,
         arguments: &[&str],
         deadline: Deadline,
-    ) -> Result<String, Fault> {
+    ) -> Result<String, RpcError> {
         let params = Value::from(arguments.to_vec());
         let result = self.rpc.call(command, &params, deadline)?;
         Ok(result.as_str().unwrap_or_default().to_owned())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::deadline::Deadline;
+use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 use crate::rpc::Rpc;
 
@@ -102,18 +102,18 @@ impl Database {
     pub(crate) fn wait_for_configuration(
         &mut self,
         number: u64,
-        deadline: Deadline,
+        mut wait: DaemonWait,
         mut alive: impl FnMut() -> Result<(), Error>,
     ) -> Result<(), Error> {
         loop {
             let read = Operation::select("Open_vSwitch", &["cur_cfg"]);
-            let results = self.transact(&[read], deadline)?;
+            let results = self.transact(&[read], wait.for_one())?;
             let current = results[0]["rows"][0]["cur_cfg"].as_u64();
             if current.is_some_and(|current| current >= number) {
                 return Ok(());
             }
             alive()?;
-            if deadline.is_over() {
+            if wait.is_over() {
                 let problem = format!(
                     "no answer in time (table Open_vSwitch, column cur_cfg: {}, next_cfg: {number})",
                     current.unwrap_or(0)

@@ -1,6 +1,8 @@
-//! Until when something is waited for.
+//! A deadline on the monotonic clock.
 
 use std::time::{Duration, Instant};
+
+use wirecost_sys::extended_wait::{ExtendedWait, cpu_time_of};
 
 /// A moment by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
@@ -22,5 +24,45 @@ impl Deadline {
     /// What is left as a socket's timeout, for which zero would mean none.
     pub(crate) fn timeout(self) -> Duration {
         self.left().max(Duration::from_millis(1))
+    }
+}
+
+/// A wait for what daemons do: its time, and more while they are at work.
+pub(crate) struct DaemonWait {
+    within: Duration,
+    until: Deadline,
+    extended: Option<ExtendedWait<Box<dyn Fn() -> Duration>>>,
+    daemons: Vec<u32>,
+}
+
+impl DaemonWait {
+    /// `daemons` are process ids; without any it is its time and no more.
+    pub(crate) fn with(daemons: Vec<u32>, within: Duration) -> Self {
+        Self {
+            within,
+            until: Deadline::within(within),
+            extended: None,
+            daemons,
+        }
+    }
+
+    /// Until when one question may take.
+    pub(crate) fn for_one(&self) -> Deadline {
+        Deadline::within(self.within)
+    }
+
+    pub(crate) fn is_over(&mut self) -> bool {
+        if !self.until.is_over() {
+            return false;
+        }
+        let (begins, daemons) = (self.extended.is_none(), self.daemons.clone());
+        let extended = self.extended.get_or_insert_with(|| {
+            ExtendedWait::begin(self.within, Box::new(move || cpu_time_of(&daemons)))
+        });
+        if !begins && !extended.extend() {
+            return true;
+        }
+        self.until = Deadline(extended.until());
+        false
     }
 }

@@ -1,4 +1,4 @@
-//! What goes wrong with a switch of our own.
+//! Errors of a lab host's Open vSwitch.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Debian's package that has all of it.
 pub const PACKAGE: &str = "openvswitch-switch";
 
-/// Why there is no switch, or not the one that was wanted.
+/// Why a switch could not be started or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program or file of the package is not there.
@@ -62,7 +62,7 @@ pub enum Error {
         what: String,
         /// The error (RFC 7047, section 3.1).
         error: String,
-        /// What it says beside.
+        /// Its details.
         details: String,
     },
     /// The switch took the configuration, and could not put it in force.

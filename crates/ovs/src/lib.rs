@@ -20,7 +20,7 @@ mod programs;
 mod rpc;
 mod switch;
 
-pub use config::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE, Wanted};
+pub use config::{INTEGRATION_BRIDGE, SwitchSpec, UNDERLAY_BRIDGE};
 pub use daemon::owner_in;
 pub use error::{Error, PACKAGE};
 pub use own::{OwnBridge, OwnPorts};

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use wirecost_model::plan::{Encapsulation, GeneveOptions};
 use wirecost_model::switch::OvsDatapath;
 
-use crate::config::{Membership, Wanted, access_tag, interface, tunnel};
+use crate::config::{Membership, SwitchSpec, access_tag, interface, tunnel};
 use crate::database::{Database, Operation, map, named, optional, set};
-use crate::deadline::Deadline;
+use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 
 /// How long the machine's switch may take to put two ports in force; it may have thousands.
@@ -36,7 +36,7 @@ pub struct OwnPorts<'a> {
     /// The tunnel's name there, where the encapsulation is one.
     pub tunnel: &'a str,
     /// How frames cross, the guest's port and the ends of the way.
-    pub wanted: &'a Wanted,
+    pub wanted: &'a SwitchSpec,
 }
 
 impl OwnBridge {
@@ -114,7 +114,7 @@ impl OwnBridge {
         let number = number.unwrap_or(0);
         let in_force = self
             .database
-            .wait_for_configuration(number, deadline, || Ok(()))
+            .wait_for_configuration(number, DaemonWait::with(Vec::new(), PATIENCE), || Ok(()))
             .and_then(|()| self.are_well(&names, deadline));
         if let Err(error) = in_force {
             // What is said is why, and not what became of the rest.

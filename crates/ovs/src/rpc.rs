@@ -16,9 +16,9 @@ pub(crate) struct Rpc {
     calls: u64,
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum RpcError {
     /// The connection failed, or nothing came in time.
     Line(io::Error),
     /// The other end answered with an error.
@@ -39,7 +39,7 @@ impl Rpc {
         method: &str,
         params: &Value,
         deadline: Deadline,
-    ) -> Result<Value, Fault> {
+    ) -> Result<Value, RpcError> {
         self.calls += 1;
         let id = self.calls;
         self.send(
@@ -60,34 +60,34 @@ impl Rpc {
             }
             return match message["error"].take() {
                 Value::Null => Ok(message["result"].take()),
-                error => Err(Fault::Answer(error)),
+                error => Err(RpcError::Answer(error)),
             };
         }
     }
 
-    fn send(&mut self, message: &Value, deadline: Deadline) -> Result<(), Fault> {
+    fn send(&mut self, message: &Value, deadline: Deadline) -> Result<(), RpcError> {
         let mut stream = self.stream.get_ref();
         stream
             .set_write_timeout(Some(deadline.timeout()))
             .and_then(|()| stream.write_all(message.to_string().as_bytes()))
-            .map_err(Fault::Line)
+            .map_err(RpcError::Line)
     }
 
     /// Messages follow each other without anything in between.
-    fn receive(&mut self, deadline: Deadline) -> Result<Value, Fault> {
+    fn receive(&mut self, deadline: Deadline) -> Result<Value, RpcError> {
         let timeout = Some(deadline.timeout());
         let stream = self.stream.get_ref();
-        stream.set_read_timeout(timeout).map_err(Fault::Line)?;
+        stream.set_read_timeout(timeout).map_err(RpcError::Line)?;
         let mut messages = Deserializer::from_reader(&mut self.stream).into_iter();
         match messages.next() {
-            Some(message) => message.map_err(|error| Fault::Line(error.into())),
-            None => Err(Fault::Line(io::ErrorKind::UnexpectedEof.into())),
+            Some(message) => message.map_err(|error| RpcError::Line(error.into())),
+            None => Err(RpcError::Line(io::ErrorKind::UnexpectedEof.into())),
         }
     }
 }
 
 /// In words.
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for RpcError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Line(error) if is_late(error) => f.write_str("no answer in time"),

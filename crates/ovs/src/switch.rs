@@ -16,19 +16,18 @@ use wirecost_netlink::generic;
 use wirecost_sys::scratch::ScratchDirectory;
 use wirecost_sys::tun::Tap;
 
-use crate::config::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE, Wanted, mac_text, operations};
+use crate::config::{INTEGRATION_BRIDGE, SwitchSpec, UNDERLAY_BRIDGE, mac_text, operations};
 use crate::control::Control;
 use crate::daemon::{Daemon, run};
 use crate::database::{Database, Operation, optional};
-use crate::deadline::Deadline;
+use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 use crate::options::{Mapping, mapping};
 use crate::programs::Programs;
 
-/// How long a switch may take until it is in force: an idle machine takes a tenth of it.
+/// How long each step may take until a switch is in force, and more where its daemons are at work then: an idle machine takes a
+/// tenth of it for all.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// How long the switch may take to notice a route.
-const ROUTE_PATIENCE: Duration = Duration::from_secs(3);
 const STEP: Duration = Duration::from_millis(5);
 /// The module's family of generic netlink (include/uapi/linux/openvswitch.h).
 const FAMILY: &str = "ovs_datapath";
@@ -43,7 +42,7 @@ pub struct Switch {
     vswitchd: Daemon,
     database: Daemon,
     directory: ScratchDirectory,
-    wanted: Wanted,
+    wanted: SwitchSpec,
     about: OpenVswitch,
 }
 
@@ -54,13 +53,13 @@ impl Switch {
     ///
     /// # Errors
     /// What is missing, what this datapath cannot, or what the switch refused.
-    pub fn start(wanted: Wanted, datapath: OvsDatapath, owner: &str) -> Result<Self, Error> {
+    pub fn start(wanted: SwitchSpec, datapath: OvsDatapath, owner: &str) -> Result<Self, Error> {
         let programs = Programs::find()?;
         let version = programs.version()?;
         can_be_had(datapath)?;
         wanted.check(datapath)?;
         let options = mapping(&wanted.encapsulation)?;
-        let deadline = Deadline::within(PATIENCE);
+        let soon = || Deadline::within(PATIENCE);
 
         let directory = ScratchDirectory::create().map_err(Error::Scratch)?;
         let path = |file: &str| directory.path().join(file);
@@ -73,20 +72,22 @@ impl Switch {
         let server = &programs.database_server;
         let mut database = Daemon::start(server, "database", &arguments, &directory, owner)?;
         let mut connection =
-            Database::connect(&path("db.sock"), deadline, || database.still_there())?;
-        connection.transact(&operations(&wanted, datapath), deadline)?;
+            Database::connect(&path("db.sock"), soon(), || database.still_there())?;
+        connection.transact(&operations(&wanted, datapath), soon())?;
 
         let arguments = [format!("unix:{socket}")];
         let program = &programs.switch;
         let mut vswitchd = Daemon::start(program, "switch", &arguments, &directory, owner)?;
-        connection.wait_for_configuration(1, deadline, || vswitchd.still_there())?;
-        let ports = read_back(&mut connection, &wanted, datapath, deadline)?;
+        let wait = || DaemonWait::with(vec![database.pid(), vswitchd.pid()], PATIENCE);
+        let (in_force, read) = (wait(), wait());
+        connection.wait_for_configuration(1, in_force, || vswitchd.still_there())?;
+        let ports = read_back(&mut connection, &wanted, datapath, read)?;
         debug!("Open vSwitch {version}, {datapath}: ports {ports:?}");
 
         let mut control = Control::connect(&path("switch.ctl"))?;
         if let Some(range) = wanted.encapsulation.udp().and_then(|udp| udp.source_ports) {
             let (first, last) = (range.first.to_string(), range.last.to_string());
-            control.call("tnl/egress_port_range", &[&first, &last], deadline)?;
+            control.call("tnl/egress_port_range", &[&first, &last], soon())?;
         }
         if let Some(options) = options {
             let of = Openflow {
@@ -111,7 +112,7 @@ impl Switch {
     }
 
     /// What it was made for.
-    pub fn wanted(&self) -> &Wanted {
+    pub fn wanted(&self) -> &SwitchSpec {
         &self.wanted
     }
 
@@ -140,7 +141,7 @@ impl Switch {
         if !self.wanted.has_underlay_bridge(self.about.datapath) {
             return Ok(());
         }
-        let deadline = Deadline::within(ROUTE_PATIENCE);
+        let deadline = Deadline::within(PATIENCE);
         let (hop, mac) = (next_hop.to_string(), mac_text(mac));
         let neighbour = [UNDERLAY_BRIDGE, &hop, &mac];
         self.control.call("tnl/neigh/set", &neighbour, deadline)?;
@@ -162,7 +163,7 @@ impl Switch {
 /// As [`Switch::start`].
 pub fn try_with(device: &str) -> Result<OpenVswitch, Error> {
     let nowhere = IpAddr::from([0, 0, 0, 0]);
-    let wanted = Wanted {
+    let wanted = SwitchSpec {
         encapsulation: Encapsulation::None,
         underlay: device.to_owned(),
         underlay_mtu: 0,
@@ -193,18 +194,18 @@ fn can_be_had(datapath: OvsDatapath) -> Result<(), Error> {
 /// Ports by name, with their OpenFlow numbers, once all are as they were configured.
 fn read_back(
     database: &mut Database,
-    wanted: &Wanted,
+    wanted: &SwitchSpec,
     datapath: OvsDatapath,
-    deadline: Deadline,
+    mut wait: DaemonWait,
 ) -> Result<BTreeMap<String, u64>, Error> {
     let columns = ["name", "error", "ofport", "mtu", "mac_in_use"];
     loop {
         let select = Operation::select("Interface", &columns);
-        let results = database.transact(&[select], deadline)?;
+        let results = database.transact(&[select], wait.for_one())?;
         let rows = results[0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
         match ports(rows, wanted, datapath) {
             // What is read off the devices follows the configuration a moment later.
-            Err(Error::ReadBack { .. }) if !deadline.is_over() => sleep(STEP),
+            Err(Error::ReadBack { .. }) if !wait.is_over() => sleep(STEP),
             done => return done,
         }
     }
@@ -212,7 +213,7 @@ fn read_back(
 
 fn ports(
     rows: &[Value],
-    wanted: &Wanted,
+    wanted: &SwitchSpec,
     datapath: OvsDatapath,
 ) -> Result<BTreeMap<String, u64>, Error> {
     let mut ports = BTreeMap::new();
@@ -265,7 +266,7 @@ impl Openflow<'_> {
     fn send_options(
         &self,
         options: &Mapping,
-        wanted: &Wanted,
+        wanted: &SwitchSpec,
         ports: &BTreeMap<String, u64>,
     ) -> Result<(), Error> {
         self.run("add-tlv-map", &options.table)?;
@@ -307,8 +308,8 @@ mod tests {
 
     use super::*;
 
-    fn wanted() -> Wanted {
-        Wanted {
+    fn wanted() -> SwitchSpec {
+        SwitchSpec {
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             underlay: "underlay".to_owned(),
             underlay_mtu: 9000,

@@ -7,7 +7,7 @@ use lab::{Lab, NO_OFFLOADS, VNI, allowed, bulk, echo, skip};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, Geneve, GeneveOptions, Vxlan};
 use wirecost_model::switch::OvsDatapath;
-use wirecost_ovs::{Programs, Switch, UNDERLAY_BRIDGE, Wanted};
+use wirecost_ovs::{Programs, Switch, SwitchSpec, UNDERLAY_BRIDGE};
 use wirecost_vtep::{Config, Counter};
 
 const MEGABYTE: usize = 1 << 20;
@@ -25,7 +25,7 @@ const NO_CHECKSUM: [(&str, bool); 1] = [("tx-checksum-ip-generic", false)];
 /// Whether both can run here; says why not, or fails where they must.
 fn both_can_run() -> bool {
     if let Err(error) = Programs::find() {
-        return skip(&error.to_string());
+        return skip(error);
     }
     allowed()
 }
@@ -52,7 +52,7 @@ fn switch(lab: &Lab, encapsulation: &Encapsulation, underlay_mtu: u32, six: bool
     let host = &lab.hosts[1];
     host.ip(&format!("address flush dev {UNDERLAY}"));
     host.ip(&format!("link set {UNDERLAY} address {ASIDE}"));
-    let wanted = Wanted {
+    let wanted = SwitchSpec {
         encapsulation: encapsulation.clone(),
         underlay: UNDERLAY.to_owned(),
         underlay_mtu,

@@ -6,15 +6,15 @@ use wirecost_model::plan::{Cores, Hosts, Levels, Plan, Published, PublishedFigur
 use crate::axis::Axis;
 use crate::expand::{self, Varying};
 use crate::factors;
-use crate::keys::{self, Key};
+use crate::keys;
 use crate::loads;
-use crate::read::{Entry, Fields, Reader, describe};
+use crate::node::{Node, Value};
+use crate::read::{Entry, Fields, Reader, describe, value};
 use crate::repeat;
 use crate::select;
 use crate::transit;
 use crate::values::{as_word, name, number, switch, text, whole, word};
 use crate::vary::{self, Varied};
-use crate::yaml::{Node, Value};
 
 /// Reads a whole plan; `None` where the reader has faults.
 pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
@@ -156,16 +156,6 @@ fn not_a_plan(reader: &mut Reader, node: &Node) {
         let help = "write one key per line, beginning with `name: my-plan`";
         reader.fault(node.span.clone(), "", message, "not a mapping", help);
     }
-}
-
-pub(crate) fn value<T>(
-    reader: &mut Reader,
-    fields: &Fields<'_>,
-    key: &'static Key,
-    read: fn(&mut Reader, &Entry<'_>) -> Option<T>,
-) -> Option<T> {
-    let entry = fields.get(reader, key)?;
-    read(reader, &entry)
 }
 
 /// The keys of a section; all absent where the section is.

@@ -8,9 +8,9 @@ use wirecost_model::plan::{
 };
 
 use crate::keys::{self, Key};
+use crate::node::Value;
 use crate::read::{Entry, Fields, Reader};
 use crate::values::{as_word, switch, whole, whole32, word};
-use crate::yaml::Value;
 
 /// An encapsulation, and whether it says itself what becomes of the outer UDP checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]

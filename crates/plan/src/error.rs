@@ -35,7 +35,61 @@ pub struct PlanError {
     pub span: Range<usize>,
     /// The key's path, such as `repeat.rounds` or `guest_mtu[1]`; empty for the text as a whole.
     pub path: String,
+    shown: Shown,
+}
+
+/// What of the text an error is shown with.
+#[derive(Debug, Clone)]
+struct Shown {
     source_code: Arc<NamedSource<String>>,
+    span: Range<usize>,
+    /// Whether it is a part of its line, so that columns in it are others.
+    is_part: bool,
+}
+
+/// Bytes of a line that is shown whole; a YAML file has longer ones only where something went wrong.
+const LONGEST_LINE: usize = 300;
+/// Bytes of a longer one that are shown before the error, and from it on.
+const AROUND: (usize, usize) = (40, 80);
+/// Characters of a message; what it quotes may be of any length.
+const LONGEST_MESSAGE: usize = 300;
+
+impl Shown {
+    /// The part of a long line around an error, by the same number.
+    fn window(name: &str, text: &str, line_start: usize, line: usize, span: &Range<usize>) -> Self {
+        let rest = &text[span.start..];
+        let line_end = span.start + rest.find('\n').unwrap_or(rest.len());
+        let first = text.ceil_char_boundary(line_start.max(span.start.saturating_sub(AROUND.0)));
+        let last = text.floor_char_boundary(line_end.min(span.start + AROUND.1));
+        let mut shown = "\n".repeat(line - 1);
+        if first > line_start {
+            shown.push_str("...");
+        }
+        let start = shown.len() + span.start - first;
+        shown.push_str(&text[first..last]);
+        if last < line_end {
+            shown.push_str("...");
+        }
+        Self {
+            source_code: Arc::new(NamedSource::new(name, shown)),
+            span: start..start + span.end.min(last) - span.start,
+            is_part: true,
+        }
+    }
+}
+
+/// A text that is no longer than a message.
+fn clipped(text: String) -> String {
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        None => text,
+        Some((end, _)) => {
+            // What is said about a value stands behind it.
+            let tail: Vec<char> = text.chars().rev().take(LONGEST_MESSAGE / 3).collect();
+            let tail: String = tail.into_iter().rev().collect();
+            let head = text.floor_char_boundary(end * 2 / 3);
+            format!("{}...{tail}", &text[..head])
+        }
+    }
 }
 
 /// Every error in a plan, in the order of their places; never empty.
@@ -70,15 +124,27 @@ impl PlanError {
         let span = within_line(text, fault.span);
         let before = &text[..span.start];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let (line, column) = (
+            before.matches('\n').count() + 1,
+            before[line_start..].chars().count() + 1,
+        );
+        let rest = &text[span.start..];
+        let line_length = span.start - line_start + rest.find('\n').unwrap_or(rest.len());
+        let shown = (line_length > LONGEST_LINE)
+            .then(|| Shown::window(source_code.name(), text, line_start, line, &span));
         Self {
-            message: fault.message,
-            help: fault.help,
-            label: fault.label,
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
+            message: clipped(fault.message),
+            help: clipped(fault.help),
+            label: clipped(fault.label),
+            line,
+            column,
+            shown: shown.unwrap_or_else(|| Shown {
+                source_code: Arc::clone(source_code),
+                span: span.clone(),
+                is_part: false,
+            }),
             span,
             path: fault.path,
-            source_code: Arc::clone(source_code),
         }
     }
 }
@@ -109,11 +175,16 @@ impl Diagnostic for PlanError {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source_code)
+        Some(&self.shown.source_code)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = LabeledSpan::new_with_span(Some(self.label.clone()), self.span.clone());
+        let label = if self.shown.is_part {
+            format!("{} (column {})", self.label, self.column)
+        } else {
+            self.label.clone()
+        };
+        let label = LabeledSpan::new_with_span(Some(label), self.shown.span.clone());
         Some(Box::new(std::iter::once(label)))
     }
 }

@@ -10,7 +10,7 @@ use wirecost_model::plan::{Cores, GuestMtu, Levels};
 
 use crate::axis::{Axis, RunsBy};
 use crate::factors::{COUNT, Factors};
-use crate::fit::{Fit, Room};
+use crate::fit::{Fit, GuestMtuRange};
 use crate::keys;
 use crate::loads::{Faults, Loads};
 use crate::read::{Entry, Reader};
@@ -337,18 +337,18 @@ fn cell(
         cores,
         steering: factors.steering_of(queues, rps),
     };
-    let room = Room::of(&network, mtu, encapsulation);
+    let range = GuestMtuRange::of(&network, mtu, encapsulation);
     if datapath.is_some() {
-        fit.note_datapath(&network, room);
+        fit.note_datapath(&network, range);
     }
-    if !fit.takes_underlay(&network, room, between) {
+    if !fit.takes_underlay(&network, range, between) {
         return None;
     }
     let guest_mtu = match guest_level.value {
         GuestMtu::Bytes(bytes) => bytes,
-        GuestMtu::Max => room.largest,
+        GuestMtu::Max => range.largest,
     };
-    if !fit.takes_guest(guest, guest_mtu, room, between) {
+    if !fit.takes_guest(guest, guest_mtu, range, between) {
         return None;
     }
     let ip = network.guest_ip;
@@ -357,7 +357,7 @@ fn cell(
         .hold_against(load, &loads, (guest_mtu, ip), faults);
     let mut resolved = choice.to_vec();
     resolved[GUEST_MTU] = guest_mtu as usize;
-    fit.note_cell(resolved, guest, room, guest_mtu);
+    fit.note_cell(resolved, guest, range, guest_mtu);
     let mut levels: Levels = axes
         .iter()
         .zip(choice)

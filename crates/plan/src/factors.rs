@@ -12,9 +12,9 @@ use wirecost_model::units::format_rate;
 use crate::axis::Axis;
 use crate::encapsulation::{Encapsulated, encapsulation};
 use crate::keys::{self, Key};
+use crate::node::Value;
 use crate::read::{Entry, Fields, Levels, Reader};
 use crate::values::{as_word, rate, switch, whole32, word};
-use crate::yaml::Value;
 
 /// The levels of every factor, those that could not be read left out.
 #[derive(Debug)]

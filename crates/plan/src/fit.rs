@@ -1,4 +1,4 @@
-//! What has to fit: guests into tunnels, tunnels into underlays, IPv6 into either, and no cell twice.
+//! Checks that guest MTUs fit their tunnels and underlays (IPv6 included), and that no cell comes twice.
 
 mod report;
 
@@ -10,9 +10,9 @@ use wirecost_model::ip::IpVersion;
 
 use crate::transit::Written;
 
-/// What a guest's datagram may take, and by which levels.
+/// The range of guest MTUs that fit, and the levels that limit it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct GuestMtuRange {
     /// Most bytes that get from host to host.
     pub(crate) largest: u32,
     /// Most bytes that the hosts' own devices take.
@@ -27,7 +27,7 @@ pub(crate) struct Room {
     encapsulation: usize,
 }
 
-impl Room {
+impl GuestMtuRange {
     /// `underlay` and `encapsulation` are the numbers of the levels.
     pub(crate) fn of(network: &Network, underlay: usize, encapsulation: usize) -> Self {
         Self {
@@ -57,9 +57,9 @@ impl Room {
 #[derive(Debug, Default)]
 pub(crate) struct Fit {
     /// By level of `underlay.mtu`: too small to carry IPv6.
-    small_underlays: BTreeMap<usize, Room>,
+    small_underlays: BTreeMap<usize, GuestMtuRange>,
     /// By level of `encapsulation`: what a router cannot pass on.
-    unrouted: BTreeMap<usize, Room>,
+    unrouted: BTreeMap<usize, GuestMtuRange>,
     /// By level of `encapsulation` and datapath: why it cannot be built.
     beyond_datapaths: BTreeMap<(usize, Datapath), &'static str>,
     /// By level of `offload`: why a switch of it changes nothing in some cell.
@@ -69,17 +69,17 @@ pub(crate) struct Fit {
     /// Some cell can be built by the datapath that the plan names for it.
     can_be_built: bool,
     /// What is between the hosts is too small to carry IPv6.
-    small_path: Option<Room>,
+    small_path: Option<GuestMtuRange>,
     /// By level of `encapsulation`: options that IPv6 does not have.
-    without_df: BTreeMap<usize, Room>,
+    without_df: BTreeMap<usize, GuestMtuRange>,
     /// By level of `guest_mtu`: the tightest room that it does not fit.
-    misfits: BTreeMap<usize, Room>,
+    misfits: BTreeMap<usize, GuestMtuRange>,
     /// By level of `guest_mtu`: below what the guests' IP asks for.
-    small_guests: BTreeMap<usize, Room>,
+    small_guests: BTreeMap<usize, GuestMtuRange>,
     /// Every cell with its guest MTU in bytes, and the level that gave it.
     resolved: BTreeMap<Vec<usize>, usize>,
     /// A level of `guest_mtu` that comes to the same number of bytes as an earlier one, and where.
-    same: BTreeMap<usize, (usize, Room, u32)>,
+    same: BTreeMap<usize, (usize, GuestMtuRange, u32)>,
 }
 
 impl Fit {
@@ -87,25 +87,25 @@ impl Fit {
     pub(crate) fn takes_underlay(
         &mut self,
         network: &Network,
-        room: Room,
+        range: GuestMtuRange,
         between: &Written,
     ) -> bool {
         if !network.encapsulation.is_tunnel() {
             let bridged = between.routed().is_none();
             if !bridged {
-                self.unrouted.entry(room.encapsulation).or_insert(room);
+                self.unrouted.entry(range.encapsulation).or_insert(range);
             }
             return bridged;
         }
         if network.underlay_ip == IpVersion::Ipv6 && network.encapsulation.asks_for_df() {
-            self.without_df.entry(room.encapsulation).or_insert(room);
+            self.without_df.entry(range.encapsulation).or_insert(range);
             return false;
         }
         let large_enough = network.underlay_mtu >= network.underlay_ip.min_mtu();
         if !large_enough {
-            self.small_underlays.entry(room.underlay).or_insert(room);
+            self.small_underlays.entry(range.underlay).or_insert(range);
         } else if network.path_mtu() < network.underlay_ip.min_mtu() {
-            self.small_path.get_or_insert(room);
+            self.small_path.get_or_insert(range);
             return false;
         }
         large_enough
@@ -113,10 +113,10 @@ impl Fit {
 
     /// Notes whether the datapath that the plan names can build the network, and why not. Such a cell is one of the
     /// plan's all the same, which a run skips and tells of, unless nothing else is left to measure.
-    pub(crate) fn note_datapath(&mut self, network: &Network, room: Room) {
+    pub(crate) fn note_datapath(&mut self, network: &Network, range: GuestMtuRange) {
         match network.datapath.cannot(&network.encapsulation) {
             Some(reason) => {
-                let place = (room.encapsulation, network.datapath);
+                let place = (range.encapsulation, network.datapath);
                 self.beyond_datapaths.insert(place, reason);
             }
             None => self.can_be_built = true,
@@ -141,32 +141,38 @@ impl Fit {
         &mut self,
         level: usize,
         mtu: u32,
-        room: Room,
+        range: GuestMtuRange,
         between: &Written,
     ) -> bool {
         let most = if between.takes_oversize {
-            room.sendable
+            range.sendable
         } else {
-            room.largest
+            range.largest
         };
-        if mtu > most || room.largest < room.least {
-            let tightest = self.misfits.entry(level).or_insert(room);
-            if room.largest < tightest.largest {
-                *tightest = room;
+        if mtu > most || range.largest < range.least {
+            let tightest = self.misfits.entry(level).or_insert(range);
+            if range.largest < tightest.largest {
+                *tightest = range;
             }
             return false;
         }
-        if mtu < room.least {
-            self.small_guests.entry(level).or_insert(room);
+        if mtu < range.least {
+            self.small_guests.entry(level).or_insert(range);
             return false;
         }
         true
     }
 
     /// Notes a cell, so that the same one by another level of `guest_mtu` is found.
-    pub(crate) fn note_cell(&mut self, resolved: Vec<usize>, level: usize, room: Room, mtu: u32) {
+    pub(crate) fn note_cell(
+        &mut self,
+        resolved: Vec<usize>,
+        level: usize,
+        range: GuestMtuRange,
+        mtu: u32,
+    ) {
         if let Some(first) = self.resolved.insert(resolved, level) {
-            self.same.entry(level).or_insert((first, room, mtu));
+            self.same.entry(level).or_insert((first, range, mtu));
         }
     }
 }

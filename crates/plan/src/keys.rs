@@ -392,10 +392,11 @@ keys! {
         "The command that undoes `before`, required with it: run after each sample, also after one that failed, if \
          `before` itself failed, and if the run is killed.";
     VARY_ON "vary.*.on" Word {
-        words: &["guests", "hosts", "both", "machine"], presence: Default("both"), example: "guests",
+        words: &["guests", "hosts", "both", "a", "b", "machine"], presence: Default("both"), example: "guests",
     }
         "Where sysctls and commands apply: in the guests' namespaces, the hosts', both, or once on this machine \
-         outside of the lab, where a sysctl needs root and affects everything on it.";
+         outside of the lab, where a sysctl needs root and affects everything on it. `a` and `b` are one host and its \
+         guests: `ethtool` too then sets the devices of that host alone.";
 
     EXCLUDE "exclude" LevelSets { example: "[{ encapsulation: none, offload: plain }]" }
         "Combinations to leave out: a cell that matches every level of an entry is dropped.";

@@ -1,6 +1,6 @@
 //! A plan's text to an experiment, or every error in it with its place.
 //!
-//! A pure room: text in, [`Experiment`] or [`PlanErrors`] out. It reads no files, looks at no
+//! A crate without I/O: text in, [`Experiment`] or [`PlanErrors`] out. It reads no files, looks at no
 //! devices and does not know whether this machine can run what the plan asks for.
 //!
 //! The text becomes a tree of nodes with byte positions (module `yaml`, the only one that knows
@@ -28,6 +28,7 @@ mod factors;
 mod fit;
 mod keys;
 mod loads;
+mod node;
 mod read;
 mod repeat;
 mod schema;

@@ -13,8 +13,8 @@ use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
 
 use crate::axis::{Axis, RunsBy};
 use crate::keys::{self, Key, TELLING};
+use crate::node::Span;
 use crate::read::{Level, Levels, Reader};
-use crate::yaml::Span;
 pub(crate) use faults::Faults;
 pub(crate) use reading::read;
 use setting::Setting;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use crate::error::Fault;
 use crate::keys::{Key, Presence, keys};
+use crate::node::{Node, Span, Value};
 use crate::suggest::{listed, nearest};
-use crate::yaml::{Node, Span, Value};
 
 /// Collects what is wrong.
 #[derive(Debug, Default)]
@@ -345,6 +345,17 @@ fn unknown_key(
     let message = format!("{place} has no key {}", quoted(name));
     let path = join(path, name);
     reader.fault(span.clone(), &path, message, "unknown key", help);
+}
+
+/// The value of `key` as `read` reads it; `None` without the key.
+pub(crate) fn value<T>(
+    reader: &mut Reader,
+    fields: &Fields<'_>,
+    key: &'static Key,
+    read: fn(&mut Reader, &Entry<'_>) -> Option<T>,
+) -> Option<T> {
+    let entry = fields.get(reader, key)?;
+    read(reader, &entry)
 }
 
 /// A path one key longer.

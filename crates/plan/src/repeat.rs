@@ -2,9 +2,8 @@
 
 use wirecost_model::plan::{Ask, Repeat, Until};
 
-use crate::decode::value;
 use crate::keys::{self, Key};
-use crate::read::{Entry, Fields, Reader};
+use crate::read::{Entry, Fields, Reader, value};
 use crate::values::{number, whole32, word};
 
 /// The keys of an adaptive run: one of them makes it one.

@@ -17,7 +17,7 @@ use crate::keys::{
     self, CONGESTION_MAX, Key, Kind, LABEL_MAX, LOAD_NAME_MAX, NAME_MAX, Presence, keys,
 };
 use crate::read::Reader;
-use crate::yaml;
+use crate::{node, yaml};
 
 /// What a schema does not see, and the program refuses all the same.
 pub const BEYOND_SCHEMA: &[&str] = &[
@@ -390,12 +390,12 @@ fn example(key: &Key) -> Option<Value> {
     yaml::parse(key.example, &mut Reader::default()).map(|node| json(&node))
 }
 
-fn json(node: &yaml::Node) -> Value {
+fn json(node: &node::Node) -> Value {
     match &node.value {
-        yaml::Value::Null | yaml::Value::Refused => Value::Null,
-        yaml::Value::Scalar(text) => resolved(text),
-        yaml::Value::List(items) => items.iter().map(json).collect(),
-        yaml::Value::Map(pairs) => pairs
+        node::Value::Null | node::Value::Refused => Value::Null,
+        node::Value::Scalar(text) => resolved(text),
+        node::Value::List(items) => items.iter().map(json).collect(),
+        node::Value::Map(pairs) => pairs
             .iter()
             .filter_map(|(key, value)| Some((key.text()?.to_owned(), json(value))))
             .collect(),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use wirecost_model::plan::Levels;
 
 use crate::axis::Axis;
+use crate::node::{Node, Value};
 use crate::read::{Entry, Reader, describe, join, quoted};
 use crate::suggest::{listed, nearest};
-use crate::yaml::{Node, Value};
 
 /// One entry of `exclude`: every factor named must have one of its labels.
 #[derive(Debug, Default)]

@@ -3,9 +3,9 @@
 use wirecost_model::transit::{Hop, HopKind, Icmp, MAX_HOPS, Member, Mtus, Transit};
 
 use crate::keys::{self, Key};
+use crate::node::{Span, Value};
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::values::{number, whole32, word};
-use crate::yaml::{Span, Value};
 
 /// What could be read of it, and where the plan says so.
 #[derive(Debug, Default)]

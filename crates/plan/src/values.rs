@@ -5,8 +5,8 @@ use std::ops::{Bound, RangeBounds};
 use wirecost_model::units::{parse_bytes, parse_fraction, parse_rate, parse_seconds};
 
 use crate::keys::{CONGESTION_MAX, Kind, NAME_MAX};
+use crate::node::Value;
 use crate::read::{Entry, Reader};
-use crate::yaml::Value;
 
 /// The text of a scalar; anything else is a fault.
 fn scalar<'e>(reader: &mut Reader, entry: &'e Entry<'_>) -> Option<&'e str> {

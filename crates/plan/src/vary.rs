@@ -9,8 +9,8 @@ use wirecost_model::vary::{Setting, Vary, role_key};
 
 use crate::axis::Axis;
 use crate::keys::{self, LABEL_MAX, keys};
+use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Level, Levels, Reader, join, quoted};
-use crate::yaml::{Node, Value};
 
 /// A factor that the plan makes.
 #[derive(Debug)]
@@ -195,6 +195,9 @@ fn both_set(one: &Setting, other: &Setting) -> Option<String> {
         if let Some(name) = one.sysctl.keys().find(|name| names.contains(&plain(name))) {
             return Some(format!("`{name}`"));
         }
+    }
+    if !one.on.meets_on_a_host(other.on) {
+        return None;
     }
     one.ethtool.iter().find_map(|(role, features)| {
         let others = other.ethtool.get(role)?;

@@ -4,49 +4,14 @@
 //! its key's business, so that `1500` and `"1500"` are the same level and `on` is never a surprise.
 //! Anchors, aliases and tags are refused.
 
-use std::ops::Range;
-
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
 use crate::error::Fault;
+use crate::node::{Node, Span, Value};
 use crate::read::Reader;
 
 /// Deepest nesting that is read; a plan needs five levels.
 const MAX_DEPTH: usize = 16;
-
-/// A place in the text, in bytes.
-pub(crate) type Span = Range<usize>;
-
-/// A value with its place.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) value: Value,
-}
-
-/// What a node holds.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
-    /// Nothing: an empty value, `~` or `null` (YAML 1.2, section 10.3.2).
-    Null,
-    /// A scalar's text, quotes and escapes resolved.
-    Scalar(String),
-    List(Vec<Node>),
-    /// Keys (scalars or refused) and values, in the order of the text, no key twice.
-    Map(Vec<(Node, Node)>),
-    /// Complained about already.
-    Refused,
-}
-
-impl Node {
-    /// The text of a scalar.
-    pub(crate) fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::Scalar(text) => Some(text),
-            _ => None,
-        }
-    }
-}
 
 /// Reads the one document of `text`; `None` after a fault that leaves no tree.
 pub(crate) fn parse(text: &str, reader: &mut Reader) -> Option<Node> {

@@ -1091,7 +1091,7 @@ fn every_mistake_in_a_factor_of_the_plans_own_is_named() {
     [{ ethtool: { tunnel: { rx-gro: off } } }]
       2:16 the level `tunnel rx-gro=off` of `poll` sets a tunnel, and a cell without one has it | no tunnel there | leave `tunnel` out, or `exclude` the combination: `{ encapsulation: none, poll: tunnel rx-gro=off }`
     [{ sysctl: { net.ipv4.tcp_sack: 1 }, on: everywhere }]
-      2:56 `vary.poll[0].on` cannot be `everywhere` | unknown word | write `guests`, `hosts`, `both` or `machine`
+      2:56 `vary.poll[0].on` cannot be `everywhere` | unknown word | write `guests`, `hosts`, `both`, `a`, `b` or `machine`
     "#);
 }
 

@@ -45,12 +45,12 @@ enum Fate {
 
 /// Probes of one kind: how many, and how many of them were lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct LossCount {
     pub(crate) sent: u32,
     pub(crate) lost: u32,
 }
 
-impl std::ops::AddAssign for Tally {
+impl std::ops::AddAssign for LossCount {
     fn add_assign(&mut self, other: Self) {
         self.sent += other.sent;
         self.lost += other.lost;
@@ -172,7 +172,7 @@ impl Log {
     }
 
     /// The probes of sizes that are known to pass.
-    pub(crate) fn passing(&self) -> Tally {
+    pub(crate) fn passing(&self) -> LossCount {
         self.tally(|entry| Some(entry.size) <= self.largest_answered)
     }
 
@@ -201,8 +201,8 @@ impl Log {
     }
 
     /// Of those whose fate is known.
-    fn tally(&self, counts: impl Fn(&Entry) -> bool) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(&self, counts: impl Fn(&Entry) -> bool) -> LossCount {
+        let mut tally = LossCount::default();
         for entry in self.probes.iter().filter(|entry| counts(entry)) {
             let lost = self.is_lost(entry);
             let arrived = matches!(entry.fate, Fate::Answered | Fate::Fragmented);
@@ -215,7 +215,7 @@ impl Log {
 
 /// Fisher's exact test, one-sided: if all probes were equally likely to be lost, the chance that the losses include
 /// all `big` ones, given how many losses there were. It needs no estimate of the loss rate.
-pub(crate) fn chance_that_only_luck_lost(big: u32, passing: Tally) -> f64 {
+pub(crate) fn chance_that_only_luck_lost(big: u32, passing: LossCount) -> f64 {
     (1..=big)
         .map(|i| f64::from(passing.lost + i) / f64::from(passing.sent + i))
         .product()
@@ -225,7 +225,7 @@ pub(crate) fn chance_that_only_luck_lost(big: u32, passing: Tally) -> f64 {
 /// of the size that passes.
 pub(crate) fn copies_to_decide(error: f64) -> u32 {
     const MOST: u32 = 16;
-    let clean = |copies: u32| Tally {
+    let clean = |copies: u32| LossCount {
         sent: copies,
         lost: 0,
     };
@@ -246,10 +246,10 @@ mod tests {
 
     #[test]
     fn the_chance_is_that_of_drawing_the_big_ones() {
-        let clean = Tally { sent: 12, lost: 0 };
+        let clean = LossCount { sent: 12, lost: 0 };
         // 1 in 18 over 6.
         assert!((chance_that_only_luck_lost(6, clean) - 1.0 / 18_564.0).abs() < 1e-12);
-        let all_lost = Tally { sent: 12, lost: 12 };
+        let all_lost = LossCount { sent: 12, lost: 12 };
         assert!(chance_that_only_luck_lost(6, all_lost) >= 1.0);
     }
 
@@ -272,7 +272,7 @@ mod tests {
                 }
             }
             for (lost, weight) in next.iter_mut().enumerate() {
-                let passing = Tally {
+                let passing = LossCount {
                     sent: round * controls,
                     lost: lost as u32,
                 };

@@ -11,8 +11,8 @@
 use std::time::Duration;
 
 use crate::config::Config;
-use crate::evidence::Tally;
-use crate::pacing::{Pace, Pacer};
+use crate::evidence::LossCount;
+use crate::pacing::{Pacer, RateLimit};
 use crate::rtt::Rtt;
 
 /// What an answer has to come for at a pace before that is doubled: so long's worth of bytes, and four times what
@@ -49,7 +49,7 @@ pub(crate) struct Flight {
     first_open: usize,
     /// Everything before this one is overdue, and was looked at.
     looked: usize,
-    level: Level,
+    level: RateStep,
     /// No pace above this one: it was too much.
     most: f64,
     is_lifted: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Flight {
     /// The last probes that can pass, of those that are half as large as the largest or more: a bit for each that was
     /// lost. Small ones pass where there is no room for large ones.
     last: (u32, u32),
-    at_first_pace: Tally,
+    at_first_pace: LossCount,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +90,7 @@ struct Flow {
 
 /// What is answered at one pace.
 #[derive(Debug, Default, Clone, Copy)]
-struct Level {
+struct RateStep {
     number: u32,
     bytes: u64,
     /// When the first answer came, and when its probe was sent.
@@ -98,7 +98,7 @@ struct Level {
 }
 
 impl Flight {
-    pub(crate) fn new(flows: u32, config: Config, pace: Pace) -> Self {
+    pub(crate) fn new(flows: u32, config: Config, pace: RateLimit) -> Self {
         Self {
             config,
             pacer: Pacer::new(pace),
@@ -107,12 +107,12 @@ impl Flight {
             flows: (0..flows).map(|_| Flow::default()).collect(),
             first_open: 0,
             looked: 0,
-            level: Level::default(),
+            level: RateStep::default(),
             most: f64::INFINITY,
             is_lifted: false,
             slowed_at: Duration::ZERO,
             last: (0, 0),
-            at_first_pace: Tally::default(),
+            at_first_pace: LossCount::default(),
         }
     }
 
@@ -217,13 +217,13 @@ impl Flight {
         if sent.level == self.level.number {
             self.level.bytes += u64::from(sent.size);
             let first = *self.level.first.get_or_insert((now, sent.at));
-            self.look_at_level(first, sent.at, now);
+            self.raise_rate_if_proven(first, sent.at, now);
         }
         true
     }
 
     /// Doubles the pace where it is proven.
-    fn look_at_level(&mut self, first: (Duration, Duration), sent: Duration, now: Duration) {
+    fn raise_rate_if_proven(&mut self, first: (Duration, Duration), sent: Duration, now: Duration) {
         let rate = self.pacer.rate();
         let proven = if self.slowed_at.is_zero() {
             PROVEN
@@ -244,9 +244,9 @@ impl Flight {
     }
 
     fn next_level(&mut self) {
-        self.level = Level {
+        self.level = RateStep {
             number: self.level.number + 1,
-            ..Level::default()
+            ..RateStep::default()
         };
     }
 
@@ -273,7 +273,7 @@ impl Flight {
         let lost = u32::from(sent.fate == Fate::Open);
         let first = self.pacer.first_rate();
         if sent.rate <= first {
-            self.at_first_pace += Tally { sent: 1, lost };
+            self.at_first_pace += LossCount { sent: 1, lost };
             let is_lossy = self.at_first_pace.sent >= ENOUGH && self.share() >= NOT_OURS;
             if is_lossy && !self.is_lifted {
                 (self.most, self.is_lifted) = (f64::INFINITY, true);
@@ -311,7 +311,7 @@ impl Flight {
 
     /// What share the first pace loses; unknown until enough was sent at it.
     fn share(&self) -> f64 {
-        let Tally { sent, lost } = self.at_first_pace;
+        let LossCount { sent, lost } = self.at_first_pace;
         if sent < ENOUGH {
             return 0.0;
         }
@@ -327,14 +327,14 @@ impl Flight {
 
     /// Probes sent, but for the `before` first: those of sizes that pass whose answers are there or overdue, and how many
     /// are missing.
-    pub(crate) fn overdue(&self, before: usize, now: Duration) -> Tally {
-        let mut tally = Tally::default();
+    pub(crate) fn overdue(&self, before: usize, now: Duration) -> LossCount {
+        let mut tally = LossCount::default();
         let wait = self.wait();
         for sent in self.sent.iter().skip(before) {
             let passes = Some(sent.size) <= self.flows[sent.flow as usize].largest_answered;
             let over = sent.fate == Fate::Answered || sent.at + wait <= now;
             if passes && over && sent.fate != Fate::Refused && self.rtt.is_known() {
-                tally += Tally {
+                tally += LossCount {
                     sent: 1,
                     lost: u32::from(sent.fate == Fate::Open),
                 };

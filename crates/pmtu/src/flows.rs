@@ -72,7 +72,7 @@ impl Met {
 
 /// Of how many flows how many fail, and what that says about the paths behind.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Share {
+pub struct FailingShare {
     /// Flows that fail.
     pub failing: u32,
     /// Flows that were asked about and answered.
@@ -85,7 +85,7 @@ pub struct Share {
     pub one_in: Option<u32>,
 }
 
-impl Share {
+impl FailingShare {
     /// `None` where no flow fails, or none was asked about.
     pub fn new(failing: u32, of: u32) -> Option<Self> {
         if failing == 0 || of == 0 {
@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn a_share_names_the_number_of_members() {
-        let share = Share::new(8, 64).expect("some fail");
+        let share = FailingShare::new(8, 64).expect("some fail");
         assert_eq!(share.one_in, Some(8));
         assert!(share.between.0 < 0.125 && share.between.1 > 0.125);
-        assert_eq!(Share::new(64, 64).expect("all fail").one_in, None);
-        assert_eq!(Share::new(0, 64), None);
+        assert_eq!(FailingShare::new(64, 64).expect("all fail").one_in, None);
+        assert_eq!(FailingShare::new(0, 64), None);
     }
 }

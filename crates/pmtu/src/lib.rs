@@ -23,7 +23,7 @@
 //!     }
 //!     now = prober.next_timeout().unwrap_or(now);
 //! };
-//! assert_eq!(outcome.to_string(), "8900 bytes do not pass: the path carries 1500 and drops more without a word");
+//! assert_eq!(outcome.to_string(), "8900 bytes do not pass: the path carries 1500 and drops larger packets without ICMP");
 //! ```
 //!
 //! # How sure it is
@@ -63,11 +63,11 @@ mod survey;
 mod tests;
 
 pub use config::{Arrival, Config, FAR_AWAY, Probe};
-pub use flows::{Share, flows_to_meet_all, flows_to_meet_one, paths_met};
-pub use locate::{HopProbe, LocateConfig, Located, Locator, NotLocated, Place};
-pub use one_sided::{Forward, OneSided, OneSidedProbe, OneSidedResult, Way};
+pub use flows::{FailingShare, flows_to_meet_all, flows_to_meet_one, paths_met};
+pub use locate::{HopProbe, LocateConfig, Located, Locator, NotLocated, PathPoint};
+pub use one_sided::{ForwardMtu, OneSided, OneSidedProbe, OneSidedResult, ProbeKind};
 pub use outcome::{CannotTell, Limit, Outcome, Source, TooBig};
-pub use pacing::{LONGEST_BESIDE, Pace, ROUND_TRIPS};
+pub use pacing::{LONGEST_EXTENSION, ROUND_TRIPS, RateLimit};
 pub use prober::Prober;
 pub use sizes::likely_sizes;
-pub use survey::{FlowOutcome, FlowProbe, Group, Question, Survey, SurveyResult};
+pub use survey::{FlowOutcome, FlowProbe, Group, Survey, SurveyRequest, SurveyResult};

@@ -1,4 +1,4 @@
-//! Where on the way a size is lost: between which two hops that route, with a rising TTL.
+//! Locates where a size is lost: between which two routers, by probes with a rising TTL.
 //!
 //! A packet whose TTL ends at a router is reported by it whatever its size (RFC 1812, section 4.3.2.7; Linux looks at
 //! the TTL before the MTU of the next link, net/ipv4/ip_forward.c). So a router that reports a large packet was
@@ -52,9 +52,9 @@ pub struct HopProbe {
     pub size: u32,
 }
 
-/// One end of the stretch on which a size is lost.
+/// One end of the path segment on which a size is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PathPoint {
     /// The sending host.
     Sender,
     /// A router that reported.
@@ -74,9 +74,9 @@ pub struct Located {
     /// The routers on the way by distance, beginning with 1; `None`: it does not answer.
     pub hops: Vec<Option<IpAddr>>,
     /// Large packets reach this place: certain.
-    pub after: Place,
+    pub after: PathPoint,
     /// They do not reach this one, which answers small ones before and after.
-    pub before: Place,
+    pub before: PathPoint,
     /// Packets sent.
     pub probes: u32,
 }
@@ -327,12 +327,12 @@ impl Locator {
         let router = |position: usize| {
             let ttl = *self.asked.get(position)?;
             let address = (*self.hops.get(usize::from(ttl) - 1)?)?;
-            Some(Place::Router { ttl, address })
+            Some(PathPoint::Router { ttl, address })
         };
         let before_low = self.low.checked_sub(1).and_then(router);
         self.done = Some(Ok(Located {
-            after: before_low.unwrap_or(Place::Sender),
-            before: router(self.high).unwrap_or(Place::Destination),
+            after: before_low.unwrap_or(PathPoint::Sender),
+            before: router(self.high).unwrap_or(PathPoint::Destination),
             hops: self.hops.clone(),
             probes: self.next_id as u32,
         }));

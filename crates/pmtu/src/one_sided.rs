@@ -9,15 +9,15 @@
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::{ERROR, Log, Tally, chance_that_only_luck_lost};
+use crate::evidence::{ERROR, Log, LossCount, chance_that_only_luck_lost};
 use crate::flight::Flight;
 use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
-use crate::pacing::Pace;
+use crate::pacing::RateLimit;
 use crate::prober::Prober;
 
 /// How a probe is to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum ProbeKind {
     /// As an echo request, whose reply is as large.
     Echo,
     /// To a port where nobody listens.
@@ -28,14 +28,14 @@ pub enum Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OneSidedProbe {
     /// How.
-    pub way: Way,
+    pub kind: ProbeKind,
     /// The probe; ids are unique over both ways.
     pub probe: Probe,
 }
 
 /// What is known of the way there, when larger echoes do not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forward {
+pub enum ForwardMtu {
     /// Not asked: every size of interest comes back, or this host sends no larger one.
     NotAsked,
     /// It carries this size at least, in bytes: the way back is the narrow one, or where no echo came back at all, echoes
@@ -54,7 +54,7 @@ pub struct OneSidedResult {
     /// What comes back as an echo.
     pub both_ways: Outcome,
     /// Which way is the narrow one.
-    pub forward: Forward,
+    pub forward: ForwardMtu,
     /// Packets sent.
     pub probes: u32,
 }
@@ -65,7 +65,7 @@ impl OneSidedResult {
         matches!(
             self.both_ways,
             Outcome::CannotTell {
-                reason: CannotTell::Silent,
+                reason: CannotTell::NoAnswer,
                 at_least: None,
             }
         )
@@ -92,10 +92,10 @@ pub struct OneSided {
     /// Ids of the second part begin here.
     base: u64,
     port: Option<PortCheck>,
-    forward: Option<Forward>,
+    forward: Option<ForwardMtu>,
     /// Rounds of echoes that were looked at for a limit.
     looked: u32,
-    tally: Tally,
+    tally: LossCount,
 }
 
 #[derive(Debug)]
@@ -111,7 +111,13 @@ struct PortCheck {
 
 impl OneSided {
     /// Searches from `low` to `high` bytes, trying `likely_sizes` first.
-    pub fn new(low: u32, high: u32, likely_sizes: Vec<u32>, config: Config, pace: Pace) -> Self {
+    pub fn new(
+        low: u32,
+        high: u32,
+        likely_sizes: Vec<u32>,
+        config: Config,
+        pace: RateLimit,
+    ) -> Self {
         Self {
             echo: Prober::search(low, high, likely_sizes, config),
             flight: Flight::new(1, config, pace),
@@ -121,7 +127,7 @@ impl OneSided {
             port: None,
             forward: None,
             looked: 0,
-            tally: Tally::default(),
+            tally: LossCount::default(),
         }
     }
 
@@ -134,7 +140,7 @@ impl OneSided {
         self.flight.look(now);
         if self.flight.is_exhausted(now) {
             self.echo.give_up(CannotTell::OutOfBudget);
-            self.forward = Some(Forward::CannotTell);
+            self.forward = Some(ForwardMtu::CannotTell);
             return None;
         }
         if self.echo.outcome().is_none() {
@@ -152,7 +158,7 @@ impl OneSided {
         let sent = if let Some(port) = &mut self.port {
             port.transmit(now, self.config.control_size)
                 .map(|probe| OneSidedProbe {
-                    way: Way::ClosedPort,
+                    kind: ProbeKind::ClosedPort,
                     probe: Probe {
                         id: self.base + probe.id,
                         ..probe
@@ -160,7 +166,7 @@ impl OneSided {
                 })
         } else {
             self.echo.poll_transmit(now).map(|probe| OneSidedProbe {
-                way: Way::Echo,
+                kind: ProbeKind::Echo,
                 probe,
             })
         };
@@ -216,7 +222,7 @@ impl OneSided {
         if port.small_ids.contains(&id) {
             port.answered_small += 1;
         } else {
-            self.forward.get_or_insert(Forward::AtLeast(port.size));
+            self.forward.get_or_insert(ForwardMtu::AtLeast(port.size));
         }
     }
 
@@ -235,7 +241,7 @@ impl OneSided {
                 self.port = Some(PortCheck::new(mtu));
                 self.base = probe + 1;
             } else {
-                self.forward.get_or_insert(Forward::NotAsked);
+                self.forward.get_or_insert(ForwardMtu::NotAsked);
             }
         } else {
             self.echo.on_send_refused(probe, mtu);
@@ -288,10 +294,10 @@ impl OneSided {
             Some(Outcome::Carries {
                 mtu,
                 limit: Limit::Fragmented { .. },
-            }) => Forward::AtLeast(mtu + 1),
+            }) => ForwardMtu::AtLeast(mtu + 1),
             Some(Outcome::Carries {
                 mtu,
-                limit: Limit::Silent | Limit::Signalled { .. },
+                limit: Limit::BlackHole | Limit::Signalled { .. },
             }) if *mtu < self.high => {
                 self.base = u64::from(self.echo.probes());
                 self.port = Some(PortCheck::new(mtu + 1));
@@ -299,15 +305,15 @@ impl OneSided {
             }
             // Echo requests are filtered, perhaps, and the port is not.
             Some(Outcome::CannotTell {
-                reason: CannotTell::Silent,
+                reason: CannotTell::NoAnswer,
                 at_least: None,
             }) => {
                 self.base = u64::from(self.echo.probes());
                 self.port = Some(PortCheck::new(self.high));
                 return;
             }
-            Some(Outcome::CannotTell { .. }) => Forward::CannotTell,
-            _ => Forward::NotAsked,
+            Some(Outcome::CannotTell { .. }) => ForwardMtu::CannotTell,
+            _ => ForwardMtu::NotAsked,
         };
         self.forward = Some(forward);
     }
@@ -318,16 +324,16 @@ impl OneSided {
         if self.forward.is_some() || !port.is_complete() || now < over {
             return;
         }
-        let small = Tally {
+        let small = LossCount {
             sent: port.small,
             lost: port.small.saturating_sub(port.answered_small),
         };
         let large = port.sent - port.small;
         let sure = port.answered_small > 0 && chance_that_only_luck_lost(large, small) <= ERROR;
         self.forward = Some(if sure {
-            Forward::NoMore
+            ForwardMtu::NoMore
         } else {
-            Forward::CannotTell
+            ForwardMtu::CannotTell
         });
     }
 }

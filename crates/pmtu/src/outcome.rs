@@ -1,4 +1,4 @@
-//! What probing comes to, as values and in words.
+//! The outcomes of probing, as values and in words.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub struct TooBig {
     pub source: Source,
 }
 
-/// Who said that a packet was too big.
+/// The source of a too-big message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// This host, before sending (`EMSGSIZE`).
@@ -34,7 +34,7 @@ pub enum Limit {
         /// Its MTU in bytes.
         mtu: u32,
     },
-    /// Somebody says so.
+    /// A router reports it by ICMP.
     Signalled {
         /// The source of the message.
         by: IpAddr,
@@ -46,8 +46,8 @@ pub enum Limit {
         /// The largest fragment's IP packet, bytes.
         largest: u32,
     },
-    /// Larger packets vanish, and nobody says so.
-    Silent,
+    /// PMTU black hole: larger packets are dropped without ICMP.
+    BlackHole,
 }
 
 impl Limit {
@@ -58,12 +58,12 @@ impl Limit {
             Self::Device { .. } => "device",
             Self::Signalled { .. } => "signalled",
             Self::Fragmented { .. } => "fragmented",
-            Self::Silent => "silent",
+            Self::BlackHole => "silent",
         }
     }
 }
 
-/// How probing ended.
+/// The outcome of probing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A packet of exactly `size` bytes was acknowledged.
@@ -101,7 +101,7 @@ pub enum Outcome {
 pub enum CannotTell {
     /// Nothing answers: the path, or the responder, is not there.
     #[error("no answer, not even to small probes")]
-    Silent,
+    NoAnswer,
     /// This host refuses to send even small probes.
     #[error("this host does not send even small probes")]
     Refused,
@@ -150,7 +150,7 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSought => f.write_str(" and perhaps more"),
-            Self::Silent => f.write_str(" and drops more without a word"),
+            Self::BlackHole => f.write_str(" and drops larger packets without ICMP"),
             Self::Device { mtu } => write!(f, " (this host sends no more than {mtu})"),
             Self::Signalled { by, mtu } => write!(f, " ({by} reports an MTU of {mtu})"),
             Self::Fragmented { largest } => {
@@ -172,7 +172,7 @@ impl fmt::Display for Outcome {
             Self::TooBig {
                 size,
                 carries: None,
-                limit: Limit::Silent | Limit::NotSought,
+                limit: Limit::BlackHole | Limit::NotSought,
             } => write!(f, "{size} bytes do not pass"),
             Self::TooBig { size, limit, .. } => write!(f, "{size} bytes do not pass{limit}"),
             Self::Carries { mtu, limit } => write!(f, "the path carries {mtu}{limit}"),

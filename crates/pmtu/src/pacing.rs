@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How fast, and how much in all.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
+pub struct RateLimit {
     /// Bytes of IP packets per second to begin with, above 0; while answers come it doubles. A path that carries no
     /// more loses nothing by us.
     pub first_bytes_per_second: f64,
@@ -18,13 +18,13 @@ pub struct Pace {
     pub max_time: Duration,
 }
 
-/// Round trips that a survey may take beside [`Pace::max_time`]: a search is over after some five rounds, and so is a
+/// Round trips that a survey may take beside [`RateLimit::max_time`]: a search is over after some five rounds, and so is a
 /// comparison of flows whose members differ.
 pub const ROUND_TRIPS: u32 = 12;
 /// However long an answer takes, a survey ends so much later at most.
-pub const LONGEST_BESIDE: Duration = Duration::from_mins(1);
+pub const LONGEST_EXTENSION: Duration = Duration::from_mins(1);
 
-impl Default for Pace {
+impl Default for RateLimit {
     /// From 100 kB to 40 MB per second, 5,000 datagrams per second, 100,000 datagrams and 20 s in all.
     fn default() -> Self {
         Self {
@@ -43,7 +43,7 @@ const CATCH_UP: Duration = Duration::from_millis(2);
 /// Says when the next datagram may leave. It pays afterwards, so that a datagram's size need not be known before.
 #[derive(Debug, Clone)]
 pub(crate) struct Pacer {
-    pace: Pace,
+    pace: RateLimit,
     bytes_per_second: f64,
     free_at: Duration,
     /// What the last charge was, to give it back.
@@ -54,7 +54,7 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    pub(crate) fn new(pace: Pace) -> Self {
+    pub(crate) fn new(pace: RateLimit) -> Self {
         Self {
             bytes_per_second: pace.first_bytes_per_second.min(pace.bytes_per_second),
             pace,
@@ -128,7 +128,7 @@ impl Pacer {
 
     /// When the time that is allowed ends.
     pub(crate) fn ends_at(&self, wait: Duration) -> Option<Duration> {
-        let beside = (wait * ROUND_TRIPS).min(LONGEST_BESIDE);
+        let beside = (wait * ROUND_TRIPS).min(LONGEST_EXTENSION);
         Some(
             self.began?
                 .saturating_add(self.pace.max_time)
@@ -143,10 +143,10 @@ mod tests {
     use proptest::prelude::*;
 
     /// At the highest pace from the beginning.
-    fn fast() -> Pace {
-        Pace {
+    fn fast() -> RateLimit {
+        RateLimit {
             first_bytes_per_second: 40e6,
-            ..Pace::default()
+            ..RateLimit::default()
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_did_not_leave_costs_nothing() {
-        let mut pacer = Pacer::new(Pace::default());
+        let mut pacer = Pacer::new(RateLimit::default());
         pacer.charge(64, Duration::from_secs(1));
         let free = pacer.free_at();
         pacer.charge(9000, Duration::from_secs(1));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_was_charged_is_paid_at_the_new_pace() {
-        let mut pacer = Pacer::new(Pace::default());
+        let mut pacer = Pacer::new(RateLimit::default());
         pacer.charge(10_000, Duration::ZERO);
         assert_eq!(pacer.free_at(), Duration::from_millis(100));
         pacer.set_rate(200e3, Duration::from_millis(20));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::{ERROR, ERROR_IN_SEARCH, Tally, copies_to_decide};
+use crate::evidence::{ERROR, ERROR_IN_SEARCH, LossCount, copies_to_decide};
 use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
 use crate::rounds::Rounds;
 use crate::rtt::Rtt;
@@ -241,13 +241,13 @@ impl Prober {
     }
 
     /// Sends no more in this round.
-    pub(crate) fn cut_short(&mut self) {
+    pub(crate) fn end_round_early(&mut self) {
         self.rounds.stop();
     }
 
     /// What round trips were measured, on other flows as well.
-    pub(crate) fn learn(&mut self, rtt: Rtt) {
-        self.rounds.learn(rtt);
+    pub(crate) fn add_rtt(&mut self, rtt: Rtt) {
+        self.rounds.add_rtt(rtt);
     }
 
     /// Whether a round went by and nothing was ever answered.
@@ -256,7 +256,7 @@ impl Prober {
     }
 
     /// The probes of sizes that are known to pass.
-    pub(crate) fn passing(&self) -> Tally {
+    pub(crate) fn passing(&self) -> LossCount {
         self.rounds.log.passing()
     }
 
@@ -273,8 +273,8 @@ impl Prober {
     }
 
     fn conclude(&mut self) {
-        if self.rounds.hopeless() == Some(CannotTell::Silent) {
-            self.give_up(CannotTell::Silent);
+        if self.rounds.reason_to_give_up() == Some(CannotTell::NoAnswer) {
+            self.give_up(CannotTell::NoAnswer);
             return;
         }
         match self.stage {
@@ -284,7 +284,7 @@ impl Prober {
             Stage::Confirm(mtu) => self.conclude_comparison(mtu),
         }
         if self.outcome.is_none()
-            && let Some(reason) = self.rounds.hopeless()
+            && let Some(reason) = self.rounds.reason_to_give_up()
         {
             self.give_up(reason);
         }

@@ -120,7 +120,7 @@ impl Rounds {
     }
 
     /// What round trips were measured, on other flows as well.
-    pub(crate) fn learn(&mut self, rtt: Rtt) {
+    pub(crate) fn add_rtt(&mut self, rtt: Rtt) {
         self.rtt = rtt;
     }
 
@@ -194,7 +194,7 @@ impl Rounds {
         {
             return Limit::Fragmented { largest };
         }
-        self.told(mtu).unwrap_or(Limit::Silent)
+        self.told(mtu).unwrap_or(Limit::BlackHole)
     }
 
     /// Why a packet of `size` bytes does not pass, when nothing is known of what does.
@@ -202,7 +202,9 @@ impl Rounds {
         match (self.refused, self.log.fragmented()) {
             (Some((refused, mtu)), _) if refused <= size => Limit::Device { mtu },
             (_, Some((fragmented, largest))) if fragmented <= size => Limit::Fragmented { largest },
-            _ => self.told(size.saturating_sub(1)).unwrap_or(Limit::Silent),
+            _ => self
+                .told(size.saturating_sub(1))
+                .unwrap_or(Limit::BlackHole),
         }
     }
 
@@ -216,7 +218,7 @@ impl Rounds {
     }
 
     /// Why to give up, when it is time to.
-    pub(crate) fn hopeless(&self) -> Option<CannotTell> {
+    pub(crate) fn reason_to_give_up(&self) -> Option<CannotTell> {
         let silent = self.log.silent_rounds();
         let is_over = if self.rtt.is_known() {
             self.log.overdue_rounds() >= SILENT_ROUNDS
@@ -225,7 +227,7 @@ impl Rounds {
             waited >= self.config.patience
         };
         if is_over {
-            return Some(CannotTell::Silent);
+            return Some(CannotTell::NoAnswer);
         }
         (self.log.rounds() >= self.config.max_rounds).then(|| {
             let passing = self.log.passing();

@@ -1,4 +1,4 @@
-//! Which sizes to try.
+//! The sizes to probe.
 
 use std::collections::BTreeSet;
 

@@ -10,15 +10,15 @@ use std::time::Duration;
 use crate::config::{Arrival, Config, Probe};
 use crate::flight::Flight;
 use crate::outcome::{CannotTell, Outcome, TooBig};
-use crate::pacing::Pace;
+use crate::pacing::RateLimit;
 use crate::prober::Prober;
 
 use loss::Loss;
 pub use result::{FlowOutcome, Group, SurveyResult};
 
-/// What is asked of a path, in one direction.
+/// What a survey asks of one direction of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct SurveyRequest {
     /// Where the search begins: the smallest IP packet of interest, bytes.
     pub low: u32,
     /// Where it ends, bytes.
@@ -33,7 +33,7 @@ pub struct Question {
     /// How to probe each.
     pub config: Config,
     /// How fast.
-    pub pace: Pace,
+    pub pace: RateLimit,
     /// Whether, once every flow is settled, it is counted how much is lost, with small datagrams at a slow pace.
     pub count: bool,
 }
@@ -52,7 +52,7 @@ pub struct FlowProbe {
 /// `now` is the time since any fixed moment, and never goes back.
 #[derive(Debug)]
 pub struct Survey {
-    question: Question,
+    question: SurveyRequest,
     flows: Vec<Flow>,
     flight: Flight,
     /// Where the next look for something to send begins, so that no flow starves another.
@@ -88,7 +88,7 @@ impl Flow {
     /// Whether it was taken for dead: too early, where an answer comes after all, or the first one of all flows.
     fn is_given_up(&self) -> bool {
         let silent = Outcome::CannotTell {
-            reason: CannotTell::Silent,
+            reason: CannotTell::NoAnswer,
             at_least: None,
         };
         self.settled.as_ref() == Some(&silent)
@@ -108,13 +108,13 @@ enum Stage {
     /// Is compared with what another flow carries.
     Compares(u32),
     /// Is asked for any answer at all, because the first flow gives none.
-    Knocks,
+    ProbesForAnyAnswer,
 }
 
 impl Survey {
     /// Begins with the first flow.
-    pub fn new(question: Question) -> Self {
-        let question = Question {
+    pub fn new(question: SurveyRequest) -> Self {
+        let question = SurveyRequest {
             flows: question.flows.max(1),
             high: question.high.max(question.expect.unwrap_or(0)),
             ..question
@@ -160,7 +160,7 @@ impl Survey {
         self.flight.look(now);
         if !self.cut && self.flight.is_unheard() {
             self.cut = true;
-            self.flows[0].prober.cut_short();
+            self.flows[0].prober.end_round_early();
         }
         if self.loss.is_some() {
             return self.count_loss(now);
@@ -172,7 +172,7 @@ impl Survey {
                     flow.prober.on_timeout(now);
                 }
             }
-            self.knock();
+            self.probe_for_any_answer();
             let moved = self.settle(now);
             if self.loss.is_some() {
                 return self.count_loss(now);
@@ -250,7 +250,7 @@ impl Survey {
         }
         let rtt = self.flight.rtt();
         for flow in self.flows.iter_mut().filter(|flow| flow.is_active()) {
-            flow.prober.learn(rtt);
+            flow.prober.add_rtt(rtt);
         }
     }
 
@@ -340,7 +340,7 @@ impl Survey {
                     flow.above = mtu;
                     flow.stage = Stage::Waits;
                 }
-                (Stage::Knocks, Outcome::Proven { .. }) => flow.stage = Stage::Waits,
+                (Stage::ProbesForAnyAnswer, Outcome::Proven { .. }) => flow.stage = Stage::Waits,
                 _ => {
                     flow.settled = Some(outcome);
                     flow.settled_at = now;
@@ -360,7 +360,7 @@ impl Survey {
 
     /// The first flow hears nothing: whether others do is asked meanwhile. One after the other, dead flows would take a
     /// search's patience each.
-    fn knock(&mut self) {
+    fn probe_for_any_answer(&mut self) {
         if self.knocked || !self.flows[0].prober.is_unheard() {
             return;
         }
@@ -370,7 +370,7 @@ impl Survey {
             ..self.question.config
         };
         for flow in self.flows.iter_mut().skip(1) {
-            flow.stage = Stage::Knocks;
+            flow.stage = Stage::ProbesForAnyAnswer;
             flow.begin(Prober::verify(config.control_size, config));
         }
     }
@@ -416,12 +416,12 @@ impl Survey {
                 }
             };
             flow.begin(prober);
-            flow.prober.learn(rtt);
+            flow.prober.add_rtt(rtt);
         }
     }
 }
 
-impl Question {
+impl SurveyRequest {
     fn search(&self, low: u32, high: u32) -> Prober {
         Prober::search(low, high, self.likely_sizes.clone(), self.config).among(self.flows)
     }

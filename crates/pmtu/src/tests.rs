@@ -60,7 +60,7 @@ fn one_byte_too_many_is_too_big_after_two_rounds() {
     let expected = Outcome::TooBig {
         size: 1501,
         carries: None,
-        limit: Limit::Silent,
+        limit: Limit::BlackHole,
     };
     assert_eq!(run.outcome, expected);
     assert_eq!((run.rounds, run.sent.len()), (2, 18));
@@ -71,7 +71,7 @@ fn a_failed_proof_tells_what_the_path_carries() {
     let run = diagnose(8900, &Path::new(1450));
     assert_eq!(
         run.outcome.to_string(),
-        "8900 bytes do not pass: the path carries 1450 and drops more without a word"
+        "8900 bytes do not pass: the path carries 1450 and drops larger packets without ICMP"
     );
     assert!(run.rounds <= 5, "{} rounds", run.rounds);
 }
@@ -91,7 +91,7 @@ fn every_path_mtu_is_found_exactly_in_at_most_five_rounds() {
         let run = search(&Path::new(mtu));
         let expected = Outcome::Carries {
             mtu,
-            limit: Limit::Silent,
+            limit: Limit::BlackHole,
         };
         assert_eq!(run.outcome, expected);
         assert!(run.rounds <= 5, "{mtu}: {} rounds", run.rounds);
@@ -175,7 +175,7 @@ fn a_dead_path_cannot_tell() {
         },
     );
     let silent = Outcome::CannotTell {
-        reason: CannotTell::Silent,
+        reason: CannotTell::NoAnswer,
         at_least: None,
     };
     assert_eq!(run.outcome, silent);

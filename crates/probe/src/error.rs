@@ -13,7 +13,7 @@ pub enum ProbeError {
         flow: u32,
         /// Where it was to be bound.
         from: SocketAddr,
-        /// To whom.
+        /// Destination address.
         to: SocketAddr,
         /// The kernel's answer.
         source: io::Error,
@@ -26,7 +26,7 @@ pub enum ProbeError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Listening beside whoever has the port.
+    /// Receiving on a port that another socket owns.
     #[error(
         "listening on {address} beside the tunnel or program that has the port: {source} (this needs CAP_NET_RAW: run as \
          root, or take another port)"
@@ -43,7 +43,7 @@ pub enum ProbeError {
          `sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"`)"
     )]
     Echo {
-        /// To whom.
+        /// Destination address.
         to: IpAddr,
         /// The kernel's answer.
         source: io::Error,
@@ -69,7 +69,7 @@ pub enum ProbeError {
     /// Reading or sending failed for a reason that is not the path's.
     #[error("probing {to}: {source}")]
     Socket {
-        /// To whom.
+        /// Destination address.
         to: SocketAddr,
         /// The kernel's answer.
         source: io::Error,

@@ -58,7 +58,7 @@ pub(crate) fn open(flow: u32, from: SocketAddr, to: SocketAddr) -> Result<UdpSoc
 
 /// What an entry of the error queue says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum SocketError {
     /// This host does not send as much; its device's MTU, bytes.
     Refused(u32),
     TooBig(TooBig),
@@ -67,12 +67,12 @@ pub(crate) enum Said {
         from: IpAddr,
         probe: Option<ProbeMessage>,
     },
-    /// Nobody listens there.
+    /// The destination port is closed (ICMP port unreachable).
     Closed,
 }
 
 /// Takes the next thing that the error queue says; `None`: it is empty.
-pub(crate) fn said(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<Said>> {
+pub(crate) fn socket_error(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<SocketError>> {
     const ECONNREFUSED: i32 = 111;
     let mut quote = [0; 256];
     while let Some(entry) = read_quoted_error(socket, &mut quote)? {
@@ -85,10 +85,10 @@ pub(crate) fn said(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<Sai
         };
         match (error.errno, error.mtu, error.offender) {
             (EMSGSIZE, Some(mtu), _) if error.origin == ErrorOrigin::Local => {
-                return Ok(Some(Said::Refused(mtu)));
+                return Ok(Some(SocketError::Refused(mtu)));
             }
             (EMSGSIZE, Some(mtu), Some(router)) if icmp => {
-                return Ok(Some(Said::TooBig(TooBig {
+                return Ok(Some(SocketError::TooBig(TooBig {
                     mtu,
                     source: Source::Router(router),
                 })));
@@ -96,9 +96,9 @@ pub(crate) fn said(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<Sai
             (_, _, Some(from)) if exceeded => {
                 let quoted = &quote[..entry.quoted.min(quote.len())];
                 let probe = ProbeMessage::parse(quoted, secret);
-                return Ok(Some(Said::Expired { from, probe }));
+                return Ok(Some(SocketError::Expired { from, probe }));
             }
-            (ECONNREFUSED, _, _) if icmp => return Ok(Some(Said::Closed)),
+            (ECONNREFUSED, _, _) if icmp => return Ok(Some(SocketError::Closed)),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The machines of room `pmtu` over real sockets, the responder that acknowledges their probes, and a short TCP stream
+//! The machines of crate `pmtu` over real sockets, the responder that acknowledges their probes, and a short TCP stream
 //! beside them.
 //!
 //! Sockets are made in the calling thread's network namespace and stay there. A flow is a socket of its own, and so a
@@ -11,9 +11,9 @@
 mod device;
 mod error;
 mod flow;
+mod locate;
 pub mod message;
 mod one_sided;
-mod place;
 mod responder;
 mod stream;
 mod survey;
@@ -22,9 +22,9 @@ pub mod transfer;
 
 pub use device::device_mtu;
 pub use error::ProbeError;
+pub use locate::{LOCATING, locate, locate_on};
 pub use one_sided::one_sided;
-pub use place::{LOCATING, locate, locate_on};
 pub use responder::Responder;
 pub use stream::{StreamPath, StreamServer, Streamed, stream};
 pub use survey::{Endpoints, Surveyed, survey};
-pub use tap::{Heard, heard};
+pub use tap::{TappedDatagram, heard};

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_pmtu::{
-    Arrival, Config, OneSided, OneSidedProbe, OneSidedResult, Pace, Way, likely_sizes,
+    Arrival, Config, OneSided, OneSidedProbe, OneSidedResult, ProbeKind, RateLimit, likely_sizes,
 };
 use wirecost_sys::socket::{
     bind_here, enable_fragment_size, enable_recverr, poll_readable, receive_arrived,
@@ -17,7 +17,7 @@ use wirecost_sys::socket::{
 };
 
 use crate::error::ProbeError;
-use crate::flow::{self, EMSGSIZE, Said};
+use crate::flow::{self, EMSGSIZE, SocketError};
 use crate::message::{PROBE_BYTES, ProbeMessage, Secret};
 use crate::survey::{LARGEST, is_queued};
 
@@ -36,7 +36,7 @@ pub fn one_sided(
     to: IpAddr,
     (low, high): (u32, u32),
     config: Config,
-    pace: Pace,
+    pace: RateLimit,
 ) -> Result<OneSidedResult, ProbeError> {
     if from.is_ipv4() != to.is_ipv4() {
         return Err(ProbeError::Versions { from, to });
@@ -164,7 +164,7 @@ impl Asking {
         }
     }
 
-    fn send(&mut self, OneSidedProbe { way, probe }: OneSidedProbe) -> io::Result<()> {
+    fn send(&mut self, OneSidedProbe { kind, probe }: OneSidedProbe) -> io::Result<()> {
         let message = ProbeMessage {
             flow: 0,
             id: probe.id,
@@ -175,8 +175,8 @@ impl Asking {
             // Both headers in front are 8 bytes: UDP's is the kernel's to write, ICMP's ours.
             let payload = probe.size.saturating_sub(flow::headers(self.to)) as usize;
             let payload = payload.clamp(PROBE_BYTES, LARGEST);
-            let sent = match way {
-                Way::Echo => {
+            let sent = match kind {
+                ProbeKind::Echo => {
                     let kind = if self.to.is_ipv4() { 8 } else { 128 };
                     let sequence = (probe.id as u16).to_be_bytes();
                     self.buffer[..ICMP_HEADER].copy_from_slice(&[
@@ -201,7 +201,7 @@ impl Asking {
                     self.sizes.insert(probe.id, probe.size);
                     self.echo.send(&self.buffer[..ICMP_HEADER + payload])
                 }
-                Way::ClosedPort => {
+                ProbeKind::ClosedPort => {
                     let at = usize::from(!probe.control);
                     self.buffer[..PROBE_BYTES].copy_from_slice(&message);
                     self.ports[at].send(&self.buffer[..payload])
@@ -209,7 +209,7 @@ impl Asking {
             };
             match sent {
                 Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
-                    if self.hear(Some((way, probe.id)))? {
+                    if self.hear(Some((kind, probe.id)))? {
                         return Ok(());
                     }
                 }
@@ -218,7 +218,7 @@ impl Asking {
                 }
                 // A full queue: lost, as on the way.
                 Ok(_) | Err(_) => {
-                    if way == Way::ClosedPort {
+                    if kind == ProbeKind::ClosedPort {
                         self.outstanding[usize::from(!probe.control)].push_back(probe.id);
                     }
                     return Ok(());
@@ -229,26 +229,26 @@ impl Asking {
     }
 
     /// Reads what the sockets have to tell; whether this host refused the probe `sent`.
-    fn hear(&mut self, sent: Option<(Way, u64)>) -> io::Result<bool> {
+    fn hear(&mut self, sent: Option<(ProbeKind, u64)>) -> io::Result<bool> {
         let mut refused = false;
         let now = self.began.elapsed();
         for at in 0..3 {
             let socket = if at == 2 { &self.echo } else { &self.ports[at] };
-            while let Some(said) = flow::said(socket, &self.secret)? {
-                match said {
-                    Said::Refused(mtu) => {
+            while let Some(socket_error) = flow::socket_error(socket, &self.secret)? {
+                match socket_error {
+                    SocketError::Refused(mtu) => {
                         if let Some((_, id)) = sent.filter(|_| !refused) {
                             self.machine.on_send_refused(id, Some(mtu));
                             refused = true;
                         }
                     }
-                    Said::TooBig(message) => self.machine.on_too_big(message),
-                    Said::Closed if at < 2 => {
+                    SocketError::TooBig(message) => self.machine.on_too_big(message),
+                    SocketError::Closed if at < 2 => {
                         if let Some(id) = self.outstanding[at].pop_front() {
                             self.machine.on_answered(id, Arrival::Whole, now);
                         }
                     }
-                    Said::Closed | Said::Expired { .. } => {}
+                    SocketError::Closed | SocketError::Expired { .. } => {}
                 }
             }
         }

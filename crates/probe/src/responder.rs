@@ -49,7 +49,7 @@ impl Responder {
     ///
     /// # Errors
     /// Without `CAP_NET_RAW`.
-    pub fn start_beside(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
+    pub fn start_tapped(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
         let tap = Tap::open(address).map_err(|source| ProbeError::Tap { address, source })?;
         Self::run(vec![address], vec![Ear::Tap(tap)], secret)
     }
@@ -200,7 +200,7 @@ mod tests {
         let room = SockRef::from(&socket).recv_buffer_size().expect("a size");
         if room < RECEIVE_BUFFER {
             // `net.core.rmem_max` is the machine's, and is not ours to set.
-            println!("skipped: net.core.rmem_max allows {room} bytes");
+            wirecost_skips::lacks(format!("net.core.rmem_max allows {room} bytes"));
             return;
         }
         let sender = UdpSocket::bind("127.0.0.1:0").expect("a port");

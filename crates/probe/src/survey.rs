@@ -5,17 +5,17 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use wirecost_pmtu::{Arrival, Config, Question, Survey, SurveyResult};
+use wirecost_pmtu::{Arrival, Config, Survey, SurveyRequest, SurveyResult};
 use wirecost_sys::socket::poll_readable;
 
 use crate::error::ProbeError;
-use crate::flow::{self, EMSGSIZE, Said};
+use crate::flow::{self, EMSGSIZE, SocketError};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
 
 /// The largest payload that UDP has a length for, over IPv4.
 pub(crate) const LARGEST: usize = 65_507;
 
-/// Between whom.
+/// Source address, source ports and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoints {
     /// The address that probes leave with.
@@ -73,7 +73,7 @@ pub struct Surveyed {
 /// Where a flow cannot be opened. What the path does to the probes is no error.
 pub fn survey(
     endpoints: Endpoints,
-    question: Question,
+    question: SurveyRequest,
     secret: &Secret,
 ) -> Result<Surveyed, ProbeError> {
     let began = Instant::now();
@@ -82,7 +82,7 @@ pub fn survey(
     let sockets: Vec<UdpSocket> = (0..question.flows.max(1))
         .map(|flow| flow::open(flow, endpoints.source(flow), to))
         .collect::<Result<_, _>>()?;
-    let question = Question {
+    let question = SurveyRequest {
         config: Config {
             control_size: flow::control_size(to.ip()),
             ..question.config
@@ -174,13 +174,13 @@ impl Driving<'_> {
         let mut refused = false;
         let mut answer = [0; ACKNOWLEDGEMENT_BYTES + 1];
         let socket = &self.sockets[flow as usize];
-        while let Some(said) = flow::said(socket, self.secret)? {
-            match (said, sent) {
-                (Said::Refused(mtu), Some(id)) => {
+        while let Some(socket_error) = flow::socket_error(socket, self.secret)? {
+            match (socket_error, sent) {
+                (SocketError::Refused(mtu), Some(id)) => {
                     self.survey.on_send_refused(flow, id, Some(mtu));
                     refused = true;
                 }
-                (Said::TooBig(message), _) => self.survey.on_too_big(flow, message),
+                (SocketError::TooBig(message), _) => self.survey.on_too_big(flow, message),
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Hearing and answering on a UDP port that something else has: a packet socket hears what arrives for it, a raw one
+//! Receiving and answering on a UDP port that another socket owns: a packet socket receives, a raw one
 //! answers in its name.
 
 use std::io;
@@ -30,9 +30,9 @@ pub(crate) struct Tap {
     answers: Socket,
 }
 
-/// A datagram that was heard beside whoever has its port.
+/// A datagram to a port that another socket owns.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Heard<'a> {
+pub struct TappedDatagram<'a> {
     /// Who sent it.
     pub from: SocketAddr,
     /// Of a first fragment the IP packet it came in, bytes.
@@ -70,7 +70,7 @@ impl Tap {
     }
 
     /// What a packet is; `None`: not for this address.
-    pub(crate) fn parse<'a>(&self, packet: &'a [u8]) -> Option<Heard<'a>> {
+    pub(crate) fn parse<'a>(&self, packet: &'a [u8]) -> Option<TappedDatagram<'a>> {
         heard(packet, self.address)
     }
 
@@ -136,7 +136,7 @@ fn v6_filter(port: u16) -> Vec<SockFilter> {
 }
 
 /// What a packet is, from its IP header on; `None`: not UDP to this address and port, or too short.
-pub fn heard(packet: &[u8], to: SocketAddr) -> Option<Heard<'_>> {
+pub fn heard(packet: &[u8], to: SocketAddr) -> Option<TappedDatagram<'_>> {
     let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
     let (from, at, destination, fragment): (IpAddr, usize, IpAddr, Option<u32>) = match to {
         SocketAddr::V4(_) => {
@@ -168,7 +168,7 @@ pub fn heard(packet: &[u8], to: SocketAddr) -> Option<Heard<'_>> {
         }
     };
     let wanted = destination == to.ip() && half(at + 2)? == to.port();
-    let heard = Heard {
+    let heard = TappedDatagram {
         from: SocketAddr::new(from, half(at)?),
         fragment,
         payload: packet.get(at + UDP_BYTES..)?,
@@ -236,7 +236,7 @@ mod tests {
         for six in [false, true] {
             let [from, to] = ends(six);
             let packet = packet(from, to, b"a probe");
-            let expected = Heard {
+            let expected = TappedDatagram {
                 from,
                 fragment: None,
                 payload: b"a probe",

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use wirecost_pmtu::{Config, Forward, Limit, Pace, Place, Question, likely_sizes};
+use wirecost_pmtu::{Config, ForwardMtu, Limit, PathPoint, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, Responder, Surveyed, locate, one_sided, survey};
 use wirecost_sys::namespace::{HeldNetns, UserNamespace, isolate};
@@ -56,23 +56,19 @@ impl Path {
             inside.join().expect("the thread")
         });
         made.map_err(|why| {
-            println!("skipped: {why}");
-            assert!(
-                std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
-                "WIRECOST_REQUIRE_ROOT=1, and {why}"
-            );
+            wirecost_skips::skip(why);
         })
         .ok()
     }
 
-    fn survey(&self, ends: (&str, &str), question: Question) -> Surveyed {
+    fn survey(&self, ends: (&str, &str), question: SurveyRequest) -> Surveyed {
         Self::between((&self.a, &self.b), ends, question)
     }
 
     fn between(
         (here, there): (&HeldNetns, &HeldNetns),
         (from, to): (&str, &str),
-        question: Question,
+        question: SurveyRequest,
     ) -> Surveyed {
         let ends = [from, to].map(|address| address.parse::<IpAddr>().expect("an address"));
         std::thread::scope(|scope| {
@@ -123,15 +119,15 @@ fn router(more: &str) -> Option<Path> {
     ))
 }
 
-fn question(flows: u32) -> Question {
-    Question {
+fn question(flows: u32) -> SurveyRequest {
+    SurveyRequest {
         low: 576,
         high: 9216,
         expect: None,
         likely_sizes: likely_sizes(),
         flows,
         config: Config::default(),
-        pace: Pace::default(),
+        pace: RateLimit::default(),
         count: false,
     }
 }
@@ -148,7 +144,7 @@ fn a_switch_that_drops_silently_is_measured_exactly_over_both_ip_versions() {
             let groups = surveyed.result.groups();
             assert_eq!(
                 (groups[0].mtu, groups[0].limit),
-                (mtu, Limit::Silent),
+                (mtu, Limit::BlackHole),
                 "{ends:?}"
             );
             assert_eq!(surveyed.ports, [40_000]);
@@ -171,7 +167,7 @@ fn a_path_without_a_fault_ends_at_this_hosts_device() {
     );
     // Its flows keep their ports as long as it lives.
     drop(surveyed);
-    let expected = Question {
+    let expected = SurveyRequest {
         expect: Some(9000),
         ..question(64)
     };
@@ -308,18 +304,18 @@ fn the_place_of_a_drop_is_behind_the_router_or_before_it() {
             run.join().expect("the thread")
         });
         let located = located.expect("located");
-        let router = |ttl| Place::Router {
+        let router = |ttl| PathPoint::Router {
             ttl,
             address: "10.0.1.254".parse().expect("an address"),
         };
         assert_eq!(
             located.after,
-            after.map_or(Place::Sender, router),
+            after.map_or(PathPoint::Sender, router),
             "{at}: {located:?}"
         );
         assert_eq!(
             located.before,
-            before.map_or(Place::Destination, router),
+            before.map_or(PathPoint::Destination, router),
             "{at}: {located:?}"
         );
     }
@@ -330,8 +326,8 @@ fn one_side_tells_a_narrow_way_there_from_a_narrow_way_back() {
     let back = "$M nft 'add table netdev t; add chain netdev t c { type filter hook ingress device \"pb\" priority 0; }; \
         add rule netdev t c meta length > 1450 drop'";
     for (script, forward) in [
-        (silent_above(1450), Forward::NoMore),
-        (back.to_owned(), Forward::AtLeast(1451)),
+        (silent_above(1450), ForwardMtu::NoMore),
+        (back.to_owned(), ForwardMtu::AtLeast(1451)),
     ] {
         let Some(path) = switch(&format!(
             "{script}; $A sysctl -qw 'net.ipv4.ping_group_range=0 2147483647'"
@@ -347,7 +343,7 @@ fn one_side_tells_a_narrow_way_there_from_a_narrow_way_back() {
                         ends[1],
                         (576, 9216),
                         Config::default(),
-                        Pace::default(),
+                        RateLimit::default(),
                     )
                 });
                 within.expect("the namespace").expect("sockets")

@@ -1,6 +1,7 @@
 //! One run against another: cells matched by what was varied, what differs besides, effects with
 //! a verdict each, and whether that is a regression.
 
+mod by_hand;
 mod caveats;
 mod cells;
 mod differences;
@@ -15,13 +16,14 @@ use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::metric::{Direction, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
-use wirecost_stats::{Judged, Summary};
+use wirecost_stats::{FigureVerdict, Summary};
 
 use self::caveats::caveats;
 use crate::document::{Document, Ending, Trust};
 use crate::format::RunResult;
 use crate::trust;
 
+pub use by_hand::{ByHand, compare_by_hand};
 pub use differences::{Area, Difference};
 pub(crate) use junit::Junit;
 pub use junit::{JunitError, comparison_junit};
@@ -194,7 +196,7 @@ pub struct Figure {
     pub after: Option<Summary>,
     /// The effect and what follows; ratios are after / before.
     #[serde(flatten)]
-    pub judged: Judged,
+    pub judged: FigureVerdict,
     /// Why it is not comparable, where the verdict says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_comparable: Option<Remark>,
@@ -236,6 +238,16 @@ pub enum Why {
 
 /// Compares a run with an earlier one.
 pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness) -> Comparison {
+    compare_cells(before, after, strictness, false)
+}
+
+/// The same; of loads `by_hand` nothing was built, and cells of the same loads are compared whatever their options.
+fn compare_cells(
+    before: Compared<'_>,
+    after: Compared<'_>,
+    strictness: Strictness,
+    by_hand: bool,
+) -> Comparison {
     let experiments = [before, after].map(|side| &side.run.head.experiment);
     let matching = matching::matching(experiments[0], experiments[1]);
     let worth = experiments[1].plan.repeat.worth;
@@ -247,6 +259,7 @@ pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness
         &factors,
         strictness,
         disturbed.as_ref(),
+        by_hand,
     );
     let only = |cells: &[matching::Keyed<'_>]| -> Vec<Levels> {
         cells.iter().map(|keyed| keyed.levels.clone()).collect()

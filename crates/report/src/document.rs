@@ -12,6 +12,7 @@ mod until;
 mod wakeups;
 
 use serde::Serialize;
+use wirecost_answer::Answer;
 use wirecost_model::cell::Factor;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::{Cores, Levels, Repeat};
@@ -48,6 +49,8 @@ pub struct Document {
     pub started: String,
     /// Whether its verdicts can be relied on.
     pub trust: Trust,
+    /// What it answers, in sentences that follow from the effects.
+    pub answer: Answer,
     /// How it ended.
     pub outcome: Ending,
     /// What ended it early.

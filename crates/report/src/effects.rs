@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use wirecost_model::effect::{Remark, RemarkKind, Verdict};
 use wirecost_model::record::Run;
 use wirecost_stats::{
-    Contrast, Dependence, Factorial, Method, Opinion, View, correct, factorial, second_opinions,
+    Contrast, Dependence, Factorial, Method, SecondOpinion, SimpleEffect, correct, factorial,
+    second_opinions,
 };
 
 use crate::document::{Document, EffectResult, NoRatio};
@@ -96,7 +97,7 @@ pub(crate) fn factorials(run: &Run, basis: Basis) -> Vec<Factorial> {
 
 /// Second opinions that differ from the verdict: `signed rank says cannot tell yet (x1.02 [0.98, 1.06])`.
 pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
-    let of = |opinion: &Opinion| {
+    let of = |opinion: &SecondOpinion| {
         let name = match opinion.method {
             Method::SignedRank => "signed rank",
             Method::Bootstrap => "bootstrap",
@@ -123,6 +124,11 @@ pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String>
         "corrected for all {family} effects, {}",
         verdict(corrected.verdict)
     ))
+}
+
+/// Whether another method, or the correction for all comparisons, says something else.
+pub(crate) fn is_disputed(effect: &EffectResult) -> bool {
+    effect.disagreement || effect.told() != effect.verdict
 }
 
 /// Dissent and correction together; empty if there is none.
@@ -208,8 +214,8 @@ fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `throughput: guest MTU 8900 instead of 1500 pays only with offload none (x1.75 [1.70, 1.80]; with
-/// offload tunnel x1.06 [1.05, 1.07])`: where one factor's effect depends on another's level, the
+/// `throughput: guest MTU 8900 instead of 1500 pays only without offloads (x1.75 [1.70, 1.80]; with
+/// offloads x1.06 [1.05, 1.07])`: where one factor's effect depends on another's level, the
 /// strongest dependence first. `all` also has those that pay or cost with both levels, and more with one.
 pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
     let mut found: Vec<(f64, String)> = Vec::new();
@@ -238,16 +244,16 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-fn dependence(measured: &str, view: &View, says: &Dependence, combinations: u32) -> String {
+fn dependence(measured: &str, view: &SimpleEffect, says: &Dependence, combinations: u32) -> String {
     let what = words::contrast(&view.factor, &view.from, &view.to);
-    let with = |level: &str| words::level(&view.other, level);
+    let with = |level: &str| words::condition(&view.other, &[level]);
     let (verb, level) = match says {
-        Dependence::PaysOnlyWith { with } => ("pays only with", with),
-        Dependence::CostsOnlyWith { with } => ("costs only with", with),
-        Dependence::Reverses { pays_with } => ("pays with", pays_with),
+        Dependence::PaysOnlyWith { with } => ("pays only", with),
+        Dependence::CostsOnlyWith { with } => ("costs only", with),
+        Dependence::Reverses { pays_with } => ("pays", pays_with),
         Dependence::MoreWith { with } => match view.verdict_at_from {
-            Verdict::Costs => ("costs more with", with),
-            _ => ("pays more with", with),
+            Verdict::Costs => ("costs more", with),
+            _ => ("pays more", with),
         },
     };
     let (here, other, there) = if *level == view.other_from {
@@ -259,7 +265,7 @@ fn dependence(measured: &str, view: &View, says: &Dependence, combinations: u32)
         digits::ratio_and_interval(of.ratio, of.low, of.high).unwrap_or_else(|| "-".into())
     };
     let costs = if matches!(says, Dependence::Reverses { .. }) {
-        format!(" and costs with {}", with(other))
+        format!(" and costs {}", with(other))
     } else {
         String::new()
     };
@@ -269,7 +275,7 @@ fn dependence(measured: &str, view: &View, says: &Dependence, combinations: u32)
         String::new()
     };
     format!(
-        "{}: {what} {verb} {}{costs} ({}; with {} {}{mean})",
+        "{}: {what} {verb} {}{costs} ({}; {} {}{mean})",
         measured,
         with(level),
         ratio(here),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use wirecost_answer::Answer;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{
@@ -17,8 +18,8 @@ use wirecost_wire::line::tcp_goodput_bps;
 use crate::document::{CellLoad, CellResult, Document, Ending, InvalidSample, MarkCount, Trust};
 use crate::samples::{ByCell, by_cell, open_vswitch};
 use crate::{
-    core_distance, effects, loads, published, rules, self_test, skipped, trust, until, wakeups,
-    warnings,
+    answer, core_distance, effects, loads, published, rules, self_test, skipped, trust, until,
+    wakeups, warnings,
 };
 
 /// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
@@ -93,7 +94,9 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
         open_vswitch: open_vswitch(run),
         warnings: warnings.into_iter().chain(told).collect(),
         trust: Trust::default(),
+        answer: Answer::default(),
     };
+    document.answer = answer::of(&document);
     document.trust = trust::of(&document, &run.samples);
     document
 }

@@ -93,8 +93,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use wirecost_model::load::{Direction, Workload};
-    use wirecost_model::sample::StreamResult;
+    use wirecost_model::fixtures;
 
     use super::*;
 
@@ -113,24 +112,8 @@ mod tests {
         };
         LoadResult {
             name: "bulk".into(),
-            workload: Workload::TcpStream,
-            direction: Direction::AToB,
-            seconds: 1.0,
-            client_seconds: 1.0,
-            stream: Some(StreamResult {
-                bytes: bytes.iter().sum(),
-                back_bytes: 0,
-                fairness: None,
-                intervals: Vec::new(),
-            }),
-            requests: None,
-            datagrams: None,
-            zero_copy: None,
             flows: bytes.map(flow).into(),
-            strays: 0,
-            generator: Vec::new(),
-            io: Vec::new(),
-            schedule: None,
+            ..fixtures::stream(bytes.iter().sum())
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::document::Document;
 use crate::evaluate::document;
-use crate::read::{ReadError, Reading, read};
+use crate::read::{ReadError, Reading, read_for_result};
 
 /// A format in which a `T` is printed: the result of a run ([`RunResult`]) or a comparison
 /// ([`Comparison`](crate::compare::Comparison)).
@@ -45,9 +45,9 @@ impl RunResult {
     /// Reads a run directory and evaluates it.
     ///
     /// # Errors
-    /// As [`read()`].
+    /// As [`crate::read()`].
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
-        let reading = read(directory)?;
+        let reading = read_for_result(directory)?;
         let document = document(&reading.run, directory, reading.warnings.clone());
         Ok(Self { reading, document })
     }
@@ -60,6 +60,34 @@ pub struct Terminal {
     pub width: usize,
     /// Whether ANSI colours are used.
     pub colour: bool,
+    /// Whether signs and rules are of ASCII alone (`LANG=C`, `TERM=dumb`).
+    pub ascii: bool,
+    /// How much is printed.
+    pub detail: Detail,
+}
+
+/// How much of a result is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// The answer alone.
+    Answer,
+    /// The answer, the cells, and the verdicts as a matrix.
+    #[default]
+    Usual,
+    /// Everything: intervals, second opinions, outliers, rules of others, legends.
+    Full,
+}
+
+/// What a pipe gets: 120 columns without colour.
+impl Default for Terminal {
+    fn default() -> Self {
+        Self {
+            width: 120,
+            colour: false,
+            ascii: false,
+            detail: Detail::default(),
+        }
+    }
 }
 
 /// A result that could not be brought into a format.

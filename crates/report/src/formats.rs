@@ -1,16 +1,26 @@
 //! Every output format, in the order of the help texts.
 
+use crate::bencher::Bencher;
 use crate::compare::{Comparison, Junit};
 use crate::csv::Csv;
 use crate::format::{Format, Formatted, RunResult};
 use crate::html::Html;
 use crate::json::Json;
 use crate::markdown::Markdown;
+use crate::openmetrics::OpenMetrics;
 use crate::terminal::{Rules, Text};
 
 impl Formatted for RunResult {
     const DEFAULT: &'static dyn Format<Self> = &Text;
-    const OTHERS: &'static [&'static dyn Format<Self>] = &[&Html, &Markdown, &Csv, &Json, &Rules];
+    const OTHERS: &'static [&'static dyn Format<Self>] = &[
+        &Html,
+        &Markdown,
+        &Csv,
+        &Json,
+        &OpenMetrics,
+        &Bencher,
+        &Rules,
+    ];
 }
 
 impl Formatted for Comparison {

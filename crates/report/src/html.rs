@@ -9,6 +9,7 @@ mod flows;
 mod forest;
 mod latency;
 mod legend;
+mod overview;
 mod page;
 mod panel;
 mod scale;

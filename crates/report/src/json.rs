@@ -37,7 +37,7 @@ impl Format<Comparison> for Json {
     }
 }
 
-fn pretty(document: &impl Serialize) -> Result<String, FormatError> {
+pub(crate) fn pretty(document: &impl Serialize) -> Result<String, FormatError> {
     let text = serde_json::to_string_pretty(document).map_err(FormatError::of)?;
     Ok(text + "\n")
 }

@@ -4,6 +4,8 @@
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
 //! is made. What a verdict follows from is room `stats`; here it gets its words.
 
+mod answer;
+mod bencher;
 pub mod compare;
 mod core_distance;
 mod cpu;
@@ -20,18 +22,19 @@ mod json;
 mod loads;
 mod markdown;
 mod notes;
+mod openmetrics;
 mod published;
 mod read;
 mod rules;
 mod samples;
 mod self_test;
-mod short;
 mod skipped;
 mod steered;
 mod terminal;
 mod trust;
 mod until;
 mod validity;
+mod values;
 mod visible;
 mod wakeups;
 mod warnings;
@@ -45,7 +48,7 @@ pub use document::{
     SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
 };
 pub use evaluate::document;
-pub use format::{Format, FormatError, Formatted, RunResult, Terminal};
+pub use format::{Detail, Format, FormatError, Formatted, RunResult, Terminal};
 pub use html::{HtmlError, html};
 pub use json::Json;
 pub use markdown::{comparison_markdown, markdown};

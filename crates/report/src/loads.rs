@@ -135,8 +135,8 @@ fn datagrams<'a>(rounds: impl Iterator<Item = &'a DatagramResult>) -> Option<Dat
 pub(crate) struct Column {
     /// What it is, a word or two: `p99 us`.
     pub(crate) head: &'static str,
-    /// The column with the highest number is the first that is left out where there is no room; 0 never is.
-    pub(crate) rank: u8,
+    /// Whether it is printed in full alone.
+    pub(crate) only_full: bool,
     /// What it shows, for the text below the table.
     pub(crate) meaning: &'static str,
     pub(crate) field: fn(&CellLoad) -> Option<String>,
@@ -144,13 +144,13 @@ pub(crate) struct Column {
 
 const fn column(
     head: &'static str,
-    rank: u8,
+    only_full: bool,
     meaning: &'static str,
     field: fn(&CellLoad) -> Option<String>,
 ) -> Column {
     Column {
         head,
-        rank,
+        only_full,
         meaning,
         field,
     }
@@ -168,17 +168,17 @@ pub(crate) fn plain(doc: &Document) -> bool {
 /// The columns of a workload.
 pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     match workload {
-        Workload::Storage => &STORAGE,
         _ if workload.is_request_response() => &REQUESTS,
         _ if workload.is_udp() => &DATAGRAMS,
         Workload::TcpBidirectional => &BIDIRECTIONAL,
+        Workload::Storage => &STORAGE,
         _ => &STREAM,
     }
 }
 
 const THROUGHPUT: Column = column(
     "Gbit/s",
-    0,
+    false,
     "Gbit/s: what the receiving application read, median of valid samples",
     |load| Some(gbps(load.throughput_gbps?.median)),
 );
@@ -188,23 +188,30 @@ const BOTH: Column = Column {
     ..THROUGHPUT
 };
 
-const SPREAD: Column = column("±%", 2, "±%: its relative standard deviation", |load| {
-    let of = load.throughput_gbps.or(load.transactions_per_s)?;
-    Some(format!("{:.1}", of.relative_sd? * 100.0))
-});
+const SPREAD: Column = column(
+    "±%",
+    false,
+    "±%: its relative standard deviation",
+    |load| {
+        let of = load.throughput_gbps.or(load.transactions_per_s)?;
+        Some(format!("{:.1}", of.relative_sd? * 100.0))
+    },
+);
 
 const SENDER_CPU: Column = column(
     "sender CPU",
-    2,
+    false,
     "CPU of a stream: percent of one core per Gbit/s, all time that was not idle",
     |load| load.cpu(Metric::SenderCpu),
 );
 
-const RECEIVER_CPU: Column = column("receiver CPU", 2, "", |load| load.cpu(Metric::ReceiverCpu));
+const RECEIVER_CPU: Column = column("receiver CPU", false, "", |load| {
+    load.cpu(Metric::ReceiverCpu)
+});
 
 const CPU: Column = column(
     "CPU",
-    2,
+    false,
     "CPU: percent of one core of the machine per Gbit/s",
     |load| load.cpu(Metric::Cpu),
 );
@@ -218,19 +225,19 @@ const DATAGRAMS: [Column; 8] = [
     SPREAD,
     column(
         "k datagrams/s",
-        1,
+        false,
         "k datagrams/s: thousand datagrams a second that the receiving application read",
         |load| Some(thousands(load.datagrams_per_s?.median)),
     ),
     column(
         "lost %",
-        1,
+        false,
         "lost: of the datagrams sent, those that did not arrive",
         |load| Some(format!("{:.2}", load.lost_percent()?.max(0.0))),
     ),
     column(
         "jitter us",
-        3,
+        false,
         "jitter: interarrival jitter (RFC 3550)",
         |load| Some(micros(load.jitter_us?.median)),
     ),
@@ -241,22 +248,26 @@ const DATAGRAMS: [Column; 8] = [
 
 const P50: Column = column(
     "p50 us",
-    1,
+    false,
     "p50, p99, p99.9, max: latencies of all valid samples together in microseconds",
     |load| Some(micros(load.latency?.p50_us)),
 );
 
-const P99: Column = column("p99 us", 0, "", |load| Some(micros(load.latency?.p99_us)));
+const P99: Column = column("p99 us", false, "", |load| {
+    Some(micros(load.latency?.p99_us))
+});
 
-const P999: Column = column("p99.9 us", 5, "", |load| {
+const P999: Column = column("p99.9 us", true, "", |load| {
     Some(micros(load.latency?.p999_us?))
 });
 
-const MAX: Column = column("max us", 3, "", |load| Some(micros(load.latency?.max_us)));
+const MAX: Column = column("max us", true, "", |load| {
+    Some(micros(load.latency?.max_us))
+});
 
 const LATE: Column = column(
     "late p99 us",
-    4,
+    true,
     "late: time from when a request was due until it was sent; not part of its latency",
     |load| Some(micros(load.latency?.late_p99_us?)),
 );
@@ -264,7 +275,7 @@ const LATE: Column = column(
 const REQUESTS: [Column; 11] = [
     column(
         "transactions/s",
-        0,
+        false,
         "transactions/s: requests answered, median of valid samples; ! behind their schedule",
         |load| {
             let behind = if load.behind_schedule > 0 { "!" } else { "" };
@@ -280,29 +291,33 @@ const REQUESTS: [Column; 11] = [
     LATE,
     column(
         "timed out",
-        2,
+        false,
         "timed out: requests given up; not part of any latency",
         |load| Some(load.latency?.timeouts.to_string()).filter(|_| load.workload.is_udp()),
     ),
     column(
         "client CPU us",
-        3,
+        false,
         "CPU of requests: microseconds of a core per transaction, all time that was not idle",
         |load| load.cpu(Metric::ClientCpu),
     ),
-    column("server CPU us", 3, "", |load| load.cpu(Metric::ServerCpu)),
+    column("server CPU us", false, "", |load| {
+        load.cpu(Metric::ServerCpu)
+    }),
     column(
         "CPU us",
-        3,
+        false,
         "CPU: microseconds of a core of the machine per transaction",
         |load| load.cpu(Metric::TransactionCpu),
     ),
 ];
 
+/// The columns of storage. CPU of a core per I/O stands beside that per Gbit/s: small I/O is bound by the one, large by the
+/// other.
 const STORAGE: [Column; 15] = [
     column(
         "I/O per s",
-        0,
+        false,
         "I/O per s: reads and writes answered, median of valid samples; ! behind their schedule",
         |load| {
             let behind = if load.behind_schedule > 0 { "!" } else { "" };
@@ -312,41 +327,44 @@ const STORAGE: [Column; 15] = [
     ),
     Column {
         meaning: "Gbit/s of storage: data read and written, without headers of any kind, median of valid samples",
-        rank: 1,
         ..THROUGHPUT
     },
     SPREAD,
     P50,
     P99,
     P999,
-    column("p99.99 us", 6, "", |load| {
+    column("p99.99 us", true, "", |load| {
         Some(micros(load.latency?.p9999_us?))
     }),
     MAX,
     LATE,
     column(
         "in 500 us %",
-        2,
+        false,
         "in 500 us: share of I/O that took no longer",
         |load| Some(format!("{:.1}", load.latency?.share_within_500us * 100.0)),
     ),
     column(
         "init. CPU us",
-        3,
+        false,
         "CPU us of storage: microseconds of a core per I/O of the initiator and the target, all time that was not idle",
         |load| load.cpu(Metric::ClientCpu),
     ),
-    column("target CPU us", 3, "", |load| load.cpu(Metric::ServerCpu)),
+    column("target CPU us", false, "", |load| {
+        load.cpu(Metric::ServerCpu)
+    }),
     column(
         "init. CPU %",
-        4,
+        true,
         "CPU % of storage: percent of one core per Gbit/s of the initiator and the target",
         |load| load.cpu(Metric::SenderCpu),
     ),
-    column("target CPU %", 4, "", |load| load.cpu(Metric::ReceiverCpu)),
+    column("target CPU %", true, "", |load| {
+        load.cpu(Metric::ReceiverCpu)
+    }),
     column(
         "CPU us",
-        3,
+        false,
         "CPU: microseconds of a core of the machine per I/O",
         |load| load.cpu(Metric::TransactionCpu),
     ),

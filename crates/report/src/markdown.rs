@@ -13,7 +13,7 @@ use crate::document::{CellResult, Document};
 use crate::effects;
 use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::visible::visible;
-use crate::{digits, loads, notes, short, skipped, trust, until, validity, words};
+use crate::{answer, digits, loads, notes, skipped, trust, until, validity, words};
 
 pub use compare::comparison_markdown;
 
@@ -54,9 +54,14 @@ pub fn markdown(doc: &Document) -> String {
         page.paragraph(&text(&sentence));
     }
     page.gap();
-    for sentence in short::sentences(doc, '×') {
-        page.line(&format!("- {}", text(&sentence)));
+    for said in answer::sentences(doc, '×') {
+        let lead = match said.lead.as_str() {
+            "" => String::new(),
+            lead => format!("**{}** ", text(lead)),
+        };
+        page.line(&format!("- {lead}{}", text(&said.rest)));
     }
+    page.line(&format!("- {}", text(&trust::sentence(doc))));
     oddities(doc, &mut page);
     verdicts(doc, &mut page);
     dependences(doc, &mut page);
@@ -64,7 +69,7 @@ pub fn markdown(doc: &Document) -> String {
     published(doc, &mut page);
     page.heading("Environment");
     page.paragraph(&text(notes::LAB));
-    page.paragraph(&text(&format!("{}.", notes::place(doc))));
+    page.paragraph(&text(&format!("{}.", notes::place(doc, true))));
     page.paragraph(&text(&format!(
         "Started {}, seed {}, wirecost {}, record version {}. To repeat it: the plan.yaml of the run directory.",
         doc.started, doc.seed, doc.program_version, doc.record_version

@@ -12,7 +12,7 @@ use wirecost_stats::Margin;
 use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 
 use crate::document::{CellResult, Document, Ending, InvalidSample, PublishedNote, PublishedRatio};
-use crate::{skipped, words};
+use crate::{effects, skipped, validity, words};
 
 /// What a lab measures, and what it does not.
 pub(crate) const LAB: &str =
@@ -29,8 +29,17 @@ pub(crate) fn title(doc: &Document) -> String {
     )
 }
 
-/// Kernel, processor, cores, and how much of the time was measured.
-pub(crate) fn place(doc: &Document) -> String {
+/// Kernel, processor, cores, and how much of the time was measured; in short only the first of them, and what a lab is.
+pub(crate) fn place(doc: &Document, full: bool) -> String {
+    if !full {
+        let seconds = doc.seconds.map(|seconds| format!("; {seconds:.0} s"));
+        return format!(
+            "A lab on this machine, its software stack and no NIC: Linux {}, {}{}.",
+            doc.environment.kernel,
+            doc.environment.cpu_model,
+            seconds.unwrap_or_default()
+        );
+    }
     let mut place = format!(
         "Linux {}, {}{}; {}",
         doc.environment.kernel,
@@ -160,6 +169,34 @@ pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
             format!("{place}{noun} {}: {reason}", rounds.join(", "))
         })
         .collect()
+}
+
+/// What is printed in full only, so that nobody takes its absence for that of the thing.
+pub(crate) fn only_in_full(doc: &Document) -> Option<String> {
+    let remarked = doc
+        .effects
+        .iter()
+        .filter(|effect| !effects::differences(effect).is_empty());
+    let said = [
+        (
+            validity::sentences(doc).len() + effects::for_all(doc).len(),
+            "finding",
+        ),
+        (remarked.count(), "comparison with a note"),
+    ];
+    let said: Vec<String> = said
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(n, thing)| {
+            words::count(n, thing).replace("comparison with a notes", "comparisons with a note")
+        })
+        .collect();
+    (!said.is_empty()).then(|| {
+        format!(
+            "With --full: {}, intervals, second opinions.",
+            said.join(", ")
+        )
+    })
 }
 
 /// How many samples may have been disturbed, and by what.

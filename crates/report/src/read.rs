@@ -1,14 +1,18 @@
 //! A run directory, read back and checked.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde::Deserialize;
 use thiserror::Error;
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::{Outcome, Run, RunEnd, RunHead, VERSION, file};
 use wirecost_model::sample::Sample;
+
+/// Bytes of the record that are read at a time.
+const BUFFER: usize = 1 << 20;
 
 /// A run and what was odd about its record.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +47,14 @@ pub enum ReadError {
         path: PathBuf,
         /// The kernel's reason.
         source: io::Error,
+    },
+    /// No document of a load by hand.
+    #[error("{} is no document of a load by hand ({reason}): give what `wirecost load --json` of this version or an earlier one printed", path.display())]
+    NotALoad {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// Written by a newer program.
     #[error("{} has record version {found}, and this program reads up to version {known}: use the program that made the run (it says {program}) or a newer one", path.display())]
@@ -86,6 +98,27 @@ pub enum ReadError {
 /// write: another unreadable line, a sample of a cell that the experiment does not have, two
 /// samples of one cell in one round.
 pub fn read(dir: &Path) -> Result<Reading, ReadError> {
+    read_with(dir, |_| {})
+}
+
+/// The same without what no result is made from: the devices as they were read back, and how the loads' threads went about
+/// it. Of a long run that is most of the record.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_for_result(dir: &Path) -> Result<Reading, ReadError> {
+    read_with(dir, |sample| {
+        sample.devices = Vec::new();
+        for load in &mut sample.loads {
+            load.io = Vec::new();
+            load.generator = Vec::new();
+            load.flows.shrink_to_fit();
+        }
+        sample.proofs.shrink_to_fit();
+    })
+}
+
+fn read_with(dir: &Path, slim: impl Fn(&mut Sample)) -> Result<Reading, ReadError> {
     if !dir.is_dir() {
         return Err(ReadError::NoDirectory(dir.into()));
     }
@@ -93,8 +126,8 @@ pub fn read(dir: &Path) -> Result<Reading, ReadError> {
     let head = head(dir)?;
     let end = end(dir, &mut warnings)?;
     let path = dir.join(file::SAMPLES);
-    let samples = match bytes(&path)? {
-        Some(bytes) => samples(&path, &bytes, &head.experiment, &mut warnings)?,
+    let samples = match regular(&path)? {
+        Some(file) => samples(&path, file, &head.experiment, &mut warnings, slim)?,
         None if end.is_some() => return Err(ReadError::NoSamples(path)),
         None => {
             warnings.push(format!(
@@ -127,24 +160,39 @@ fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize) -> Option<Strin
     })
 }
 
-/// A file's bytes, `None` where there is no such file.
-fn bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
+/// A file that is open, `None` where there is no such file.
+fn regular(path: &Path) -> Result<Option<File>, ReadError> {
     // A pipe would be read for as long as it has a writer.
     let regular = || {
         if fs::metadata(path)?.is_file() {
-            fs::read(path)
+            File::open(path)
         } else {
             Err(io::Error::other("it is no regular file"))
         }
     };
     match regular() {
-        Ok(bytes) => Ok(Some(bytes)),
+        Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ReadError::Io {
-            path: path.into(),
-            source,
-        }),
+        Err(source) => Err(unreadable(path, source)),
     }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> ReadError {
+    ReadError::Io {
+        path: path.into(),
+        source,
+    }
+}
+
+/// A file's bytes, `None` where there is no such file.
+fn bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
+    let Some(mut file) = regular(path)? else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::new();
+    let read = file.read_to_end(&mut bytes);
+    read.map_err(|source| unreadable(path, source))?;
+    Ok(Some(bytes))
 }
 
 fn damaged(path: &Path, error: &serde_json::Error) -> ReadError {
@@ -202,21 +250,30 @@ fn end(dir: &Path, warnings: &mut Vec<String>) -> Result<Option<RunEnd>, ReadErr
     }
 }
 
+/// Line by line: the file is never in memory as a whole.
 fn samples(
     path: &Path,
-    bytes: &[u8],
+    file: File,
     experiment: &Experiment,
     warnings: &mut Vec<String>,
+    slim: impl Fn(&mut Sample),
 ) -> Result<Vec<Sample>, ReadError> {
     let mut samples = Vec::new();
-    let mut taken = BTreeSet::new();
-    for (number, line) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
+    let mut taken = HashSet::new();
+    let known: HashSet<u32> = experiment.measured().map(|cell| cell.index).collect();
+    let (mut file, mut line) = (BufReader::with_capacity(BUFFER, file), Vec::new());
+    for number in 1.. {
+        line.clear();
+        let length = file.read_until(b'\n', &mut line);
+        if length.map_err(|source| unreadable(path, source))? == 0 {
+            break;
+        }
         let bad = |reason: String| ReadError::Damaged {
             path: path.into(),
             line: number,
             reason,
         };
-        let sample: Sample = match serde_json::from_slice(line) {
+        let mut sample: Sample = match serde_json::from_slice(&line) {
             Ok(sample) => sample,
             // Only the last line can lack its end: the write was cut short.
             Err(_) if !line.ends_with(b"\n") => {
@@ -228,7 +285,7 @@ fn samples(
             }
             Err(error) => return Err(bad(reason_alone(&error))),
         };
-        if !experiment.measured().any(|cell| cell.index == sample.cell) {
+        if !known.contains(&sample.cell) {
             return Err(bad(format!(
                 "a sample of cell {}, which the experiment of {} cells does not have",
                 sample.cell,
@@ -244,6 +301,7 @@ fn samples(
         if let Some((name, seconds)) = negative_time(&sample) {
             return Err(bad(format!("{name} is {seconds} seconds")));
         }
+        slim(&mut sample);
         samples.push(sample);
     }
     Ok(samples)

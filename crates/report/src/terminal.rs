@@ -1,7 +1,7 @@
-//! A result printed for a terminal: where it ran, a table of cells, one line per effect, what it
-//! comes to, and what has to be known about the record.
+//! A result printed for a terminal: the answer, a table of cells, the verdicts, what has to be known about the record.
 
 mod compare;
+mod matrix;
 mod notes;
 mod page;
 mod rules;
@@ -10,9 +10,9 @@ mod verdicts;
 mod wakeups;
 
 use crate::document::Document;
-use crate::format::{Format, FormatError, RunResult, Terminal};
-use crate::{effects, notes as text, self_test, short, trust, until};
-use page::{Page, Style};
+use crate::format::{Detail, Format, FormatError, RunResult, Terminal};
+use crate::{answer, effects, notes as text, trust, until};
+use page::{Page, Style, glue};
 
 pub use compare::comparison_terminal;
 pub(crate) use rules::Rules;
@@ -43,15 +43,36 @@ impl Format<RunResult> for Text {
 pub fn terminal(doc: &Document, options: Terminal) -> String {
     let mut page = Page::new(options);
     head(doc, &mut page);
-    page.gap();
-    table::print(doc, &mut page);
-    wakeups::print(doc, &mut page);
-    notes::published(doc, &mut page);
-    verdicts::print(doc, &mut page);
-    page.heading("In short");
-    for sentence in short::sentences(doc, 'x') {
-        page.paragraph(&sentence);
+    if options.detail == Detail::Answer {
+        return page.finish();
     }
+    let full = options.detail == Detail::Full;
+    page.gap();
+    table::print(doc, full, &mut page);
+    if full {
+        wakeups::print(doc, &mut page);
+        notes::published(doc, &mut page);
+        verdicts::print(doc, &mut page);
+        dependences(doc, &mut page);
+        notes::findings(doc, &mut page);
+        rules::print(doc, &mut page);
+        page.gap();
+        page.paragraph(&text::how_to_read(doc));
+    } else {
+        matrix::print(doc, &mut page);
+    }
+    notes::oddities(doc, full, &mut page);
+    if full {
+        page.gap();
+        page.paragraph(text::LAB);
+    }
+    page.paragraph(&text::place(doc, full));
+    page.paragraph(&format!("Record: {}", glue(&doc.run_dir)));
+    page.finish()
+}
+
+/// Where one factor's effect depends on another's level.
+fn dependences(doc: &Document, page: &mut Page) {
     let depends = effects::dependences(doc, false);
     for sentence in depends.iter().take(DEPENDENCES) {
         page.paragraph(&format!("{sentence}."));
@@ -61,24 +82,25 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         page.paragraph(&format!("{more} more such dependences are in the report."));
     }
     page.gap();
-    notes::oddities(doc, &mut page);
-    notes::footer(doc, &mut page);
-    page.finish()
 }
 
+/// Whether to believe it, and the answer.
 fn head(doc: &Document, page: &mut Page) {
     if let Some((label, why)) = trust::line(doc) {
         page.paragraph(&format!("{} {why}", page.paint(Style::Bad, label)));
     }
     let title = page.paint(Style::Bold, &text::title(doc));
-    page.paragraph(&title);
-    page.paragraph(text::LAB);
-    page.paragraph(&text::place(doc));
+    // Of a doubtful run the line before says it.
+    match trust::line(doc) {
+        Some(_) => page.paragraph(&title),
+        None => page.paragraph(&format!("{title}. {}", trust::sentence(doc))),
+    }
     if let Some(sentence) = text::behind(doc) {
         page.paragraph(&page.paint_words(Style::Bad, &sentence));
     }
-    if let Some(alarm) = self_test::alarm(doc, 'x') {
-        page.paragraph(&page.paint_words(Style::Bad, &alarm));
+    for said in answer::sentences(doc, 'x') {
+        let lead = page.paint_words(Style::Bold, &said.lead);
+        page.paragraph(&format!("{lead} {}", said.rest.replace(" %", &glue(" %"))));
     }
     if let Some(sentence) = until::sentence(doc) {
         page.paragraph(&sentence);

@@ -1,7 +1,7 @@
 //! What speaks against a result, in words. Nothing is removed because of it.
 
 use wirecost_stats::Margin;
-use wirecost_stats::validity::{FarSample, Finding, Trend};
+use wirecost_stats::validity::{Finding, OutlierSample, Trend};
 
 use crate::document::Document;
 use crate::{core_distance, digits, skipped, words};
@@ -115,7 +115,7 @@ fn outliers(doc: &Document) -> Option<String> {
         else {
             continue;
         };
-        let one = |far: &FarSample| {
+        let one = |far: &OutlierSample| {
             let (round, ratio) = (far.round + 1, digits::ratio(far.of_median));
             let text = format!(
                 "{}, {}, round {round} {ratio}",

@@ -19,7 +19,7 @@ use wirecost_report::compare::{
     Area, Compared, Comparison, Conclusion, FailOn, Strictness, Why, comparable, compare,
     comparison_junit,
 };
-use wirecost_report::{Terminal, comparison_markdown, comparison_terminal, document, read};
+use wirecost_report::{Detail, Terminal, comparison_markdown, comparison_terminal, document, read};
 
 const DEFAULT: Strictness = Strictness {
     fail_on: FailOn::Costs,
@@ -83,7 +83,15 @@ fn changed() -> Run {
 
 fn print(comparison: &Comparison, width: usize) -> String {
     let colour = false;
-    comparison_terminal(comparison, Terminal { width, colour })
+    comparison_terminal(
+        comparison,
+        Terminal {
+            width,
+            colour,
+            detail: Detail::Full,
+            ..Terminal::default()
+        },
+    )
 }
 
 #[test]

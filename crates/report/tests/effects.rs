@@ -8,7 +8,7 @@ use fixture::run;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::Invalid;
-use wirecost_report::{Document, Terminal, document, html, markdown, read, terminal};
+use wirecost_report::{Detail, Document, Terminal, document, html, markdown, read, terminal};
 use wirecost_stats::validity::Finding;
 
 fn doc(run: &Run) -> Document {
@@ -23,6 +23,8 @@ fn forms(run: &Run) -> [String; 3] {
     let options = Terminal {
         width: 2000,
         colour: false,
+        detail: Detail::Full,
+        ..Terminal::default()
     };
     let page = html(&reading, &doc).expect("a page");
     // Markdown escapes what it would take for markup.
@@ -64,7 +66,7 @@ fn one_wild_round_is_a_dissent_and_an_outlier_in_every_form() {
     scale(&mut run, 4, |round| if round == 4 { 0.3 } else { 1.0 });
     assert!(doc(&run).effects.iter().any(|effect| effect.disagreement));
     all_say(&run, "signed rank says it makes no difference (x1.00 ");
-    let outlier = "throughput, guest MTU 8900, no encapsulation, offload none, round 5 x0.3";
+    let outlier = "throughput, guest MTU 8900, no encapsulation, without offloads, round 5 x0.3";
     all_say(&run, outlier);
 }
 
@@ -114,7 +116,7 @@ fn what_pays_with_one_level_only_is_said_in_words() {
     let run = run(12, Cores::Split);
     all_say(
         &run,
-        "throughput: offload tunnel instead of none pays only with guest MTU 1500 (x1.67 ",
+        "throughput: offloads instead of none pays only at 1500 (x1.67 ",
     );
     let doc = doc(&run);
     let metrics: Vec<_> = doc
@@ -165,7 +167,7 @@ fn two_modes_are_named_with_their_shares() {
     scale(&mut run, 2, |round| if round % 2 == 0 { 0.5 } else { 1.0 });
     all_say(
         &run,
-        "Two modes: throughput of guest MTU 1500, vxlan, offload none falls into two groups, x2.0",
+        "Two modes: throughput of guest MTU 1500, VXLAN, without offloads falls into two groups, x2.0",
     );
     all_say(&run, "50% of 24 samples in the lower one");
 }

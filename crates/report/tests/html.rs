@@ -71,10 +71,10 @@ fn the_page_has_its_parts_with_the_answer_first() {
     assert_eq!(
         ids,
         [
-            "answer",
+            "cells",
             "verdicts",
             "effects",
-            "cells",
+            "samples-and-more",
             "published",
             "plan",
             "environment",
@@ -82,6 +82,10 @@ fn the_page_has_its_parts_with_the_answer_first() {
             "reproduce"
         ]
     );
+    // Before all of them: the answer, and every effect beside it.
+    let first = all(&page, "main > .first > *");
+    let ids: Vec<_> = first.iter().filter_map(|s| s.attr("id")).collect();
+    assert_eq!(ids, ["answer", "effects-all"]);
     assert!(text.len() < 500_000, "{} bytes", text.len());
 }
 
@@ -98,7 +102,7 @@ fn every_chart_asks_a_question_and_has_its_numbers_as_a_table() {
         let page = Html::parse_document(&text);
         let charts = all(&page, "figure.chart");
         let effects = if cores == Cores::Split { 3 } else { 2 };
-        assert_eq!(charts.len(), effects + 4);
+        assert_eq!(charts.len(), effects + 5);
         for chart in charts {
             let inside = Html::parse_fragment(&chart.html());
             assert!(text_of(&inside, "h3").ends_with('?'), "{}", chart.html());
@@ -261,7 +265,7 @@ fn every_id_is_there_once_and_every_picture_is_labelled() {
         );
     }
     let pictures = all(&page, "svg");
-    assert_eq!(pictures.len(), 3 + 2 + 8 + 8);
+    assert_eq!(pictures.len(), 1 + 3 + 2 + 8 + 8);
     for picture in pictures {
         assert_eq!(picture.attr("role"), Some("img"));
         let label = picture.attr("aria-labelledby").expect("a label");
@@ -270,7 +274,7 @@ fn every_id_is_there_once_and_every_picture_is_labelled() {
 }
 
 fn charts(page: &Html) -> Vec<String> {
-    let charts = all(page, "#cells figure.chart");
+    let charts = all(page, "#samples-and-more figure.chart");
     let id = |chart: &ElementRef| chart.attr("id").expect("an id").to_owned();
     charts.iter().map(id).collect()
 }
@@ -289,7 +293,7 @@ fn requests_have_charts_of_transactions_latencies_and_cpu_and_none_of_throughput
         assert!(text_of(&page, "#cpu h3").starts_with("What does a transaction cost in CPU"));
         let hosts = if cores == Cores::Split { 2 } else { 1 };
         assert_eq!(all(&page, "#cpu details tbody tr").len(), 8 * hosts);
-        assert!(!text_of(&page, "#cells").contains("Gbit/s that the receiving"));
+        assert!(!text_of(&page, "#samples-and-more").contains("Gbit/s that the receiving"));
         // Windows show what was answered in each quarter of a second.
         assert!(text_of(&page, "#windows svg").contains("k transactions/s"));
         assert!(!text.contains("NaN"));

@@ -8,7 +8,7 @@ use fixture::run;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::Invalid;
-use wirecost_report::{Document, Terminal, document, html, read, rules};
+use wirecost_report::{Detail, Document, Terminal, document, html, read, rules};
 use wirecost_stats::rules::PbenchOutcome;
 
 fn doc(run: &Run) -> Document {
@@ -34,6 +34,8 @@ fn they_are_shown_by_name_with_their_meaning_and_time() {
     let options = Terminal {
         width: 120,
         colour: false,
+        detail: Detail::Full,
+        ..Terminal::default()
     };
     insta::assert_snapshot!(rules(&doc(&wild()), options));
 }

@@ -9,7 +9,7 @@ use scraper::{Html, Selector};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Invalid, Sample};
-use wirecost_report::{Document, Reading, Terminal, document, html, markdown, terminal};
+use wirecost_report::{Detail, Document, Reading, Terminal, document, html, markdown, terminal};
 
 const WHY: &str = "this kernel has no vxlan driver";
 
@@ -34,7 +34,15 @@ fn doc(run: &Run) -> Document {
 
 fn print(doc: &Document) -> String {
     let (width, colour) = (4000, false);
-    terminal(doc, Terminal { width, colour })
+    terminal(
+        doc,
+        Terminal {
+            width,
+            colour,
+            detail: Detail::Full,
+            ..Terminal::default()
+        },
+    )
 }
 
 fn page(run: &Run) -> Html {
@@ -54,10 +62,10 @@ fn text_of(page: &Html, selector: &str) -> String {
 }
 
 /// The sentence of every form.
-const SENTENCE: &str = "Skipped, cannot be built here: vxlan: this kernel has no vxlan driver.";
+const SENTENCE: &str = "Skipped, cannot be built here: VXLAN: this kernel has no vxlan driver.";
 
 /// What two measured cells leave open is counted, and nothing else.
-const UNCLEAR: &str = "; 2 of 12 comparisons cannot be told yet: more rounds are needed.";
+const UNCLEAR: &str = "Of 12 comparisons 2 cannot be told yet: more rounds are needed.";
 
 #[test]
 fn json_has_the_reason_and_no_effect_of_a_skipped_cell() {
@@ -89,7 +97,7 @@ fn the_terminal_says_skipped_and_why_and_asks_for_no_more_rounds() {
     assert!(text.contains(UNCLEAR), "{text}");
     let rows = |word: &str| text.lines().filter(|line| line.ends_with(word)).count();
     assert_eq!(rows(" skipped"), 4, "{text}");
-    for untrue in ["0/3", "no valid pair", "vxlan instead of none: in"] {
+    for untrue in ["0/3", "no valid pair", "\nVXLAN: "] {
         assert!(!text.contains(untrue), "{untrue}: {text}");
     }
 }
@@ -139,10 +147,10 @@ fn each_reason_names_its_cells() {
         sample.invalid = Some(Invalid::Build("no memory.".into()));
     }
     let text = print(&doc(&run));
-    let first = "cannot be built here: guest MTU 1500, no encapsulation, offload none; \
-                 guest MTU 1500, vxlan, offload tunnel: this kernel has no vxlan driver.\n";
+    let first = "cannot be built here: guest MTU 1500, no encapsulation, without offloads; \
+                 guest MTU 1500, VXLAN, with offloads: this kernel has no vxlan driver.\n";
     assert!(text.contains(first), "{text}");
-    let second = "here: guest MTU 8900, no encapsulation, offload tunnel: no memory.\n";
+    let second = "here: guest MTU 8900, no encapsulation, with offloads: no memory.\n";
     assert!(text.contains(second), "{text}");
 }
 

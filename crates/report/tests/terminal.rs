@@ -11,7 +11,7 @@ use wirecost_model::load::Rate;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::{Invalid, Mark};
-use wirecost_report::{Document, Terminal, document, terminal};
+use wirecost_report::{Detail, Document, Terminal, document, terminal};
 
 fn doc(run: &Run) -> Document {
     document(run, Path::new("/runs/jumbo-or-not-1"), Vec::new())
@@ -21,8 +21,87 @@ fn print(run: &Run, width: usize) -> String {
     let options = Terminal {
         width,
         colour: false,
+        detail: Detail::Full,
+        ..Terminal::default()
     };
     terminal(&doc(run), options)
+}
+
+/// As it is printed without an option.
+fn usual(run: &Run, width: usize) -> String {
+    let options = Terminal {
+        width,
+        ..Terminal::default()
+    };
+    terminal(&doc(run), options)
+}
+
+#[test]
+fn a_complete_run_as_it_is_usually_printed() {
+    insta::assert_snapshot!(usual(&run(10, Cores::Split), 100));
+}
+
+#[test]
+fn the_built_in_plan_is_answered_on_one_screen() {
+    let run = run(10, Cores::Split);
+    for (width, most, first) in [(100, 45, 12), (80, 60, 16), (120, 45, 12)] {
+        let text = usual(&run, width);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines.len() <= most,
+            "{width}: {} lines\n{text}",
+            lines.len()
+        );
+        assert!(
+            lines[0].contains("Trust: complete, 80 of 80"),
+            "{}",
+            lines[0]
+        );
+        let end = lines.iter().position(|line| line.is_empty());
+        assert!(
+            end.is_some_and(|end| end <= first),
+            "{width}: {end:?}\n{text}"
+        );
+        for line in lines {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn quiet_prints_the_answer_alone_and_ascii_has_no_other_letters() {
+    let doc = doc(&run(10, Cores::Split));
+    let print = |detail, ascii| {
+        terminal(
+            &doc,
+            Terminal {
+                detail,
+                ascii,
+                ..Terminal::default()
+            },
+        )
+    };
+    let (answer, usual) = (print(Detail::Answer, false), print(Detail::Usual, false));
+    assert!(
+        usual.starts_with(&answer) && answer.lines().count() <= 12,
+        "{answer}"
+    );
+    assert!(usual.contains('▲') && !usual.is_ascii());
+    for detail in [Detail::Answer, Detail::Usual] {
+        assert!(print(detail, true).is_ascii(), "{}", print(detail, true));
+    }
+    assert!(print(Detail::Usual, true).contains("+ x1."));
+}
+
+#[test]
+fn no_column_is_left_out_on_a_narrow_terminal() {
+    let run = run(3, Cores::Split);
+    for width in [40, 60, 80] {
+        let text = usual(&run, width);
+        for head in ["Gbit/s", "sender", "valid"] {
+            assert!(text.contains(head), "{width}: {head}\n{text}");
+        }
+    }
 }
 
 #[test]
@@ -97,7 +176,7 @@ fn a_cell_to_which_a_factor_means_nothing_has_a_dash_for_its_level() {
         ]
     );
     let of_tunnel =
-        "encapsulation vxlan instead of none, IPv6 underlay, guest MTU 1500, offload none";
+        "VXLAN instead of no encapsulation, IPv6 underlay, guest MTU 1500, without offloads";
     assert!(printed.contains(of_tunnel), "{printed}");
 }
 
@@ -113,7 +192,17 @@ fn every_line_fits_the_width() {
 #[test]
 fn colour_changes_nothing_but_colour() {
     let doc = doc(&run(3, Cores::Split));
-    let text = |colour| terminal(&doc, Terminal { width: 80, colour });
+    let text = |colour| {
+        terminal(
+            &doc,
+            Terminal {
+                width: 80,
+                colour,
+                detail: Detail::Full,
+                ..Terminal::default()
+            },
+        )
+    };
     let coloured = text(true);
     assert!(coloured.contains("\x1b[1;32mpays\x1b[0m"));
     assert!(!text(false).contains('\x1b'));
@@ -200,7 +289,7 @@ fn a_published_ratio_stands_beside_the_measured_one() {
     let text = print(&run(3, Cores::Split), 160);
     assert!(
         text.contains(
-            "guest MTU 8900 instead of 1500, vxlan, offload none: published x2.03, here x1.9"
+            "guest MTU 8900 instead of 1500, VXLAN, without offloads: published x2.03, here x1.9"
         ),
         "{text}"
     );
@@ -218,6 +307,8 @@ fn warnings_are_shown() {
         Terminal {
             width: 80,
             colour: false,
+            detail: Detail::Full,
+            ..Terminal::default()
         },
     );
     assert!(
@@ -232,7 +323,15 @@ fn what_a_record_says_cannot_steer_the_terminal() {
     run.head.experiment.plan.name = "red\u{1b}[31m and \u{9b}2J".into();
     run.samples[0].invalid = Some(Invalid::Load("bell \u{7}, title \u{1b}]0;x".into()));
     for colour in [false, true] {
-        let text = terminal(&doc(&run), Terminal { width: 80, colour });
+        let text = terminal(
+            &doc(&run),
+            Terminal {
+                width: 80,
+                colour,
+                detail: Detail::Full,
+                ..Terminal::default()
+            },
+        );
         assert!(text.contains("red\u{241b}[31m and \u{fffd}2J"), "{text}");
         assert!(text.contains("title \u{241b}]0;x"), "{text}");
         let ours = |rest: &str| {

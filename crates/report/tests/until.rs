@@ -8,7 +8,9 @@ use fixture::run;
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::{Ask, Cores, Until};
 use wirecost_model::record::{Outcome, Run, UntilEnd, Why};
-use wirecost_report::{Document, Intervals, Terminal, document, html, markdown, read, terminal};
+use wirecost_report::{
+    Detail, Document, Intervals, Terminal, document, html, markdown, read, terminal,
+};
 
 /// A run of so many rounds that ended for that reason, of at most 60.
 fn until(rounds: u32, why: Option<Why>) -> Run {
@@ -38,6 +40,8 @@ fn print(run: &Run) -> String {
     let options = Terminal {
         width: 120,
         colour: false,
+        detail: Detail::Full,
+        ..Terminal::default()
     };
     terminal(&doc(run), options)
 }
@@ -72,6 +76,8 @@ fn every_form_says_how_many_rounds_and_why_it_stopped() {
             Terminal {
                 width: 1000,
                 colour: false,
+                detail: Detail::Full,
+                ..Terminal::default()
             },
         );
         let page = html(&reading, &doc).expect("a page");

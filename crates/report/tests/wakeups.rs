@@ -10,7 +10,7 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, WakeupCost};
 use wirecost_model::sample::Saturated;
 use wirecost_model::usage::{HostUsage, Wakeups};
-use wirecost_report::{Reading, Terminal, document, html, terminal};
+use wirecost_report::{Detail, Reading, Terminal, document, html, terminal};
 
 /// At the line timers wake the sender 20,000 times a second; without it four times as much gets through in as much core time.
 fn with_two_windows(cost: Option<WakeupCost>) -> Run {
@@ -54,7 +54,15 @@ const COST: Option<WakeupCost> = Some(WakeupCost {
 fn print(run: &Run, width: usize) -> String {
     let doc = document(run, Path::new("/runs/x"), Vec::new());
     let colour = false;
-    terminal(&doc, Terminal { width, colour })
+    terminal(
+        &doc,
+        Terminal {
+            width,
+            colour,
+            detail: Detail::Full,
+            ..Terminal::default()
+        },
+    )
 }
 
 #[test]

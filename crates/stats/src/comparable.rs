@@ -42,9 +42,9 @@ pub use pacing::MICROSECONDS;
 pub use schedule::LATE;
 pub use wakeups::{AGREE, EXPLAINED, SMALL};
 
-/// What a look at two cells found.
+/// Whether two cells are comparable, and what else differs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct Comparability {
     /// Why they cannot be compared.
     pub barred: Option<Remark>,
     /// Why "makes no difference" cannot be said of them; any other verdict can.
@@ -147,16 +147,16 @@ pub fn look(
     from: &Evidence<'_>,
     to: &Evidence<'_>,
     metric: Metric,
-) -> Found {
+) -> Comparability {
     let pair = Pair {
         subject,
         from,
         to,
         metric,
     };
-    let mut found = Found {
+    let mut found = Comparability {
         unchanged: in_effect::offload(&pair),
-        ..Found::default()
+        ..Comparability::default()
     };
     for says in CHECKS.iter().filter_map(|check| check(&pair)) {
         match says {
@@ -206,10 +206,10 @@ impl<'a> Guard<'a> {
         [from, to]: [&Cell; 2],
         load: &str,
         metric: Metric,
-    ) -> Found {
+    ) -> Comparability {
         let of = |cell: &Cell| self.cells.get(&(cell.index, load));
         let Some((one, other)) = of(from).zip(of(to)) else {
-            return Found::default();
+            return Comparability::default();
         };
         let level = |cell: &Cell| cell.levels.get(key).cloned().unwrap_or_default();
         let subject = Subject::Factor {

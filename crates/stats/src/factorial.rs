@@ -1,4 +1,4 @@
-//! What a factor does on the whole, and where it does something else.
+//! Main effects and two-factor interactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,14 +26,14 @@ pub struct Factorial {
     /// What was compared.
     pub metric: Metric,
     /// Per factor and level.
-    pub main: Vec<Main>,
+    pub main: Vec<MainEffect>,
     /// Per pair of factors and of levels.
     pub interactions: Vec<Interaction>,
 }
 
 /// A level against the factor's first, averaged over the other factors' combinations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Main {
+pub struct MainEffect {
     /// The factor's key.
     pub factor: String,
     /// Its first level.
@@ -60,12 +60,12 @@ pub struct Interaction {
     /// Combinations of the remaining factors averaged over.
     pub combinations: u32,
     /// Either factor's effect at both levels of the other.
-    pub views: [View; 2],
+    pub views: [SimpleEffect; 2],
 }
 
-/// One factor's effect at two levels of another.
+/// The simple effects of one factor at two levels of another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct View {
+pub struct SimpleEffect {
     /// The factor whose effect it is.
     pub factor: String,
     /// Its first level.
@@ -183,7 +183,12 @@ fn running(experiment: &Experiment, figure: &Figure) -> Experiment {
     part
 }
 
-fn main(experiment: &Experiment, judge: &Judge<'_>, factor: &Factor, to: &String) -> Option<Main> {
+fn main(
+    experiment: &Experiment,
+    judge: &Judge<'_>,
+    factor: &Factor,
+    to: &String,
+) -> Option<MainEffect> {
     let combinations: Vec<(&Cell, &Cell)> = pairs(experiment, factor)
         .filter(|(_, cell)| cell.levels.get(&factor.key) == Some(to))
         .collect();
@@ -195,7 +200,7 @@ fn main(experiment: &Experiment, judge: &Judge<'_>, factor: &Factor, to: &String
     {
         verdict = Verdict::NotComparable;
     }
-    (!combinations.is_empty()).then(|| Main {
+    (!combinations.is_empty()).then(|| MainEffect {
         factor: factor.key.clone(),
         from: factor.levels[0].clone(),
         to: to.clone(),
@@ -268,7 +273,7 @@ fn interaction(
                 at_from,
                 at_to| {
         let (first, second) = (of(at_from), of(at_to));
-        let mut view = View {
+        let mut view = SimpleEffect {
             factor: factor.key.clone(),
             from: factor.levels[0].clone(),
             to: to.clone(),
@@ -305,7 +310,7 @@ fn interaction(
     })
 }
 
-fn says(view: &View) -> Option<Dependence> {
+fn says(view: &SimpleEffect) -> Option<Dependence> {
     use Verdict::{Costs, Pays};
     let (from, to) = (view.other_from.clone(), view.other_to.clone());
     let size = |ratio: PairedRatio| ratio.ratio.map_or(0.0, |ratio| ratio.ln().abs());

@@ -56,11 +56,11 @@ pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
 /// correction, and else to cannot tell yet.
 pub fn correct(effects: &[(&[f64], Direction)], worth: f64, stopping: Stopping) -> Vec<Corrected> {
     let margin = worth.ln_1p();
-    let claims: Vec<Claim> = effects
+    let claims: Vec<FamilyMember> = effects
         .iter()
         .map(|&(logs, better)| {
             let ratio = PairedRatio::of_logs(logs, stopping);
-            Claim {
+            FamilyMember {
                 ps: Ps::of(logs, margin),
                 up: ratio.ratio.is_some_and(|ratio| ratio > 1.0),
                 better,
@@ -72,7 +72,7 @@ pub fn correct(effects: &[(&[f64], Direction)], worth: f64, stopping: Stopping) 
 }
 
 /// One effect of a family before correction.
-pub(crate) struct Claim {
+pub(crate) struct FamilyMember {
     pub(crate) ps: Option<Ps>,
     /// Whether the ratio is above 1.
     pub(crate) up: bool,
@@ -81,7 +81,7 @@ pub(crate) struct Claim {
 }
 
 /// What is left of every claim at `alpha`, see [`correct`].
-pub(crate) fn adjust(claims: &[Claim], alpha: f64) -> Vec<Corrected> {
+pub(crate) fn adjust(claims: &[FamilyMember], alpha: f64) -> Vec<Corrected> {
     let zero: Vec<_> = claims.iter().map(|c| c.ps.map(|ps| ps.zero)).collect();
     let claim: Vec<_> = claims.iter().map(|c| c.ps.map(|ps| ps.claim)).collect();
     let (adjusted_zero, adjusted_claim) = (holm(&zero), holm(&claim));

@@ -5,7 +5,7 @@ use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Direction;
 
 use crate::compare::{Unpaired, weigh};
-use crate::family::{Claim, Corrected, Ps, adjust};
+use crate::family::{Corrected, FamilyMember, Ps, adjust};
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
@@ -20,9 +20,9 @@ pub struct Sides {
     pub better: Direction,
 }
 
-/// What follows for one figure.
+/// The comparison and verdict of one figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Judged {
+pub struct FigureVerdict {
     /// How many times the one the other is.
     #[serde(flatten)]
     pub unpaired: Unpaired,
@@ -37,13 +37,13 @@ pub struct Judged {
 
 /// Compares every figure by [`compare`](crate::compare) and corrects the verdicts for their number.
 /// `worth` is the margin, a fraction from 0.
-pub fn judge(figures: &[Sides], worth: f64) -> Vec<Judged> {
+pub fn judge(figures: &[Sides], worth: f64) -> Vec<FigureVerdict> {
     let margin = worth.ln_1p();
-    let (weighed, claims): (Vec<Unpaired>, Vec<Claim>) = figures
+    let (weighed, claims): (Vec<Unpaired>, Vec<FamilyMember>) = figures
         .iter()
         .map(|Sides { from, to, better }| {
             let (unpaired, welch) = weigh(from, to);
-            let claim = Claim {
+            let claim = FamilyMember {
                 ps: welch.map(|welch| Ps::at(welch.difference, welch.error, welch.freedom, margin)),
                 up: unpaired.ratio.is_some_and(|ratio| ratio > 1.0),
                 better: *better,
@@ -57,7 +57,7 @@ pub fn judge(figures: &[Sides], worth: f64) -> Vec<Judged> {
         .into_iter()
         .zip(claims)
         .zip(corrected)
-        .map(|((unpaired, claim), corrected)| Judged {
+        .map(|((unpaired, claim), corrected)| FigureVerdict {
             unpaired,
             verdict: claim.raw,
             rank_verdict: unpaired

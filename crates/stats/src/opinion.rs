@@ -22,9 +22,9 @@ pub enum Method {
     Bootstrap,
 }
 
-/// What another method says of the same rounds.
+/// The result of a second method on the same rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Opinion {
+pub struct SecondOpinion {
     /// The method.
     pub method: Method,
     /// Its estimate of the ratio.
@@ -46,7 +46,7 @@ pub fn second_opinions(
     worth: f64,
     stopping: Stopping,
     seed: u64,
-) -> Vec<Opinion> {
+) -> Vec<SecondOpinion> {
     let alpha = stopping.alpha();
     let first = PairedRatio::of_logs(logs, stopping);
     let (Some(ratio), Some(interval)) = (first.ratio, first.interval()) else {
@@ -56,7 +56,7 @@ pub fn second_opinions(
     let opinion = |method, log: f64, ends: Interval| {
         let ends = ends.map(f64::exp);
         let other = verdict(Some(ends), better, worth);
-        Opinion {
+        SecondOpinion {
             method,
             ratio: log.exp(),
             interval: ends,

@@ -17,7 +17,7 @@ use wirecost_model::plan::Repeat;
 
 pub use boundary::{BOUNDARY, FIXED_ALPHA, IN_A_ROW, SEQUENTIAL_ALPHA};
 pub use forecast::{Forecast, chance_settled, forecast, rounds_needed};
-pub use look::{Answer, Look, Standing, look, standing};
+pub use look::{Answer, Look, SequentialState, look, standing};
 
 /// How it was decided when to stop: it sets the level of the intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! What speaks against a result: detected, named, given with its numbers; nothing is thrown away.
+//! Threats to the validity of a result: detected and reported with their numbers; no sample is removed.
 
 mod dip;
 mod drift;
@@ -9,6 +9,6 @@ mod pairs;
 
 pub use dip::{dip, dip_p};
 pub use drift::{Trend, trend};
-pub use findings::{FINDING_ALPHA, FarSample, Finding, SelfTest, findings, self_test};
+pub use findings::{FINDING_ALPHA, Finding, OutlierSample, SelfTest, findings, self_test};
 pub use modes::{TwoModes, two_modes};
 pub use outliers::{MODIFIED_Z, Outlier, outliers};

@@ -1,4 +1,4 @@
-//! How far apart two cores are: how long a cache line takes from one to the other and back.
+//! The distance of two cores: how long a cache line takes from one to the other and back.
 //!
 //! Why: everything that one host of a lab hands to the other goes that way. In a virtual machine it changes by itself,
 //! when the hypervisor moves a core (to one that shares a cache or does not, it seems); docs/facts.md has what that does.

@@ -180,9 +180,9 @@ impl Epoll {
 
 /// Wakes whoever waits for it in an [`Epoll`] (eventfd(2)).
 #[derive(Debug)]
-pub struct Wake(EventFd);
+pub struct Waker(EventFd);
 
-impl Wake {
+impl Waker {
     /// One that is not raised.
     pub fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
@@ -202,7 +202,7 @@ impl Wake {
     }
 }
 
-impl AsFd for Wake {
+impl AsFd for Waker {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -240,7 +240,7 @@ mod tests {
     fn a_wake_stays_raised_until_it_is_lowered() {
         let epoll = Epoll::new().unwrap();
         let mut events = Events::with_capacity(1);
-        let wake = Wake::new().unwrap();
+        let wake = Waker::new().unwrap();
         epoll.add(&wake, Interest::READ, 1).unwrap();
         wake.raise();
         wake.raise();

@@ -1,22 +1,24 @@
-//! The one room with `unsafe`: namespaces, processes, ethtool, sockets, and what else a kernel may have.
+//! The one crate with `unsafe`: namespaces, processes, ethtool, sockets, and what else a kernel may have.
 //!
 //! Everything here is a thin, safe wrapper that decodes what the kernel says once, into typed values.
 //! No policy: which device gets which feature, or when a namespace is entered, is the caller's.
 
 pub mod bpf;
+pub mod core_interrupt;
 pub mod cores;
 pub mod epoll;
 pub mod ethtool;
+pub mod extended_wait;
 pub mod io_uring;
 pub mod kvm;
 pub mod namespace;
-pub mod nudge;
 pub mod priority;
 pub mod process;
 pub mod ring;
 pub mod scratch;
 pub mod shared_memory;
 pub mod socket;
+pub mod stdio;
 pub mod thread;
 pub mod tun;
 pub mod userfaultfd;

@@ -360,6 +360,26 @@ pub fn mount_own_sysfs() -> io::Result<()> {
     Ok(())
 }
 
+/// Runs work where /sys shows the calling thread's network namespace: in a thread and a mount namespace of their own, which
+/// end with it.
+///
+/// # Errors
+/// `PermissionDenied` where mounting is forbidden; the work is then not run.
+pub fn with_own_sysfs<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let inside = || -> io::Result<T> {
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(None::<&str>, "/", None::<&str>, flags, None::<&str>)?;
+        mount_own_sysfs()?;
+        Ok(work())
+    };
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().spawn_scoped(scope, inside)?;
+        let panicked = |_| Err(io::Error::other("its thread panicked"));
+        worker.join().unwrap_or_else(panicked)
+    })
+}
+
 /// Whether the calling thread has a capability in force (capability(7) has the numbers), in
 /// whichever user namespace it is in. `false` where /proc cannot be read.
 pub fn effective_capability(number: u32) -> bool {

@@ -15,13 +15,13 @@ const HIGHEST: i32 = -20;
 /// The calling thread comes before others until this is dropped, where that is allowed (`RLIMIT_NICE`,
 /// `CAP_SYS_NICE`). A thread that begins meanwhile keeps it.
 #[derive(Debug)]
-pub struct Hurry {
+pub struct RaisedPriority {
     /// The thread's nice value to go back to; `None` where nothing was changed.
     before: Option<i32>,
 }
 
-impl Hurry {
-    /// From now on.
+impl RaisedPriority {
+    /// Raises the calling thread's priority.
     pub fn begin() -> Self {
         Self {
             before: nice().filter(|_| set_nice(HIGHEST)),
@@ -29,7 +29,7 @@ impl Hurry {
     }
 }
 
-impl Drop for Hurry {
+impl Drop for RaisedPriority {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             set_nice(before);
@@ -76,7 +76,7 @@ mod tests {
         // A thread of its own: whoever may not raise it again would leave the tests behind with it.
         let seen = std::thread::spawn(|| {
             assert!(set_nice(7), "lower is always allowed");
-            let hurry = Hurry::begin();
+            let hurry = RaisedPriority::begin();
             let within = nice();
             let allowed = hurry.before.is_some();
             drop(hurry);

@@ -35,10 +35,12 @@ pub use options::{
     set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport, widen_receive_buffer,
 };
 pub use probing::{
-    Arrived, QuotedError, enable_fragment_size, read_quoted_error, receive_arrived, set_hop_limit,
+    QuotedError, ReceivedDatagram, enable_fragment_size, read_quoted_error, receive_arrived,
+    set_hop_limit,
 };
 pub use tcp::{
-    CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion, tcp_info,
+    CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion,
+    tcp_info, try_congestion,
 };
 pub use transfer::{receive, receive_discarding, send, send_vectored};
 pub use vrf::{bind_here, source_towards, vrf_index, vrf_of};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use socket2::Socket;
-use wirecost_sys::epoll::Wake;
+use wirecost_sys::epoll::Waker;
 
 use crate::handshake::{HEADER_BYTES, SECRET};
 use crate::shared::Shared;
@@ -30,14 +30,14 @@ struct LoadQueue {
     secret: [u8; 16],
     handoffs: Mutex<Vec<Handoff>>,
     /// Raised when a connection was queued.
-    wake: Arc<Wake>,
+    wake: Arc<Waker>,
     /// The load takes no more connections.
     closed: AtomicBool,
 }
 
 impl Dispatcher {
     /// Each load with the wake of the thread that takes its connections.
-    pub(crate) fn new<'a>(loads: impl Iterator<Item = (&'a Shared, Arc<Wake>)>) -> Self {
+    pub(crate) fn new<'a>(loads: impl Iterator<Item = (&'a Shared, Arc<Waker>)>) -> Self {
         let queue = |(shared, wake): (&Shared, _)| LoadQueue {
             secret: shared.options.secret,
             handoffs: Mutex::default(),
@@ -56,7 +56,7 @@ impl Dispatcher {
     }
 
     /// Raised when a connection of this load is queued.
-    pub(crate) fn wake(&self, load: usize) -> &Wake {
+    pub(crate) fn wake(&self, load: usize) -> &Waker {
         &self.queues[load].wake
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 use socket2::Socket;
 use wirecost_model::counts::Counts;
 use wirecost_nbd::client::Agreed;
-use wirecost_sys::epoll::Wake;
+use wirecost_sys::epoll::Waker;
 
 use crate::error::TrafficError;
 use crate::storage::verify::Sample;
@@ -169,14 +169,14 @@ pub(crate) struct Flows {
     aborted: AtomicBool,
     strays: AtomicU32,
     /// Raised when threads are to check the flags above.
-    wakes: Box<[Wake]>,
+    wakes: Box<[Waker]>,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
 impl Flows {
     /// `count` flows that are not connected, with so many tasks each, and the wakes of their threads.
-    pub(crate) fn new(count: u32, tasks_per_flow: u32, wakes: Box<[Wake]>) -> Self {
+    pub(crate) fn new(count: u32, tasks_per_flow: u32, wakes: Box<[Waker]>) -> Self {
         Self {
             all: (0..count).map(|_| Flow::default()).collect(),
             tasks_per_flow,
@@ -191,7 +191,7 @@ impl Flows {
     }
 
     /// One thread's wake.
-    pub(crate) fn wake(&self, thread: usize) -> &Wake {
+    pub(crate) fn wake(&self, thread: usize) -> &Waker {
         &self.wakes[thread]
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use socket2::Socket;
 use wirecost_model::end_window::End;
-use wirecost_sys::epoll::Wake;
+use wirecost_sys::epoll::Waker;
 use wirecost_sys::socket::steer_reuseport;
 
 use self::acceptor::{Acceptor, AcceptorHandle, SharedAcceptor};
@@ -107,7 +107,7 @@ impl Server {
         let (address, listener) = listen(bind, &listening, &all)?;
         let listener = Arc::new(listener);
         let new_wake = || {
-            Wake::new()
+            Waker::new()
                 .map(Arc::new)
                 .map_err(|source| TrafficError::Socket {
                     what: "making an acceptor's wake",
@@ -115,7 +115,7 @@ impl Server {
                 })
         };
         let acceptor_wake = new_wake()?;
-        let wakes: Vec<Arc<Wake>> = engines
+        let wakes: Vec<Arc<Waker>> = engines
             .iter()
             .map(|engine| {
                 if accepts(engine) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use wirecost_model::end_window::End;
-use wirecost_sys::epoll::Wake;
+use wirecost_sys::epoll::Waker;
 use wirecost_sys::thread::ThreadTimes;
 
 use crate::buffers::BufferSizes;
@@ -77,7 +77,7 @@ impl Shared {
         buffer_sizes: BufferSizes,
     ) -> Result<Arc<Self>, TrafficError> {
         let wakes = (0..threads)
-            .map(|_| Wake::new())
+            .map(|_| Waker::new())
             .collect::<Result<_, _>>()
             .map_err(|source| TrafficError::Socket {
                 what: "making a thread's wake",

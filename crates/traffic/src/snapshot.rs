@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket as RawSocket;
 use wirecost_model::end_window::{Counts, Io};
 use wirecost_model::latency::Latency;
-use wirecost_sys::priority::Hurry;
+use wirecost_sys::priority::RaisedPriority;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
 use wirecost_sys::thread::{ThreadTimes, times};
 
@@ -108,7 +108,7 @@ impl Snapshot {
             });
         }
         // With a thousand busy threads, reading the state of each would take minutes at normal priority.
-        let _hurry = Hurry::begin();
+        let _hurry = RaisedPriority::begin();
         let at = Instant::now();
         let counts: Vec<Counts> = flows.all().iter().map(Flow::counts).collect();
         let scheduled = shared.rate_schedule.map(|schedule| {

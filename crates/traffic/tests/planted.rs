@@ -45,15 +45,6 @@ fn must(netns: &Netns, program: &str, arguments: &str) {
     assert!(run(netns, program, arguments, ""), "{program} {arguments}");
 }
 
-/// Says that a test is skipped; fails it where nothing may be skipped.
-fn skip(why: &str) {
-    assert!(
-        std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
-        "{why}"
-    );
-    println!("skipped: {why}");
-}
-
 impl Path {
     /// `None`, and said so, where this user may not.
     fn lay() -> Option<Self> {
@@ -63,7 +54,7 @@ impl Path {
         ) {
             (Ok(client), Ok(server)) => (client, server),
             (Err(error), _) | (_, Err(error)) => {
-                skip(&format!("making network namespaces: {error}"));
+                wirecost_skips::skip(format!("making network namespaces: {error}"));
                 return None;
             }
         };
@@ -114,7 +105,7 @@ impl Path {
         };
         let put = run(netns.netns(), "nft", "-f -", rules);
         if !put {
-            skip("nft(8), or what this rule needs of the kernel, is not there");
+            wirecost_skips::skip("nft(8), or what this rule needs of the kernel, is not there");
         }
         put
     }
@@ -288,7 +279,8 @@ fn planted_reordering_is_neither_loss_nor_duplication() {
         "qdisc add dev pl2 root tbf rate 300kbit burst 2000 limit 1000000",
         "",
     ) {
-        return skip("tc(8) or tbf is not there");
+        wirecost_skips::skip("tc(8) or tbf is not there");
+        return;
     }
     let rule = format!(
         "table ip planted {{ chain out {{ type route hook output priority -150; \

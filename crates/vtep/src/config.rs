@@ -1,4 +1,4 @@
-//! What a tunnel endpoint is told once, before its programs are loaded.
+//! The configuration of a tunnel endpoint, fixed before its programs are loaded.
 
 use std::net::IpAddr;
 

@@ -22,7 +22,7 @@ pub enum Counter {
     TooBigUnanswered,
     /// The next hop's address is not known, and the frame is not IP.
     NoNeighbour,
-    /// Nobody to send it to.
+    /// No destination: no remote and no guest has this address.
     NoDestination,
     /// A guest sent a tag where the endpoint puts its own.
     GuestTag,

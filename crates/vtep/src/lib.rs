@@ -24,6 +24,6 @@ pub use config::{Config, Format, Hook, Tunnel};
 pub use counters::{Counter, Counters};
 pub use dry_run::{DryRun, Verdict};
 pub use error::Error;
-pub use line::{Departures, Pace};
+pub use line::{Departures, LineRate};
 pub use segmenter::sending_end;
-pub use vtep::{Location, Vtep};
+pub use vtep::{StationLocation, Vtep};

@@ -26,7 +26,7 @@ const TSTAMP_AT: usize = 152;
 
 /// What a line is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct LineRate {
     /// Bits per second, 1e8 to 1e13.
     pub rate: u64,
     /// Nanoseconds between two releases; 0 releases each packet by itself.
@@ -39,7 +39,7 @@ pub struct Pace {
 
 type LineBytes = [u8; 40];
 
-impl Pace {
+impl LineRate {
     /// `struct line`, member by member.
     fn bytes(&self) -> LineBytes {
         let mut bytes = [0; size_of::<LineBytes>()];
@@ -100,7 +100,7 @@ impl Departures {
     ///
     /// # Errors
     /// [`Error::Attach`], [`Error::Map`].
-    pub fn set(&mut self, pace: &Pace, hook: Hook) -> Result<(), Error> {
+    pub fn set(&mut self, pace: &LineRate, hook: Hook) -> Result<(), Error> {
         self.pace(pace)?;
         if self.attached.is_none() {
             let side = TcAttachType::Egress;
@@ -110,7 +110,7 @@ impl Departures {
         Ok(())
     }
 
-    fn pace(&mut self, pace: &Pace) -> Result<(), Error> {
+    fn pace(&mut self, pace: &LineRate) -> Result<(), Error> {
         let written = self.line.set(0, pace.bytes(), 0);
         written.map_err(|source| Error::Map {
             map: "line",
@@ -137,7 +137,7 @@ impl Departures {
     ///
     /// # Errors
     /// [`Error::Map`], [`Error::Refused`] where the kernel cannot try it: frames below 14 bytes, for one.
-    pub fn dry_run(&mut self, pace: &Pace, frame: &[u8]) -> Result<Option<u64>, Error> {
+    pub fn dry_run(&mut self, pace: &LineRate, frame: &[u8]) -> Result<Option<u64>, Error> {
         self.pace(pace)?;
         let (context, mut after) = ([0; CONTEXT_BYTES], [0; CONTEXT_BYTES]);
         let result = classifier(&mut self.object, DEPART)
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_struct_line() {
-        let pace = Pace {
+        let pace = LineRate {
             rate: 10_000_000_000,
             step_ns: 100_000,
             limit_ns: 5_000_000,

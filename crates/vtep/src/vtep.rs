@@ -19,7 +19,7 @@ use crate::template::template;
 
 /// Where a station is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Location {
+pub enum StationLocation {
     /// Behind a guest's device at this host.
     Guest(String),
     /// Behind another endpoint.
@@ -49,7 +49,7 @@ pub struct Vtep {
     underlay: Device,
     remotes: BTreeMap<IpAddr, u32>,
     floods: BTreeMap<u32, BTreeSet<IpAddr>>,
-    stations: BTreeMap<(u32, [u8; 6]), Location>,
+    stations: BTreeMap<(u32, [u8; 6]), StationLocation>,
     maps: Maps,
     object: Ebpf,
     home: Netns,
@@ -219,7 +219,7 @@ impl Vtep {
             .guests
             .remove(device)
             .ok_or_else(|| Error::Unknown(device.to_owned()))?;
-        let gone = Location::Guest(device.to_owned());
+        let gone = StationLocation::Guest(device.to_owned());
         self.forget_all(&gone)?;
         self.maps
             .ports
@@ -234,7 +234,12 @@ impl Vtep {
     /// # Errors
     /// [`Error::Unknown`] for a device that is no guest's, [`Error::Route`] for a remote without a route,
     /// [`Error::Full`] beyond 4096 stations or 64 remotes.
-    pub fn place(&mut self, vni: u32, mac: [u8; 6], location: Location) -> Result<(), Error> {
+    pub fn place(
+        &mut self,
+        vni: u32,
+        mac: [u8; 6],
+        location: StationLocation,
+    ) -> Result<(), Error> {
         self.check_vni(vni)?;
         if self.stations.len() == MAX_STATIONS && !self.stations.contains_key(&(vni, mac)) {
             return Err(Error::Full {
@@ -243,7 +248,7 @@ impl Vtep {
             });
         }
         let entry = match &location {
-            Location::Guest(device) => {
+            StationLocation::Guest(device) => {
                 let guest = self
                     .guests
                     .get(device)
@@ -251,11 +256,11 @@ impl Vtep {
                     .ok_or_else(|| Error::Unknown(device.clone()))?;
                 layout::station(0, guest.device.index)
             }
-            Location::Remote(address) => layout::station(self.remote(*address)?, 0),
-            Location::Underlay if self.config.format.tunnel().is_none() => {
+            StationLocation::Remote(address) => layout::station(self.remote(*address)?, 0),
+            StationLocation::Underlay if self.config.format.tunnel().is_none() => {
                 layout::station(NOBODY_FAR, 0)
             }
-            Location::Underlay => {
+            StationLocation::Underlay => {
                 let what = "a tunnel's stations are behind remotes";
                 return Err(Error::Config(what.to_owned()));
             }
@@ -288,7 +293,7 @@ impl Vtep {
         if self.remotes.remove(&address).is_none() {
             return Err(Error::Unknown(address.to_string()));
         }
-        self.forget_all(&Location::Remote(address))?;
+        self.forget_all(&StationLocation::Remote(address))?;
         let vnis: Vec<u32> = self.floods.keys().copied().collect();
         for vni in vnis {
             if self.floods.entry(vni).or_default().remove(&address) {
@@ -500,7 +505,7 @@ impl Vtep {
             .map_err(in_map("remotes"))
     }
 
-    fn forget_all(&mut self, location: &Location) -> Result<(), Error> {
+    fn forget_all(&mut self, location: &StationLocation) -> Result<(), Error> {
         let gone: Vec<(u32, [u8; 6])> = self
             .stations
             .iter()

@@ -256,10 +256,7 @@ fn kernel_has_geneve() -> bool {
         let status = Command::new("ip").args(add.split(' ')).status();
         status.is_ok_and(|status| status.success())
     });
-    if !has {
-        println!("skipped: this kernel has no geneve device");
-    }
-    has
+    has || wirecost_skips::lacks("this kernel has no geneve device")
 }
 
 /// Traffic both ways with our endpoint at host 1 and the kernel's at host 2, and nothing that either finds wrong.

@@ -18,9 +18,12 @@ mod stack;
 
 pub use catalogue::{Encapsulation, Header, every, shown};
 pub use error::{MtuError, StackError};
-pub use frame::{Frame, Part, Place};
-pub use path::{MAX_MTU, Path, min_mtu};
+pub use frame::{Frame, FrameScope, Part};
+pub use path::{Path, min_mtu};
 pub use stack::Stack;
+
+/// The longest IP packet in bytes, without jumbograms (RFC 791, 3.1).
+pub const MAX_MTU: u32 = 65_535;
 
 #[cfg(test)]
 mod tests;

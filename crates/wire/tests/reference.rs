@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
-use wirecost_wire::overhead::{Place, Stack, shown};
+use wirecost_wire::overhead::{FrameScope, Stack, shown};
 
 const HEAD: &str = "\
 # What encapsulations cost
@@ -58,11 +58,11 @@ fn headers(stack: &Stack) -> String {
     let of_stack = frame
         .parts()
         .iter()
-        .filter(|part| part.place != Place::Line || part.name.contains("VLAN tag"))
+        .filter(|part| part.place != FrameScope::Line || part.name.contains("VLAN tag"))
         // Full packets are not padded by WireGuard, ESP's padding depends on the size.
         .filter(|part| part.bytes > 0 || part.name == "ESP padding");
     let named = of_stack.map(|part| match part.place {
-        Place::Guest => "...".to_owned(),
+        FrameScope::Guest => "...".to_owned(),
         _ if part.name == "IPv6 header" => "IP".to_owned(),
         _ if part.name == "ESP padding" => "padding 0 to 3".to_owned(),
         _ => format!("{} {}", part.name, part.bytes),
@@ -127,7 +127,7 @@ fn page() -> String {
             let path = stack.over(underlay, Ipv4).expect("its underlay");
             for part in path.frame(1400, 1400).parts() {
                 let row = (part.name, part.bytes, part.source);
-                let fixed = part.place != Place::Guest && !varies.contains(&part.name);
+                let fixed = part.place != FrameScope::Guest && !varies.contains(&part.name);
                 if fixed && !seen.contains(&row) {
                     seen.push(row);
                 }

@@ -1,7 +1,7 @@
 //! `wirecost check` beside Debian's tracepath and scamper on the same black holes: what each says of the path, and how
 //! long it takes to say so.
 //!
-//! The networks are files of the catalogue of faults (crates/faults), built in namespaces of this process's own. Not
+//! The networks are files of the catalogue of faults (tests/faults), built in namespaces of this process's own. Not
 //! here: whether every fault of the catalogue is named; that is a test. `--catalogue` shows how long each takes.
 
 mod print;

@@ -1,16 +1,16 @@
-//! What is wrong with an agent or its line.
+//! Errors of an agent or of the connection to it.
 
 use std::io;
 
 use crate::protocol::Stage;
 
-/// What is wrong with an agent or its line.
+/// Errors of an agent or of the connection to it.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// It could not be started.
     #[error("starting the agent of host {host}: {source}")]
     Start {
-        /// Which host.
+        /// The host's name.
         host: String,
         /// Why.
         source: io::Error,
@@ -18,9 +18,9 @@ pub enum LinkError {
     /// The way to the host is there, and no agent can be started at its end.
     #[error("no agent could be started on host {host}: {message}")]
     NoAgent {
-        /// Which host.
+        /// The host's name.
         host: String,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         message: String,
     },
     /// The two ends do not speak the same version of the protocol.
@@ -29,7 +29,7 @@ pub enum LinkError {
          the same wirecost on both"
     )]
     Version {
-        /// Which host.
+        /// The host's name.
         host: String,
         /// The controller's.
         ours: u32,
@@ -39,22 +39,22 @@ pub enum LinkError {
     /// It ended, or its line closed.
     #[error("the agent of host {host} ended while {during}: {how}")]
     Ended {
-        /// Which host.
+        /// The host's name.
         host: String,
-        /// What it was doing.
+        /// The request it was executing.
         during: &'static str,
         /// Exit status or signal, and what it said last.
         how: String,
     },
-    /// It did not answer in time.
+    /// It did not answer within the time-out.
     #[error(
         "the agent of host {host} did not answer within {seconds:.1} s while {during}: the machine is \
          overloaded, or the agent was stopped"
     )]
-    Silent {
-        /// Which host.
+    Timeout {
+        /// The host's name.
         host: String,
-        /// What it was doing.
+        /// The request it was executing.
         during: &'static str,
         /// The limit.
         seconds: f64,
@@ -62,7 +62,7 @@ pub enum LinkError {
     /// It answered that it could not do what was asked. The agent goes on.
     #[error("host {host}: {message}")]
     Refused {
-        /// Which host.
+        /// The host's name.
         host: String,
         /// Where it stopped.
         stage: Stage,
@@ -71,18 +71,17 @@ pub enum LinkError {
     },
     /// It answered something else than this request has for an answer.
     #[error(
-        "the agent of host {host} gave an answer that does not belong to the question ({during}): not \
-         the same wirecost?"
+        "the agent of host {host} sent an unexpected reply ({during}): use the same wirecost on both"
     )]
-    Confused {
-        /// Which host.
+    UnexpectedReply {
+        /// The host's name.
         host: String,
         /// What it was asked.
         during: String,
     },
     /// A setting could not be undone: whatever is measured after it is measured with it.
-    #[error("{message}: the run ends, for all that followed would be measured with it")]
-    Unsettled {
+    #[error("{message}: the run ends, because every later sample would be measured with it")]
+    NotUndone {
         /// What, and why not.
         message: String,
     },

@@ -1,4 +1,4 @@
-//! Agents on hosts as they are: this machine, its namespaces, other machines, whatever a command leads to.
+//! Agents on existing hosts: this machine, its namespaces, other machines, or whatever a command reaches.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use wirecost_model::host::{HostAddress, Location, SshHost};
 
-use super::line::{Hearing, Line, Stop};
+use super::line::{ChildLine, StderrMode, WaitError};
 use super::shell::{self, Failure};
 use super::{Link, LinkError};
-use crate::stray::Owner;
+use crate::orphan::Owner;
 
 /// How long an agent of this machine may take to end by itself,
-const FAREWELL: Duration = Duration::from_millis(500);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 /// and one at the end of a network.
-const FAR_FAREWELL: Duration = Duration::from_secs(3);
-/// How long an agent may take to greet.
-const GREETING: Duration = Duration::from_secs(15);
+const REMOTE_EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long an agent may take to answer `Hello`.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(15);
 /// Seconds after which an agent that nobody asks anything ends: its controller's machine may have vanished without
 /// closing the line.
 const IDLE_S: u32 = 900;
 
-/// How to start the agent of a host that is used as it is.
+/// How to start the agent of an existing host.
 #[derive(Debug, Clone)]
 pub struct HostAgent {
     /// The `wirecost` program.
@@ -36,11 +36,11 @@ pub struct HostAgent {
     pub verbose: u8,
 }
 
-/// An agent that was started and not spoken to yet. Dropping it ends it.
+/// An agent that was started and has not answered `Hello` yet. Dropping it ends it.
 #[derive(Debug)]
 pub struct Starting {
     name: String,
-    line: Line,
+    line: ChildLine,
     program: PathBuf,
     /// What the agent behind a shell is started with.
     behind_a_shell: Option<Vec<String>>,
@@ -54,17 +54,17 @@ impl Starting {
             shell::bring_up(&mut self.line, &self.program, arguments, interrupt)
                 .map_err(|failure| failed(&mut self.line, self.name.clone(), failure))?;
         }
-        Link::greet(self.name, self.line, GREETING, interrupt)
+        Link::hello(self.name, self.line, HELLO_TIMEOUT, interrupt)
     }
 }
 
 impl Link {
-    /// Starts the agent of a host that is used as it is, and greets it.
+    /// Starts the agent of an existing host and exchanges `Hello`.
     pub fn open(agent: &HostAgent, interrupt: &AtomicBool) -> Result<Self, LinkError> {
         Self::begin(agent)?.finish(interrupt)
     }
 
-    /// Starts the agent of a host that is used as it is, without waiting for it.
+    /// Starts the agent of an existing host without waiting for it.
     pub fn begin(agent: &HostAgent) -> Result<Starting, LinkError> {
         let name = agent.host.place.to_string();
         let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place"]
@@ -95,12 +95,12 @@ impl Link {
         if behind_a_shell {
             command.arg("sh");
         }
-        let (hearing, farewell) = match (behind_a_shell, agent.verbose) {
-            (false, _) => (Hearing::Shared, FAREWELL),
-            (true, 0) => (Hearing::Kept, FAR_FAREWELL),
-            (true, _) => (Hearing::Aloud, FAR_FAREWELL),
+        let (hearing, exit_timeout) = match (behind_a_shell, agent.verbose) {
+            (false, _) => (StderrMode::Shared, EXIT_TIMEOUT),
+            (true, 0) => (StderrMode::Kept, REMOTE_EXIT_TIMEOUT),
+            (true, _) => (StderrMode::Aloud, REMOTE_EXIT_TIMEOUT),
         };
-        let spawned = Line::spawn(&mut command, hearing, farewell);
+        let spawned = ChildLine::spawn(&mut command, hearing, exit_timeout);
         let line = spawned.map_err(|source| LinkError::Start {
             host: name.clone(),
             source: explained(source, &command, &agent.host.place),
@@ -159,21 +159,21 @@ fn explained(error: io::Error, command: &Command, place: &Location) -> io::Error
     io::Error::new(io::ErrorKind::NotFound, what)
 }
 
-fn failed(line: &mut Line, host: String, failure: Failure) -> LinkError {
+fn failed(line: &mut ChildLine, host: String, failure: Failure) -> LinkError {
     match failure {
-        Failure::Stopped(Stop::Interrupted, _) => LinkError::Interrupted,
-        Failure::Stopped(Stop::Late, within) => LinkError::Silent {
+        Failure::Stopped(WaitError::Interrupted, _) => LinkError::Interrupted,
+        Failure::Stopped(WaitError::TimedOut, within) => LinkError::Timeout {
             host,
             during: "starting",
             seconds: within.as_secs_f64(),
         },
-        Failure::Stopped(Stop::Closed, _) => LinkError::Ended {
+        Failure::Stopped(WaitError::Closed, _) => LinkError::Ended {
             host,
             during: "starting",
             how: line.end(),
         },
         Failure::Words(message) => {
-            let said = line.said();
+            let said = line.stderr_tail();
             let message = if said.is_empty() {
                 message
             } else {

@@ -13,56 +13,57 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use wirecost_sys::extended_wait;
 
-use super::said::Said;
+use super::stderr_tail::StderrTail;
 
 /// How often a wait looks at the interrupt flag.
-const GLANCE: Duration = Duration::from_millis(50);
+const INTERRUPT_POLL: Duration = Duration::from_millis(50);
 /// How long an end is waited for where only its status is wanted.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a wait for a process's end looks.
-const LOOK: Duration = Duration::from_millis(1);
+const EXIT_POLL: Duration = Duration::from_millis(1);
 
-/// Why a wait ended without what was waited for.
+/// Why a wait ended without a result.
 #[derive(Debug)]
-pub(super) enum Stop {
-    /// Its time is over.
-    Late,
+pub(super) enum WaitError {
+    /// The time-out passed.
+    TimedOut,
     /// The stream is closed, or broken.
     Closed,
     /// The user interrupted it.
     Interrupted,
 }
 
-/// What becomes of what the child says on standard error.
+/// Where the child's standard error goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hearing {
-    /// It goes where ours goes.
+pub(super) enum StderrMode {
+    /// Inherited from this process.
     Shared,
-    /// It is kept for an error.
+    /// Its last lines are kept for an error message.
     Kept,
-    /// Kept, and passed on.
+    /// Its last lines are kept, and everything is passed on.
     Aloud,
 }
 
 /// A running child. Dropping it ends it, and every process of its group.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ChildLine {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
     arrived: Vec<u8>,
-    said: Option<Said>,
+    stderr_tail: Option<StderrTail>,
     ended: Option<ExitStatus>,
-    /// How long it may take to end by itself.
-    farewell: Duration,
+    /// How long it may take to exit by itself.
+    exit_timeout: Duration,
 }
 
-impl Line {
+impl ChildLine {
     pub(super) fn spawn(
         command: &mut Command,
-        hearing: Hearing,
-        farewell: Duration,
+        hearing: StderrMode,
+        exit_timeout: Duration,
     ) -> io::Result<Self> {
         // A group of its own: the terminal's Ctrl-C is for the controller to handle, and what the child starts
         // in turn is known.
@@ -70,7 +71,7 @@ impl Line {
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        if hearing != Hearing::Shared {
+        if hearing != StderrMode::Shared {
             command.stderr(Stdio::piped());
         }
         let mut child = command.spawn()?;
@@ -83,14 +84,14 @@ impl Line {
             input: Some(input),
             output,
             arrived: Vec::new(),
-            said: None,
+            stderr_tail: None,
             ended: None,
-            farewell,
+            exit_timeout,
         };
         // From here on dropping the line ends the child.
-        let aloud = hearing == Hearing::Aloud;
-        line.said = errors
-            .map(|errors| Said::listen(errors, aloud))
+        let aloud = hearing == StderrMode::Aloud;
+        line.stderr_tail = errors
+            .map(|errors| StderrTail::listen(errors, aloud))
             .transpose()?;
         if let Some(input) = &line.input {
             fcntl(input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -98,20 +99,20 @@ impl Line {
         Ok(line)
     }
 
-    /// How long it may take to end by itself from now on.
-    pub(super) fn may_take_to_end(&mut self, farewell: Duration) {
-        self.farewell = farewell;
+    /// Sets how long it may take to exit by itself.
+    pub(super) fn set_exit_timeout(&mut self, exit_timeout: Duration) {
+        self.exit_timeout = exit_timeout;
     }
 
-    /// Hands over all of it.
+    /// Sends all bytes.
     pub(super) fn send(
         &mut self,
         mut bytes: &[u8],
         deadline: Instant,
         interrupt: &AtomicBool,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), WaitError> {
         let Some(input) = &mut self.input else {
-            return Err(Stop::Closed);
+            return Err(WaitError::Closed);
         };
         while !bytes.is_empty() {
             match input.write(bytes) {
@@ -120,7 +121,7 @@ impl Line {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait(input, PollFlags::POLLOUT, deadline, interrupt)?;
                 }
-                Err(_) => return Err(Stop::Closed),
+                Err(_) => return Err(WaitError::Closed),
             }
         }
         Ok(())
@@ -132,7 +133,7 @@ impl Line {
         deadline: Instant,
         interrupt: &AtomicBool,
         mut take: impl FnMut(&mut Vec<u8>) -> Option<T>,
-    ) -> Result<T, Stop> {
+    ) -> Result<T, WaitError> {
         let mut chunk = [0; 16 << 10];
         loop {
             if let Some(taken) = take(&mut self.arrived) {
@@ -140,15 +141,15 @@ impl Line {
             }
             wait(&self.output, PollFlags::POLLIN, deadline, interrupt)?;
             match self.output.read(&mut chunk) {
-                Ok(0) => return Err(Stop::Closed),
+                Ok(0) => return Err(WaitError::Closed),
                 Ok(read) => self.arrived.extend(&chunk[..read]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(Stop::Closed),
+                Err(_) => return Err(WaitError::Closed),
             }
         }
     }
 
-    /// Whether something arrived that nobody has taken, the stream's end included.
+    /// Whether unread bytes, or the end of the stream, have arrived.
     pub(super) fn has_more(&self) -> bool {
         let now = Instant::now();
         let readable = || {
@@ -165,19 +166,22 @@ impl Line {
     /// Ends it, and says how that was: what it said last is in it.
     pub(super) fn end(&mut self) -> String {
         drop(self.input.take());
-        let how = match self.status(self.farewell.min(LAST_WORDS)) {
+        let how = match self.status(self.exit_timeout.min(STATUS_TIMEOUT)) {
             Some(status) => status.to_string(),
             None => "its line closed".to_owned(),
         };
-        match self.said.as_ref().map(Said::last) {
-            Some(said) if !said.is_empty() => format!("{how}, after `{said}`"),
+        match self.stderr_tail.as_ref().map(StderrTail::last) {
+            Some(stderr_tail) if !stderr_tail.is_empty() => format!("{how}, after `{stderr_tail}`"),
             _ => how,
         }
     }
 
-    /// What it said last on standard error, where that is kept.
-    pub(super) fn said(&self) -> String {
-        self.said.as_ref().map(Said::last).unwrap_or_default()
+    /// The last lines of its standard error, if they are kept.
+    pub(super) fn stderr_tail(&self) -> String {
+        self.stderr_tail
+            .as_ref()
+            .map(StderrTail::last)
+            .unwrap_or_default()
     }
 
     /// Its exit status, if it ends within the time.
@@ -189,7 +193,7 @@ impl Line {
             } else if Instant::now() >= deadline {
                 return None;
             } else {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(EXIT_POLL);
             }
         }
         self.ended
@@ -210,16 +214,22 @@ impl Line {
         self.ended = self.child.wait().ok().or(Some(ExitStatus::default()));
     }
 
+    /// What the child, and what it starts, worked so far.
+    pub(super) fn worked(&self) -> impl Fn() -> Duration + use<> {
+        let group = self.child.id();
+        move || extended_wait::cpu_time_of_group(group)
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id().cast_signed())
     }
 }
 
-impl Drop for Line {
+impl Drop for ChildLine {
     fn drop(&mut self) {
         // Closing its input ends it; a stopped one has to be killed.
         drop(self.input.take());
-        if self.status(self.farewell).is_none() {
+        if self.status(self.exit_timeout).is_none() {
             self.reap();
         }
     }
@@ -231,21 +241,21 @@ fn wait(
     what: PollFlags,
     deadline: Instant,
     interrupt: &AtomicBool,
-) -> Result<(), Stop> {
+) -> Result<(), WaitError> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = PollTimeout::try_from(GLANCE.min(left)).unwrap_or(PollTimeout::MAX);
+        let timeout = PollTimeout::try_from(INTERRUPT_POLL.min(left)).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(stream.as_fd(), what)];
         match poll(&mut fds, timeout) {
             Ok(ready) if ready > 0 => return Ok(()),
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return Err(Stop::Closed),
+            Err(_) => return Err(WaitError::Closed),
         }
         if interrupt.load(Ordering::Relaxed) {
-            return Err(Stop::Interrupted);
+            return Err(WaitError::Interrupted);
         }
         if left.is_zero() {
-            return Err(Stop::Late);
+            return Err(WaitError::TimedOut);
         }
     }
 }

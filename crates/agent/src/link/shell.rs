@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 use tracing::debug;
 
-use super::line::{Line, Stop};
-use super::said::readable;
+use super::line::{ChildLine, WaitError};
+use super::stderr_tail::readable;
 
 /// How long a shell may take to come up and to look around; ssh's own time-out is within it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -92,7 +92,7 @@ impl Program {
 
 /// What the far end told of itself.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct RemoteHost {
     system: String,
     machine: String,
     programs: Vec<Installed>,
@@ -120,14 +120,14 @@ enum Choice {
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The stream ended, or its time did, or the user did.
-    Stopped(Stop, Duration),
+    Stopped(WaitError, Duration),
     /// In words.
     Words(String),
 }
 
 /// Brings an agent up behind the shell that the line leads to. After this the line is the agent's.
 pub(super) fn bring_up(
-    line: &mut Line,
+    line: &mut ChildLine,
     program: &Path,
     arguments: &[String],
     interrupt: &AtomicBool,
@@ -139,7 +139,7 @@ pub(super) fn bring_up(
     };
     match talk.send(script(program, arguments).as_bytes(), PATIENCE) {
         // It has ended already: what it printed says why.
-        Ok(()) | Err(Failure::Stopped(Stop::Closed, _)) => {}
+        Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
         Err(failure) => return Err(failure),
     }
     let found = talk.look_around()?;
@@ -163,7 +163,7 @@ pub(super) fn bring_up(
             talk.expect("send", PATIENCE)?;
             match talk.send(&ours.bytes, COPY) {
                 // Nobody takes it any more: what follows says why.
-                Ok(()) | Err(Failure::Stopped(Stop::Closed, _)) => {}
+                Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
                 Err(failure) => return Err(failure),
             }
         }
@@ -184,7 +184,7 @@ fn quote(word: &str) -> String {
 }
 
 /// The same program where there is one, else a copy of ours where it can run, else one of the same version.
-fn choose(found: &Found, sha256: &str, arch: &str) -> Result<Choice, String> {
+fn choose(found: &RemoteHost, sha256: &str, arch: &str) -> Result<Choice, String> {
     let same = |installed: &&Installed| installed.sha256 == sha256;
     if let Some(installed) = found.programs.iter().find(same) {
         return Ok(Choice::Installed(installed.number));
@@ -222,7 +222,7 @@ fn choose(found: &Found, sha256: &str, arch: &str) -> Result<Choice, String> {
 }
 
 struct Talk<'a> {
-    line: &'a mut Line,
+    line: &'a mut ChildLine,
     interrupt: &'a AtomicBool,
     /// What else was printed, for an error.
     noise: String,
@@ -235,8 +235,8 @@ impl Talk<'_> {
             .map_err(|stop| self.stopped(stop, within))
     }
 
-    fn look_around(&mut self) -> Result<Found, Failure> {
-        let mut found = Found::default();
+    fn look_around(&mut self) -> Result<RemoteHost, Failure> {
+        let mut found = RemoteHost::default();
         loop {
             let said = self.hear(PATIENCE)?;
             let (word, rest) = said.split_once(' ').unwrap_or((&said, ""));
@@ -290,9 +290,9 @@ impl Talk<'_> {
         }
     }
 
-    fn stopped(&self, stop: Stop, within: Duration) -> Failure {
+    fn stopped(&self, stop: WaitError, within: Duration) -> Failure {
         match stop {
-            Stop::Closed if !self.noise.trim().is_empty() => self.not_a_shell(),
+            WaitError::Closed if !self.noise.trim().is_empty() => self.not_a_shell(),
             stop => Failure::Stopped(stop, within),
         }
     }
@@ -308,7 +308,9 @@ impl Talk<'_> {
 
 fn foreign(said: &str) -> Failure {
     let said = readable(said);
-    Failure::Words(format!("its shell answered `{said}`, which is not ours"))
+    Failure::Words(format!(
+        "its shell answered `{said}`, which is not the script's"
+    ))
 }
 
 /// A whole line without its end; one that is not text cannot be the script's.
@@ -327,13 +329,13 @@ fn take_line(arrived: &mut Vec<u8>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn found(machine: &str, programs: &[(&str, &str)]) -> Found {
+    fn found(machine: &str, programs: &[(&str, &str)]) -> RemoteHost {
         let program = |(number, (sha256, version)): (u8, &(&str, &str))| Installed {
             number,
             sha256: (*sha256).to_owned(),
             version: (*version).to_owned(),
         };
-        Found {
+        RemoteHost {
             system: "Linux".to_owned(),
             machine: machine.to_owned(),
             programs: (1..).zip(programs).map(program).collect(),
@@ -344,7 +346,7 @@ mod tests {
 
     #[test]
     fn the_same_program_is_used_and_anything_else_is_replaced_by_a_copy() {
-        let choose = |found: &Found| choose(found, "aa", "x86_64");
+        let choose = |found: &RemoteHost| choose(found, "aa", "x86_64");
         let there = found("x86_64", &[("bb", OURS), ("aa", OURS)]);
         assert_eq!(choose(&there), Ok(Choice::Installed(2)));
         assert_eq!(choose(&found("x86_64", &[])), Ok(Choice::Copy));
@@ -357,7 +359,7 @@ mod tests {
 
     #[test]
     fn another_architecture_needs_the_same_version_there() {
-        let choose = |found: &Found| choose(found, "aa", "x86_64");
+        let choose = |found: &RemoteHost| choose(found, "aa", "x86_64");
         let there = found("aarch64", &[("bb", "wirecost 0.0.1"), ("cc", OURS)]);
         assert_eq!(choose(&there), Ok(Choice::Installed(2)));
         let none = choose(&found("aarch64", &[])).expect_err("no program");

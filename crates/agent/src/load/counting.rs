@@ -11,7 +11,8 @@ use wirecost_model::end_window::{End, EndWindow, Interval};
 use wirecost_traffic::{Snapshot, TrafficError, window, window_until_end};
 
 use super::{Loads, blame};
-use crate::protocol::{Beginning, Measured, MeasuredEnd, Part, PartOfEnd, PartOrder, Place};
+use crate::error::{AgentError, Result, Step};
+use crate::protocol::{CountingStart, EndPart, HostNetns, Measured, MeasuredEnd, Part, PartOrder};
 
 /// How long before the window the processes are looked through.
 const SCAN_LEAD: Duration = Duration::from_millis(25);
@@ -27,7 +28,7 @@ struct Moment {
 /// What is counted since it began.
 #[derive(Debug)]
 pub(crate) struct Counting {
-    names: Vec<(String, Place, End)>,
+    names: Vec<(String, HostNetns, End)>,
     /// Whether flows may end by themselves.
     have_limits: bool,
     /// Processes of this run, where foreign load is looked for.
@@ -45,12 +46,8 @@ pub(crate) struct Counting {
 
 impl Counting {
     /// Counts from the end of the warm-up on. Without a load the host alone is counted.
-    pub(crate) fn begin(
-        meter: &mut Meter,
-        loads: &Loads,
-        order: Beginning,
-    ) -> Result<Self, String> {
-        let warmup = Duration::try_from_secs_f64(order.warmup_s).map_err(words)?;
+    pub(crate) fn begin(meter: &mut Meter, loads: &Loads, order: CountingStart) -> Result<Self> {
+        let warmup = Duration::try_from_secs_f64(order.warmup_s).step("the warm-up")?;
         let began = Instant::now();
         let servers = loads.servers.iter();
         let servers = servers.map(|open| (open.name.clone(), open.place, End::Server));
@@ -75,7 +72,7 @@ impl Counting {
             foreign,
             foreign_cores: None,
             first: Moment {
-                host: meter.snapshot().map_err(words)?,
+                host: meter.snapshot()?,
                 ends,
             },
             last: None,
@@ -88,7 +85,7 @@ impl Counting {
         meter: &mut Meter,
         loads: &Loads,
         order: &PartOrder,
-    ) -> Result<Part, String> {
+    ) -> Result<Part> {
         let over = self.wait(loads, order)?;
         if order.last {
             loads.set_counted(false);
@@ -99,7 +96,7 @@ impl Counting {
         ends.extend(before.ends.iter().skip(ends.len()).cloned());
         let now = Moment {
             ends,
-            host: meter.snapshot().map_err(words)?,
+            host: meter.snapshot()?,
         };
         if order.last {
             let foreign = self.foreign.as_ref().zip(scan(self.ours.as_deref()));
@@ -108,7 +105,7 @@ impl Counting {
         }
         let ends = self
             .windows(before, &now, false)?
-            .map(|((name, place, end), window)| PartOfEnd {
+            .map(|((name, place, end), window)| EndPart {
                 name: name.clone(),
                 place: *place,
                 end: *end,
@@ -127,8 +124,11 @@ impl Counting {
     ///
     /// # Errors
     /// There was no part; of loads without a limit a flow that had ended by then.
-    pub(crate) fn whole(&self) -> Result<Measured, String> {
-        let last = self.last.as_ref().ok_or("nothing was counted")?;
+    pub(crate) fn total(&self) -> Result<Measured> {
+        let last = self
+            .last
+            .as_ref()
+            .ok_or(AgentError::NotReady("nothing was counted"))?;
         let windows = self.windows(&self.first, last, !self.have_limits)?;
         let mut usage = wirecost_meter::delta(&self.first.host, &last.host);
         usage.foreign_cores = self.foreign_cores;
@@ -155,7 +155,7 @@ impl Counting {
         before: &Moment,
         after: &Moment,
         strict: bool,
-    ) -> Result<impl Iterator<Item = (&(String, Place, End), EndWindow)>, String> {
+    ) -> Result<impl Iterator<Item = (&(String, HostNetns, End), EndWindow)>> {
         let between = if strict { window } else { window_until_end };
         let moments = before.ends.iter().zip(&after.ends);
         let windows = self
@@ -166,13 +166,13 @@ impl Counting {
                 let counted = between(before, after).map_err(|error| blame(&end.0, &error))?;
                 Ok((end, counted))
             });
-        let windows: Vec<_> = windows.collect::<Result<_, String>>()?;
+        let windows: Vec<_> = windows.collect::<Result<_>>()?;
         Ok(windows.into_iter())
     }
 
     /// Waits, and looks at what every end received in each interval. Whether all clients here are over, before the time is.
-    fn wait(&mut self, loads: &Loads, order: &PartOrder) -> Result<bool, String> {
-        let within = Duration::try_from_secs_f64(order.within_s).map_err(words)?;
+    fn wait(&mut self, loads: &Loads, order: &PartOrder) -> Result<bool> {
+        let within = Duration::try_from_secs_f64(order.within_s).step("the window")?;
         let Some(interval_s) = order.interval_s else {
             return wait_until(loads, Instant::now() + within);
         };
@@ -209,7 +209,7 @@ fn scan(ours: Option<&[u32]>) -> Option<ForeignSnapshot> {
 }
 
 /// Whether all clients here are over, before the deadline.
-fn wait_until(loads: &Loads, deadline: Instant) -> Result<bool, String> {
+fn wait_until(loads: &Loads, deadline: Instant) -> Result<bool> {
     if loads.clients.is_empty() {
         sleep_until(deadline);
         return Ok(false);
@@ -228,8 +228,4 @@ fn wait_until(loads: &Loads, deadline: Instant) -> Result<bool, String> {
 
 fn sleep_until(moment: Instant) {
     sleep(moment.saturating_duration_since(Instant::now()));
-}
-
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

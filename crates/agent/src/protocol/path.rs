@@ -1,11 +1,11 @@
-//! What is asked about the path between two hosts that are used as they are.
+//! Requests about the path between two existing hosts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirecost_check::{End, OneSidedReport, PathReport, Stream, Stretch};
-use wirecost_pmtu::LONGEST_BESIDE;
+use wirecost_check::{LossLocation, OneSidedReport, PathEnd, PathReport, Stream};
+use wirecost_pmtu::LONGEST_EXTENSION;
 use wirecost_probe::message::Secret;
 
 /// How fast probes of one direction may leave, and how much in all.
@@ -17,31 +17,31 @@ pub struct Limits {
     pub bytes_per_second: f64,
     /// Whether the first answer may take seconds. It is waited for longer then where nobody is there.
     pub far: bool,
-    /// Time after which what is still open gets no answer, beside what round trips take.
+    /// Time, in addition to round trips, after which flows without an outcome are undecided.
     pub most: Duration,
 }
 
 impl Limits {
     /// How long it takes at most, however long round trips are.
     pub fn longest(&self) -> Duration {
-        self.most.saturating_add(LONGEST_BESIDE)
+        self.most.saturating_add(LONGEST_EXTENSION)
     }
 }
 
-/// Between whom: one direction of a path.
+/// One direction of a path: both ends, the responder's port and secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Way {
+pub struct PathDirection {
     /// The host that is asked, and the address that its probes leave with.
-    pub from: End,
+    pub from: PathEnd,
     /// The host at the other end.
-    pub to: End,
+    pub to: PathEnd,
     /// The port of its responder.
     pub port: u16,
     /// The secret of both responders of the check.
     pub secret: Secret,
 }
 
-impl Way {
+impl PathDirection {
     /// The far responder.
     pub fn target(&self) -> SocketAddr {
         SocketAddr::new(self.to.address, self.port)
@@ -51,8 +51,8 @@ impl Way {
 /// What a direction is to be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyOrder {
-    /// Between whom.
-    pub way: Way,
+    /// The path and its direction.
+    pub way: PathDirection,
     /// What it should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// Flows to ask, at least 1, each from a port that the kernel picks of `net.ipv4.ip_local_port_range`, from which
@@ -68,8 +68,8 @@ pub struct SurveyOrder {
 /// Where a size is lost, on one flow of the last survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocateOrder {
-    /// Between whom.
-    pub way: Way,
+    /// The path and its direction.
+    pub way: PathDirection,
     /// The flow, from 0.
     pub flow: u32,
     /// The size that is lost, bytes.
@@ -80,9 +80,9 @@ pub struct LocateOrder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OneSidedOrder {
     /// The host that is asked.
-    pub from: End,
+    pub from: PathEnd,
     /// The other end, where there is no agent.
-    pub to: End,
+    pub to: PathEnd,
     /// What the path should carry, bytes; `None`: what the sender's device or route takes.
     pub expect: Option<u32>,
     /// How fast.
@@ -111,7 +111,7 @@ pub enum PathRequest {
     /// Sends a short TCP stream; answered with [`PathReply::Streamed`].
     Stream {
         /// Between whom; the port is that of the far end's [`PathReply::Listening`].
-        way: Way,
+        way: PathDirection,
         /// Full segments are IP packets of this size, bytes.
         size: u32,
         /// How fast, bytes per second.
@@ -124,7 +124,7 @@ pub enum PathRequest {
     Locate(LocateOrder),
     /// Asks a path from one side; answered with [`PathReply::OneSided`].
     OneSided(OneSidedOrder),
-    /// Begins to read the device stack, beside whatever is asked next; answered with [`super::Reply::Done`].
+    /// Starts to read the device stack in the background; answered with [`super::Reply::Done`].
     Gather {
         /// What the host is to be called.
         host: String,
@@ -140,8 +140,8 @@ impl PathRequest {
             Self::Survey(_) => "probing the path",
             Self::Listen { .. } => "listening for a stream",
             Self::Stream { .. } => "sending a stream",
-            Self::BadChecksums => "telling what it counted",
-            Self::Locate(_) => "looking for the place of a loss",
+            Self::BadChecksums => "reporting its counters",
+            Self::Locate(_) => "locating the loss",
             Self::OneSided(_) => "probing the path from one side",
             Self::Gather { .. } | Self::Gathered => "reading its devices",
         }
@@ -153,9 +153,9 @@ impl PathRequest {
 pub enum Responding {
     /// On a port of its own.
     At(SocketAddr),
-    /// On a port that something else on this host has, such as a live tunnel.
-    Beside(SocketAddr),
-    /// Nowhere: something else has the port, and this is why it cannot be heard beside it.
+    /// On a port that is in use on this host, by a live tunnel for example, through a packet socket.
+    Tapped(SocketAddr),
+    /// Not at all: the port is in use, and this is why no packet socket can receive its datagrams.
     Taken(String),
 }
 
@@ -178,7 +178,7 @@ pub enum PathReply {
     /// What came of a stream.
     Streamed(Stream),
     /// Between which routers, and where it was not found, why.
-    Located(Result<Stretch, String>),
+    Located(Result<LossLocation, String>),
     /// What one side knows.
     OneSided(OneSidedReport),
     /// The host's device stack, a [`wirecost_audit::HostStack`] as JSON: that document leaves out what is not there,

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Request;
+use crate::error::AgentError;
 
 /// The part of an agent's work that a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,16 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// The refusal of a request of this stage.
+    pub(crate) fn new(stage: Stage, error: &AgentError) -> Self {
+        Self {
+            stage,
+            message: error.to_string(),
+        }
+    }
+}
+
 impl Request {
     /// What it is part of.
     pub const fn stage(&self) -> Stage {
@@ -41,14 +52,14 @@ impl Request {
                 Stage::Build
             }
             Self::Adapt { .. } | Self::LiftLine | Self::SetLine => Stage::Adapt,
-            Self::PutInForce(_) | Self::Undo => Stage::Setting,
+            Self::ApplySettings(_) | Self::Undo => Stage::Setting,
             Self::Watch | Self::Watched { .. } | Self::Prove { .. } => Stage::Proof,
             Self::OpenServers(_)
             | Self::OpenClients(_)
             | Self::Start
             | Self::Begin(_)
             | Self::Part { .. }
-            | Self::Whole
+            | Self::Total
             | Self::StopClients
             | Self::StopServers => Stage::Load,
             Self::Describe | Self::Addresses | Self::SourceTowards(_) | Self::Machine => {

@@ -1,4 +1,4 @@
-//! What is asked about a TCP transfer over a path: one end receives, the other sends.
+//! Requests about a TCP transfer over a path: one end receives, the other sends.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

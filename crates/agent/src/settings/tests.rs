@@ -18,8 +18,8 @@ fn command(before: &str, after: &str) -> Setting {
     }
 }
 
-fn here() -> InForce {
-    InForce::nothing("this machine", true)
+fn here() -> AppliedSettings {
+    AppliedSettings::nothing("this machine", true)
 }
 
 #[test]
@@ -27,15 +27,15 @@ fn a_command_is_undone_the_last_first() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().display();
     let say = |word: &str| format!("echo {word} >> {path}");
-    let mut in_force = here();
-    in_force
-        .put(&command(&say("one"), &say("un-one")))
+    let mut applied = here();
+    applied
+        .apply(&command(&say("one"), &say("un-one")))
         .expect("one");
-    in_force
-        .put(&command(&say("two"), &say("un-two")))
+    applied
+        .apply(&command(&say("two"), &say("un-two")))
         .expect("two");
-    in_force.undo().expect("undone");
-    in_force.undo().expect("nothing more");
+    applied.undo().expect("undone");
+    applied.undo().expect("nothing more");
     let said = fs::read_to_string(file.path()).expect("the file");
     assert_eq!(said, "one\ntwo\nun-two\nun-one\n");
 }
@@ -43,17 +43,17 @@ fn a_command_is_undone_the_last_first() {
 #[test]
 fn a_command_that_fails_is_named_with_what_it_said_and_undone_all_the_same() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let mut in_force = here();
+    let mut applied = here();
     let undo = format!("echo undone > {}", file.path().display());
-    let error = in_force
-        .put(&command("echo some words >&2; exit 3", &undo))
+    let error = applied
+        .apply(&command("echo some words >&2; exit 3", &undo))
         .expect_err("exit code 3");
     assert_eq!(
         error,
         "this machine: the level `l` of `f`: the command `echo some words >&2; exit 3` ended with exit code 3 and \
          said: some words"
     );
-    in_force.undo().expect("undone");
+    applied.undo().expect("undone");
     assert_eq!(
         fs::read_to_string(file.path()).expect("the file"),
         "undone\n"
@@ -63,13 +63,13 @@ fn a_command_that_fails_is_named_with_what_it_said_and_undone_all_the_same() {
 #[test]
 fn what_cannot_be_undone_is_told_and_keeps_nothing_else_from_being_undone() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let mut in_force = here();
+    let mut applied = here();
     let undo = format!("echo undone > {}", file.path().display());
-    in_force.put(&command("true", &undo)).expect("the first");
-    in_force
-        .put(&command("true", "no-such-command-anywhere"))
+    applied.apply(&command("true", &undo)).expect("the first");
+    applied
+        .apply(&command("true", "no-such-command-anywhere"))
         .expect("the second");
-    let error = in_force.undo().expect_err("no such command");
+    let error = applied.undo().expect_err("no such command");
     assert!(error.contains("could not be undone"), "{error}");
     assert!(error.contains("exit code 127"), "{error}");
     assert_eq!(
@@ -80,12 +80,12 @@ fn what_cannot_be_undone_is_told_and_keeps_nothing_else_from_being_undone() {
 
 #[test]
 fn what_a_command_leaves_in_the_background_holds_nobody_up() {
-    let mut in_force = here();
+    let mut applied = here();
     // It keeps the output open, and ends by itself soon enough not to be in anybody's way.
     let began = std::time::Instant::now();
-    in_force
-        .put(&command("sleep 8 & true", "true"))
-        .expect("put");
+    applied
+        .apply(&command("sleep 8 & true", "true"))
+        .expect("applied");
     let waited = began.elapsed();
     // Not a matter of speed: it either waits for the background process or does not.
     assert!(waited.as_secs() < 8, "{waited:?}");
@@ -98,13 +98,13 @@ fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
         command: None,
         ..command("", "")
     };
-    let error = here().put(&nothing).expect_err("none");
+    let error = here().apply(&nothing).expect_err("none");
     assert!(
         error.contains("this machine has no sysctl `net.ipv4.no_such_thing`"),
         "{error}"
     );
-    let mut in_lab = InForce::nothing("host a", false);
-    let error = in_lab.put(&nothing).expect_err("none");
+    let mut in_lab = AppliedSettings::nothing("host a", false);
+    let error = in_lab.apply(&nothing).expect_err("none");
     assert!(
         error.starts_with("host a: the level `l` of `f`:"),
         "{error}"

@@ -4,38 +4,38 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
 use wirecost_netbuild::by_hand::{self, GuestDevice};
-use wirecost_ovs::{Error, OwnBridge, OwnPorts, Wanted};
+use wirecost_ovs::{OwnBridge, OwnPorts, SwitchSpec};
 
-use super::end::mac;
-use super::note::End;
+use super::state::TunnelEnd;
+use crate::error::{AgentError, Result, Step};
 
 /// Makes the guest's device and adds both ports. `of` is the tunnel's name.
 ///
 /// # Errors
 /// In words; what was made until then is there.
 pub(super) fn join(
-    end: &mut End,
+    end: &mut TunnelEnd,
     encapsulation: &Encapsulation,
     of: &str,
-    asked: Option<u32>,
-) -> Result<(), String> {
-    let words = |error: Error| error.to_string();
+    mtu_asked: Option<u32>,
+) -> Result<()> {
     let Some(name) = &end.bridge else {
         return Ok(());
     };
-    let mut bridge = OwnBridge::find(name).map_err(words)?;
-    let underlay = by_hand::mtu(&end.underlay).map_err(|error| error.to_string())?;
+    let mut bridge = OwnBridge::find(name)?;
+    let underlay = by_hand::mtu(&end.underlay)?;
     let over = if end.local.is_ipv4() {
         IpVersion::Ipv4
     } else {
         IpVersion::Ipv6
     };
     let most = underlay.saturating_sub(encapsulation.overhead_bytes(over));
-    if asked.is_some_and(|asked| asked > most) {
+    if mtu_asked.is_some_and(|mtu_asked| mtu_asked > most) {
         return Err(format!(
             "an MTU of {} does not fit {encapsulation} over {}: the largest is {most}",
             end.mtu, end.underlay
-        ));
+        )
+        .into());
     }
     end.mtu = end.mtu.min(most);
     let port = end.port();
@@ -44,49 +44,49 @@ pub(super) fn join(
         port: &port,
         mtu: end.mtu,
         port_mtu: end.mtu,
-        mac: mac(end.local),
+        mac: end.mac(),
         address: (end.address, end.prefix),
         joins: false,
     };
-    guest.create().map_err(|error| error.to_string())?;
+    guest.create()?;
     if bridge.datapath() == OvsDatapath::Userspace {
-        by_hand::leave_nothing_to(&end.device).map_err(|error| error.to_string())?;
+        by_hand::disable_offloads(&end.device)?;
     }
-    let wanted = Wanted {
+    let wanted = SwitchSpec {
         encapsulation: encapsulation.clone(),
         underlay: end.underlay.clone(),
         underlay_mtu: underlay,
         guests: vec![port],
         local: end.local,
         peer: end.peer,
-        mac: mac(end.local),
+        mac: end.mac(),
     };
     let ports = OwnPorts {
         of,
         tunnel: &end.tunnel_port(),
         wanted: &wanted,
     };
-    bridge.add(&ports).map_err(words)
+    bridge.add(&ports).map_err(AgentError::from)
 }
 
 /// Removes ports and devices; what is gone already is no error, the switch included.
-pub(super) fn leave(end: &End) -> Result<(), String> {
+pub(super) fn leave(end: &TunnelEnd) -> Result<()> {
     let Some(name) = &end.bridge else {
         return Ok(());
     };
     let removed = match OwnBridge::find(name) {
         Ok(mut bridge) => bridge
             .remove(&[end.port(), end.tunnel_port()])
-            .map_err(|error| format!("removing the ports of bridge {name}: {error}")),
+            .step(format!("removing the ports of bridge {name}")),
         // No such bridge, or no switch: then it has no port either.
         Err(_) => Ok(()),
     };
-    let device = by_hand::remove(&end.port()).map_err(|error| error.to_string());
+    let device = by_hand::remove(&end.port()).map_err(AgentError::from);
     removed.and(device)
 }
 
 /// Which ports are missing, in words.
-pub(super) fn missing(end: &End) -> Vec<String> {
+pub(super) fn missing(end: &TunnelEnd) -> Vec<String> {
     let Some(name) = &end.bridge else {
         return Vec::new();
     };

@@ -3,47 +3,48 @@
 use wirecost_netbuild::by_hand;
 use wirecost_sys::namespace;
 
-use super::note::{self, End, Home, Note};
+use super::state::{self, NetnsLocation, TunnelEnd, TunnelState};
 use super::{all, end};
-use crate::stray::Owner;
+use crate::error::{AgentError, Result, Step};
+use crate::orphan::Owner;
 
 /// Removes a tunnel.
 ///
 /// # Errors
 /// In words: that there is none of that name, or what could not be removed; the rest is.
-pub fn down(name: &str) -> Result<Note, String> {
-    let Some(made) = note::read(name) else {
-        let names: Vec<String> = note::all().into_iter().map(|note| note.name).collect();
+pub fn down(name: &str) -> Result<TunnelState> {
+    let Some(made) = state::read(name) else {
+        let names: Vec<String> = state::all().into_iter().map(|state| state.name).collect();
         let there = match &names[..] {
             [] => "there is none".to_owned(),
             names => format!("there are: {}", names.join(", ")),
         };
-        return Err(format!("no tunnel is called {name}; {there}"));
+        return Err(format!("no tunnel is called {name}; {there}").into());
     };
     match made.home() {
-        Home::Here => take_down(&made)?,
-        Home::At(netns, place) => netns
+        NetnsLocation::Here => take_down(&made)?,
+        NetnsLocation::At(netns, place) => netns
             .within(|| take_down(&made))
-            .map_err(|error| format!("entering {place}, where {name} was made: {error}"))??,
-        Home::Gone => forget(&made)?,
+            .step(format!("entering {place}, where {name} was made"))??,
+        NetnsLocation::Gone => forget(&made)?,
     }
     Ok(made)
 }
 
 /// Removes what is left of a tunnel whose devices went with their network namespace.
-fn forget(made: &Note) -> Result<(), String> {
+fn forget(made: &TunnelState) -> Result<()> {
     for number in 0..made.ends.len() {
         end::unpin(made, number)?;
     }
-    note::remove(&made.name)
+    state::remove(&made.name)
 }
 
 /// Removes all that a note names, and then the note. All is tried.
-pub(super) fn take_down(made: &Note) -> Result<(), String> {
-    let mut left: Vec<String> = Vec::new();
-    let mut tried = |done: Result<(), String>| left.extend(done.err());
+pub(super) fn take_down(made: &TunnelState) -> Result<()> {
+    let mut left: Vec<AgentError> = Vec::new();
+    let mut tried = |done: Result<()>| left.extend(done.err());
     // Nothing of ours is in a namespace of somebody else's that has the name.
-    let ours = |end: &&End| end.namespace.is_none() || end.namespace_made;
+    let ours = |end: &&TunnelEnd| end.namespace.is_none() || end.namespace_made;
     for number in 0..made.ends.len() {
         if ours(&&made.ends[number]) {
             tried(end::detach(made, number));
@@ -53,18 +54,16 @@ pub(super) fn take_down(made: &Note) -> Result<(), String> {
         let namespaces = made.ends.iter().filter(ours);
         for name in namespaces.filter_map(|end| end.namespace.as_ref()) {
             let removed = namespace::remove_named(name);
-            tried(removed.map_err(|error| format!("removing network namespace {name}: {error}")));
+            tried(removed.step(format!("removing network namespace {name}")));
         }
     }
-    if !left.is_empty() {
-        return Err(left.join("; "));
-    }
-    note::remove(&made.name)
+    AgentError::all(left)?;
+    state::remove(&made.name)
 }
 
 /// What `clean` did with tunnels.
 #[derive(Debug, Default)]
-pub struct Cleaned {
+pub struct CleanedTunnels {
     /// Those that were half made, or of which something is missing: removed.
     pub removed: Vec<String>,
     /// Pairs of devices of nobody's: removed.
@@ -77,32 +76,36 @@ pub struct Cleaned {
 
 /// Removes what tunnels left behind where their making was cut short or something else took a part of them away. Those
 /// that are whole stay.
-pub fn clean() -> Cleaned {
-    let mut cleaned = Cleaned::default();
+pub fn clean() -> CleanedTunnels {
+    let mut cleaned = CleanedTunnels::default();
     let mut in_use = Vec::new();
-    for shown in all() {
-        let name = shown.note.name.clone();
-        let indexes = shown.note.ends.iter().filter_map(|end| end.underlay_index);
+    for status in all() {
+        let name = status.state.name.clone();
+        let indexes = status
+            .state
+            .ends
+            .iter()
+            .filter_map(|end| end.underlay_index);
         in_use.extend(indexes.map(wirecost_vtep::sending_end));
-        let being_made =
-            !shown.note.complete && Owner::parse(&shown.note.maker).is_some_and(Owner::is_alive);
-        if shown.whole || being_made {
+        let being_made = !status.state.complete
+            && Owner::parse(&status.state.maker).is_some_and(Owner::is_alive);
+        if status.whole || being_made {
             cleaned.up.push(name);
             continue;
         }
         match down(&name) {
             Ok(_) => cleaned.removed.push(name),
-            Err(error) => cleaned.refused.push((name, error)),
+            Err(error) => cleaned.refused.push((name, error.to_string())),
         }
     }
-    let strays = by_hand::devices().unwrap_or_default().into_iter();
+    let leftovers = by_hand::devices().unwrap_or_default().into_iter();
     let is_stray = |name: &String| {
         let number = name
             .strip_prefix("wcseg")
             .and_then(|rest| rest.strip_suffix('s'));
         number.is_some_and(|number| number.parse::<u32>().is_ok()) && !in_use.contains(name)
     };
-    for device in strays.filter(is_stray) {
+    for device in leftovers.filter(is_stray) {
         match by_hand::remove(&device) {
             Ok(()) => cleaned.devices.push(device),
             Err(error) => cleaned.refused.push((device, error.to_string())),

@@ -1,24 +1,22 @@
 //! One end: the guest's device, and the programs between it and the underlay.
 
-use std::net::IpAddr;
-
 use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::Transit;
 use wirecost_netbuild::by_hand::{self, GuestDevice};
 use wirecost_netbuild::underlay::{self, Underlay};
 use wirecost_netbuild::{Side, UNDERLAY_DEVICE};
 use wirecost_sys::namespace::{self, Netns};
-use wirecost_vtep::{Config, Location, Vtep, pinned, sending_end};
+use wirecost_vtep::{Config, StationLocation, Vtep, pinned, sending_end};
 
-use super::note::{self, Note};
+use super::state::{self, TunnelState};
 use super::{bridge, within};
+use crate::error::{AgentError, Result, Step};
 
 /// What a guest's device has where nothing else is asked for, in bytes.
 pub(super) const USUAL_MTU: u32 = 1500;
 
 /// Makes both namespaces and an underlay between them that carries the guests' MTU.
-pub(super) fn join(made: &mut Note, ip: IpVersion) -> Result<(), String> {
-    let words = |error: &dyn std::fmt::Display| error.to_string();
+pub(super) fn join(made: &mut TunnelState, ip: IpVersion) -> Result<()> {
     let overhead = made.encapsulation.overhead_bytes(ip);
     let mut held = Vec::new();
     for number in 0..made.ends.len() {
@@ -26,79 +24,73 @@ pub(super) fn join(made: &mut Note, ip: IpVersion) -> Result<(), String> {
             continue;
         };
         create(made, number, &name)?;
-        let netns = Netns::named(&name).map_err(|error| words(&error))?;
+        let netns = Netns::named(&name)?;
         let ready = netns.within(by_hand::prepare_namespace);
-        ready
-            .map_err(|error| words(&error))?
-            .map_err(|error| words(&error))?;
+        ready??;
         held.push(netns);
     }
     let [a, b] = &held[..] else {
-        return Err("a tunnel between namespaces has two".to_owned());
+        return Err("a tunnel between namespaces has two".into());
     };
     let mtu = made.ends.iter().map(|end| end.mtu).max();
     let mtu = mtu.unwrap_or(USUAL_MTU) + overhead;
     let wire = Transit::wire();
     let laid = a.within(|| Underlay::between(&wire, mtu.max(ip.min_mtu()), ip, b));
-    laid.map_err(|error| words(&error))?
-        .map_err(|error| words(&error))?;
+    laid??;
     for step in [underlay::join_here, underlay::ready_here] {
         for (netns, side) in [(a, Side::A), (b, Side::B)] {
-            netns
-                .within(|| step(&wire, side, ip))
-                .map_err(|error| words(&error))?
-                .map_err(|error| words(&error))?;
+            netns.within(|| step(&wire, side, ip))??;
         }
     }
     for (netns, end) in held.iter().zip(&mut made.ends) {
         let found = netns.within(|| by_hand::find(UNDERLAY_DEVICE));
-        let found = found.map_err(|error| words(&error))?;
-        end.underlay_index = found.map_err(|error| words(&error))?;
+        let found = found?;
+        end.underlay_index = found?;
     }
     Ok(())
 }
 
 /// Makes an end's namespace, and notes before that it is ours to remove.
-fn create(made: &mut Note, number: usize, name: &str) -> Result<(), String> {
+fn create(made: &mut TunnelState, number: usize, name: &str) -> Result<()> {
     let taken = || {
-        format!(
+        AgentError::Refused(format!(
             "there is a network namespace {name} already: `--name` calls the tunnel otherwise, or `ip netns del {name}` \
              removes that one"
-        )
+        ))
     };
     if namespace::names().iter().any(|known| known == name) {
         return Err(taken());
     }
     made.ends[number].namespace_made = true;
-    note::write(made)?;
+    state::write(made)?;
     namespace::create_named(name).map_err(|error| {
         made.ends[number].namespace_made = false;
         match error.kind() {
             // Since the look at the names.
             std::io::ErrorKind::AlreadyExists => taken(),
-            _ => format!("making network namespace {name}: {error}"),
+            _ => AgentError::Refused(format!("making network namespace {name}: {error}")),
         }
     })
 }
 
 /// Attaches the programs of an end and makes its guest's device.
-pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Result<(), String> {
+pub(super) fn attach(made: &mut TunnelState, number: usize, mtu_asked: Option<u32>) -> Result<()> {
     let pins = made.pins(number);
     let encapsulation = made.encapsulation.clone();
     let end = &mut made.ends[number];
-    let attached = within(&end.clone(), || -> Result<u32, String> {
-        let words = |error: wirecost_vtep::Error| error.to_string();
-        let config = Config::of(&end.underlay, &encapsulation, end.local).map_err(words)?;
-        let mut vtep = Vtep::attach(config).map_err(words)?;
+    let attached = within(&end.clone(), || -> Result<u32> {
+        let config = Config::of(&end.underlay, &encapsulation, end.local)?;
+        let mut vtep = Vtep::attach(config)?;
         let most = vtep.guest_mtu();
-        if asked.is_some_and(|asked| asked > most) {
+        if mtu_asked.is_some_and(|mtu_asked| mtu_asked > most) {
             return Err(format!(
                 "an MTU of {} does not fit {encapsulation} over {}: the largest is {most}",
                 end.mtu, end.underlay
-            ));
+            )
+            .into());
         }
         let mtu = end.mtu.min(most);
-        let (port, mac) = (end.port(), mac(end.local));
+        let (port, mac) = (end.port(), end.mac());
         let guest = GuestDevice {
             name: &end.device,
             port: &port,
@@ -109,15 +101,15 @@ pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Resu
             // Between namespaces super-packets arrive whole.
             joins: end.namespace.is_none(),
         };
-        guest.create().map_err(|error| error.to_string())?;
+        guest.create()?;
         let vni = encapsulation.udp().map_or(0, |udp| udp.vni);
-        vtep.add_guest(&port, vni).map_err(words)?;
+        vtep.add_guest(&port, vni)?;
         // Who is behind the peer is not known: all that is not here goes there.
-        vtep.place(vni, mac, Location::Guest(port)).map_err(words)?;
+        vtep.place(vni, mac, StationLocation::Guest(port))?;
         if encapsulation.is_tunnel() {
-            vtep.flood_to(vni, end.peer).map_err(words)?;
+            vtep.flood_to(vni, end.peer)?;
         }
-        vtep.pin(&pins).map_err(words)?;
+        vtep.pin(&pins)?;
         Ok(mtu)
     })?;
     let gone = || format!("network namespace of {} is gone", end.device);
@@ -125,23 +117,14 @@ pub(super) fn attach(made: &mut Note, number: usize, asked: Option<u32>) -> Resu
     Ok(())
 }
 
-/// A hardware address that the other end does not have: locally administered, from the underlay's address.
-pub(super) fn mac(local: IpAddr) -> [u8; 6] {
-    let [a, b, c, d] = match local {
-        IpAddr::V4(address) => address.octets(),
-        IpAddr::V6(address) => (address.to_bits() as u32).to_be_bytes(),
-    };
-    [0x02, 0x57, a, b, c, d]
-}
-
 /// Takes an end's programs away.
-pub(super) fn unpin(made: &Note, number: usize) -> Result<(), String> {
+pub(super) fn unpin(made: &TunnelState, number: usize) -> Result<()> {
     let pins = made.pins(number);
-    pinned::unpin(&pins).map_err(|error| format!("removing {}: {error}", pins.display()))
+    pinned::unpin(&pins).step(format!("removing {}", pins.display()))
 }
 
 /// Whether this user may not see what is pinned.
-pub(super) fn pins_are_hidden(made: &Note) -> bool {
+pub(super) fn pins_are_hidden(made: &TunnelState) -> bool {
     (0..made.ends.len()).any(|number| {
         let looked = std::fs::metadata(made.pins(number).join("underlay"));
         looked.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
@@ -149,7 +132,7 @@ pub(super) fn pins_are_hidden(made: &Note) -> bool {
 }
 
 /// Takes an end away; what is gone already is no error.
-pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
+pub(super) fn detach(made: &TunnelState, number: usize) -> Result<()> {
     if made.ends[number].bridge.is_some() {
         return bridge::leave(&made.ends[number]);
     }
@@ -161,7 +144,7 @@ pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
     let removed = within(end, || {
         let mut removed = Ok(());
         for device in devices {
-            let one = by_hand::remove(&device).map_err(|error| error.to_string());
+            let one = by_hand::remove(&device).map_err(AgentError::from);
             removed = removed.and(one);
         }
         removed
@@ -170,7 +153,7 @@ pub(super) fn detach(made: &Note, number: usize) -> Result<(), String> {
 }
 
 /// What is missing of an end, in words.
-pub(super) fn missing(made: &Note, number: usize) -> Vec<String> {
+pub(super) fn missing(made: &TunnelState, number: usize) -> Vec<String> {
     let end = &made.ends[number];
     let mut missing = bridge::missing(end);
     let pinned = made.pins(number).join("underlay");

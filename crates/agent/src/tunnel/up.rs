@@ -7,81 +7,82 @@ use wirecost_model::plan::Encapsulation;
 use wirecost_netbuild::{Side, by_hand, underlay};
 
 use super::down::take_down;
-use super::note::{self, End, Note};
-use super::{Between, Wanted, bridge, check_name, end};
+use super::state::{self, TunnelEnd, TunnelState};
+use super::{TunnelEnds, TunnelSpec, bridge, check_name, end};
 use crate::address;
-use crate::stray::Owner;
+use crate::error::{AgentError, Result, Step};
+use crate::orphan::Owner;
 
 /// Makes a tunnel.
 ///
 /// # Errors
 /// In words. Nothing of it is left then, or the error says what is.
-pub fn up(wanted: &Wanted) -> Result<Note, String> {
+pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
     let name = &wanted.name;
     check_name(name)?;
-    let others = note::all();
+    let others = state::all();
     if others.iter().any(|other| other.name == *name) {
         return Err(format!(
             "there is a tunnel {name} already: `wirecost tunnel down {name}` removes it, `--name` gives another"
-        ));
+        ).into());
     }
     let ends = match &wanted.between {
-        Between::Namespaces { underlay } => namespaces(wanted, *underlay),
-        Between::Peer {
+        TunnelEnds::Namespaces { underlay } => namespaces(wanted, *underlay),
+        TunnelEnds::Peer {
             peer,
             underlay,
             address,
             bridge,
         } => {
             let end = at_peer(wanted, *peer, underlay.as_deref(), *address)?;
-            let end = End {
+            let end = TunnelEnd {
                 bridge: bridge.clone(),
                 ..end
             };
-            let here = note::here();
+            let here = state::here();
             let mut others = others.iter().filter(|other| other.home == here);
             if let Some(other) = others.find(|other| collide(other, &wanted.encapsulation, &end)) {
                 return Err(format!(
-                    "tunnel {} takes {} on {} already, and would take what comes for this one: `wirecost tunnel down {}` \
-                     removes it; another encapsulation or VLAN can be beside it",
+                    "tunnel {} already receives {} on {}, and would receive this tunnel's packets too: `wirecost \
+                     tunnel down {}` removes it, or use another encapsulation or VLAN",
                     other.name,
                     what_it_takes(&other.encapsulation),
                     end.underlay,
                     other.name
-                ));
+                ).into());
             }
             vec![end]
         }
     };
-    let mut made = Note {
+    let mut made = TunnelState {
         name: name.clone(),
         encapsulation: wanted.encapsulation.clone(),
         home: match wanted.between {
-            Between::Namespaces { .. } => None,
-            Between::Peer { .. } => note::here(),
+            TunnelEnds::Namespaces { .. } => None,
+            TunnelEnds::Peer { .. } => state::here(),
         },
-        own_namespaces: matches!(wanted.between, Between::Namespaces { .. }),
-        maker: Owner::this()
-            .map_err(|error| format!("reading /proc: {error}"))?
-            .argument(),
+        own_namespaces: matches!(wanted.between, TunnelEnds::Namespaces { .. }),
+        maker: Owner::this().step("reading /proc")?.argument(),
         complete: false,
         ends,
     };
-    note::write(&made)?;
+    state::write(&made)?;
     if let Err(error) = build(&mut made, wanted) {
         return Err(match take_down(&made) {
             Ok(()) => error,
-            Err(left) => format!("{error}; and what was made until then is left: {left}"),
+            Err(left) => AgentError::Refused(format!(
+                "{error}; and what was made until then is left: {left}"
+            )),
         });
     }
     made.complete = true;
-    note::write(&made)?;
+    state::write(&made)?;
     Ok(made)
 }
 
 /// Whether two ends of this host would take the same frames: an endpoint takes all of its UDP port, whatever the VNI,
 /// or all of its VLAN.
-fn collide(other: &Note, encapsulation: &Encapsulation, end: &End) -> bool {
+fn collide(other: &TunnelState, encapsulation: &Encapsulation, end: &TunnelEnd) -> bool {
     let takes = what_it_takes(encapsulation);
     // In a bridge Open vSwitch tells them apart.
     let theirs = other.ends.iter().filter(|end| end.bridge.is_none());
@@ -100,11 +101,11 @@ fn what_it_takes(encapsulation: &Encapsulation) -> String {
     }
 }
 
-fn namespaces(wanted: &Wanted, ip: IpVersion) -> Vec<End> {
+fn namespaces(wanted: &TunnelSpec, ip: IpVersion) -> Vec<TunnelEnd> {
     let wire = wirecost_model::transit::Transit::wire();
     let end = |side: Side| {
         let name = format!("{}-{}", wanted.name, side.name());
-        End {
+        TunnelEnd {
             namespace: Some(name),
             namespace_made: false,
             underlay: wirecost_netbuild::UNDERLAY_DEVICE.to_owned(),
@@ -122,40 +123,38 @@ fn namespaces(wanted: &Wanted, ip: IpVersion) -> Vec<End> {
 }
 
 fn at_peer(
-    wanted: &Wanted,
+    wanted: &TunnelSpec,
     peer: IpAddr,
     underlay: Option<&str>,
     (guest, prefix): (IpAddr, u8),
-) -> Result<End, String> {
+) -> Result<TunnelEnd> {
     if peer.is_loopback() || peer.is_unspecified() || peer.is_multicast() {
-        return Err(format!(
-            "{peer} is no other host's address: name the peer's on the underlay"
-        ));
+        return Err(
+            format!("{peer} is no other host's address: name the peer's on the underlay").into(),
+        );
     }
-    let local =
-        address::towards(peer).map_err(|error| format!("no route leads to {peer}: {error}"))?;
+    let local = address::towards(peer).step(format!("no route leads to {peer}"))?;
     if local == peer {
-        return Err(format!(
-            "{peer} is this host's own address: name the peer's on the underlay"
-        ));
+        return Err(
+            format!("{peer} is this host's own address: name the peer's on the underlay").into(),
+        );
     }
-    let own = address::own().map_err(|error| format!("listing addresses: {error}"))?;
+    let own = address::own().step("listing addresses")?;
     if let Some(taken) = own.iter().find(|own| own.address == guest) {
         return Err(format!(
             "{guest} is an address of {} already: give the tunnel another with --address",
             taken.device
-        ));
+        )
+        .into());
     }
     let underlay = match underlay {
         Some(device) => device.to_owned(),
         None => device_of(local)?,
     };
-    let index = by_hand::find(&underlay)
-        .map_err(|error| error.to_string())?
-        .ok_or_else(|| {
-            format!("there is no device {underlay}: `ip link` lists those of this host")
-        })?;
-    Ok(End {
+    let index = by_hand::find(&underlay)?.ok_or_else(|| {
+        format!("there is no device {underlay}: `ip link` lists those of this host")
+    })?;
+    Ok(TunnelEnd {
         namespace: None,
         namespace_made: false,
         underlay,
@@ -170,29 +169,31 @@ fn at_peer(
     })
 }
 
-fn device_of(local: IpAddr) -> Result<String, String> {
-    let own = address::own().map_err(|error| format!("listing addresses: {error}"))?;
+fn device_of(local: IpAddr) -> Result<String> {
+    let own = address::own().step("listing addresses")?;
     let found = own.into_iter().find(|own| own.address == local);
     found.map(|own| own.device).ok_or_else(|| {
-        format!("{local}, which packets to the peer leave with, is no device's: name one with --underlay")
+        AgentError::Refused(format!(
+            "{local}, which packets to the peer leave with, is no device's: name one with --underlay"
+        ))
     })
 }
 
 /// Makes what the note says, and notes what only making it tells.
-fn build(made: &mut Note, wanted: &Wanted) -> Result<(), String> {
+fn build(made: &mut TunnelState, wanted: &TunnelSpec) -> Result<()> {
     if let [only] = &mut made.ends[..]
         && only.bridge.is_some()
     {
         bridge::join(only, &made.encapsulation, &made.name, wanted.mtu)?;
-        return note::write(made);
+        return state::write(made);
     }
-    note::prepare_pins()?;
-    if let Between::Namespaces { underlay } = wanted.between {
+    state::prepare_pins()?;
+    if let TunnelEnds::Namespaces { underlay } = wanted.between {
         end::join(made, underlay)?;
     }
     for number in 0..made.ends.len() {
         end::attach(made, number, wanted.mtu)?;
-        note::write(made)?;
+        state::write(made)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use wirecost_sys::socket::vrf_index;
 
 use super::netlink::{Attributes, Netlink, attribute};
-use crate::snapshot::{Exception, Neighbour, Remote, RouteMtu, RouteWords};
+use crate::snapshot::{Neighbour, Remote, RouteException, RouteMtu, RouteWords};
 
 const GETROUTE: u16 = 26;
 const GETNEIGH: u16 = 30;
@@ -46,7 +46,7 @@ const NUD_FAILED: u16 = 0x20;
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) mtus: Vec<RouteMtu>,
-    pub(super) exceptions: Vec<Exception>,
+    pub(super) exceptions: Vec<RouteException>,
     pub(super) default_device: Option<u32>,
 }
 
@@ -85,7 +85,7 @@ fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mu
     let mtu = metrics.u32(RTAX_MTU).filter(|&mtu| mtu > 0);
     if flags & CLONED != 0 {
         if let (Some(destination), Some(mtu)) = (destination, mtu) {
-            routes.exceptions.push(Exception {
+            routes.exceptions.push(RouteException {
                 destination,
                 device,
                 mtu,
@@ -189,7 +189,7 @@ fn octets(address: IpAddr) -> (u8, Vec<u8>) {
 
 /// How packets between two addresses leave.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct RouteLookup {
     /// Index of the device.
     pub(super) device: u32,
     pub(super) router: Option<IpAddr>,
@@ -199,11 +199,11 @@ pub(super) struct Way {
 }
 
 /// How packets between two addresses leave; `name`: that of a device by its index, asked on another connection.
-pub(super) fn way_out(
+pub(super) fn egress_route(
     netlink: &mut Netlink,
     (from, to): (IpAddr, IpAddr),
     name: &mut dyn FnMut(u32) -> Option<String>,
-) -> Option<Way> {
+) -> Option<RouteLookup> {
     // Of an address in a VRF, routes are in the VRF's table: the kernel takes its device for the way out then.
     let vrf = vrf_index(from);
     let ((family, to), (_, from)) = (octets(to), octets(from));
@@ -226,7 +226,7 @@ pub(super) fn way_out(
     let route = ask(FIB_MATCH);
     let metrics = route.as_deref().and_then(|message| message.get(RTMSG..));
     let mtu = metrics.and_then(|found| Attributes(found).nested(RTA_METRICS).u32(RTAX_MTU));
-    Some(Way {
+    Some(RouteLookup {
         device: attributes.u32(RTA_OIF)?,
         router: attributes.address(RTA_GATEWAY),
         mtu: mtu.filter(|&mtu| mtu > 0),

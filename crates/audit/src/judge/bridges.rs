@@ -5,10 +5,10 @@
 //! nowhere. A GSO packet is not looked at, so that a bulk transfer on one machine passes where the same on a wire
 //! does not.
 
-use super::{Found, other_end, raise, set_mtu};
+use super::{Findings, other_end, raise, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace};
 
-pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
+pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     for (at, namespace) in stack.namespaces.iter().enumerate() {
         for device in &namespace.devices {
             match device.kind.as_str() {
@@ -25,7 +25,7 @@ fn veth(
     stack: &HostStack,
     (at, namespace): (usize, &Namespace),
     device: &Device,
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) {
     let Some((other_namespace, other)) = other_end(stack, device) else {
         return;
@@ -97,7 +97,7 @@ fn senders<'a>(
     senders
 }
 
-fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut Found<'_>) {
+fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut Findings<'_>) {
     let ports: Vec<&Device> = namespace
         .devices
         .iter()
@@ -145,7 +145,7 @@ fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut
 }
 
 /// What a bridge's other ports have to be lowered to once this one takes `mtu` bytes.
-pub(super) fn beside(
+pub(super) fn lower_other_ports(
     stack: &HostStack,
     namespace: &Namespace,
     port: &Device,

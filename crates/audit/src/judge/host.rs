@@ -1,14 +1,14 @@
 //! What holds for a whole namespace: routes, what too-big messages left behind, and the settings that decide what
 //! becomes of a fault.
 
-use super::Found;
+use super::Findings;
 use crate::snapshot::{Device, HostStack, Namespace, RouteMtu, RouteWords};
 
 /// The kernel's default of `net.ipv4.route.min_pmtu`, bytes.
 const DEFAULT_MIN_PMTU: i64 = 552;
 
 /// `lossy`: whether packets are lost here by what others found.
-pub(super) fn judge(stack: &HostStack, lossy: bool, found: &mut Found<'_>) {
+pub(super) fn judge(stack: &HostStack, lossy: bool, found: &mut Findings<'_>) {
     let lossy = lossy || found.has_errors();
     for namespace in &stack.namespaces {
         routes(namespace, found);
@@ -33,7 +33,7 @@ pub(super) fn judge(stack: &HostStack, lossy: bool, found: &mut Found<'_>) {
     }
 }
 
-fn routes(namespace: &Namespace, found: &mut Found<'_>) {
+fn routes(namespace: &Namespace, found: &mut Findings<'_>) {
     for route in &namespace.route_mtus {
         let device = route.device.and_then(|index| namespace.device(index));
         let Some(device) = device else { continue };
@@ -77,7 +77,7 @@ fn words(route: &RouteMtu, device: &Device) -> RouteWords {
     })
 }
 
-fn exceptions(namespace: &Namespace, found: &mut Found<'_>) {
+fn exceptions(namespace: &Namespace, found: &mut Findings<'_>) {
     for exception in &namespace.exceptions {
         let device = exception.device.and_then(|index| namespace.device(index));
         let Some(device) = device.filter(|device| exception.mtu < device.mtu) else {
@@ -110,7 +110,7 @@ fn exceptions(namespace: &Namespace, found: &mut Found<'_>) {
     }
 }
 
-fn discovery(namespace: &Namespace, found: &mut Found<'_>) {
+fn discovery(namespace: &Namespace, found: &mut Findings<'_>) {
     if let Some(mode) = namespace.number("ipv4.ip_no_pmtu_disc")
         && mode != 0
     {
@@ -160,7 +160,7 @@ fn discovery(namespace: &Namespace, found: &mut Found<'_>) {
     }
 }
 
-fn clamps(namespace: &Namespace, lossy: bool, found: &mut Found<'_>) {
+fn clamps(namespace: &Namespace, lossy: bool, found: &mut Findings<'_>) {
     let tunnels = namespace.devices.iter().filter(|device| {
         device
             .tunnel

@@ -1,7 +1,7 @@
 //! Offloads and receive scaling: what a card could do for tunnels and does not, and what it does to packets that are
 //! not for this host.
 
-use super::Found;
+use super::Findings;
 use crate::snapshot::{Device, HostStack, Namespace};
 
 /// Queueing disciplines that lose, delay or reorder on purpose.
@@ -9,7 +9,7 @@ const IMPAIRS: &[&str] = &["netem"];
 /// Receive overruns below this many are history rather than a habit.
 const OVERRUNS: u64 = 100;
 
-pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
+pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     for namespace in &stack.namespaces {
         for device in namespace.devices.iter().filter(|device| device.up) {
             lro(namespace, device, found);
@@ -47,7 +47,7 @@ fn is_off_though_there(device: &Device, feature: &str) -> bool {
 }
 
 /// Merged packets cannot be cut again as they were (Documentation/networking/netdevices or `dev_disable_lro`).
-fn lro(namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
+fn lro(namespace: &Namespace, device: &Device, found: &mut Findings<'_>) {
     if !is_on(device, "rx-lro") {
         return;
     }
@@ -80,7 +80,7 @@ fn lro(namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
     );
 }
 
-fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Found<'_>) {
+fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Findings<'_>) {
     let queues = &device.queues;
     if queues.rx == 1 && cpus > 1 && queues.rps == 0 {
         found.add(
@@ -165,7 +165,7 @@ fn carries_tunnels(
     stack: &HostStack,
     namespace: &Namespace,
     device: &Device,
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) {
     let Some(checksum) = tunnels_over(stack, namespace, device) else {
         return;

@@ -1,13 +1,13 @@
 //! Open vSwitch: its tunnels have no MTU of their own, so what its ports send is held against the tunnels' underlay.
 
 use super::tunnels::{path, underlay};
-use super::{Found, set_mtu};
+use super::{Findings, set_mtu};
 use crate::snapshot::{HostStack, Namespace, Ovs, OvsInterface};
 
 /// What OVN's option takes of a Geneve packet (ovn-architecture(7), "Tunnel Encapsulations").
 const OVN: &str = "geneve:ovn";
 
-pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
+pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     let (Some(ovs), Some(namespace)) = (&stack.ovs, stack.namespaces.first()) else {
         return;
     };
@@ -50,7 +50,7 @@ fn sender(interface: &OvsInterface) -> Option<u32> {
     interface.mtu.filter(|_| sends)
 }
 
-fn tunnels(namespace: &Namespace, ovs: &Ovs, found: &mut Found<'_>) {
+fn tunnels(namespace: &Namespace, ovs: &Ovs, found: &mut Findings<'_>) {
     for bridge in &ovs.bridges {
         // A bridge's own port has a default MTU and hardly ever an address.
         let largest = bridge
@@ -90,7 +90,7 @@ fn exceeds(
     namespace: &Namespace,
     (guest, mtu): (&OvsInterface, u32),
     (tunnel, stack): (&OvsInterface, &str),
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) {
     let Some(remote) = &tunnel.remote else { return };
     let (Some(under), Some(around)) = (underlay(namespace, remote), path(stack, remote.address))

@@ -1,13 +1,13 @@
 //! Devices on devices: VLANs and macvlans on what they stand on, members of bonds and teams; IPv6's least MTU.
 
 use super::tunnels::{path, underlay};
-use super::{Found, raise, set_mtu};
+use super::{Findings, raise, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace};
 
 /// RFC 8200, section 5.
 const IPV6_LEAST: u32 = 1280;
 
-pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
+pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     for namespace in &stack.namespaces {
         let speaks_ipv6 = namespace.devices.iter().any(|device| {
             !device.loopback
@@ -30,7 +30,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
 }
 
 /// Said once, however many devices it is about.
-fn too_small_for_ipv6(namespace: &Namespace, found: &mut Found<'_>) {
+fn too_small_for_ipv6(namespace: &Namespace, found: &mut Findings<'_>) {
     let small: Vec<&Device> = namespace
         .devices
         .iter()
@@ -80,7 +80,7 @@ fn wide_enough(namespace: &Namespace, device: &Device) -> Vec<String> {
         .collect()
 }
 
-fn members(namespace: &Namespace, bond: &Device, found: &mut Found<'_>) {
+fn members(namespace: &Namespace, bond: &Device, found: &mut Findings<'_>) {
     let members = namespace
         .devices
         .iter()
@@ -104,7 +104,7 @@ fn members(namespace: &Namespace, bond: &Device, found: &mut Found<'_>) {
     }
 }
 
-fn upper(stack: &HostStack, namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
+fn upper(stack: &HostStack, namespace: &Namespace, device: &Device, found: &mut Findings<'_>) {
     let Some(lower) = device.lower.and_then(|index| namespace.device(index)) else {
         return;
     };

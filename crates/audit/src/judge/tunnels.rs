@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use wirecost_model::ip::IpVersion;
 use wirecost_wire::overhead::{Path, Stack};
 
-use super::{Found, bridges, set_mtu};
+use super::{Findings, bridges, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace, Remote};
 
 /// An inner VLAN tag or two may be left room for without it being a mistake.
 const RESERVE: u32 = 8;
 
-pub(super) fn judge(stack: &HostStack, found: &mut Found<'_>) {
+pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     for namespace in &stack.namespaces {
         for device in &namespace.devices {
             if let Some(tunnel) = &device.tunnel
@@ -56,7 +56,7 @@ fn towards(
     stack: &HostStack,
     namespace: &Namespace,
     (device, remote): (&Device, &Remote),
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) {
     let Some(tunnel) = &device.tunnel else { return };
     let Some(under) = underlay(namespace, remote) else {
@@ -87,7 +87,7 @@ fn towards(
         return;
     };
     if needs > under.mtu {
-        let guests = bridges::beside(stack, namespace, device, fits);
+        let guests = bridges::lower_other_ports(stack, namespace, device, fits);
         exceeds(
             namespace,
             (device, remote),
@@ -110,7 +110,7 @@ fn exceeds(
     (device, remote): (&Device, &Remote),
     (under, needs, fits): (&Underlay<'_>, u32, u32),
     guests: Vec<String>,
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) {
     let ids = [
         "tunnel-exceeds-underlay",
@@ -188,7 +188,7 @@ fn inner_vlan(
     namespace: &Namespace,
     device: &Device,
     (tagged, remote, under): (&Device, &Remote, &Underlay<'_>),
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) {
     let Some(tunnel) = &device.tunnel else { return };
     let Some(path) = path(&format!("{}+vlan", tunnel.stack), remote.address) else {
@@ -217,7 +217,7 @@ fn smaller(
     namespace: &Namespace,
     device: &Device,
     (under, path, fits): (&Underlay<'_>, &Path, u32),
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) {
     let ids = ["overhead-counted-twice", "tunnel-smaller-than-fits"];
     if ids.iter().any(|id| found.has(id, &device.name)) {
@@ -248,7 +248,7 @@ fn smaller(
     );
 }
 
-fn one_way_checksum(namespace: &Namespace, device: &Device, found: &mut Found<'_>) {
+fn one_way_checksum(namespace: &Namespace, device: &Device, found: &mut Findings<'_>) {
     let Some((sends, takes)) = device
         .tunnel
         .as_ref()

@@ -53,7 +53,7 @@ impl RouteWords {
 
 /// How packets between two addresses leave a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WayOut {
+pub struct EgressRoute {
     /// The device; of several equal ways the one that the kernel named.
     pub device: String,
     /// The router that they go to first; `None`: the destination is on the link.

@@ -1,4 +1,4 @@
-//! Packets that arrive and are wrong.
+//! Findings about wrong checksums.
 
 use wirecost_audit::Finding;
 

@@ -1,9 +1,9 @@
-//! One direction against the other.
+//! Findings about different path MTUs in the two directions.
 
 use wirecost_audit::Finding;
 
 use super::{add, add_on, ends};
-use crate::report::{PathReport, Wanted};
+use crate::report::{PathReport, RequiredMtu};
 
 /// What a device takes beyond its MTU when it receives, for a VLAN tag (net/core/dev.c, `__is_skb_forwardable`).
 pub(crate) const TAG_BYTES: u32 = 4;
@@ -33,7 +33,7 @@ pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
                 evidence,
                 vec![fix.to_owned()],
             );
-        } else if let Wanted::Device(mtu) = narrow.wanted {
+        } else if let RequiredMtu::Device(mtu) = narrow.wanted {
             own_device(narrow, mtu, one.max(other), found);
         }
         // A route's MTU was given by somebody who knew the path.

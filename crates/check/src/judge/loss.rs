@@ -1,7 +1,7 @@
-//! Packets that are lost whatever their size.
+//! Findings about loss that does not depend on the packet size.
 
 use wirecost_audit::Finding;
-use wirecost_pmtu::Share;
+use wirecost_pmtu::FailingShare;
 
 use super::{add, device_of, ends};
 use crate::report::PathReport;
@@ -14,15 +14,15 @@ const ENOUGH: u32 = 30;
 const SOME: f64 = 0.02;
 
 /// What is lost of what passes; of echoes nothing is concluded, because who answers them may limit how many.
-fn share(path: &PathReport) -> Option<Share> {
-    Share::new(path.missing, path.awaited).filter(|_| path.port != 0)
+fn share(path: &PathReport) -> Option<FailingShare> {
+    FailingShare::new(path.missing, path.awaited).filter(|_| path.port != 0)
 }
 
-fn is_much(share: &Share) -> bool {
+fn is_much(share: &FailingShare) -> bool {
     share.of >= ENOUGH && share.between.0 >= MUCH
 }
 
-fn words(path: &PathReport, share: &Share) -> String {
+fn words(path: &PathReport, share: &FailingShare) -> String {
     format!(
         "{}: of {} datagrams that are small enough {} were not answered ({:.0} %, 95 % interval {:.0} to {:.0}): lost there, \
          or their answers on the way back",

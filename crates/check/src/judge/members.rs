@@ -1,9 +1,9 @@
-//! Some flows carry less than others: of several equal paths one is narrow.
+//! Findings about flows with a smaller path MTU: one of several equal-cost paths is narrow.
 
 use wirecost_audit::Finding;
-use wirecost_pmtu::{Share, flows_to_meet_one};
+use wirecost_pmtu::{FailingShare, flows_to_meet_one};
 
-use super::{add, ends, meanwhile, place, ports};
+use super::{add, ends, place, ports, route_mtu_workaround};
 use crate::report::{FlowReport, PathReport};
 
 pub(super) fn judge(
@@ -12,7 +12,7 @@ pub(super) fn judge(
     told: u32,
     found: &mut Vec<Finding>,
 ) {
-    let Some(share) = Share::new(failing.len() as u32, told) else {
+    let Some(share) = FailingShare::new(failing.len() as u32, told) else {
         return;
     };
     let narrow = failing.iter().filter_map(|flow| flow.mtu).min();
@@ -27,7 +27,11 @@ pub(super) fn judge(
          the switch's `show port-channel`"
             .to_owned(),
     ];
-    fix.extend(narrow.into_iter().flat_map(|mtu| meanwhile(path, mtu)));
+    fix.extend(
+        narrow
+            .into_iter()
+            .flat_map(|mtu| route_mtu_workaround(path, mtu)),
+    );
     add(
         found,
         "one-path-of-several",
@@ -58,7 +62,7 @@ pub(super) fn judge(
                 ends(path),
                 path.paths_met.1
             ),
-            vec![format!("# ask again with --flows {needed} or more")],
+            vec![format!("# probe again with --flows {needed} or more")],
         );
     }
 }

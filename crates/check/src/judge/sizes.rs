@@ -1,10 +1,10 @@
-//! Every flow carries less than is wanted, or some do.
+//! Findings about path MTUs that are smaller than required.
 
 use wirecost_audit::Finding;
 use wirecost_pmtu::Limit;
 
-use super::{add, add_on, checksums, device_of, ends, meanwhile, members, place};
-use crate::report::{FlowReport, Kind, PathReport, Wanted};
+use super::{add, add_on, checksums, device_of, ends, members, place, route_mtu_workaround};
+use crate::report::{FlowKind, FlowReport, PathReport, RequiredMtu};
 
 pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
     let failing: Vec<&FlowReport> = path.failing().collect();
@@ -14,7 +14,7 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
         return;
     };
     let carries = carries(&failing);
-    if path.bad_checksums >= checksums::BAD_CHECKSUMS && narrowest.kind == Kind::SILENT {
+    if path.bad_checksums >= checksums::BAD_CHECKSUMS && narrowest.kind == FlowKind::BLACK_HOLE {
         checksums::datagrams(path, &carries, found);
         return;
     }
@@ -22,22 +22,22 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
         members::judge(path, &failing, told as u32, found);
         return;
     }
-    let Kind::Told(limit) = narrowest.kind else {
+    let FlowKind::Told(limit) = narrowest.kind else {
         return;
     };
     let wanted = path.wanted.bytes();
     let raise = format!(
-        "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see docs/check.md"
+        "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
     );
-    let lower = narrowest.mtu.map(|mtu| meanwhile(path, mtu));
+    let lower = narrowest.mtu.map(|mtu| route_mtu_workaround(path, mtu));
     let fix: Vec<String> = [raise]
         .into_iter()
         .chain(lower.unwrap_or_default())
         .collect();
     match limit {
-        Limit::Silent => {
+        Limit::BlackHole => {
             let evidence = format!(
-                "{}: {carries} pass, larger ones vanish without a message, and {wanted} are wanted{}",
+                "{}: {carries} pass, larger packets are dropped without ICMP, and {wanted} are required{}",
                 ends(path),
                 place(path.stretch.as_ref())
             );
@@ -49,12 +49,12 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
                 "signal-names-wrong-size",
                 path,
                 format!(
-                    "{}: {carries} pass and no more, {by} says {mtu}: {}",
+                    "{}: {carries} pass and no more, {by} reports an MTU of {mtu}: {}",
                     ends(path),
                     if Some(mtu) > narrowest.mtu {
-                        "whoever believes it goes on to lose packets"
+                        "senders that believe it keep losing packets"
                     } else {
-                        "whoever believes it sends more packets than needed"
+                        "senders that believe it send more packets than needed"
                     }
                 ),
                 vec![format!("# the device of {by} that sends it, or what it forwards to")],
@@ -63,8 +63,8 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
         // A VXLAN or Geneve device answers its guests so (net/ipv4/ip_tunnel_core.c, `skb_tunnel_check_pmtu`).
         Limit::Signalled { by, mtu } if by == path.to.address => {
             let evidence = format!(
-                "{}: {carries} pass, and a tunnel on the way says so in the destination's name ({mtu}): it works while that \
-                 message arrives",
+                "{}: {carries} pass, and a tunnel on the way reports {mtu} by ICMP, with the destination's address \
+                 as source: path-MTU discovery works as long as that message arrives",
                 ends(path)
             );
             let tunnel = format!(
@@ -76,7 +76,8 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
         }
         Limit::Signalled { by, mtu } => {
             let evidence = format!(
-                "{}: {carries} pass, and {by} says so ({mtu}): it works while that message arrives",
+                "{}: {carries} pass, and {by} reports {mtu} by ICMP: path-MTU discovery works as long as that \
+                 message arrives",
                 ends(path)
             );
             add(found, "path-signals", path, evidence, fix.clone());
@@ -87,7 +88,8 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
             "path-fragments",
             path,
             format!(
-                "{}: {carries} arrive whole, larger ones in fragments of at most {largest}, although they forbid it",
+                "{}: {carries} arrive unfragmented; larger packets arrive in fragments of at most {largest}, \
+                 although DF is set",
                 ends(path)
             ),
             vec![
@@ -99,7 +101,7 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
     }
 }
 
-/// What flows carry that carry too little, in words.
+/// The path MTUs of flows that carry too little, in words.
 fn carries(failing: &[&FlowReport]) -> String {
     let sizes = || failing.iter().filter_map(|flow| flow.mtu);
     match (sizes().min(), sizes().max()) {
@@ -113,11 +115,11 @@ fn carries(failing: &[&FlowReport]) -> String {
 
 /// What the user expects is an error to miss, whoever is the reason.
 fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<Finding>) {
-    let Wanted::Expected(wanted) = path.wanted else {
+    let RequiredMtu::Expected(wanted) = path.wanted else {
         return;
     };
     let device = path.failing().find_map(|flow| match flow.kind {
-        Kind::Told(Limit::Device { mtu }) => Some(mtu),
+        FlowKind::Told(Limit::Device { mtu }) => Some(mtu),
         _ => None,
     });
     let (why, fix) = match device {
@@ -138,7 +140,7 @@ fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<
 
 /// The path carries what is expected, and the sender's route has it send less.
 fn own_route(path: &PathReport, found: &mut Vec<Finding>) {
-    let (Wanted::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
+    let (RequiredMtu::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
         return;
     };
     let Some(mtu) = way.mtu.filter(|&mtu| mtu < wanted) else {

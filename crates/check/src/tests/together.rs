@@ -1,6 +1,6 @@
 //! What probes showed beside what is configured.
 
-use wirecost_audit::snapshot::{Device, Exception, Namespace, Peer, Remote, Tunnel};
+use wirecost_audit::snapshot::{Device, Namespace, Remote, RouteException, Tunnel, VethPeer};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn veth(mtu: u32, other: usize) -> Device {
         kind: "veth".into(),
         mtu,
         up: true,
-        peer: Some(Peer {
+        peer: Some(VethPeer {
             namespace: Some(other),
             index: 2,
         }),
@@ -29,8 +29,8 @@ fn veth(mtu: u32, other: usize) -> Device {
     }
 }
 
-fn host(name: &str, own: (u64, u32), other: (u64, u32), netns: &str) -> Audited {
-    Audited {
+fn host(name: &str, own: (u64, u32), other: (u64, u32), netns: &str) -> AuditedHost {
+    AuditedHost {
         stack: HostStack {
             version: 1,
             host: name.into(),
@@ -65,22 +65,22 @@ fn what_both_hosts_of_a_machine_see_is_said_once_by_the_one_that_has_it() {
 
 #[test]
 fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
-    let exception = |last: u8| Exception {
+    let exception = |last: u8| RouteException {
         destination: Ipv4Addr::new(10, 0, 0, last).into(),
         device: Some(2),
         mtu: 1400,
     };
-    let signalled = Kind::Told(Limit::Signalled {
+    let signalled = FlowKind::Told(Limit::Signalled {
         by: ROUTER,
         mtu: 1400,
     });
-    let device = Kind::Told(Limit::Device { mtu: 9000 });
-    let nine = Wanted::Device(9000);
+    let device = FlowKind::Told(Limit::Device { mtu: 9000 });
+    let nine = RequiredMtu::Device(9000);
     for (last, wanted, kind, found) in [
         (2, nine, signalled, false),
         (2, nine, device, true),
         // As a check before this one may have left it, and no less than is wanted.
-        (2, Wanted::Expected(1400), device, false),
+        (2, RequiredMtu::Expected(1400), device, false),
         // The other end of a tunnel, and somewhere else.
         (4, nine, device, true),
         (3, nine, device, false),
@@ -107,11 +107,14 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
 
 #[test]
 fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
-    let routed = path(Wanted::Device(9000), &[(Some(1504), Kind::SILENT)]);
+    let routed = path(
+        RequiredMtu::Device(9000),
+        &[(Some(1504), FlowKind::BLACK_HOLE)],
+    );
     let there = PathReport {
-        leaving: Some(WayOut {
+        leaving: Some(EgressRoute {
             router: None,
-            ..way_out()
+            ..egress_route()
         }),
         ..routed.clone()
     };
@@ -119,8 +122,8 @@ fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
         from: there.to.clone(),
         to: there.from.clone(),
         ..path(
-            Wanted::Device(1500),
-            &[(Some(1500), Kind::Told(Limit::Device { mtu: 1500 }))],
+            RequiredMtu::Device(1500),
+            &[(Some(1500), FlowKind::Told(Limit::Device { mtu: 1500 }))],
         )
     };
     let mut hosts = [
@@ -151,7 +154,10 @@ fn packets_that_vanish_bring_up_what_tcp_makes_of_it_on_the_sending_host() {
         let probing = ("ipv4.tcp_mtu_probing".to_owned(), "0".to_owned());
         host.stack.namespaces[0].sysctls.extend([probing]);
     }
-    let path = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
+    let path = path(
+        RequiredMtu::Device(9000),
+        &[(Some(8950), FlowKind::BLACK_HOLE)],
+    );
     let findings = assess(&[path], None, &mut hosts);
     let told = findings.iter().filter(|it| it.id == "tcp-mtu-probing-off");
     assert_eq!(told.map(|it| it.host.as_str()).collect::<Vec<_>>(), ["a"]);
@@ -160,7 +166,10 @@ fn packets_that_vanish_bring_up_what_tcp_makes_of_it_on_the_sending_host() {
 #[test]
 fn commands_are_as_they_are_typed_here() {
     let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
-    let path = path(Wanted::Device(9000), &[(Some(8950), Kind::SILENT)]);
+    let path = path(
+        RequiredMtu::Device(9000),
+        &[(Some(8950), FlowKind::BLACK_HOLE)],
+    );
     let findings = assess(&[path], None, &mut hosts);
     assert_eq!(
         findings[0].fix[2],

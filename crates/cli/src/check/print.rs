@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use wirecost_check::{DirectionSaid, Document, EncapsulationSaid, Finding, PathSaid};
+use wirecost_check::{DirectionReport, Document, EncapsulationReport, Finding, PathFlowReport};
 
 use super::simulate;
 use crate::screen::wrap;
 
 /// Equal flows of a direction.
 struct Group<'a> {
-    path: &'a PathSaid,
+    path: &'a PathFlowReport,
     flows: u32,
 }
 
@@ -94,7 +94,7 @@ fn end(document: &Document, name: &str) -> String {
 }
 
 /// The flows of a direction by what they carry and why, the narrowest first.
-fn groups<'a>(document: &'a Document, direction: &DirectionSaid) -> Vec<Group<'a>> {
+fn groups<'a>(document: &'a Document, direction: &DirectionReport) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let flows = document
         .paths
@@ -114,7 +114,7 @@ fn groups<'a>(document: &'a Document, direction: &DirectionSaid) -> Vec<Group<'a
 }
 
 /// Why no larger packet passes.
-fn words(document: &Document, path: &PathSaid, direction: &DirectionSaid) -> String {
+fn words(document: &Document, path: &PathFlowReport, direction: &DirectionReport) -> String {
     let expect = document.asked.expect;
     let to = document.hosts.iter().find(|host| host.host == path.to);
     match (path.kind, path.signalled_by, path.limit) {
@@ -159,8 +159,8 @@ fn effort(document: &Document) -> String {
     text
 }
 
-fn guests(said: &EncapsulationSaid) -> String {
-    let EncapsulationSaid {
+fn guests(said: &EncapsulationReport) -> String {
+    let EncapsulationReport {
         format,
         guest_mtu,
         underlay_mtu,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use wirecost_check::Simulated;
-use wirecost_control::path::{Far, Simulation};
+use wirecost_control::path::{CheckTarget, Simulation};
 use wirecost_model::host::{HostAddress, Location};
 
 use crate::screen::wrap;
@@ -36,7 +36,7 @@ impl fmt::Display for NotALab {
         write!(
             f,
             "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing \
-             meanwhile, which would affect every other connection there",
+             meanwhile, which would affect every other connection there; name two namespaces",
             self.0
         )
     }
@@ -52,15 +52,15 @@ impl Options {
     pub(super) fn wanted(
         &self,
         from: &HostAddress,
-        to: &Far,
+        to: &CheckTarget,
     ) -> Result<Option<Simulation>, NotALab> {
         if !self.simulate {
             return Ok(None);
         }
         let is_lab = |host: &HostAddress| matches!(host.place, Location::Netns(_));
         let other = match to {
-            Far::Host(host) => (!is_lab(host)).then(|| host.place.to_string()),
-            Far::Address(address) => Some(address.to_string()),
+            CheckTarget::Host(host) => (!is_lab(host)).then(|| host.place.to_string()),
+            CheckTarget::Address(address) => Some(address.to_string()),
         };
         let own = (!is_lab(from)).then(|| from.place.to_string());
         if let Some(host) = own.or(other) {

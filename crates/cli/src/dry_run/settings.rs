@@ -63,7 +63,13 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
         for (role, features) in &setting.ethtool {
             for (feature, on) in features {
                 let state = if *on { "on" } else { "off" };
-                let _ = write!(text, "\n    ethtool {} {feature} {state}", role_key(*role));
+                let host = setting.on.host().map(|host| format!(", on host {host}"));
+                let host = host.unwrap_or_default();
+                let _ = write!(
+                    text,
+                    "\n    ethtool {} {feature} {state}{host}",
+                    role_key(*role)
+                );
             }
         }
         if let Some(command) = &setting.command {

@@ -1,9 +1,11 @@
 //! A load by hand on the terminal: a line for each interval while it runs, then what came of it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use wirecost_control::load::Summary;
 use wirecost_control::load::{
-    ByHand, Cpu, Document, FlowFigures, Interval, LoadSaid, Outcome, Requests, Step,
+    Cpu, Document, FlowFigures, Interval, LoadReport, ManualLoad, Outcome, Requests, Step,
 };
 use wirecost_model::end_window::ThreadWindow;
 use wirecost_model::host::HostAddress;
@@ -18,14 +20,14 @@ const FLOWS: usize = 16;
 
 /// What is told on standard error while it runs.
 pub(super) struct Watching<'a> {
-    asked: &'a ByHand,
+    asked: &'a ManualLoad,
     quiet: bool,
     /// As wide as the longest name.
     width: usize,
 }
 
 impl<'a> Watching<'a> {
-    pub(super) fn new(asked: &'a ByHand, talk: Talk) -> Self {
+    pub(super) fn new(asked: &'a ManualLoad, talk: Talk) -> Self {
         let names = asked.loads.iter().map(|named| named.name.len());
         Self {
             asked,
@@ -49,10 +51,13 @@ impl<'a> Watching<'a> {
                     place(b)
                 ));
             }
+            Step::Round(number) if self.asked.rounds > 1 => {
+                say(&format!("round {number} of {}", self.asked.rounds));
+            }
             Step::Began if self.asked.seconds.is_some() && self.asked.warmup_s > 0.0 => {
                 say(&format!("warming up for {} s", self.asked.warmup_s));
             }
-            Step::Began => {}
+            Step::Round(_) | Step::Began => {}
             Step::Interval(interval) => say(&self.lines(interval)),
         }
     }
@@ -107,6 +112,9 @@ pub(super) fn text(document: &Document, width: usize) -> String {
     );
     for load in &document.loads {
         let _ = write!(text, "\n\n{}", heading(load));
+        if let Some(spread) = &load.spread {
+            rounds(&mut text, spread);
+        }
         lines(&mut text, load);
     }
     let storage = document
@@ -128,11 +136,37 @@ pub(super) fn text(document: &Document, width: usize) -> String {
     text
 }
 
+/// The figures of all rounds, by the names that the JSON document has for them.
+fn rounds(text: &mut String, spread: &BTreeMap<&str, Summary>) {
+    for (figure, of) in spread {
+        let interval = match (of.low, of.high) {
+            (Some(low), Some(high)) => format!(" [{}, {}]", digits(low), digits(high)),
+            _ => String::new(),
+        };
+        let (mean, n) = (digits(of.mean), of.n);
+        let rounds = if n == 1 { "round" } else { "rounds" };
+        let _ = write!(text, "\n  {figure:30}  {mean}{interval}, {n} {rounds}");
+    }
+    text.push_str("\n  mean and 95 % interval; what follows is the last round");
+}
+
+/// Three significant digits, more of what is larger.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        ..1.0 => 4,
+        ..10.0 => 3,
+        ..100.0 => 2,
+        ..1000.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
 fn bytes(bytes: u32) -> String {
     format_bytes(bytes.into())
 }
 
-fn heading(load: &LoadSaid) -> String {
+fn heading(load: &LoadReport) -> String {
     let asked = &load.asked.load;
     let way = match asked.direction {
         Direction::AToB => "a to b",
@@ -178,7 +212,7 @@ fn heading(load: &LoadSaid) -> String {
     )
 }
 
-fn lines(text: &mut String, load: &LoadSaid) {
+fn lines(text: &mut String, load: &LoadReport) {
     let Some(result) = &load.result else {
         text.push_str("\n  no result: it ended before its counts could be read");
         return;
@@ -267,10 +301,8 @@ fn lines(text: &mut String, load: &LoadSaid) {
 
 fn requests(text: &mut String, figures: &Requests, storage: bool) {
     let per_s = format_per_second(figures.per_s);
-    let _ = match storage {
-        true => write!(text, "\n  I/O         {per_s} /s"),
-        false => write!(text, "\n  answered    {per_s} /s"),
-    };
+    let answered = if storage { "I/O" } else { "answered" };
+    let _ = write!(text, "\n  {answered:10}  {per_s} /s");
     for (name, times) in [
         ("latency", &figures.latency),
         ("lateness", &figures.lateness),
@@ -290,7 +322,7 @@ fn requests(text: &mut String, figures: &Requests, storage: bool) {
     }
 }
 
-fn flows(text: &mut String, load: &LoadSaid) {
+fn flows(text: &mut String, load: &LoadReport) {
     let count = load.flows.len();
     if load.stream.is_none() && load.flows.iter().all(|flow| flow.rtt_us.is_none()) {
         return;

@@ -109,7 +109,11 @@ fn page_of_command(mut command: Command) -> Page {
     let words = words.strip_suffix(examples.as_str()).unwrap_or(words);
     text.heading("DESCRIPTION").paragraph(&about).help(words);
     let examples = examples::of(command.get_name());
+    let others: Vec<Command> = command.get_subcommands().cloned().collect();
     options(&mut text, command);
+    for other in others.into_iter().filter(|other| !other.is_hide_set()) {
+        subcommand(&mut text, other);
+    }
     text.heading("EXIT STATUS");
     for (code, meaning) in exit_codes.map(exit_statuses).unwrap_or_default() {
         text.item(code, &format!("{}.", uppercase_first(meaning)));
@@ -155,10 +159,14 @@ fn exit_statuses(text: &str) -> Vec<(&str, &str)> {
 }
 
 fn synopsis(text: &mut Text, command: &mut Command) {
+    text.heading("SYNOPSIS");
+    usage(text, command);
+}
+
+fn usage(text: &mut Text, command: &mut Command) {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim();
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    text.heading("SYNOPSIS");
     for line in usage.lines().map(str::trim) {
         let rest = line.strip_prefix(name).unwrap_or(line);
         text.line([bold(name), roman(rest)]);
@@ -170,6 +178,18 @@ fn options(text: &mut Text, command: Command) {
     let written = clap_mangen::Man::new(command).render_options_section(&mut rendered);
     written.expect("writing to memory");
     text.roff(&String::from_utf8_lossy(&rendered));
+}
+
+/// A command below a command, with all of its options.
+fn subcommand(text: &mut Text, mut command: Command) {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    text.heading(&name.to_uppercase());
+    usage(text, &mut command);
+    text.paragraph(&about(&command));
+    let mut rendered = Vec::new();
+    let written = clap_mangen::Man::new(command).render_options_section(&mut rendered);
+    written.expect("writing to memory");
+    text.roff(&String::from_utf8_lossy(&rendered).replace(".SH OPTIONS\n", ""));
 }
 
 fn items(text: &mut Text, heading: &str, items: &[(&str, &str)]) {
@@ -260,8 +280,12 @@ mod tests {
                 continue;
             }
             let page = page.unwrap_or_else(|| panic!("no page {name}"));
+            let below = command
+                .get_subcommands()
+                .filter(|one| one.get_name() != "help");
             for option in command
                 .get_arguments()
+                .chain(below.flat_map(Command::get_arguments))
                 .filter(|argument| !argument.is_hide_set())
             {
                 let shown = option

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use serde::Serialize;
 use wirecost_model::ip::IpVersion;
-use wirecost_wire::overhead::{Frame, MtuError, Part, Path, Place, Stack, shown};
+use wirecost_wire::overhead::{Frame, FrameScope, MtuError, Part, Path, Stack, shown};
 
 /// A guest packet that fills the shortest frame that Ethernet allows, in bytes: 64 less header and FCS.
 const SHORT_PACKET: u32 = 46;
@@ -248,9 +248,9 @@ impl From<&Part> for Piece {
             source: part.source,
             depth: part.depth,
             counts: match part.place {
-                Place::Line => "line",
-                Place::Underlay => "underlay",
-                Place::Guest => "guest",
+                FrameScope::Line => "line",
+                FrameScope::Underlay => "underlay",
+                FrameScope::Guest => "guest",
             },
         }
     }

@@ -11,7 +11,7 @@ use super::forecast::{ASSUMED_SD, CHANCE, rounds_until_known};
 
 /// What a look after a round saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct InterimAnalysis {
     /// Effects that are waited for.
     pub(crate) asked: u32,
     /// Of these, known.
@@ -23,7 +23,7 @@ pub(crate) struct Look {
 }
 
 /// Watches an adaptive run.
-pub(crate) struct Watch<'a> {
+pub(crate) struct AdaptiveMonitor<'a> {
     experiment: &'a Experiment,
     until: Until,
     aim: Aim,
@@ -31,7 +31,7 @@ pub(crate) struct Watch<'a> {
     samples: Vec<Sample>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> AdaptiveMonitor<'a> {
     /// `None` where the number of rounds is fixed.
     pub(crate) fn of(experiment: &'a Experiment, cost: Option<WakeupCost>) -> Option<Self> {
         let repeat = &experiment.plan.repeat;
@@ -57,7 +57,7 @@ impl<'a> Watch<'a> {
     ///
     /// The budget ends a run before a round that would not fit at the mean pace so far, never
     /// within one, and never below the least rounds: with fewer, nothing would be known at all.
-    pub(crate) fn look(&self, rounds: u32, elapsed_s: f64) -> Look {
+    pub(crate) fn look(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
         let contrasts = contrasts(self.experiment, &self.samples, self.cost);
         let effects = || asked(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
         let ends_at = self
@@ -85,7 +85,7 @@ impl<'a> Watch<'a> {
             }
         });
         let latest = ends_at.max(self.aim.min_rounds);
-        Look {
+        InterimAnalysis {
             asked: standing.looks.len() as u32,
             known: standing.settled as u32,
             rounds: match why {

@@ -1,7 +1,7 @@
-//! How far apart the lab's cores are, before and after each sample: in a virtual machine nothing else tells that the
+//! The distance of the lab's cores, before and after each sample: in a virtual machine nothing else shows that the
 //! hypervisor moved one.
 
-use wirecost_agent::lab::cores_apart_ns;
+use wirecost_agent::lab::core_distance_ns;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{CoreDistance, Mark};
 
@@ -29,25 +29,25 @@ fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
 pub(crate) fn before(placement: &Placement) -> Vec<CoreDistance> {
     let look = |cpus| CoreDistance {
         cpus,
-        before_ns: cores_apart_ns(cpus),
+        before_ns: core_distance_ns(cpus),
         after_ns: None,
     };
     pairs(placement).into_iter().map(look).collect()
 }
 
 /// Looks once more, after it.
-pub(crate) fn after(apart: &mut [CoreDistance]) {
-    for pair in apart {
+pub(crate) fn after(core_distance: &mut [CoreDistance]) {
+    for pair in core_distance {
         // Whoever had a core before may have it still, and each of these looks may take a second.
         if pair.before_ns.is_some() {
-            pair.after_ns = cores_apart_ns(pair.cpus);
+            pair.after_ns = core_distance_ns(pair.cpus);
         }
     }
 }
 
 /// A mark for each pair of which a core was moved in between.
-pub(crate) fn moved(apart: &[CoreDistance]) -> impl Iterator<Item = Mark> {
-    apart.iter().filter_map(|pair| {
+pub(crate) fn moved(core_distance: &[CoreDistance]) -> impl Iterator<Item = Mark> {
+    core_distance.iter().filter_map(|pair| {
         let [before_ns, after_ns] = pair.moved()?;
         Some(Mark::CoresMoved {
             cpus: pair.cpus,
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn cores_that_are_not_there_are_not_known_and_marked_as_nothing() {
-        let mut apart = before(&place(Cores::Split, &[0, 1023]));
-        after(&mut apart);
-        assert_eq!(apart[0].mean_ns(), None);
-        assert_eq!(moved(&apart).count(), 0);
+        let mut core_distance = before(&place(Cores::Split, &[0, 1023]));
+        after(&mut core_distance);
+        assert_eq!(core_distance[0].mean_ns(), None);
+        assert_eq!(moved(&core_distance).count(), 0);
     }
 
     #[test]

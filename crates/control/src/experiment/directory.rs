@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wirecost_model::metric::SampleWithFigures;
+use wirecost_model::plan::Cores;
 use wirecost_model::record::{RunEnd, RunHead, file};
 use wirecost_model::sample::Sample;
 
@@ -53,6 +55,8 @@ pub(crate) struct Directory {
     samples: File,
     /// Bytes of the whole samples.
     length: u64,
+    /// Of the plan.
+    cores: Cores,
 }
 
 impl Directory {
@@ -95,6 +99,7 @@ impl Directory {
             path: path.to_owned(),
             samples,
             length: 0,
+            cores: head.experiment.plan.cores,
         })
     }
 
@@ -132,7 +137,8 @@ impl Directory {
             path: self.path.join(file::SAMPLES),
             source,
         };
-        let mut line = serde_json::to_vec(sample).map_err(|error| at(error.into()))?;
+        let line = SampleWithFigures::of(sample, self.cores);
+        let mut line = serde_json::to_vec(&line).map_err(|error| at(error.into()))?;
         line.push(b'\n');
         self.samples.write_all(&line).map_err(|source| {
             let _ = self.samples.set_len(self.length);

@@ -13,7 +13,7 @@ pub enum RunError {
     /// No lab could be built.
     #[error("no lab could be built: {0}")]
     NoLab(LinkError),
-    /// A setting that the plan varies cannot be put in force here; nothing was measured.
+    /// A setting that the plan varies cannot be applied here; nothing was measured.
     #[error("{0}")]
     Setting(String),
     /// Something this machine should have is missing.

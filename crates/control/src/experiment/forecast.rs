@@ -160,7 +160,7 @@ fn sample_s(experiment: &Experiment, cell: &Cell) -> f64 {
 
 /// The forecast while a run goes on.
 #[derive(Debug)]
-pub(crate) struct Pace<'a> {
+pub(crate) struct RemainingTime<'a> {
     experiment: &'a Experiment,
     /// Forecast of the samples taken, and of those to come, in seconds.
     taken_s: f64,
@@ -168,7 +168,7 @@ pub(crate) struct Pace<'a> {
     round_s: f64,
 }
 
-impl<'a> Pace<'a> {
+impl<'a> RemainingTime<'a> {
     pub(crate) fn new(experiment: &'a Experiment, rounds: u32) -> Self {
         let one_s = round_s(experiment);
         Self {

@@ -12,9 +12,9 @@ use wirecost_model::plan::{Cores, Repeat};
 use wirecost_model::record::{Environment, HostEnvironment};
 use wirecost_model::sample::{Invalid, Sample};
 
-use super::machine::Machine;
+use super::machine::MachineSettings;
 use super::progress::Progress;
-use super::sample::{Taking, take};
+use super::sample::{SampleContext, take};
 use crate::calls::PROMPT;
 use crate::lab::{Lab, LabContext, unlike};
 
@@ -31,13 +31,13 @@ pub(crate) struct Labs {
     also_refused: BTreeMap<String, String>,
     /// How lines let packets out: those of all labs do it alike.
     line: Option<LineRelease>,
-    pub(crate) machine: Machine,
+    pub(crate) machine: MachineSettings,
 }
 
 impl Labs {
     pub(crate) fn new(context: LabContext) -> Self {
         Self {
-            machine: Machine::new(&context),
+            machine: MachineSettings::new(&context),
             context,
             up: Vec::new(),
             broken: BTreeMap::new(),
@@ -63,7 +63,7 @@ impl Labs {
                     let Reply::Description(environment) =
                         lab.a.call(&Request::Describe, PROMPT, interrupt)?
                     else {
-                        return Err(lab.a.confused("Describe"));
+                        return Err(lab.a.unexpected_reply("Describe"));
                     };
                     // The agent is pinned to its host's share of the cores.
                     let (cpus, hosts) = (self.context.placement.all(), self.hosts());
@@ -176,12 +176,12 @@ impl Labs {
         sample: &mut Sample,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), LinkError> {
-        if let Err(message) = self.machine.put(&cell.settings) {
-            sample.invalid = Some(Invalid::Setting(message));
+        if let Err(error) = self.machine.apply(&cell.settings) {
+            sample.invalid = Some(Invalid::Setting(error.to_string()));
             return self.machine.undo();
         }
         let taken = self.take_in_lab(repeat, cell, interrupt, secret, sample, progress);
-        // Whatever became of the sample, nothing of it may be in force in the next.
+        // Whatever became of the sample, none of its settings may be applied in the next.
         let undone = self.undo(&taken).and(self.machine.undo());
         if let (Ok(()), Err(error)) = (&taken, &undone) {
             sample.invalid = Some(Invalid::Setting(error.to_string()));
@@ -227,7 +227,7 @@ impl Labs {
             .chain([std::process::id()])
             .collect();
         if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
-            let taking = Taking {
+            let taking = SampleContext {
                 repeat,
                 placement: &self.context.placement,
                 ours: &ours,

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use wirecost_agent::keeper::Keeper;
+use wirecost_agent::AgentError;
+use wirecost_agent::guard::SettingsGuard;
 use wirecost_agent::link::LinkError;
 use wirecost_model::vary::{Scope, Setting};
 
@@ -10,55 +11,55 @@ use crate::lab::LabContext;
 
 /// Settings of this machine, outside of the lab.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct MachineSettings {
     program: PathBuf,
     owner: String,
-    keeper: Option<Keeper>,
-    in_force: bool,
+    guard: Option<SettingsGuard>,
+    applied: bool,
 }
 
-impl Machine {
+impl MachineSettings {
     pub(crate) fn new(context: &LabContext) -> Self {
         Self {
             program: context.program.clone(),
             owner: context.owner.argument(),
-            keeper: None,
-            in_force: false,
+            guard: None,
+            applied: false,
         }
     }
 
-    /// Puts those of the settings in force that concern the machine. Where it fails, [`Machine::undo`] is due
-    /// all the same.
-    pub(crate) fn put(&mut self, settings: &[Setting]) -> Result<(), String> {
+    /// Applies the settings that concern the machine. Call [`MachineSettings::undo`] also after an error.
+    pub(crate) fn apply(&mut self, settings: &[Setting]) -> Result<(), AgentError> {
         for setting in settings.iter().filter(|setting| is_of_machine(setting)) {
-            self.in_force = true;
-            self.keeper()?.put(setting)?;
+            self.applied = true;
+            self.guard()?.apply(setting)?;
         }
         Ok(())
     }
 
-    pub(crate) fn check(&mut self, setting: &Setting) -> Result<(), String> {
-        self.keeper()?.check(setting)
+    pub(crate) fn check(&mut self, setting: &Setting) -> Result<(), AgentError> {
+        self.guard()?.check(setting)
     }
 
-    fn keeper(&mut self) -> Result<&mut Keeper, String> {
-        match &mut self.keeper {
-            Some(keeper) => Ok(keeper),
+    fn guard(&mut self) -> Result<&mut SettingsGuard, AgentError> {
+        match &mut self.guard {
+            Some(guard) => Ok(guard),
             none => {
-                let keeper = Keeper::start(&self.program, &self.owner, THIS_MACHINE, true)?;
-                Ok(none.insert(keeper))
+                let guard = SettingsGuard::start(&self.program, &self.owner, THIS_MACHINE, true)?;
+                Ok(none.insert(guard))
             }
         }
     }
 
-    /// Undoes what is in force; what cannot be undone ends the run, for everything after it would be measured
-    /// with it.
+    /// Undoes what is applied. A failure ends the run: every later sample would be measured with the setting.
     pub(crate) fn undo(&mut self) -> Result<(), LinkError> {
-        if !std::mem::take(&mut self.in_force) {
+        if !std::mem::take(&mut self.applied) {
             return Ok(());
         }
-        let undone = self.keeper.as_mut().map_or(Ok(()), Keeper::undo);
-        undone.map_err(|message| LinkError::Unsettled { message })
+        let undone = self.guard.as_mut().map_or(Ok(()), SettingsGuard::undo);
+        undone.map_err(|error| LinkError::NotUndone {
+            message: error.to_string(),
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use super::error::RunError;
 use super::forecast::{Forecast, forecast};
 use super::line;
 use super::start::{SeedSource, allowed_cpus, choose_seed};
-use crate::placement::{Placement, place};
+use crate::placement::{Placement, place_run};
 
 /// A run that has not begun.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,13 +53,15 @@ pub fn preview(
 ) -> Result<Preview, RunError> {
     refuse_existing(out)?;
     let (seed, seed_source) = choose_seed(seed, experiment.plan.seed)?;
+    let placement = place_run(experiment, &allowed_cpus()?);
+    let core = placement.line;
     Ok(Preview {
         seed,
         seed_source,
-        placement: place(experiment.plan.cores, &allowed_cpus()?),
+        placement,
         forecast: forecast(experiment, seed),
         chosen: datapath::forecast(experiment),
-        line: line::forecast(experiment),
+        line: line::forecast(experiment).map(|line| LineRelease { core, ..line }),
         left_out: datapath::left_out(experiment),
         cells: experiment.samples_a_round() as usize,
         rounds: experiment.plan.repeat.rounds,

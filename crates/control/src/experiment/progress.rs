@@ -1,8 +1,8 @@
-//! What a run tells while it goes on.
+//! Progress messages of a run.
 
 use wirecost_model::metric::Metric;
 
-/// A step of a run, for whoever shows it.
+/// A step of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
     /// The record is being kept here.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::stray::Owner;
+use wirecost_agent::orphan::Owner;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::line::RELEASE_US;
 use wirecost_model::metric::Metric;
@@ -14,20 +14,20 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
 use wirecost_model::sample::Sample;
 
-use super::adaptive::Watch;
+use super::adaptive::AdaptiveMonitor;
 use super::datapath;
 use super::directory::{Directory, refuse_existing};
 use super::error::RunError;
-use super::forecast::{Pace, forecast};
+use super::forecast::{RemainingTime, forecast};
 use super::labs::Labs;
 use super::progress::Progress;
 use super::sample::empty;
-use super::settings::check_steering;
+use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
 use crate::lab::LabContext;
-use crate::placement::place;
+use crate::placement::place_run;
 
-/// What a run needs beside its experiment.
+/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The `wirecost` program, for the agents.
@@ -70,9 +70,10 @@ pub fn run(
         source,
     })?;
     refuse_existing(options.out.as_deref())?;
-    let placement = place(experiment.plan.cores, &allowed);
+    let placement = place_run(experiment, &allowed);
     let experiment = placed(experiment, placement.cores);
     check_steering(&experiment, &placement.all())?;
+    check_congestion(&experiment)?;
     let context = LabContext {
         program: options.program.clone(),
         owner,
@@ -109,7 +110,7 @@ pub fn run(
         began,
         measured_s: 0.0,
         written: 0,
-        watch: Watch::of(experiment, cost),
+        watch: AdaptiveMonitor::of(experiment, cost),
         until: None,
     };
     let stopped = rounds.all(seed, expected.rounds, progress);
@@ -178,7 +179,7 @@ struct Rounds<'a> {
     /// Samples in the record.
     written: u32,
     /// Looks after every round, where the number of rounds is not fixed.
-    watch: Option<Watch<'a>>,
+    watch: Option<AdaptiveMonitor<'a>>,
     /// Why it stopped by its rule.
     until: Option<UntilEnd>,
 }
@@ -195,7 +196,7 @@ impl Rounds<'_> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Stopped, RunError> {
         let began = Instant::now();
-        let (mut done, mut pace) = (0, Pace::new(self.experiment, expected));
+        let (mut done, mut pace) = (0, RemainingTime::new(self.experiment, expected));
         let cells: Vec<&Cell> = self.experiment.measured().collect();
         for round in 0..self.experiment.plan.repeat.rounds {
             let order = wirecost_stats::order(cells.len(), round, seed);
@@ -236,7 +237,12 @@ impl Rounds<'_> {
     }
 
     /// Looks, after a whole round, whether another one is needed.
-    fn look(&mut self, rounds: u32, pace: &mut Pace<'_>, progress: &mut dyn FnMut(Progress)) {
+    fn look(
+        &mut self,
+        rounds: u32,
+        pace: &mut RemainingTime<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) {
         let Some(watch) = &self.watch else { return };
         let look = watch.look(rounds, self.began.elapsed().as_secs_f64());
         self.until = look.end;

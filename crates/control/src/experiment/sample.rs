@@ -1,4 +1,4 @@
-//! One sample: adapt, put the cell's settings in force, prove, load, count, prove again.
+//! One sample: adapt, apply the cell's settings, prove, load, count, prove again.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -7,20 +7,20 @@ use std::time::Instant;
 use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
 use wirecost_model::load::NamedLoad;
-use wirecost_model::plan::{Cores, Repeat};
+use wirecost_model::plan::Repeat;
 use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample, Saturated};
-use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD};
 
 use super::core_distance;
 use crate::lab::Lab;
+use crate::marks::{generator_bound, marks};
 use crate::placement::Placement;
-use crate::window::{self, Counting};
+use crate::window::{self, CountingWindow};
 
 /// Length of the intervals within a window, seconds.
 const INTERVAL_S: f64 = 0.1;
 
-/// What a sample needs beside its lab and its cell.
-pub(crate) struct Taking<'a> {
+/// What a sample needs besides its lab and its cell.
+pub(crate) struct SampleContext<'a> {
     pub(crate) repeat: &'a Repeat,
     /// Which host has which cores.
     pub(crate) placement: &'a Placement,
@@ -61,7 +61,7 @@ pub(crate) fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> S
 pub(crate) fn take(
     lab: &mut Lab,
     cell: &Cell,
-    taking: &Taking<'_>,
+    taking: &SampleContext<'_>,
     sample: &mut Sample,
 ) -> Result<(), LinkError> {
     let interrupt = taking.interrupt;
@@ -87,7 +87,7 @@ pub(crate) fn take(
 
     // What the plan asks for is shared: a sample takes no longer for having two windows.
     let windows = f64::from(cell.windows());
-    let counting = Counting {
+    let counting = CountingWindow {
         warmup_s: taking.repeat.warmup / windows,
         seconds: taking.repeat.seconds / windows,
         interval_s: INTERVAL_S,
@@ -105,7 +105,7 @@ pub(crate) fn take(
     core_distance::after(&mut sample.cores_apart);
 
     let Some(loads) = window::results(&cell.loads, &measured) else {
-        return Err(lab.a.confused("Measure"));
+        return Err(lab.a.unexpected_reply("Measure"));
     };
     sample.loads = loads;
     sample.invalid = failed_proof(&sample.proofs)
@@ -148,8 +148,8 @@ pub(crate) fn take(
 fn saturated(
     lab: &mut Lab,
     cell: &Cell,
-    taking: &Taking<'_>,
-    counting: Counting<'_>,
+    taking: &SampleContext<'_>,
+    counting: CountingWindow<'_>,
 ) -> Result<Saturated, LinkError> {
     let mut secret = taking.secret;
     secret[0] ^= 1;
@@ -159,7 +159,7 @@ fn saturated(
     let measured = loaded?.measured;
     put_back?;
     let Some(loads) = window::results(&cell.loads, &measured) else {
-        return Err(lab.a.confused("Measure"));
+        return Err(lab.a.unexpected_reply("Measure"));
     };
     let [sender, receiver] = measured.map(|host| host.usage);
     let mut marks = marks(&sender, &receiver, taking.placement.cores);
@@ -175,7 +175,7 @@ fn saturated(
 fn not_over() -> String {
     let minutes = window::TO_THE_END.as_secs() / 60;
     format!(
-        "the load was not over after {minutes} minutes: ask for less, or count over a window (`limit: none`)"
+        "the load had not ended after {minutes} minutes: ask for less, or count over a window (`limit: none`)"
     )
 }
 
@@ -216,29 +216,11 @@ fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> 
         };
         let _ = write!(
             words,
-            ": a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): \
+            ": the receiving core spends its time dropping datagrams (its backlog is full): \
              give {whose} a {lower}`rate`{or}"
         );
     }
     Some(words)
-}
-
-/// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because of
-/// what the kernel does for the packets: that is what is measured. But threads that keep a rate are to sleep between their
-/// messages.
-fn generator_bound(loads: &[LoadResult], [a, b]: [&HostUsage; 2]) -> impl Iterator<Item = Mark> {
-    let is_full = move |host: &str| if host == "a" { a } else { b }.is_full_of_kernel();
-    loads.iter().flat_map(move |load| {
-        let bound = load
-            .generator
-            .iter()
-            .filter(move |end| end.bound && (load.schedule.is_some() || !is_full(&end.host)));
-        bound.map(|end| Mark::GeneratorBound {
-            load: load.name.clone(),
-            host: end.host.clone(),
-            end: end.end,
-        })
-    })
 }
 
 fn failed_proof(proofs: &[Proof]) -> Option<String> {
@@ -255,51 +237,13 @@ fn failed_proof(proofs: &[Proof]) -> Option<String> {
     ))
 }
 
-fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
-    let mut marks = Vec::new();
-    if let Some(foreign) = sender
-        .foreign_cores
-        .filter(|cores| *cores > FOREIGN_CORES_THRESHOLD)
-    {
-        marks.push(Mark::ForeignLoad {
-            cores: foreign,
-            threshold: FOREIGN_CORES_THRESHOLD,
-        });
-    }
-    // With shared cores both hosts read the same counters.
-    let hosts = [("a", sender), ("b", receiver)];
-    let apart = if cores == Cores::Split {
-        &hosts[..]
-    } else {
-        &hosts[..1]
-    };
-    for (name, usage) in apart {
-        let fraction = usage.steal_fraction();
-        if fraction > STEAL_THRESHOLD {
-            let host = (*name).to_owned();
-            marks.push(Mark::Steal {
-                host,
-                fraction,
-                threshold: STEAL_THRESHOLD,
-            });
-        }
-        if usage.backlog_drops > 0 {
-            let host = (*name).to_owned();
-            marks.push(Mark::BacklogDrops {
-                host,
-                packets: usage.backlog_drops,
-            });
-        }
-    }
-    marks
-}
-
 #[cfg(test)]
 mod tests {
     use wirecost_model::end_window::{End, Schedule};
-    use wirecost_model::load::{Direction, Load, Rate, Workload};
+    use wirecost_model::fixtures;
+    use wirecost_model::load::{Load, Rate, Workload};
     use wirecost_model::sample::{DatagramResult, Generator};
-    use wirecost_model::usage::{ClassShares, CoreUsage};
+    use wirecost_model::usage::{ClassShares, HostUsage};
 
     use super::*;
 
@@ -309,44 +253,9 @@ mod tests {
             system: 1.0 - user,
             ..ClassShares::default()
         };
-        HostUsage {
-            window_s: 1.0,
-            cores: vec![CoreUsage {
-                cpu: 0,
-                busy_s,
-                idle_s: 1.0 - busy_s,
-                iowait_s: 0.0,
-                steal_s: 0.0,
-                shares,
-            }],
-            foreign_cores: None,
-            backlog_drops: 0,
-            budget_exhausted: 0,
-            links: [].into(),
-            guest: wirecost_model::usage::ProtocolDelta::default(),
-            idle_step_s: 0.01,
-            transit_cores: None,
-            wakeups: None,
-        }
-    }
-
-    fn result(name: &str, workload: Workload) -> LoadResult {
-        LoadResult {
-            name: name.into(),
-            workload,
-            direction: Direction::AToB,
-            seconds: 1.0,
-            client_seconds: 1.0,
-            stream: None,
-            requests: None,
-            datagrams: None,
-            zero_copy: None,
-            flows: Vec::new(),
-            strays: 0,
-            generator: Vec::new(),
-            io: Vec::new(),
-            schedule: None,
-        }
+        let mut usage = fixtures::usage(1.0, busy_s);
+        usage.cores[0].shares = shares;
+        usage
     }
 
     #[test]
@@ -362,7 +271,7 @@ mod tests {
         };
         let flood = LoadResult {
             datagrams: Some(sent),
-            ..result("bulk", Workload::UdpStream)
+            ..fixtures::load("bulk", Workload::UdpStream)
         };
         let mut asked = NamedLoad {
             name: "bulk".into(),
@@ -373,15 +282,18 @@ mod tests {
             nothing_arrived(std::slice::from_ref(asked), &alone, overrun).expect("words")
         };
         insta::assert_snapshot!(words(&asked, false), @"nothing arrived within the window");
-        insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give the load a `rate`, or `segmentation_offload: both`");
+        insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: the receiving core spends \
+                                                       its time dropping datagrams (its backlog is full): give the load a `rate`, or `segmentation_offload: both`");
         asked.load.rate = Some(Rate::BitsPerSecond(1));
         asked.load.segmentation.send = true;
         asked.load.segmentation.receive = true;
-        insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give the load a lower `rate`");
+        insta::assert_snapshot!(words(&asked, true), @"nothing arrived within the window: the receiving core spends \
+                                                       its time dropping datagrams (its backlog is full): give the load a lower `rate`");
 
-        let beside = [flood, result("ping", Workload::TcpRr)];
+        let beside = [flood, fixtures::load("ping", Workload::TcpRr)];
         let words = nothing_arrived(&[asked], &beside, true).expect("words");
-        insta::assert_snapshot!(words, @"nothing arrived within the window of bulk and ping: a sender of datagrams leaves the receiving core no time but for dropping them (its backlog is full): give `bulk` a lower `rate`");
+        insta::assert_snapshot!(words, @"nothing arrived within the window of bulk and ping: the receiving core \
+                                         spends its time dropping datagrams (its backlog is full): give `bulk` a lower `rate`");
     }
 
     #[test]
@@ -393,7 +305,7 @@ mod tests {
                 threads: Vec::new(),
                 bound: true,
             }],
-            ..result("tcp-stream", Workload::TcpStream)
+            ..fixtures::load("tcp-stream", Workload::TcpStream)
         };
         let idle = usage(0.1, 0.0);
         for (sender, marks) in [

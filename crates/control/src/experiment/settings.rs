@@ -1,8 +1,10 @@
-//! The settings of cells: put in force in a lab and on the machine, undone, and tried before a run.
+//! The settings of cells: applied in a lab and on the machine, undone, and tried before a run.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use wirecost_agent::lab::lacks_congestion;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request};
 use wirecost_model::cell::{Cell, Experiment};
@@ -36,28 +38,32 @@ impl Lab {
         if settings.is_empty() {
             return Ok(None);
         }
-        self.in_force = true;
+        self.applied = true;
         for link in self.links() {
-            link.set_in_force(true);
+            link.set_settings_applied(true);
         }
         let within = PROMPT + EACH * 2 * settings.len() as u32;
-        let request = Request::PutInForce(settings);
+        // The other host reads its devices back as they are.
+        let [a, b] = ["a", "b"].map(|host| {
+            let of_host = settings.iter().filter(|setting| setting.on.has_host(host));
+            Request::ApplySettings(of_host.cloned().collect())
+        });
         let mut devices = Vec::new();
-        for reply in self.both(&request, &request, within, interrupt)? {
+        for reply in self.both(&a, &b, within, interrupt)? {
             let Reply::Devices(of_host) = reply else {
-                return Err(self.a.confused("PutInForce"));
+                return Err(self.a.unexpected_reply("ApplySettings"));
             };
             devices.extend(of_host);
         }
         Ok(Some(devices))
     }
 
-    /// Undoes what is in force, and waits for it whoever interrupts.
+    /// Undoes what is applied, and waits for it even if the run is interrupted.
     ///
     /// # Errors
-    /// `Unsettled` where something could not be undone.
+    /// `NotUndone` where something could not be undone.
     pub(crate) fn undo(&mut self) -> Result<(), LinkError> {
-        if !self.in_force {
+        if !self.applied {
             return Ok(());
         }
         let uninterrupted = AtomicBool::new(false);
@@ -66,15 +72,15 @@ impl Lab {
         let replies = self
             .both(&Request::Undo, &Request::Undo, within, &uninterrupted)
             .map_err(|error| match error {
-                LinkError::Refused { message, .. } => LinkError::Unsettled { message },
+                LinkError::Refused { message, .. } => LinkError::NotUndone { message },
                 error => error,
             })?;
         if !replies.iter().all(|reply| *reply == Reply::Done) {
-            return Err(self.a.confused("Undo"));
+            return Err(self.a.unexpected_reply("Undo"));
         }
-        self.in_force = false;
+        self.applied = false;
         for link in self.links() {
-            link.set_in_force(false);
+            link.set_settings_applied(false);
         }
         Ok(())
     }
@@ -95,7 +101,7 @@ impl Labs {
     /// could not measure its cells. Settings of the machine are looked at only.
     ///
     /// # Errors
-    /// The first that cannot be put in force, with host, level and what to do.
+    /// The first that cannot be applied, with host, level and what to do.
     pub(crate) fn check(
         &mut self,
         experiment: &Experiment,
@@ -109,7 +115,8 @@ impl Labs {
             .flat_map(|factor| &factor.levels);
         for setting in settings.filter(|setting| !setting.is_empty()) {
             if is_of_machine(setting) {
-                self.machine.check(setting).map_err(RunError::Setting)?;
+                let checked = self.machine.check(setting);
+                checked.map_err(|error| RunError::Setting(error.to_string()))?;
             }
             let Some(tried) = in_lab(&Setting {
                 command: None,
@@ -156,10 +163,30 @@ pub(crate) fn check_steering(experiment: &Experiment, all: &[u32]) -> Result<(),
     Ok(())
 }
 
+/// A congestion control that the kernel does not have fails each sample.
+///
+/// # Errors
+/// The first such one, with what the kernel has and what to do.
+pub(crate) fn check_congestion(experiment: &Experiment) -> Result<(), RunError> {
+    let loads = experiment.cells.iter().flat_map(|cell| &cell.loads);
+    let wanted: BTreeSet<&str> = loads
+        .filter_map(|named| named.load.congestion.as_deref())
+        .collect();
+    let lacking = wanted
+        .into_iter()
+        .find_map(|name| Some((name, lacks_congestion(name)?)));
+    match lacking {
+        None => Ok(()),
+        Some((name, why)) => Err(RunError::Setting(format!(
+            "{why}: write one of these as `congestion`, or load its module as root (modprobe tcp_{name})"
+        ))),
+    }
+}
+
 fn ended(error: LinkError) -> RunError {
     match error {
         LinkError::Interrupted => RunError::Interrupted,
-        LinkError::Refused { message, .. } | LinkError::Unsettled { message } => {
+        LinkError::Refused { message, .. } | LinkError::NotUndone { message } => {
             RunError::Setting(message)
         }
         error => RunError::NoLab(error),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use wirecost_agent::protocol::{Part, PartOfEnd};
+use wirecost_agent::protocol::{EndPart, Part};
 use wirecost_model::end_window::End;
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
@@ -62,7 +62,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, part: &PartOfEnd) {
+    fn add(&mut self, part: &EndPart) {
         self.seconds += part.seconds;
         self.read_bytes += part.counts.read_bytes;
         self.received += part.counts.received;
@@ -87,14 +87,14 @@ impl Sum {
 
 /// One load since the interval began.
 #[derive(Debug, Clone)]
-struct Running {
+struct LoadSums {
     name: String,
     workload: Workload,
     client: Sum,
     server: Sum,
 }
 
-impl Running {
+impl LoadSums {
     fn interval(&self) -> LoadInterval {
         let Self { client, server, .. } = self;
         let workload = self.workload;
@@ -130,7 +130,7 @@ impl Running {
 #[derive(Debug)]
 pub(super) struct Parts {
     wanted_s: f64,
-    running: Vec<Running>,
+    running: Vec<LoadSums>,
     /// Seconds since counting began, at the end of the last interval, and since then.
     end_s: f64,
     since_s: f64,
@@ -139,7 +139,7 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) fn new(loads: &[NamedLoad], wanted_s: f64) -> Self {
-        let running = loads.iter().map(|named| Running {
+        let running = loads.iter().map(|named| LoadSums {
             name: named.name.clone(),
             workload: named.load.workload,
             client: Sum::default(),
@@ -171,7 +171,7 @@ impl Parts {
         let mut longest = 0.0f64;
         for end in parts.iter().flat_map(|part| &part.ends) {
             longest = longest.max(end.seconds);
-            let of_load = |running: &&mut Running| running.name == end.name;
+            let of_load = |running: &&mut LoadSums| running.name == end.name;
             if let Some(running) = self.running.iter_mut().find(of_load) {
                 match end.end {
                     End::Client => running.client.add(end),
@@ -187,8 +187,9 @@ impl Parts {
         (self.since_s > SLACK * self.wanted_s).then(|| self.close())
     }
 
-    pub(super) fn into_intervals(self) -> Vec<Interval> {
-        self.intervals
+    /// The intervals so far, which are no longer there.
+    pub(super) fn take(&mut self) -> Vec<Interval> {
+        std::mem::take(&mut self.intervals)
     }
 
     fn close(&mut self) -> Interval {
@@ -197,9 +198,9 @@ impl Parts {
         let interval = Interval {
             end_s: self.end_s,
             seconds,
-            loads: self.running.iter().map(Running::interval).collect(),
+            loads: self.running.iter().map(LoadSums::interval).collect(),
         };
-        self.running.iter_mut().for_each(Running::clear);
+        self.running.iter_mut().for_each(LoadSums::clear);
         self.intervals.push(interval.clone());
         interval
     }
@@ -207,16 +208,16 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use wirecost_agent::protocol::Place;
+    use wirecost_agent::protocol::HostNetns;
     use wirecost_model::end_window::Counts;
     use wirecost_model::load::Load;
 
     use super::*;
 
     fn part(end: End, seconds: f64, read_bytes: u64) -> Part {
-        let end = PartOfEnd {
+        let end = EndPart {
             name: "tcp-stream".to_owned(),
-            place: Place::Host,
+            place: HostNetns::Host,
             end,
             seconds,
             counts: Counts {
@@ -250,6 +251,6 @@ mod tests {
         assert!((rest.end_s - 1.5).abs() < 1e-9 && (rest.seconds - 0.5).abs() < 1e-9);
         assert_eq!(rest.loads[0].gbps, Some(2.0));
         assert_eq!(parts.rest(), None);
-        assert_eq!(parts.into_intervals().len(), 2);
+        assert_eq!(parts.take().len(), 2);
     }
 }

@@ -1,21 +1,23 @@
-//! What has to be known of loads by hand beside their figures.
+//! Notes on the figures of `wirecost load`.
 
 use wirecost_model::sample::{Behind, DatagramResult, LoadResult};
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage};
 
-use super::document::LoadSaid;
+use super::document::LoadReport;
 
+/// The congestion control of plans that do not name another (docs/plan.md).
+const OF_PLANS: &str = "cubic";
 /// Datagrams by which the edges of a window may be off.
 const EDGE: f64 = 10.0;
 /// Datagrams of which nothing is known are told from this share of those sent on.
 const UNKNOWN: f64 = 0.05;
-/// Windows of loads beside each other that differ by more than this share of the longer one are told.
+/// Concurrent loads whose windows differ by more than this share of the longer one get a note.
 const APART: f64 = 0.1;
 /// Ends of a window that differ by less than this are no matter, seconds.
 const LEAST_APART_S: f64 = 0.1;
 
 pub(super) fn notes(
-    loads: &[LoadSaid],
+    loads: &[LoadReport],
     asked_s: Option<f64>,
     usage: &[Option<HostUsage>; 2],
     one_machine: bool,
@@ -33,6 +35,7 @@ pub(super) fn notes(
             result.behind_schedule(&load.asked.load).map(behind),
             result.datagrams.and_then(unknown),
             strays(result),
+            congestion(load),
         ];
         notes.extend(
             own.into_iter()
@@ -40,7 +43,7 @@ pub(super) fn notes(
                 .map(|words| format!("{name}: {words}")),
         );
     }
-    notes.extend(apart(loads));
+    notes.extend(windows_differ(loads));
     if one_machine {
         notes.push(
             "both hosts are one machine: its processors worked for both, and for everything else on it".to_owned(),
@@ -73,11 +76,25 @@ fn stolen(fraction: f64) -> Option<String> {
         .then(|| format!("a hypervisor took {percent:.1} % of the processors' time"))
 }
 
+/// That the hosts' own congestion control is not the one that plans use.
+fn congestion(load: &LoadReport) -> Option<String> {
+    let usual = load.asked.load.congestion.is_none();
+    let mut used = load
+        .flows
+        .iter()
+        .filter_map(|flow| flow.congestion.as_deref());
+    let other = used.find(|name| *name != OF_PLANS && usual)?;
+    Some(format!(
+        "its congestion control is {other}, the default of its host, and that of plans is {OF_PLANS}: --congestion \
+         {OF_PLANS} for figures that are comparable with a run's"
+    ))
+}
+
 /// That nothing was due.
 fn nothing(result: &LoadResult) -> Option<&'static str> {
     let requests = result.requests.as_ref();
     if requests.is_some_and(|counted| counted.transactions == 0 && counted.timeouts == 0) {
-        return Some("no request was over within the window: count for longer, or ask more often");
+        return Some("no request completed within the window: count for longer, or raise the rate");
     }
     let datagrams = result.datagrams;
     datagrams
@@ -91,8 +108,8 @@ fn window([client, server]: [f64; 2], asked_s: f64) -> Option<String> {
     let why = "this program, an agent or the machine stood still meanwhile";
     if differ(client, server) {
         return Some(format!(
-            "its client was counted over {client:.2} s and its server over {server:.2} s: {why}; what one of them sent is not \
-             what the other received, and the figures are to be measured again"
+            "its client was counted over {client:.2} s and its server over {server:.2} s: {why}; sent and received \
+             counts do not match, so measure again"
         ));
     }
     differ(client, asked_s)
@@ -100,8 +117,8 @@ fn window([client, server]: [f64; 2], asked_s: f64) -> Option<String> {
 }
 
 /// That loads that ran at once were not counted at once.
-fn apart(loads: &[LoadSaid]) -> Option<String> {
-    let seconds = |load: &LoadSaid| Some(load.result.as_ref()?.client_seconds);
+fn windows_differ(loads: &[LoadReport]) -> Option<String> {
+    let seconds = |load: &LoadReport| Some(load.result.as_ref()?.client_seconds);
     let windows = || loads.iter().filter_map(seconds);
     let (least, most) = (windows().reduce(f64::min)?, windows().reduce(f64::max)?);
     let together = loads.iter().any(|load| load.asked.load.limit.is_some());
@@ -116,7 +133,7 @@ fn apart(loads: &[LoadSaid]) -> Option<String> {
 /// That a load did not keep to its rate.
 fn behind(behind: Behind) -> String {
     format!(
-        "it did not keep to its rate, and sent {}: {} ({})",
+        "it did not keep its rate, and sent {}: {} ({})",
         behind.words(),
         Behind::WHY,
         Behind::ADVICE
@@ -128,8 +145,8 @@ fn unknown(counted: DatagramResult) -> Option<String> {
     let unknown = counted.sent as f64 - counted.received as f64 - counted.lost as f64;
     (unknown > EDGE && unknown > counted.sent as f64 * UNKNOWN).then(|| {
         format!(
-            "{unknown:.0} of {} datagrams sent neither came nor count as lost, since nothing came after them: the path may \
-             have stopped carrying them",
+            "{unknown:.0} of {} datagrams sent were neither received nor counted as lost, because no later datagram \
+             arrived: the path may have stopped carrying them",
             counted.sent
         )
     })
@@ -148,7 +165,9 @@ mod tests {
 
     #[test]
     fn a_window_that_something_made_longer_or_uneven_is_told() {
-        insta::assert_snapshot!(window([1.5, 6.5], 4.0).unwrap(), @"its client was counted over 1.50 s and its server over 6.50 s: this program, an agent or the machine stood still meanwhile; what one of them sent is not what the other received, and the figures are to be measured again");
+        insta::assert_snapshot!(window([1.5, 6.5], 4.0).unwrap(), @"its client was counted over 1.50 s and its server over 6.50 s: this program, an agent or the machine stood still meanwhile; sent \
+                                                                    and received counts do not match, so measure \
+                                                                    again");
         insta::assert_snapshot!(window([6.5, 6.5], 4.0).unwrap(), @"the window is 6.50 s long, and not 4 s: this program, an agent or the machine stood still meanwhile");
         assert_eq!(window([4.0, 4.2], 4.0), None, "a twentieth");
         assert_eq!(window([0.02, 0.09], 0.02), None, "both are over at once");
@@ -162,7 +181,7 @@ mod tests {
             backlog: 1040.0,
             bits: false,
         };
-        insta::assert_snapshot!(behind(kept), @"it did not keep to its rate, and sent 80 of 600 requests/s: what was measured is how fast the load could go, and not what its rate does to the path (ask for less, or for more streams or depth)");
+        insta::assert_snapshot!(behind(kept), @"it did not keep its rate, and sent 80 of 600 requests/s: what was measured is how fast the load could go, and not what its rate does to the path (ask for less, or for more streams or depth)");
     }
 
     #[test]
@@ -176,7 +195,10 @@ mod tests {
             too_old: 0,
             jitter_s: 0.0,
         };
-        insta::assert_snapshot!(unknown(counted(356, 160, 0)).unwrap(), @"196 of 356 datagrams sent neither came nor count as lost, since nothing came after them: the path may have stopped carrying them");
+        insta::assert_snapshot!(unknown(counted(356, 160, 0)).unwrap(), @"196 of 356 datagrams sent were neither \
+                                                                          received nor counted as lost, because no \
+                                                                          later datagram arrived: the path may have \
+                                                                          stopped carrying them");
         // All that is lost is known, or it is what is on its way at a window's edge.
         assert_eq!(unknown(counted(356, 160, 196)), None);
         assert_eq!(unknown(counted(100_000, 99_000, 0)), None);

@@ -1,19 +1,28 @@
-//! What agents found out, as it is printed.
+//! Builds the document of a check from the agents' answers.
 
 use std::time::Duration;
 
 use wirecost_check::{
-    AskedFor, Checklist, DirectionSaid, Document, EncapsulationSaid, FORMAT, HostSaid,
-    ONE_SIDED_LIMITS, PathReport, PathSaid, Stream, UnreadSaid, assess, checklist,
+    CheckParameters, Checklist, DirectionReport, Document, EncapsulationReport, FORMAT, HostReport,
+    ONE_SIDED_LIMITS, PathFlowReport, PathReport, Stream, UnreadReport, assess, checklist,
 };
 
 use super::Check;
-use super::session::Made;
+use super::session::CheckResults;
 
-pub(super) fn document(asked: &Check, mut made: Made, started: String, took: Duration) -> Document {
-    let findings = assess(&made.paths, made.one_sided.as_ref(), &mut made.hosts);
-    let one_sided = made.one_sided.as_ref();
-    let every: Vec<&PathReport> = made
+pub(super) fn document(
+    asked: &Check,
+    mut results: CheckResults,
+    started: String,
+    took: Duration,
+) -> Document {
+    let findings = assess(
+        &results.paths,
+        results.one_sided.as_ref(),
+        &mut results.hosts,
+    );
+    let one_sided = results.one_sided.as_ref();
+    let every: Vec<&PathReport> = results
         .paths
         .iter()
         .chain(one_sided.map(|report| &report.path))
@@ -24,31 +33,33 @@ pub(super) fn document(asked: &Check, mut made: Made, started: String, took: Dur
     let wanted = every.iter().map(|path| path.wanted.bytes()).max();
     let wanted = asked.expect.or(wanted).unwrap_or(0);
     let stack = asked.encapsulation.as_ref();
-    let mut notes = notes(asked, &made);
+    let mut notes = notes(asked, &results);
     let encapsulation = stack.and_then(|stack| {
-        let address = made.ends[0].0.address;
-        EncapsulationSaid::new(stack, address, carries, wanted)
+        let address = results.ends[0].0.address;
+        EncapsulationReport::new(stack, address, carries, wanted)
             .map_err(|error| notes.push(error.to_string()))
             .ok()
     });
     let guests = match (stack, &encapsulation) {
-        (Some(stack), Some(_)) => wirecost_check::guests_of(stack, made.ends[0].0.address, wanted),
+        (Some(stack), Some(_)) => {
+            wirecost_check::guests_of(stack, results.ends[0].0.address, wanted)
+        }
         _ => Some(wanted),
     };
     let checklists = guests.map_or_else(Vec::new, |guest_mtu| {
-        let wanted = checklist::Wanted {
+        let wanted = checklist::Requirements {
             guest_mtu,
             underlay_mtu: wanted,
             proven: carries,
         };
-        let of_host = |host: &wirecost_check::Audited| Checklist {
+        let of_host = |host: &wirecost_check::AuditedHost| Checklist {
             host: host.stack.host.clone(),
             items: checklist::checklist(&host.stack, wanted),
         };
-        made.hosts.iter().map(of_host).collect()
+        results.hosts.iter().map(of_host).collect()
     });
-    let unread = made.hosts.iter().flat_map(|host| {
-        host.stack.unread.iter().map(|unread| UnreadSaid {
+    let unread = results.hosts.iter().flat_map(|host| {
+        host.stack.unread.iter().map(|unread| UnreadReport {
             host: host.stack.host.clone(),
             what: unread.what.clone(),
             why: unread.why.clone(),
@@ -59,52 +70,55 @@ pub(super) fn document(asked: &Check, mut made: Made, started: String, took: Dur
         program_version: env!("CARGO_PKG_VERSION"),
         started,
         seconds: took.as_secs_f64(),
-        asked: AskedFor {
+        asked: CheckParameters {
             expect: asked.expect,
             flows: asked.flows,
             port: asked.port,
             datagrams_per_s: asked.datagrams_per_s,
             bytes_per_s: asked.bytes_per_s,
         },
-        hosts: made
+        hosts: results
             .ends
             .iter()
-            .map(|(end, agent)| HostSaid {
+            .map(|(end, agent)| HostReport {
                 host: end.host.clone(),
                 address: end.address,
                 agent: *agent,
             })
             .collect(),
-        paths: every.iter().flat_map(|path| PathSaid::of(path)).collect(),
-        directions: made
+        paths: every
+            .iter()
+            .flat_map(|path| PathFlowReport::of(path))
+            .collect(),
+        directions: results
             .paths
             .iter()
-            .map(DirectionSaid::of)
-            .chain(one_sided.map(DirectionSaid::from_one_side))
+            .map(DirectionReport::of)
+            .chain(one_sided.map(DirectionReport::from_one_side))
             .collect(),
         encapsulation,
         findings,
-        simulations: made.simulations,
+        simulations: results.simulations,
         checklist: checklists,
         unread: unread.collect(),
         notes,
     }
 }
 
-fn notes(asked: &Check, made: &Made) -> Vec<String> {
+fn notes(asked: &Check, results: &CheckResults) -> Vec<String> {
     let mut notes = Vec::new();
-    if made.one_sided.is_some() {
+    if results.one_sided.is_some() {
         notes.push(ONE_SIDED_LIMITS.to_owned());
     }
     let port = asked.port.unwrap_or(0);
-    if !made.beside.is_empty() {
+    if !results.tapped.is_empty() {
         notes.push(format!(
             "port {port} is in use on {}, by a tunnel or a program: probes were heard beside it, before that host's own \
              filters",
-            made.beside.join(" and ")
+            results.tapped.join(" and ")
         ));
     }
-    for path in &made.paths {
+    for path in &results.paths {
         notes.extend(wirecost_check::loss_note(path));
         let stalled = matches!(
             path.stream,
@@ -118,7 +132,7 @@ fn notes(asked: &Check, made: &Made) -> Vec<String> {
             ));
         }
     }
-    for (host, why) in &made.taken {
+    for (host, why) in &results.untestable {
         notes.push(format!(
             "port {port} is in use on {host}, and probes went to another port there, so that a filter on {port} was not \
              tested: {why}"

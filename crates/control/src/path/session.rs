@@ -1,9 +1,9 @@
-//! The agents of a check, and what they are asked.
+//! The requests of a check to its agents.
 
-mod beside;
 mod lines;
+mod locate;
 mod loss;
-mod place;
+mod other_answers;
 mod responders;
 mod segments;
 mod simulate;
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
-    Limits, OneSidedOrder, PathReply, PathRequest, Secret, SurveyOrder, Way,
+    Limits, OneSidedOrder, PathDirection, PathReply, PathRequest, Secret, SurveyOrder,
 };
-use wirecost_check::{Audited, End, OneSidedReport, PathReport, Simulated};
+use wirecost_check::{AuditedHost, OneSidedReport, PathEnd, PathReport, Simulated};
 use wirecost_model::host::{HostAddress, Location};
 
 pub(super) use stacks::gather;
 
-use super::{Check, Far, MOST, Step};
+use super::{Check, CheckTarget, MOST, Step};
 use crate::calls::PROMPT;
 use crate::random;
 
@@ -33,22 +33,22 @@ const USUAL_BYTES: f64 = 4500.0;
 /// However slow: an hour.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// What was found out.
+/// The results of a check.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct CheckResults {
     /// Both ends: name, address, whether an agent is there.
-    pub(super) ends: [(End, bool); 2],
+    pub(super) ends: [(PathEnd, bool); 2],
     /// Both directions.
     pub(super) paths: Vec<PathReport>,
     pub(super) one_sided: Option<OneSidedReport>,
-    pub(super) hosts: Vec<Audited>,
+    pub(super) hosts: Vec<AuditedHost>,
     pub(super) simulations: Vec<Simulated>,
     /// How long these took.
     pub(super) simulating: Duration,
-    /// Hosts where something else has the port that was asked for, and probes are heard beside it,
-    pub(super) beside: Vec<String>,
-    /// and where they cannot be, with the reason.
-    pub(super) taken: Vec<(String, String)>,
+    /// Hosts where the port is in use, and probes are received through a packet socket instead,
+    pub(super) tapped: Vec<String>,
+    /// and where that is not possible, with the reason.
+    pub(super) untestable: Vec<(String, String)>,
 }
 
 pub(super) struct Session<'a> {
@@ -56,7 +56,7 @@ pub(super) struct Session<'a> {
     /// The places of the hosts with agents.
     places: Vec<Location>,
     links: Vec<Link>,
-    ends: [End; 2],
+    ends: [PathEnd; 2],
     interrupt: &'a AtomicBool,
 }
 
@@ -64,9 +64,9 @@ pub(super) struct Session<'a> {
 pub(super) fn names(asked: &Check) -> [String; 2] {
     let first = asked.from.place.to_string();
     let second = match &asked.to {
-        Far::Address(address) => address.to_string(),
-        Far::Host(host) if host.place == asked.from.place => format!("{first} (2)"),
-        Far::Host(host) => host.place.to_string(),
+        CheckTarget::Address(address) => address.to_string(),
+        CheckTarget::Host(host) if host.place == asked.from.place => format!("{first} (2)"),
+        CheckTarget::Host(host) => host.place.to_string(),
     };
     [first, second]
 }
@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
         interrupt: &'a AtomicBool,
     ) -> Self {
         let [first, second] = names(asked);
-        let end = |host, address| End { host, address };
+        let end = |host, address| PathEnd { host, address };
         Self {
             asked,
             places: hosts.iter().map(|host| host.place.clone()).collect(),
@@ -97,21 +97,24 @@ impl<'a> Session<'a> {
     }
 
     /// Everything that is asked of the agents.
-    pub(super) fn made(&mut self, told: &mut dyn FnMut(Step)) -> Result<Made, LinkError> {
+    pub(super) fn results(
+        &mut self,
+        told: &mut dyn FnMut(Step),
+    ) -> Result<CheckResults, LinkError> {
         told(Step::Probing);
-        let mut made = Made {
+        let mut results = CheckResults {
             ends: [(self.ends[0].clone(), true), (self.ends[1].clone(), false)],
             paths: Vec::new(),
             one_sided: None,
             hosts: Vec::new(),
             simulations: Vec::new(),
             simulating: Duration::ZERO,
-            beside: Vec::new(),
-            taken: Vec::new(),
+            tapped: Vec::new(),
+            untestable: Vec::new(),
         };
         if self.links.len() == 2 {
-            made.ends[1].1 = true;
-            self.both_ways(&mut made, told)?;
+            results.ends[1].1 = true;
+            self.both_ways(&mut results, told)?;
         } else {
             let limits = self.patient();
             let order = OneSidedOrder {
@@ -124,48 +127,56 @@ impl<'a> Session<'a> {
             let replies = self.ask(vec![PathRequest::OneSided(order)], within)?;
             for reply in replies {
                 let PathReply::OneSided(report) = reply else {
-                    return Err(self.links[0].confused("OneSided"));
+                    return Err(self.links[0].unexpected_reply("OneSided"));
                 };
-                made.one_sided = Some(report);
+                results.one_sided = Some(report);
             }
         }
         told(Step::Reading);
-        made.hosts = self.read()?;
+        results.hosts = self.read()?;
         if let (Some(wanted), 2) = (self.asked.simulate, self.links.len()) {
             told(Step::Simulating);
             let began = Instant::now();
-            made.simulations = self.simulate(wanted)?;
-            made.simulating = began.elapsed();
+            results.simulations = self.simulate(wanted)?;
+            results.simulating = began.elapsed();
         }
-        Ok(made)
+        Ok(results)
     }
 
-    fn both_ways(&mut self, made: &mut Made, told: &mut dyn FnMut(Step)) -> Result<(), LinkError> {
+    fn both_ways(
+        &mut self,
+        results: &mut CheckResults,
+        told: &mut dyn FnMut(Step),
+    ) -> Result<(), LinkError> {
         let secret = random::secret(&self.links[0])?;
-        let mut ways = self.ways(secret, made)?;
-        made.paths = self.survey(&ways, [true; 2], self.limits())?;
-        self.survey_again(&ways, &mut made.paths)?;
-        let slow = self.look_beside(&ways, &mut made.paths)?;
+        let mut ways = self.ways(secret, results)?;
+        results.paths = self.survey(&ways, [true; 2], self.limits())?;
+        self.survey_again(&ways, &mut results.paths)?;
+        let slow = self.look_for_other_answers(&ways, &mut results.paths)?;
         if slow != [false; 2] {
-            ways = self.ways(secret, made)?;
+            ways = self.ways(secret, results)?;
             let limits = self.patient();
             let asked = (0..2).filter(|index| slow[*index]);
             for (index, report) in asked.zip(self.survey(&ways, slow, limits)?) {
                 if !report.is_dead() {
-                    made.paths[index] = report;
+                    results.paths[index] = report;
                 }
             }
         }
-        self.count_loss(&ways, &mut made.paths)?;
-        self.stream(&ways, &mut made.paths)?;
-        self.count_bad_checksums(&mut made.paths)?;
-        self.locate(&ways, &mut made.paths, told)
+        self.count_loss(&ways, &mut results.paths)?;
+        self.stream(&ways, &mut results.paths)?;
+        self.count_bad_checksums(&mut results.paths)?;
+        self.locate(&ways, &mut results.paths, told)
     }
 
     /// Both directions, with a responder at each end.
-    fn ways(&mut self, secret: Secret, made: &mut Made) -> Result<[Way; 2], LinkError> {
-        let responders = self.responders(secret, made)?;
-        let way = |from: usize, to: usize| Way {
+    fn ways(
+        &mut self,
+        secret: Secret,
+        results: &mut CheckResults,
+    ) -> Result<[PathDirection; 2], LinkError> {
+        let responders = self.responders(secret, results)?;
+        let way = |from: usize, to: usize| PathDirection {
             from: self.ends[from].clone(),
             to: self.ends[to].clone(),
             port: responders[to].port(),
@@ -177,7 +188,7 @@ impl<'a> Session<'a> {
     /// The directions that are wanted, in their order.
     fn survey(
         &mut self,
-        ways: &[Way; 2],
+        ways: &[PathDirection; 2],
         wanted: [bool; 2],
         limits: Limits,
     ) -> Result<Vec<PathReport>, LinkError> {
@@ -196,7 +207,7 @@ impl<'a> Session<'a> {
         let mut reports = Vec::new();
         for reply in self.ask_some(orders, limits.longest() + PROMPT)? {
             let PathReply::Path(report) = reply else {
-                return Err(self.links[0].confused("Survey"));
+                return Err(self.links[0].unexpected_reply("Survey"));
             };
             reports.push(report);
         }
@@ -204,7 +215,11 @@ impl<'a> Session<'a> {
     }
 
     /// Acknowledgements need the other host's neighbour: where that one was found late, they could not leave.
-    fn survey_again(&mut self, ways: &[Way; 2], paths: &mut [PathReport]) -> Result<(), LinkError> {
+    fn survey_again(
+        &mut self,
+        ways: &[PathDirection; 2],
+        paths: &mut [PathReport],
+    ) -> Result<(), LinkError> {
         let unheard = |index: usize| {
             let (path, back): (&PathReport, &PathReport) = (&paths[index], &paths[1 - index]);
             path.is_dead() && path.hint.is_none() && !path.late && back.late

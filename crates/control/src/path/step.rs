@@ -32,7 +32,7 @@ impl Step {
         match self {
             Self::Reaching => "starting the agents",
             Self::Probing => "probing",
-            Self::Locating => "looking for the place of a loss",
+            Self::Locating => "locating the loss",
             Self::Reading => "reading the hosts' devices",
             Self::Simulating => "sending by TCP",
         }

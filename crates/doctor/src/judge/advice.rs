@@ -1,15 +1,15 @@
-//! What to do about a refusal: what to type, or what to ask of whom.
+//! Advice for a refusal: the command to run, or the setting to change.
 
 use crate::check::Status;
-use crate::evidence::{Evidence, Machine, Outcome, Trial};
-use crate::judge::feature::{
-    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENODEV, ENOENT, EOPNOTSUPP, EPERM, Feature,
+use crate::evidence::{Evidence, MachineFacts, Outcome, Trial};
+use crate::judge::kernel_feature::{
+    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENODEV, ENOENT, EOPNOTSUPP, EPERM, KernelFeature,
 };
-use crate::kernel_config::Built;
+use crate::kernel_config::OptionState;
 
 /// Advice for a feature that is not, or not wholly, to be had.
 pub(super) fn for_feature(
-    feature: &Feature,
+    feature: &KernelFeature,
     refusal: &Outcome,
     status: Status,
     evidence: &Evidence,
@@ -34,7 +34,7 @@ pub(super) fn for_feature(
 }
 
 /// Where a setting or a group decides, not whether the kernel has it.
-fn special(trial: Trial, code: Option<i32>, machine: &Machine) -> Option<String> {
+fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<String> {
     let setting = |name: &str| machine.settings.get(name).map(String::as_str);
     let advice = match (trial, code) {
         (Trial::Congestion, Some(EPERM)) => {
@@ -103,15 +103,15 @@ fn special(trial: Trial, code: Option<i32>, machine: &Machine) -> Option<String>
 }
 
 /// The kernel has no such thing, or has it in a module that it did not load.
-fn absent(feature: &Feature, machine: &Machine) -> String {
-    let Feature { option, module, .. } = feature;
+fn absent(feature: &KernelFeature, machine: &MachineFacts) -> String {
+    let KernelFeature { option, module, .. } = feature;
     let built = machine.config.as_ref().map(|config| config.of(option));
     let installed = |name: &str| {
         let modules = machine.modules.as_ref();
         modules.is_some_and(|modules| modules.iter().any(|module| module == name))
     };
     match (built, module) {
-        (Some(Built::Not), _) => {
+        (Some(OptionState::Not), _) => {
             let since = feature.since.map_or_else(String::new, |since| {
                 format!(" (Linux {since} and later can have it)")
             });
@@ -120,10 +120,10 @@ fn absent(feature: &Feature, machine: &Machine) -> String {
                  kernel has"
             )
         }
-        (Some(Built::Module) | None, Some(module)) if installed(module) => {
+        (Some(OptionState::Module) | None, Some(module)) if installed(module) => {
             format!("`modprobe {module}` as root")
         }
-        (Some(Built::Module), Some(module)) => format!(
+        (Some(OptionState::Module), Some(module)) => format!(
             "`modprobe {module}` as root; where that finds nothing, {}",
             install(machine)
         ),
@@ -132,18 +132,18 @@ fn absent(feature: &Feature, machine: &Machine) -> String {
              {option}, as Debian's stock kernel is",
             install(machine)
         ),
-        (Some(Built::In), _) => format!(
+        (Some(OptionState::In), _) => format!(
             "{option} is built in, yet refused: a container's or a security module's policy? Try on \
              the host itself"
         ),
-        (Some(Built::Module) | None, None) => {
+        (Some(OptionState::Module) | None, None) => {
             format!("boot a kernel built with {option}, as Debian's stock kernel is")
         }
     }
 }
 
 /// How a distribution brings the modules that its kernel's base package leaves out.
-fn install(machine: &Machine) -> String {
+fn install(machine: &MachineFacts) -> String {
     let release = &machine.release;
     match machine.distribution.as_deref() {
         Some("ubuntu") => format!("`apt install linux-modules-extra-{release}`"),
@@ -167,8 +167,8 @@ fn older(release: &str, major: u32, minor: u32) -> bool {
 }
 
 /// What user namespaces need, with the settings that forbid them.
-pub(super) fn for_user_namespace(code: Option<i32>, machine: &Machine) -> String {
-    use crate::judge::feature::{ENOSPC, EUSERS};
+pub(super) fn for_user_namespace(code: Option<i32>, machine: &MachineFacts) -> String {
+    use crate::judge::kernel_feature::{ENOSPC, EUSERS};
     let table = [
         ("kernel.unprivileged_userns_clone", "0", "1"),
         ("user.max_user_namespaces", "0", "16384"),
@@ -188,7 +188,7 @@ pub(super) fn for_user_namespace(code: Option<i32>, machine: &Machine) -> String
         machine
             .config
             .as_ref()
-            .is_some_and(|c| c.of(option) == Built::Not)
+            .is_some_and(|c| c.of(option) == OptionState::Not)
     };
     if !settings.is_empty() {
         return format!("{}; or run as root", settings.join(", and "));

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, STEAL_THRESHOLD};
 
 use crate::check::{Check, Group, Status};
-use crate::evidence::{Evidence, Machine, Outcome, Trial};
-use crate::judge::feature::ENOENT;
-use crate::kernel_config::Built;
+use crate::evidence::{Evidence, MachineFacts, Outcome, Trial};
+use crate::judge::kernel_feature::ENOENT;
+use crate::kernel_config::OptionState;
 
 /// Far above a processor's own counter (tsc read in 26 ns here), below what a device register costs.
 const SLOW_READING_NS: f64 = 500.0;
@@ -111,7 +111,7 @@ fn unknown(seen: &str) -> Answer {
     (Status::Unknown, seen.to_owned(), None)
 }
 
-fn btf(machine: &Machine) -> Answer {
+fn btf(machine: &MachineFacts) -> Answer {
     match &machine.btf {
         Some(Ok(bytes)) => yes(format!("{:.1} MB", *bytes as f64 / 1e6)),
         Some(Err(why)) => {
@@ -123,7 +123,7 @@ fn btf(machine: &Machine) -> Answer {
     }
 }
 
-fn cores(machine: &Machine) -> Answer {
+fn cores(machine: &MachineFacts) -> Answer {
     let (allowed, online) = (machine.allowed.len(), machine.online.len());
     let mut seen = format!("{allowed} of {online} may be used");
     let physical = machine.physical.len();
@@ -151,7 +151,7 @@ fn cores(machine: &Machine) -> Answer {
     }
 }
 
-fn clock(machine: &Machine) -> Answer {
+fn clock(machine: &MachineFacts) -> Answer {
     let clock = &machine.clock;
     let name = if clock.source.is_empty() {
         "unknown source"
@@ -180,7 +180,7 @@ fn clock(machine: &Machine) -> Answer {
 }
 
 /// A fact and no fault: verdicts on CPU come from windows in which no core waits for a line.
-fn wakeups(machine: &Machine) -> Answer {
+fn wakeups(machine: &MachineFacts) -> Answer {
     let Some(cost) = machine.wakeup else {
         return unknown("other programs left no quiet moment to measure it in");
     };
@@ -204,7 +204,7 @@ fn wakeups(machine: &Machine) -> Answer {
     yes(seen)
 }
 
-fn steal(machine: &Machine) -> Answer {
+fn steal(machine: &MachineFacts) -> Answer {
     let Some(window) = &machine.window else {
         return unknown("/proc/stat cannot be read");
     };
@@ -220,7 +220,7 @@ fn steal(machine: &Machine) -> Answer {
     )
 }
 
-fn foreign_load(machine: &Machine) -> Answer {
+fn foreign_load(machine: &MachineFacts) -> Answer {
     let window = machine.window.as_ref();
     let Some((window, cores)) = window.and_then(|window| Some((window, window.foreign_cores?)))
     else {
@@ -239,7 +239,7 @@ fn foreign_load(machine: &Machine) -> Answer {
     )
 }
 
-fn frequency(machine: &Machine) -> Answer {
+fn frequency(machine: &MachineFacts) -> Answer {
     match machine.governors.as_slice() {
         [] => unknown("not shown: the hypervisor or the firmware decides"),
         [one] if one == "performance" => yes("governor performance".into()),
@@ -250,7 +250,7 @@ fn frequency(machine: &Machine) -> Answer {
     }
 }
 
-fn memory(machine: &Machine) -> Answer {
+fn memory(machine: &MachineFacts) -> Answer {
     let Some(bytes) = machine.memory_available else {
         return unknown("/proc/meminfo does not say");
     };
@@ -267,7 +267,7 @@ fn memory(machine: &Machine) -> Answer {
     )
 }
 
-fn descriptors(machine: &Machine) -> Answer {
+fn descriptors(machine: &MachineFacts) -> Answer {
     let Some((soft, hard)) = machine.descriptors else {
         return unknown("the limit cannot be read");
     };
@@ -301,8 +301,8 @@ fn bridge_netfilter(evidence: &Evidence) -> Answer {
         }
         Some(Outcome::Works(_)) => {
             let config = evidence.machine.config.as_ref();
-            let built_in =
-                config.is_some_and(|config| config.of("CONFIG_BRIDGE_NETFILTER") == Built::In);
+            let built_in = config
+                .is_some_and(|config| config.of("CONFIG_BRIDGE_NETFILTER") == OptionState::In);
             let what = "every bridged frame of a lab also passes the netfilter hooks, as on this \
                         machine's own bridges";
             limited(

@@ -3,7 +3,7 @@
 use crate::check::{Check, Group, Status};
 use crate::evidence::{Evidence, Outcome, Trial, Tried};
 use crate::judge::advice;
-use crate::judge::feature::{EINVAL, EPERM};
+use crate::judge::kernel_feature::{EINVAL, EPERM};
 
 /// Ids.
 pub(super) const AS_ROOT: &str = "namespaces-as-root";
@@ -100,7 +100,7 @@ fn silent(tried: &Tried) -> (Status, String, Option<String>) {
     let advice = "try again when the machine is less busy; `dmesg` may say more".into();
     (
         Status::Unknown,
-        format!("the probe said nothing: {why}"),
+        format!("the probe reported nothing: {why}"),
         Some(advice),
     )
 }

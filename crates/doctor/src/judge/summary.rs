@@ -1,8 +1,8 @@
-//! What it all comes to: whether the main job can be done here, in one sentence.
+//! The summary: whether this machine can run the built-in plan, in one sentence.
 
 use crate::check::Check;
 use crate::evidence::{Evidence, Outcome, Trial, Tried};
-use crate::judge::feature::{EACCES, EPERM, FEATURES, is_essential};
+use crate::judge::kernel_feature::{EACCES, EPERM, FEATURES, is_essential};
 use crate::judge::namespaces;
 
 pub(super) struct Verdict {

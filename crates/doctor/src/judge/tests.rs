@@ -6,7 +6,9 @@ use wirecost_model::record::WakeupCost;
 
 use super::*;
 use crate::check::Status;
-use crate::evidence::{Caller, Clock, Kind, Machine, Outcome, Trial, Tried, Window};
+use crate::evidence::{
+    CallerPrivileges, Clock, EncapsulationKind, MachineFacts, Outcome, Trial, Tried, Window,
+};
 use crate::kernel_config::KernelConfig;
 use crate::probe::trials;
 
@@ -57,8 +59,8 @@ fn no_namespace(who: &str, outcome: Outcome) -> Tried {
 }
 
 /// A good machine.
-fn machine() -> Machine {
-    Machine {
+fn machine() -> MachineFacts {
+    MachineFacts {
         release: "6.8.0-31-generic".into(),
         online: vec![0, 1, 2, 3],
         allowed: vec![0, 1, 2, 3],
@@ -84,13 +86,13 @@ fn machine() -> Machine {
             timer_ns: 1_140,
             other_core_ns: 2_310,
         }),
-        ..Machine::default()
+        ..MachineFacts::default()
     }
 }
 
 fn as_root() -> Evidence {
     Evidence {
-        caller: Caller {
+        caller: CallerPrivileges {
             uid: 0,
             may_make_namespaces: true,
         },
@@ -102,7 +104,7 @@ fn as_root() -> Evidence {
 
 fn as_user() -> Evidence {
     Evidence {
-        caller: Caller {
+        caller: CallerPrivileges {
             uid: 1000,
             may_make_namespaces: false,
         },
@@ -314,9 +316,10 @@ fn a_missing_device_is_explained_by_the_kernels_configuration() {
     for (text, modules, words) in cases {
         let mut evidence = as_root();
         for tried in [&mut evidence.own, &mut evidence.plain] {
-            tried
-                .outcomes
-                .insert(Trial::Encapsulation(Kind("geneve")), unknown_device());
+            tried.outcomes.insert(
+                Trial::Encapsulation(EncapsulationKind("geneve")),
+                unknown_device(),
+            );
         }
         evidence.machine.distribution = Some("ubuntu".into());
         evidence.machine.config = text.map(config);
@@ -343,10 +346,10 @@ fn each_distribution_has_its_own_package_of_modules() {
         (None, "install the modules of kernel 6.8.0-31-generic"),
     ] {
         let mut evidence = as_user();
-        evidence
-            .plain
-            .outcomes
-            .insert(Trial::Encapsulation(Kind("vlan")), unknown_device());
+        evidence.plain.outcomes.insert(
+            Trial::Encapsulation(EncapsulationKind("vlan")),
+            unknown_device(),
+        );
         evidence.machine.distribution = distribution.map(str::to_owned);
         expect(&evidence, "vlan", Status::No, words);
     }

@@ -15,15 +15,16 @@ use wirecost_sys::tun::Tap;
 use wirecost_sys::xdp_socket::BoundXdpSocket;
 
 use super::attempts::{outcome, refused};
-use crate::evidence::{Kind, Outcome, Trial};
+use crate::evidence::{EncapsulationKind, Outcome, Trial};
 
 /// What is tried here, in this order: encapsulations last.
 pub(crate) fn trials() -> Vec<Trial> {
     let mut all = TRIALS.to_vec();
     // VXLAN is among the essentials.
     let kinds = Description::ALL.iter().filter(|kind| kind.word != "vxlan");
-    let kinds = kinds.map(|kind| Kind(kind.word));
-    let first = |kind: &Kind| kind.of_driver().first().is_some_and(|of| of.word == kind.0);
+    let kinds = kinds.map(|kind| EncapsulationKind(kind.word));
+    let first =
+        |kind: &EncapsulationKind| kind.of_driver().first().is_some_and(|of| of.word == kind.0);
     all.extend(kinds.filter(first).map(Trial::Encapsulation));
     all
 }
@@ -112,7 +113,7 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
     }
 }
 
-fn encapsulation(scratch: &mut Scratch, kind: Kind) -> Outcome {
+fn encapsulation(scratch: &mut Scratch, kind: EncapsulationKind) -> Outcome {
     let kinds = kind.of_driver();
     let made = kinds
         .iter()

@@ -143,18 +143,15 @@ fn edge(load: &Load, rate: Rate, per_second: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
     use crate::latency::Latency;
-    use crate::load::{Direction, Workload};
+    use crate::load::Workload;
     use crate::sample::RequestResult;
 
     fn of_requests(transactions: u64, timeouts: u64) -> LoadResult {
         LoadResult {
-            name: "tcp-rr".to_owned(),
-            workload: Workload::TcpRr,
-            direction: Direction::AToB,
             seconds: 2.0,
             client_seconds: 2.0,
-            stream: None,
             requests: Some(RequestResult {
                 transactions,
                 timeouts,
@@ -164,13 +161,7 @@ mod tests {
                 intervals: Vec::new(),
                 lateness: Latency::default(),
             }),
-            datagrams: None,
-            zero_copy: None,
-            flows: Vec::new(),
-            strays: 0,
-            generator: Vec::new(),
-            io: Vec::new(),
-            schedule: None,
+            ..fixtures::load("tcp-rr", Workload::TcpRr)
         }
     }
 

@@ -1,6 +1,8 @@
 //! The kernel's WireGuard device (drivers/net/wireguard): made by rtnetlink, told its keys and its peer by generic netlink
 //! (include/uapi/linux/wireguard.h), and read back.
 
+mod attributes;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
@@ -10,51 +12,21 @@ use netlink_packet_core::DefaultNla;
 use netlink_packet_route::link::InfoKind;
 use wirecost_model::plan::Wireguard;
 
-use super::{Between, alike};
+use super::{Endpoints, alike};
 use crate::addresses;
 use crate::device;
 use crate::error::{BuildError, Step};
+use crate::names::Side;
 use crate::netlink::Netlink;
 use crate::netlink::generic::{Command, Generic, Numbered, nested, numbered};
-use crate::spec::{EndSecret, Side};
+use crate::spec::EndSecret;
+
+use self::attributes::{allowed_attribute, device_attribute, peer_attribute};
 
 const FAMILY: &str = "wireguard";
 const VERSION: u8 = 1;
 const GET_DEVICE: Command = Command::Dump(0);
 const SET_DEVICE: Command = Command::Do(1);
-
-/// `WGDEVICE_A_*`.
-mod device_attribute {
-    pub(super) const NAME: u16 = 2;
-    pub(super) const PRIVATE_KEY: u16 = 3;
-    pub(super) const PUBLIC_KEY: u16 = 4;
-    pub(super) const FLAGS: u16 = 5;
-    pub(super) const LISTEN_PORT: u16 = 6;
-    pub(super) const PEERS: u16 = 8;
-    /// `WGDEVICE_F_REPLACE_PEERS`.
-    pub(super) const REPLACE_PEERS: u32 = 1;
-}
-
-/// `WGPEER_A_*`.
-mod peer_attribute {
-    pub(super) const PUBLIC_KEY: u16 = 1;
-    pub(super) const FLAGS: u16 = 3;
-    pub(super) const ENDPOINT: u16 = 4;
-    pub(super) const KEEPALIVE: u16 = 5;
-    pub(super) const LAST_HANDSHAKE: u16 = 6;
-    pub(super) const ALLOWED_IPS: u16 = 9;
-    /// `WGPEER_F_REPLACE_ALLOWEDIPS`.
-    pub(super) const REPLACE_ALLOWED_IPS: u32 = 2;
-    /// `WGPEER_F_UPDATE_ONLY`.
-    pub(super) const UPDATE_ONLY: u32 = 4;
-}
-
-/// `WGALLOWEDIP_A_*`.
-mod allowed_attribute {
-    pub(super) const FAMILY: u16 = 1;
-    pub(super) const ADDRESS: u16 = 2;
-    pub(super) const PREFIX: u16 = 3;
-}
 
 // include/linux/socket.h
 const AF_INET: u16 = 2;
@@ -69,17 +41,17 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(8);
 const RENEWED_AFTER: Duration = Duration::from_mins(2);
 const GONE_SOON: Duration = Duration::from_secs(150);
 
-/// A device that is told everything.
+/// A WireGuard device's configuration.
 #[derive(Debug, PartialEq, Eq)]
-struct Device {
+struct WireguardDevice {
     secret: EndSecret,
     port: u16,
-    peers: Vec<Peer>,
+    peers: Vec<WireguardPeer>,
 }
 
 /// The other host.
 #[derive(Debug, PartialEq, Eq)]
-struct Peer {
+struct WireguardPeer {
     public: Key,
     endpoint: SocketAddr,
     /// Seconds; 0 is never.
@@ -90,13 +62,13 @@ struct Peer {
 
 /// Makes a host's end of the tunnel.
 pub(super) fn make(
-    between: &Between<'_>,
+    between: &Endpoints<'_>,
     wireguard: &Wireguard,
     (netlink, name): (&mut Netlink, &str),
 ) -> Result<(), BuildError> {
     device::create_plain(netlink, name, InfoKind::Wireguard, between.mtu)
         .step(|| format!("making the wireguard device `{name}`"))?;
-    let talking = || format!("telling the wireguard device `{name}` its keys");
+    let talking = || format!("setting the keys of the wireguard device `{name}`");
     let mut family = Generic::open(FAMILY).step(talking)?;
     let (own, other) = between.secrets;
     // The kernel computes a public key from whatever private key the device has.
@@ -105,10 +77,10 @@ pub(super) fn make(
         .and_then(|found| key(&found, device_attribute::PUBLIC_KEY))
         .step(talking)?;
     let (_, remote) = between.ends;
-    let wanted = Device {
+    let wanted = WireguardDevice {
         secret: EndSecret(clamped(own.0)),
         port: wireguard.port,
-        peers: vec![Peer {
+        peers: vec![WireguardPeer {
             public,
             endpoint: SocketAddr::new(remote, wireguard.port),
             keepalive: 0,
@@ -117,7 +89,7 @@ pub(super) fn make(
     };
     set(&mut family, name, &wanted.attributes()).step(talking)?;
     let found = get(&mut family, name)
-        .and_then(|found| Device::read(&found))
+        .and_then(|found| WireguardDevice::read(&found))
         .step(|| format!("reading the wireguard device `{name}` back"))?;
     alike("wireguard", name, &wanted, &found)
 }
@@ -209,7 +181,7 @@ const fn clamped(mut key: Key) -> Key {
     key
 }
 
-impl Device {
+impl WireguardDevice {
     fn attributes(&self) -> Vec<DefaultNla> {
         use device_attribute::{FLAGS, LISTEN_PORT, PEERS, REPLACE_PEERS};
         let peers: Vec<DefaultNla> = self
@@ -233,13 +205,13 @@ impl Device {
             port: u16::from_ne_bytes(value(found, device_attribute::LISTEN_PORT)?),
             peers: peers
                 .values()
-                .map(|peer| Peer::read(&numbered(peer)))
+                .map(|peer| WireguardPeer::read(&numbered(peer)))
                 .collect::<io::Result<_>>()?,
         })
     }
 }
 
-impl Peer {
+impl WireguardPeer {
     fn attributes(&self) -> Vec<DefaultNla> {
         use peer_attribute::{
             ALLOWED_IPS, ENDPOINT, FLAGS, KEEPALIVE, PUBLIC_KEY, REPLACE_ALLOWED_IPS,
@@ -340,11 +312,11 @@ fn cut() -> io::Error {
 mod tests {
     use super::*;
 
-    fn device(remote: IpAddr, allowed: (IpAddr, u8)) -> Device {
-        Device {
+    fn device(remote: IpAddr, allowed: (IpAddr, u8)) -> WireguardDevice {
+        WireguardDevice {
             secret: EndSecret(clamped([0xff; 32])),
             port: 51820,
-            peers: vec![Peer {
+            peers: vec![WireguardPeer {
                 public: [7; 32],
                 endpoint: SocketAddr::new(remote, 51820),
                 keepalive: 0,
@@ -377,7 +349,7 @@ mod tests {
             (four.into(), range6),
         ] {
             let wanted = device(remote, allowed);
-            let found = Device::read(&read(&wanted.attributes())).expect("readable");
+            let found = WireguardDevice::read(&read(&wanted.attributes())).expect("readable");
             assert_eq!(found, wanted);
         }
     }
@@ -397,6 +369,6 @@ mod tests {
         let wanted = device(Ipv4Addr::LOCALHOST.into(), (Ipv4Addr::LOCALHOST.into(), 32));
         let mut found = read(&wanted.attributes());
         found.remove(&device_attribute::PRIVATE_KEY);
-        assert!(Device::read(&found).is_err());
+        assert!(WireguardDevice::read(&found).is_err());
     }
 }

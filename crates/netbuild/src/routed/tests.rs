@@ -8,11 +8,11 @@ use wirecost_sys::socket::set_mtu_discover_probe;
 
 use super::*;
 use crate::adapt::set_mtu;
+use crate::device::up;
 use crate::device::{PeerNamespace, VethEnd};
 use crate::guest::Uplink;
-use crate::host::up;
+use crate::names::GUEST_DEVICE;
 use crate::ready;
-use crate::spec::GUEST_DEVICE;
 
 /// Stands in for a tunnel's device, which not every kernel has: IP packets that are put into it come out at the other
 /// host. It has a link layer, so each end is told that all others are at the other end.
@@ -63,9 +63,7 @@ fn hosts(ip: IpVersion) -> Option<[Host; 2]> {
     match host(Side::A).and_then(|a| Ok([a, host(Side::B)?])) {
         Ok(hosts) => Some(hosts),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            let required = std::env::var_os("WIRECOST_REQUIRE_ROOT");
-            assert!(required.is_none_or(|value| value != "1"), "{error}");
-            println!("skipped: this needs root: {error}");
+            wirecost_skips::skip(format!("this needs root: {error}"));
             None
         }
         Err(error) => panic!("{error}"),

@@ -3,18 +3,15 @@
 
 use wirecost_model::transit::{Hop, HopKind, Icmp, Member, Mtus, Transit};
 
-use crate::addresses::Place;
+use crate::addresses::LinkEnd;
 use crate::device::PeerNamespace;
 use crate::error::BuildError;
+use crate::names::UNDERLAY_DEVICE;
 use crate::netlink::Netlink;
-use crate::spec::UNDERLAY_DEVICE;
-use crate::underlay::node::{Node, Plug, wire};
+use crate::underlay::line_namespace::FAR;
+use crate::underlay::node::{Node, TOWARDS_A, TOWARDS_B, WireEnd, wire};
 use crate::underlay::router::{self, Port, Router};
 use crate::underlay::{Wire, fault, switch};
-
-/// The device of a hop towards host a, and the one towards host b.
-pub(super) const TOWARDS_A: &str = "towards-a";
-pub(super) const TOWARDS_B: &str = "towards-b";
 
 /// Links from the first fork to the members have numbers from here on, up to 64 of them,
 const TO_MEMBERS: u8 = 64;
@@ -28,24 +25,35 @@ pub(super) fn last_link(transit: &Transit) -> u8 {
     routers.count() as u8 + u8::from(!transit.paths.is_empty())
 }
 
-/// Makes every namespace and device between the hosts, and the hosts' own devices.
-pub(super) fn lay(
-    transit: &Transit,
-    Wire { mtu, queues, ip }: Wire,
-    a: &mut Netlink,
-    b: PeerNamespace<'_>,
-) -> Result<Vec<Node>, BuildError> {
-    let host = |place| Plug {
+/// The end of a wire at a host: its own device there.
+pub(super) fn host(place: LinkEnd, mtu: u32) -> WireEnd {
+    WireEnd {
         device: UNDERLAY_DEVICE.to_owned(),
         mtu,
         place: Some(place),
-    };
-    let ends = [Place::near_a(0), Place::near_b(last_link(transit))];
+    }
+}
+
+/// Makes every namespace and device between the hosts, and the hosts' own devices; where their lines have namespaces of
+/// their own, those of host a being `line_namespace` and of host b `b`, the wires end there.
+pub(super) fn lay(
+    transit: &Transit,
+    Wire { mtu, queues, ip }: Wire,
+    (a, line_namespace): (&mut Netlink, Option<PeerNamespace<'_>>),
+    b: PeerNamespace<'_>,
+) -> Result<Vec<Node>, BuildError> {
+    let ends = [LinkEnd::near_a(0), LinkEnd::near_b(last_link(transit))];
+    let wire_ends = ends.map(|place| match line_namespace {
+        Some(_) => WireEnd::inner(FAR, None),
+        None => host(place, mtu),
+    });
+    let [first, last] = wire_ends;
     let mut laying = Laying {
         a,
+        line_namespace,
         nodes: Vec::new(),
         link: 0,
-        loose: (None, host(ends[0])),
+        loose: (None, first),
         queues,
         to_settle: Vec::new(),
     };
@@ -55,7 +63,7 @@ pub(super) fn lay(
     if !transit.paths.is_empty() {
         laying.fork(&transit.paths)?;
     }
-    laying.attach(b, &host(ends[1]))?;
+    laying.attach(b, &last)?;
     let Laying {
         mut nodes,
         to_settle,
@@ -70,7 +78,7 @@ pub(super) fn lay(
             }
         }
         if let Work::Switch(hop) | Work::Router(Router { hop: Some(hop), .. }) = work {
-            fault::plant(node, hop)?;
+            fault::set_up_faults(node, hop)?;
         }
     }
     Ok(nodes)
@@ -85,13 +93,15 @@ enum Work<'a> {
 struct Laying<'a, 't> {
     /// Makes all devices, wherever they are to be.
     a: &'a mut Netlink,
+    /// The namespace of host a's line, where that has one.
+    line_namespace: Option<PeerNamespace<'a>>,
     nodes: Vec<Node>,
     /// By node.
     to_settle: Vec<Work<'t>>,
     /// The link that has been reached.
     link: u8,
     /// The end of the next wire that is known already: at a node, or at host a.
-    loose: (Option<usize>, Plug),
+    loose: (Option<usize>, WireEnd),
     /// Of every veth's ends.
     queues: u32,
 }
@@ -104,16 +114,16 @@ impl<'t> Laying<'_, 't> {
     }
 
     /// Makes the wire from the loose end to what comes next.
-    fn attach(&mut self, next: PeerNamespace<'_>, plug: &Plug) -> Result<(), BuildError> {
+    fn attach(&mut self, next: PeerNamespace<'_>, wire_end: &WireEnd) -> Result<(), BuildError> {
         let (at, own) = &self.loose;
-        let namespace = at.map(|node| self.nodes[node].as_peer());
-        wire(self.a, (namespace, own), (next, plug), self.queues)
+        let namespace = at.map_or(self.line_namespace, |node| Some(self.nodes[node].as_peer()));
+        wire(self.a, (namespace, own), (next, wire_end), self.queues)
     }
 
     /// The same to a node, whose other device becomes the loose end.
-    fn attach_node(&mut self, node: usize, near: &Plug, far: Plug) -> Result<(), BuildError> {
+    fn attach_node(&mut self, node: usize, near: &WireEnd, far: WireEnd) -> Result<(), BuildError> {
         let (at, own) = &self.loose;
-        let namespace = at.map(|node| self.nodes[node].as_peer());
+        let namespace = at.map_or(self.line_namespace, |node| Some(self.nodes[node].as_peer()));
         let next = self.nodes[node].as_peer();
         wire(self.a, (namespace, own), (next, near), self.queues)?;
         self.loose = (Some(node), far);
@@ -125,7 +135,7 @@ impl<'t> Laying<'_, 't> {
         let (node, near, far) = match hop.kind {
             HopKind::Switch => (self.node(name, Work::Switch(hop))?, None, None),
             HopKind::Router => {
-                let (near, far) = (Place::near_b(self.link), Place::near_a(self.link + 1));
+                let (near, far) = (LinkEnd::near_b(self.link), LinkEnd::near_a(self.link + 1));
                 self.link += 1;
                 let router = Router {
                     towards_a: vec![Port::new(TOWARDS_A, near)],
@@ -138,28 +148,31 @@ impl<'t> Laying<'_, 't> {
                 (node, Some(near), Some(far))
             }
         };
-        let plugs = (Plug::inner(TOWARDS_A, near), Plug::inner(TOWARDS_B, far));
+        let plugs = (
+            WireEnd::inner(TOWARDS_A, near),
+            WireEnd::inner(TOWARDS_B, far),
+        );
         self.attach_node(node, &plugs.0, plugs.1)
     }
 
     /// Two routers that divide flows among the members between them.
     fn fork(&mut self, members: &[Member]) -> Result<(), BuildError> {
-        let (near, far) = (Place::near_b(self.link), Place::near_a(self.link + 1));
+        let (near, far) = (LinkEnd::near_b(self.link), LinkEnd::near_a(self.link + 1));
         self.link += 1;
-        let branch = |first: u8, side: fn(u8) -> Place| -> Vec<Port> {
+        let branch = |first: u8, side: fn(u8) -> LinkEnd| -> Vec<Port> {
             (0..members.len() as u8)
                 .map(|number| Port::new(&format!("member{number}"), side(first + number)))
                 .collect()
         };
         let first = Router {
             towards_a: vec![Port::new(TOWARDS_A, near)],
-            towards_b: branch(TO_MEMBERS, Place::near_a),
+            towards_b: branch(TO_MEMBERS, LinkEnd::near_a),
             mtu: None,
             icmp: Icmp::Sent,
             hop: None,
         };
         let second = Router {
-            towards_a: branch(FROM_MEMBERS, Place::near_b),
+            towards_a: branch(FROM_MEMBERS, LinkEnd::near_b),
             towards_b: vec![Port::new(TOWARDS_B, far)],
             mtu: None,
             icmp: Icmp::Sent,
@@ -170,13 +183,13 @@ impl<'t> Laying<'_, 't> {
         let second = self.node("the second fork".to_owned(), Work::Router(second))?;
         self.attach_node(
             first,
-            &Plug::inner(TOWARDS_A, Some(near)),
-            outward[0].plug(),
+            &WireEnd::inner(TOWARDS_A, Some(near)),
+            outward[0].wire_end(),
         )?;
         for (number, member) in members.iter().enumerate() {
             let near = Port::new(TOWARDS_A, outward[number].place.across());
             let far = Port::new(TOWARDS_B, inward[number].place.across());
-            let plugs = (near.plug(), far.plug());
+            let plugs = (near.wire_end(), far.wire_end());
             let router = Router {
                 towards_a: vec![near],
                 towards_b: vec![far],
@@ -185,11 +198,15 @@ impl<'t> Laying<'_, 't> {
                 hop: None,
             };
             let node = self.node(format!("path {number}"), Work::Router(router))?;
-            self.loose = (Some(first), outward[number].plug());
+            self.loose = (Some(first), outward[number].wire_end());
             self.attach_node(node, &plugs.0, plugs.1)?;
-            self.attach_node(second, &inward[number].plug(), inward[number].plug())?;
+            self.attach_node(
+                second,
+                &inward[number].wire_end(),
+                inward[number].wire_end(),
+            )?;
         }
-        self.loose = (Some(second), Plug::inner(TOWARDS_B, Some(far)));
+        self.loose = (Some(second), WireEnd::inner(TOWARDS_B, Some(far)));
         Ok(())
     }
 }

@@ -1,17 +1,16 @@
-//! Faults of a hop beside its MTU: what is lost by port or by chance, and what is late.
+//! Faults of a hop other than its MTU: loss by port or at random, and delay.
 
 use wirecost_model::transit::{Hop, HopKind, Icmp};
 
 use crate::error::{BuildError, Step};
 use crate::netem;
-use crate::underlay::chain::{TOWARDS_A, TOWARDS_B};
 use crate::underlay::nftables::{self, Drop};
-use crate::underlay::node::Node;
+use crate::underlay::node::{Node, TOWARDS_A, TOWARDS_B};
 use crate::underlay::switch;
 
 /// Plants a hop's faults, each at both directions' devices: where packets come in, they are dropped;
 /// where they go out, they wait.
-pub(super) fn plant(node: &mut Node, hop: &Hop) -> Result<(), BuildError> {
+pub(super) fn set_up_faults(node: &mut Node, hop: &Hop) -> Result<(), BuildError> {
     let mut drops = Vec::new();
     drops.extend(hop.drop_udp_port.map(Drop::UdpPort));
     drops.extend((hop.loss_ppm > 0).then_some(Drop::Share(hop.loss_ppm)));

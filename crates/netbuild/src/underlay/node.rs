@@ -4,16 +4,20 @@ use std::os::fd::AsFd;
 
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_sys::ethtool::Ethtool;
-use wirecost_sys::namespace::HeldNetns;
+use wirecost_sys::namespace::{HeldNetns, Netns};
 
-use crate::adapt::set_features;
-use crate::addresses::Place;
+use crate::addresses::LinkEnd;
+use crate::device::up;
 use crate::device::{self, PeerNamespace, VethEnd};
+use crate::device_features::set_features;
 use crate::error::{BuildError, Step};
-use crate::host::up;
 use crate::ipv6;
 use crate::netlink::Netlink;
 use crate::underlay::ANY_SIZE;
+
+/// The device of a hop towards host a, and the one towards host b.
+pub(super) const TOWARDS_A: &str = "towards-a";
+pub(super) const TOWARDS_B: &str = "towards-b";
 
 /// A switch's or router's namespace.
 #[derive(Debug)]
@@ -56,6 +60,19 @@ impl Node {
         done.map_err(|error| error.inside(name))
     }
 
+    pub(super) const fn netlink(&mut self) -> &mut Netlink {
+        &mut self.netlink
+    }
+
+    pub(super) fn netns(&self) -> &Netns {
+        self.namespace.netns()
+    }
+
+    /// A thread inside it.
+    pub(super) fn tid(&self) -> u32 {
+        self.namespace.tid()
+    }
+
     /// Where a device can be made in it.
     pub(super) fn as_peer(&self) -> PeerNamespace<'_> {
         PeerNamespace::Fd(self.namespace.netns().as_fd())
@@ -64,15 +81,15 @@ impl Node {
 
 /// An end of a wire: the device's name and MTU, and where it is, if it is anywhere that has an address.
 #[derive(Debug, Clone)]
-pub(super) struct Plug {
+pub(super) struct WireEnd {
     pub(super) device: String,
     pub(super) mtu: u32,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<LinkEnd>,
 }
 
-impl Plug {
+impl WireEnd {
     /// One of a device between the hosts.
-    pub(super) fn inner(device: &str, place: Option<Place>) -> Self {
+    pub(super) fn inner(device: &str, place: Option<LinkEnd>) -> Self {
         Self {
             device: device.to_owned(),
             mtu: ANY_SIZE,
@@ -84,7 +101,7 @@ impl Plug {
         VethEnd {
             name: &self.device,
             mtu: self.mtu,
-            mac: self.place.map(Place::mac),
+            mac: self.place.map(LinkEnd::mac),
             queues,
         }
     }
@@ -106,11 +123,11 @@ pub(super) fn without_offloads(device: &str) -> Result<(), BuildError> {
 /// A veth from a namespace, that of `netlink` where it is `None`, to another.
 pub(super) fn wire(
     netlink: &mut Netlink,
-    (from, own): (Option<PeerNamespace<'_>>, &Plug),
-    (to, other): (PeerNamespace<'_>, &Plug),
+    (from, own): (Option<PeerNamespace<'_>>, &WireEnd),
+    (to, other): (PeerNamespace<'_>, &WireEnd),
     queues: u32,
 ) -> Result<(), BuildError> {
-    let ends = [own, other].map(|plug| plug.end(queues));
+    let ends = [own, other].map(|wire_end| wire_end.end(queues));
     device::create_veth_between(netlink, (from, ends[0]), (to, ends[1])).step(|| {
         format!(
             "making the veth from `{}` to `{}`",

@@ -5,31 +5,31 @@ use std::net::IpAddr;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::{Hop, Icmp, Mtus};
 
-use crate::addresses::Place;
+use crate::addresses::LinkEnd;
 use crate::error::{BuildError, Step};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
-use crate::underlay::node::{Node, Plug, without_offloads};
+use crate::underlay::node::{Node, WireEnd, without_offloads};
 use crate::underlay::{connect, set, set_if_there};
 
 /// A device of a router.
 #[derive(Debug, Clone)]
 pub(super) struct Port {
     pub(super) device: String,
-    pub(super) place: Place,
+    pub(super) place: LinkEnd,
 }
 
 impl Port {
-    pub(super) fn new(device: &str, place: Place) -> Self {
+    pub(super) fn new(device: &str, place: LinkEnd) -> Self {
         Self {
             device: device.to_owned(),
             place,
         }
     }
 
-    pub(super) fn plug(&self) -> Plug {
-        Plug::inner(&self.device, Some(self.place))
+    pub(super) fn wire_end(&self) -> WireEnd {
+        WireEnd::inner(&self.device, Some(self.place))
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Router<'t> {
 pub(super) fn settle(
     node: &mut Node,
     router: &Router<'_>,
-    ends: [Place; 2],
+    ends: [LinkEnd; 2],
     ip: IpVersion,
 ) -> Result<(), BuildError> {
     node.within(|netlink| {
@@ -68,7 +68,7 @@ pub(super) fn settle(
         }
         if router.icmp == Icmp::Filtered {
             route::silence_icmp(netlink, ip)
-                .step(|| format!("making a rule that loses {ip}'s ICMP"))?;
+                .step(|| format!("adding a rule that drops {ip}'s ICMP"))?;
         }
         Ok(())
     })
@@ -94,7 +94,7 @@ pub(super) fn wait_until_ready(
 fn next_hop(
     netlink: &mut Netlink,
     port: &Port,
-    host: Place,
+    host: LinkEnd,
     ip: IpVersion,
 ) -> Result<NextHop, BuildError> {
     let device = connect(netlink, &port.device, port.place, ip)?;

@@ -15,11 +15,10 @@
 use wirecost_model::transit::Hop;
 
 use crate::device::{self, PortFlags, VethEnd};
+use crate::device::{enslave, up};
 use crate::error::{BuildError, Step, same};
-use crate::host::{enslave, up};
 use crate::netlink::Netlink;
-use crate::underlay::chain::{TOWARDS_A, TOWARDS_B};
-use crate::underlay::node::{self, Node};
+use crate::underlay::node::{self, Node, TOWARDS_A, TOWARDS_B};
 use crate::underlay::set_if_there;
 
 /// Receiving ends of the two veths inside: what crosses the switch arrives there as frames.
@@ -38,11 +37,15 @@ const FILTERED_BRIDGES: [&str; 3] = [
 /// What a veth's receiving end takes beyond its MTU: `VLAN_HLEN`.
 const SLACK: u32 = 4;
 
+/// Has bridges of the calling thread's namespace pass frames by no packet filter.
+pub(super) fn unfiltered() -> Result<(), BuildError> {
+    let mut keys = FILTERED_BRIDGES.iter();
+    keys.try_for_each(|key| set_if_there(key, "0"))
+}
+
 pub(super) fn settle(node: &mut Node, hop: &Hop, queues: u32) -> Result<(), BuildError> {
     node.within(|netlink| {
-        for key in FILTERED_BRIDGES {
-            set_if_there(key, "0")?;
-        }
+        unfiltered()?;
         let mut bridges = [0; 2];
         for (bridge, (name, outside)) in bridges
             .iter_mut()

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use wirecost_model::offload::{Feature, Offload, Profile};
 
 use crate::keys::{self, Key};
+use crate::node::Value;
 use crate::read::{Entry, Fields, Level, Levels, Reader};
 use crate::values::{switch, word};
-use crate::yaml::Value;
 
 /// Offloads that switch the same things everywhere are the same level, however they are written.
 pub(super) fn levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Offload> {

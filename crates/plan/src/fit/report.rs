@@ -4,11 +4,11 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, GuestMtu};
 
-use super::{Fit, Room};
+use super::{Fit, GuestMtuRange};
 use crate::factors::Factors;
+use crate::node::Span;
 use crate::read::{Level, Reader};
 use crate::transit::Written;
-use crate::yaml::Span;
 
 impl Fit {
     pub(crate) fn report(self, reader: &mut Reader, factors: &Factors, between: &Written) {
@@ -28,7 +28,7 @@ impl Fit {
                 "the level `{}` of `offload` changes nothing: {reason}",
                 level.label
             );
-            let help = "leave the level out, or change what is around it: docs/offloads.md has what each switch does and where";
+            let help = "leave the level out, or change what is around it: share/doc/wirecost/offloads.md has what each switch does and where";
             reader.fault(
                 level.span.clone(),
                 &level.path,
@@ -37,31 +37,31 @@ impl Fit {
                 help,
             );
         }
-        for (_, room) in self.unrouted {
-            report_unrouted(reader, factors, room, between);
+        for (_, range) in self.unrouted {
+            report_unrouted(reader, factors, range, between);
         }
-        if let Some(room) = self.small_path {
-            report_small_path(reader, room, between);
+        if let Some(range) = self.small_path {
+            report_small_path(reader, range, between);
         }
-        for (_, room) in self.small_underlays {
-            report_small_underlay(reader, factors, room);
+        for (_, range) in self.small_underlays {
+            report_small_underlay(reader, factors, range);
         }
-        for (_, room) in self.without_df {
-            report_without_df(reader, factors, room);
+        for (_, range) in self.without_df {
+            report_without_df(reader, factors, range);
         }
-        for (guest, room) in self.misfits {
-            report_misfit(reader, factors, guest, room, between);
+        for (guest, range) in self.misfits {
+            report_misfit(reader, factors, guest, range, between);
         }
-        for (guest, room) in self.small_guests {
-            report_small_guest(reader, factors, guest, room);
+        for (guest, range) in self.small_guests {
+            report_small_guest(reader, factors, guest, range);
         }
-        for (guest, (first, room, bytes)) in self.same {
+        for (guest, (first, range, bytes)) in self.same {
             let (Some(level), Some(first)) =
                 (factors.guest_mtu.get(guest), factors.guest_mtu.get(first))
             else {
                 continue;
             };
-            let Some(path) = describe(factors, room) else {
+            let Some(path) = describe(factors, range) else {
                 continue;
             };
             let message = format!(
@@ -108,18 +108,18 @@ fn report_beyond_datapath(
     );
 }
 
-fn report_small_underlay(reader: &mut Reader, factors: &Factors, room: Room) {
+fn report_small_underlay(reader: &mut Reader, factors: &Factors, range: GuestMtuRange) {
     let (Some(mtu), Some(ip)) = (
-        factors.underlay_mtu.get(room.underlay),
+        factors.underlay_mtu.get(range.underlay),
         factors
             .underlay_ip
             .levels
             .iter()
-            .find(|level| level.value == room.underlay_ip),
+            .find(|level| level.value == range.underlay_ip),
     ) else {
         return;
     };
-    let least = room.underlay_ip.min_mtu();
+    let least = range.underlay_ip.min_mtu();
     let message = format!(
         "an underlay MTU of {} is too small for tunnels over IPv6",
         mtu.value
@@ -132,8 +132,8 @@ fn report_small_underlay(reader: &mut Reader, factors: &Factors, room: Room) {
     reader.fault(span, &path, message, format!("below {least}"), help);
 }
 
-fn report_without_df(reader: &mut Reader, factors: &Factors, room: Room) {
-    let Some(level) = factors.encapsulation.get(room.encapsulation) else {
+fn report_without_df(reader: &mut Reader, factors: &Factors, range: GuestMtuRange) {
+    let Some(level) = factors.encapsulation.get(range.encapsulation) else {
         return;
     };
     let message = format!("`{}` cannot run over IPv6", level.label);
@@ -143,9 +143,14 @@ fn report_without_df(reader: &mut Reader, factors: &Factors, room: Room) {
     reader.fault(span, &level.path, message, "`df` is IPv4's", help);
 }
 
-fn report_unrouted(reader: &mut Reader, factors: &Factors, room: Room, between: &Written) {
+fn report_unrouted(
+    reader: &mut Reader,
+    factors: &Factors,
+    range: GuestMtuRange,
+    between: &Written,
+) {
     let (Some(level), Some((span, path))) = (
-        factors.encapsulation.get(room.encapsulation),
+        factors.encapsulation.get(range.encapsulation),
         between.routed(),
     ) else {
         return;
@@ -159,11 +164,11 @@ fn report_unrouted(reader: &mut Reader, factors: &Factors, room: Room, between: 
     reader.fault(span.clone(), path, message, "routed from here on", help);
 }
 
-fn report_small_path(reader: &mut Reader, room: Room, between: &Written) {
+fn report_small_path(reader: &mut Reader, range: GuestMtuRange, between: &Written) {
     let Some((mtu, span, path)) = between.narrowest() else {
         return;
     };
-    let least = room.underlay_ip.min_mtu();
+    let least = range.underlay_ip.min_mtu();
     let message = format!("an MTU of {mtu} is too small for tunnels over IPv6");
     let help = format!(
         "every link that carries IPv6 takes {least} bytes (RFC 8200, section 5): write {least} or more, or \
@@ -176,29 +181,29 @@ fn report_misfit(
     reader: &mut Reader,
     factors: &Factors,
     guest: usize,
-    room: Room,
+    range: GuestMtuRange,
     between: &Written,
 ) {
     let (Some(level), Some(underlay), Some(encapsulation), Some(path)) = (
         factors.guest_mtu.get(guest),
-        factors.underlay_mtu.get(room.underlay),
-        factors.encapsulation.get(room.encapsulation),
-        describe(factors, room),
+        factors.underlay_mtu.get(range.underlay),
+        factors.encapsulation.get(range.encapsulation),
+        describe(factors, range),
     ) else {
         return;
     };
     let overhead = encapsulation
         .value
         .encapsulation
-        .overhead_bytes(room.underlay_ip);
-    let largest = room.largest;
-    let narrow = room.path_mtu < underlay.value;
+        .overhead_bytes(range.underlay_ip);
+    let largest = range.largest;
+    let narrow = range.path_mtu < underlay.value;
     let ask = if narrow && !between.takes_oversize {
         ", or `underlay.oversize: send` to see what becomes of it"
     } else {
         ""
     };
-    let help = if largest < room.least {
+    let help = if largest < range.least {
         let place = if narrow {
             "the path's"
         } else {
@@ -206,15 +211,15 @@ fn report_misfit(
         };
         format!(
             "{place} MTU must be at least {} for a guest MTU of {}, {}",
-            room.least + overhead,
-            room.least,
-            room.why_least()
+            range.least + overhead,
+            range.least,
+            range.why_least()
         )
     } else if overhead > 0 {
         format!(
             "the largest that fits is {largest} ({} less {overhead} of overhead): write {largest}, \
              or `max`, or `exclude` the combination{ask}",
-            room.path_mtu
+            range.path_mtu
         )
     } else {
         format!(
@@ -225,7 +230,7 @@ fn report_misfit(
     let (message, label) = match level.value {
         GuestMtu::Max => (
             format!("the guest MTU `max` is {largest} {path}"),
-            format!("below {}", room.least),
+            format!("below {}", range.least),
         ),
         GuestMtu::Bytes(bytes) if bytes > largest => (
             format!("a guest MTU of {bytes} does not fit {path}"),
@@ -234,9 +239,9 @@ fn report_misfit(
         GuestMtu::Bytes(bytes) => (
             format!(
                 "a guest MTU of {bytes} is too small for {} guests",
-                room.guest_ip
+                range.guest_ip
             ),
-            format!("below {}", room.least),
+            format!("below {}", range.least),
         ),
     };
     // Point at what the plan says, not at a default.
@@ -251,21 +256,21 @@ fn report_misfit(
     reader.fault(span, &path, message, label, help);
 }
 
-fn report_small_guest(reader: &mut Reader, factors: &Factors, guest: usize, room: Room) {
+fn report_small_guest(reader: &mut Reader, factors: &Factors, guest: usize, range: GuestMtuRange) {
     let Some(level) = factors.guest_mtu.get(guest) else {
         return;
     };
     let message = format!(
         "a guest MTU of {} is too small for {} guests",
-        level.label, room.guest_ip
+        level.label, range.guest_ip
     );
     let help = format!(
         "write {}, {}, or more, or `exclude` the combination with `guest_ip: {}`",
-        room.least,
-        room.why_least(),
-        room.guest_ip.key()
+        range.least,
+        range.why_least(),
+        range.guest_ip.key()
     );
-    let label = format!("below {}", room.least);
+    let label = format!("below {}", range.least);
     reader.fault(level.span.clone(), &level.path, message, label, help);
 }
 
@@ -282,15 +287,15 @@ fn written(
 }
 
 /// `in vxlan over an IPv6 underlay of 9000`; IPv4 goes without saying.
-fn describe(factors: &Factors, room: Room) -> Option<String> {
-    let underlay: &Level<u32> = factors.underlay_mtu.get(room.underlay)?;
-    let encapsulation = factors.encapsulation.get(room.encapsulation)?;
-    let mut over = match room.underlay_ip {
+fn describe(factors: &Factors, range: GuestMtuRange) -> Option<String> {
+    let underlay: &Level<u32> = factors.underlay_mtu.get(range.underlay)?;
+    let encapsulation = factors.encapsulation.get(range.encapsulation)?;
+    let mut over = match range.underlay_ip {
         IpVersion::Ipv4 => format!("over an underlay of {}", underlay.value),
         IpVersion::Ipv6 => format!("over an IPv6 underlay of {}", underlay.value),
     };
-    if room.path_mtu < underlay.value {
-        over = format!("{over} that carries {} from host to host", room.path_mtu);
+    if range.path_mtu < underlay.value {
+        over = format!("{over} that carries {} from host to host", range.path_mtu);
     }
     Some(match encapsulation.value.encapsulation {
         Encapsulation::None => over,

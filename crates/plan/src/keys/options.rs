@@ -471,7 +471,7 @@ const THREADS: Key = Key {
     range: from_to(1.0, MAX_STREAMS as f64),
     presence: Default("auto"),
     example: "1",
-    doc: "Threads at each end, no more than flows; `auto` is what measured best (docs/loads.md).",
+    doc: "Threads at each end, no more than flows; `auto` is what measured best (wirecost-load(1)).",
     ..BASE
 };
 

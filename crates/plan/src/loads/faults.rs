@@ -5,9 +5,9 @@ use wirecost_model::load::{Limit, Load, Rate};
 
 use super::setting::LIMIT;
 use super::{Choice, NONE, Part};
+use crate::node::Span;
 use crate::read::Reader;
 use crate::suggest::joined;
-use crate::yaml::Span;
 
 /// RFC 768, bytes.
 const UDP_HEADER: u32 = 8;

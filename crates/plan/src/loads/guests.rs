@@ -3,8 +3,8 @@
 use wirecost_model::load::{Load, MAX_STREAMS, Workload};
 
 use super::{Faults, Loads, Part};
+use crate::node::Span;
 use crate::read::{Levels, Reader};
-use crate::yaml::Span;
 
 /// Flows in all, and between each pair of guests, as a workload calls them.
 const fn names(workload: Workload) -> (&'static str, &'static str) {

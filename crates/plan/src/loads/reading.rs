@@ -6,9 +6,9 @@ use wirecost_model::load::Workload;
 
 use super::{Choice, Loads, NONE, Part, setting};
 use crate::keys::{self, LOAD_NAME_MAX, options};
+use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Levels, Reader, join, quoted};
 use crate::values::word;
-use crate::yaml::{Node, Value};
 
 /// Reads `load`.
 pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Loads {

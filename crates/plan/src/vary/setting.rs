@@ -7,9 +7,9 @@ use wirecost_model::vary::{Deed, Scope, Setting};
 
 use super::unfit;
 use crate::keys::{self, Key};
+use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Reader, describe, join, quoted};
 use crate::values::{text, word};
-use crate::yaml::{Node, Value};
 
 /// Devices that a level may set features of.
 const DEVICES: [(&Key, Role); 4] = [
@@ -69,6 +69,8 @@ pub(super) fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Opti
     let on = match on? {
         "guests" => Scope::Guests,
         "hosts" => Scope::Hosts,
+        "a" => Scope::A,
+        "b" => Scope::B,
         "machine" => Scope::Machine,
         _ => Scope::Both,
     };
@@ -100,7 +102,8 @@ fn label(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
 }
 
 fn needs_a_place(reader: &mut Reader, entry: &Entry<'_>, setting: &Setting) {
-    if setting.sysctl.is_empty() && setting.command.is_none() {
+    let of_one_host = setting.on.host().is_some() && !setting.ethtool.is_empty();
+    if setting.sysctl.is_empty() && setting.command.is_none() && !of_one_host {
         let message = format!(
             "`{}` changes nothing: the level has neither `sysctl` nor `before`",
             entry.path

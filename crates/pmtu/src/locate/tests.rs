@@ -80,14 +80,14 @@ impl Way {
     }
 }
 
-fn between(after: Option<u8>, before: Option<u8>) -> (Place, Place) {
-    let router = |ttl| Place::Router {
+fn between(after: Option<u8>, before: Option<u8>) -> (PathPoint, PathPoint) {
+    let router = |ttl| PathPoint::Router {
         ttl,
         address: address(ttl),
     };
     (
-        after.map_or(Place::Sender, router),
-        before.map_or(Place::Destination, router),
+        after.map_or(PathPoint::Sender, router),
+        before.map_or(PathPoint::Destination, router),
     )
 }
 
@@ -151,11 +151,11 @@ fn a_size_that_reaches_every_router_is_lost_on_the_last_link() {
         way.locate().0,
         Ok(Located {
             hops: (1..=3).map(|ttl| Some(address(ttl))).collect(),
-            after: Place::Router {
+            after: PathPoint::Router {
                 ttl: 3,
                 address: address(3)
             },
-            before: Place::Destination,
+            before: PathPoint::Destination,
             probes: 6,
         })
     );
@@ -172,10 +172,10 @@ proptest! {
         let behind = behind.min(routers);
         let way = Way { loss: 0.2, reports: 100, seed, ..Way::new(routers, behind) };
         let located = way.locate().0.expect("located");
-        if let Place::Router { ttl, .. } = located.after {
+        if let PathPoint::Router { ttl, .. } = located.after {
             prop_assert!(ttl <= behind);
         }
-        if let Place::Router { ttl, .. } = located.before {
+        if let PathPoint::Router { ttl, .. } = located.before {
             prop_assert!(ttl > behind, "{located:?}");
         }
     }

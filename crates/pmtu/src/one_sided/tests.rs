@@ -72,13 +72,13 @@ impl Host {
             9216,
             likely_sizes(),
             Config::default(),
-            Pace::default(),
+            RateLimit::default(),
         );
         let mut random = Random(self.seed);
         let mut flight = BinaryHeap::new();
         let mut now = Duration::ZERO;
         for _ in 0..1_000_000 {
-            while let Some(OneSidedProbe { way, probe }) = machine.poll_transmit(now) {
+            while let Some(OneSidedProbe { kind, probe }) = machine.poll_transmit(now) {
                 if probe.size > self.local_mtu {
                     machine.on_send_refused(probe.id, Some(self.local_mtu));
                     continue;
@@ -89,11 +89,11 @@ impl Host {
                     continue;
                 }
                 let at = now + Duration::from_micros(200);
-                let pieces = match way {
-                    Way::Echo if !self.echo.take(now) => continue,
-                    Way::Echo if probe.size <= self.back => None,
-                    Way::Echo if self.fragments => Some(self.back),
-                    Way::ClosedPort if self.port.take(now) => None,
+                let pieces = match kind {
+                    ProbeKind::Echo if !self.echo.take(now) => continue,
+                    ProbeKind::Echo if probe.size <= self.back => None,
+                    ProbeKind::Echo if self.fragments => Some(self.back),
+                    ProbeKind::ClosedPort if self.port.take(now) => None,
                     _ => continue,
                 };
                 flight.push(Reverse((at, probe.id, pieces)));
@@ -121,11 +121,11 @@ impl Host {
 fn a_narrow_way_there_is_told_from_a_narrow_way_back() {
     let (there, took) = Host::new(1450, 9000).ask();
     assert_eq!(there.both_ways.mtu(), Some(1450));
-    assert_eq!(there.forward, Forward::NoMore);
+    assert_eq!(there.forward, ForwardMtu::NoMore);
     assert!(took < Duration::from_millis(500), "{took:?}");
     let (back, _) = Host::new(9000, 1450).ask();
     assert_eq!(back.both_ways.mtu(), Some(1450));
-    assert_eq!(back.forward, Forward::AtLeast(1451));
+    assert_eq!(back.forward, ForwardMtu::AtLeast(1451));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn replies_in_fragments_show_that_the_request_arrived() {
             limit: Limit::Fragmented { largest: 1500 }
         }
     );
-    assert_eq!(result.forward, Forward::AtLeast(1501));
+    assert_eq!(result.forward, ForwardMtu::AtLeast(1501));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_port_that_does_not_answer_leaves_the_way_open() {
         port: Bucket::new(0.0, 0.0),
         ..Host::new(1450, 9000)
     };
-    assert_eq!(host.ask().0.forward, Forward::CannotTell);
+    assert_eq!(host.ask().0.forward, ForwardMtu::CannotTell);
 }
 
 #[test]
@@ -168,18 +168,18 @@ fn where_echoes_are_filtered_the_closed_port_tells_of_the_way_there() {
     };
     let (told, _) = mute(9216).ask();
     assert!(told.is_dead());
-    assert_eq!(told.forward, Forward::AtLeast(9216));
-    assert_eq!(mute(1500).ask().0.forward, Forward::NoMore);
+    assert_eq!(told.forward, ForwardMtu::AtLeast(9216));
+    assert_eq!(mute(1500).ask().0.forward, ForwardMtu::NoMore);
     let small = Host {
         local_mtu: 1500,
         ..mute(9216)
     };
-    assert_eq!(small.ask().0.forward, Forward::AtLeast(1500));
+    assert_eq!(small.ask().0.forward, ForwardMtu::AtLeast(1500));
     let nobody = Host {
         port: none,
         ..mute(9216)
     };
-    assert_eq!(nobody.ask().0.forward, Forward::CannotTell);
+    assert_eq!(nobody.ask().0.forward, ForwardMtu::CannotTell);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn what_this_host_does_not_send_is_not_asked_of_the_path() {
     };
     let (result, _) = host.ask();
     assert_eq!(result.both_ways.limit(), Some(Limit::Device { mtu: 1500 }));
-    assert_eq!(result.forward, Forward::NotAsked);
+    assert_eq!(result.forward, ForwardMtu::NotAsked);
 }
 
 #[test]
@@ -232,9 +232,9 @@ proptest! {
         if let Outcome::Carries { mtu, .. } = result.both_ways {
             prop_assert_eq!(mtu, there.min(back));
             match result.forward {
-                Forward::AtLeast(size) => prop_assert!(size <= there),
-                Forward::NoMore => prop_assert_eq!(mtu, there),
-                Forward::NotAsked | Forward::CannotTell => {}
+                ForwardMtu::AtLeast(size) => prop_assert!(size <= there),
+                ForwardMtu::NoMore => prop_assert_eq!(mtu, there),
+                ForwardMtu::NotAsked | ForwardMtu::CannotTell => {}
             }
         }
     }

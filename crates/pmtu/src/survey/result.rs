@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::flows::{Share, paths_met};
+use crate::flows::{FailingShare, paths_met};
 use crate::outcome::{Limit, Outcome};
 
 /// One flow's answer.
@@ -121,10 +121,10 @@ impl SurveyResult {
 
     /// How large a share of the flows that answered fails, and of how many members one is bad; `None` where all or
     /// none fail.
-    pub fn uneven(&self) -> Option<Share> {
+    pub fn uneven(&self) -> Option<FailingShare> {
         let told = (self.outcomes.len() - self.untold().len()) as u32;
         let failing = self.failing().len() as u32;
-        Share::new(failing, told).filter(|share| share.failing < share.of)
+        FailingShare::new(failing, told).filter(|share| share.failing < share.of)
     }
 
     /// The largest number of equal paths of which, with this confidence, every one was met.

@@ -61,7 +61,7 @@ impl Network {
         self.members[self.member(flow)].min(self.local_mtu)
     }
 
-    fn survey(&self, question: Question) -> SurveyResult {
+    fn survey(&self, question: SurveyRequest) -> SurveyResult {
         let mut survey = Survey::new(question);
         let mut random = Random(self.seed);
         let mut flight = BinaryHeap::new();
@@ -117,15 +117,15 @@ impl Network {
     }
 }
 
-fn flows(flows: u32) -> Question {
-    Question {
+fn flows(flows: u32) -> SurveyRequest {
+    SurveyRequest {
         low: 576,
         high: 9216,
         expect: None,
         likely_sizes: likely_sizes(),
         flows,
         config: Config::default(),
-        pace: Pace::default(),
+        pace: RateLimit::default(),
         count: false,
     }
 }
@@ -146,7 +146,7 @@ fn a_black_hole_is_measured_within_some_tenths_of_a_second() {
         };
         let result = network.survey(flows(1));
         assert_eq!(result.groups()[0].mtu, mtu);
-        assert_eq!(result.groups()[0].limit, Limit::Silent);
+        assert_eq!(result.groups()[0].limit, Limit::BlackHole);
         let limit = Duration::from_millis(400) + network.delay * 2 * 6;
         assert!(result.took < limit, "{local_mtu}->{mtu}: {:?}", result.took);
     }
@@ -159,7 +159,7 @@ fn a_path_without_a_fault_is_measured_in_two_round_trips() {
             local_mtu,
             ..Network::new(&[local_mtu])
         };
-        let question = Question {
+        let question = SurveyRequest {
             expect: Some(local_mtu),
             ..flows(1)
         };
@@ -221,7 +221,7 @@ fn the_searched_flow_may_be_the_bad_one() {
 #[test]
 fn what_is_expected_is_asked_of_every_flow_and_nothing_else() {
     let network = Network::new(&[9000; 4]);
-    let question = Question {
+    let question = SurveyRequest {
         expect: Some(8900),
         ..flows(64)
     };
@@ -238,7 +238,7 @@ fn what_is_expected_is_asked_of_every_flow_and_nothing_else() {
 #[test]
 fn where_the_expected_fails_on_some_flows_their_size_is_searched() {
     let network = one_in_eight(1450);
-    let question = Question {
+    let question = SurveyRequest {
         expect: Some(9000),
         ..flows(64)
     };
@@ -326,10 +326,10 @@ fn where_the_first_flow_alone_is_dead_the_others_are_measured() {
 
 #[test]
 fn what_is_allowed_in_all_ends_it() {
-    let question = Question {
-        pace: Pace {
+    let question = SurveyRequest {
+        pace: RateLimit {
             max_datagrams: 150,
-            ..Pace::default()
+            ..RateLimit::default()
         },
         ..flows(8)
     };
@@ -407,6 +407,6 @@ proptest! {
                 prop_assert_eq!(answer.outcome.mtu(), Some(network.carries(answer.flow)));
             }
         }
-        prop_assert!(result.took <= Pace::default().max_time + Duration::from_secs(1));
+        prop_assert!(result.took <= RateLimit::default().max_time + Duration::from_secs(1));
     }
 }

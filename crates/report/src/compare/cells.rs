@@ -8,9 +8,7 @@ use wirecost_model::effect::{Remark, Verdict};
 use wirecost_model::metric::{Figure as Measured, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
-use wirecost_stats::{Corrected, CpuFigures, Judged, Sides, judge, summary};
-
-use crate::cpu;
+use wirecost_stats::{Corrected, FigureVerdict, Sides, judge, summary};
 
 use super::guard;
 use super::matching::{Matching, Pair};
@@ -23,6 +21,7 @@ pub(super) fn cells(
     factors: &[Factor],
     strictness: Strictness,
     disturbed: Option<&Remark>,
+    by_hand: bool,
 ) -> (Vec<ComparedCell>, Vec<NotComparable>) {
     let shared = shared(&before.head.experiment, &after.head.experiment);
     let (mut cells, mut not_comparable) = (Vec::new(), Vec::new());
@@ -30,6 +29,7 @@ pub(super) fn cells(
     for pair in &matching.pairs {
         let why = pair
             .not_comparable()
+            .filter(|_| !by_hand)
             .or_else(|| not_measured(before, after, pair, &shared));
         if let Some((why, reason)) = why {
             not_comparable.push(NotComparable {
@@ -106,24 +106,26 @@ pub(super) fn cells(
 }
 
 /// Judges the figures that are comparable as one family, and of the others only how many times the one the other is.
-fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<Judged> {
+fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<FigureVerdict> {
     let of = |spoken: bool| -> Vec<Sides> {
         let these = sides.iter().filter(|(_, speaks)| *speaks == spoken);
         these.map(|(sides, _)| sides.clone()).collect()
     };
     let mut spoken = judge(&of(true), worth).into_iter();
-    let mut barred = judge(&of(false), worth).into_iter().map(|judged| Judged {
-        verdict: Verdict::NotComparable,
-        rank_verdict: None,
-        corrected: Corrected {
+    let mut barred = judge(&of(false), worth)
+        .into_iter()
+        .map(|judged| FigureVerdict {
             verdict: Verdict::NotComparable,
-            p: None,
-            adjusted_p: None,
-            claim_p: None,
-            adjusted_claim_p: None,
-        },
-        ..judged
-    });
+            rank_verdict: None,
+            corrected: Corrected {
+                verdict: Verdict::NotComparable,
+                p: None,
+                adjusted_p: None,
+                claim_p: None,
+                adjusted_claim_p: None,
+            },
+            ..judged
+        });
     let next = |(_, speaks): &(Sides, bool)| {
         if *speaks {
             spoken.next()
@@ -195,23 +197,11 @@ fn not_measured(
     Some((Why::NotMeasured, why.into()))
 }
 
-/// The figures of a cell's valid samples; of processors' time those of blocks of rounds, and `None` where that was too
-/// little to be told.
+/// The figures of a cell's valid samples ([`crate::values`]).
 fn values(run: &Run, cell: u32, figure: &Measured) -> Option<Vec<f64>> {
     let valid =
         |sample: &&wirecost_model::sample::Sample| sample.cell == cell && sample.invalid.is_none();
-    let figures = run.samples.iter().filter(valid);
-    // As people read it: bits per second are too long a number.
-    let (_, scale) = figure.metric.unit();
-    if figure.metric.is_cpu() {
-        return match cpu::figures(figure.metric, &figure.load, figures) {
-            Some(CpuFigures::Below(_)) => None,
-            Some(CpuFigures::Told(figures)) => Some(figures),
-            None => Some(Vec::new()),
-        };
-    }
-    let values = figures.filter_map(|sample| Some(figure.value(sample)? * scale));
-    Some(values.collect())
+    crate::values::values(run.samples.iter().filter(valid), figure)
 }
 
 fn shown(levels: &Levels, factors: &[Factor]) -> Levels {

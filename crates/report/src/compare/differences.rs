@@ -142,7 +142,7 @@ fn factors(before: &Experiment, after: &Experiment) -> Vec<(String, [Option<Stri
 
 /// The leaves of a part of the record by their path, so that what a later version adds is told too.
 /// `null` is as good as absent.
-fn fields(part: &impl Serialize, without: &[&str]) -> BTreeMap<String, String> {
+pub(super) fn fields(part: &impl Serialize, without: &[&str]) -> BTreeMap<String, String> {
     let mut leaves = BTreeMap::new();
     // What was read from JSON can be written as such.
     if let Ok(Value::Object(fields)) = serde_json::to_value(part) {
@@ -181,7 +181,7 @@ fn scalar(value: Value) -> String {
     }
 }
 
-fn keys(sides: &[BTreeMap<String, String>; 2]) -> Vec<&String> {
+pub(super) fn keys(sides: &[BTreeMap<String, String>; 2]) -> Vec<&String> {
     let mut keys: Vec<&String> = sides.iter().flat_map(BTreeMap::keys).collect();
     keys.sort();
     keys.dedup();

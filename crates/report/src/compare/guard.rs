@@ -6,7 +6,7 @@ use wirecost_model::metric::Figure;
 use wirecost_model::record::Run;
 use wirecost_model::sample::Sample;
 use wirecost_stats::ENOUGH_STEPS;
-use wirecost_stats::comparable::{Evidence, Found, Subject, look as between};
+use wirecost_stats::comparable::{Comparability, Evidence, Subject, look as between};
 
 use super::matching::Pair;
 
@@ -16,15 +16,15 @@ pub(super) fn look(
     pair: &Pair<'_>,
     figure: &Figure,
     disturbed: Option<&Remark>,
-) -> Found {
+) -> Comparability {
     if let Some(disturbed) = disturbed {
-        return Found {
+        return Comparability {
             barred: Some(disturbed.clone()),
-            ..Found::default()
+            ..Comparability::default()
         };
     }
     let both = evidence(before, pair.before, figure).zip(evidence(after, pair.after, figure));
-    both.map_or_else(Found::default, |(from, to)| {
+    both.map_or_else(Comparability::default, |(from, to)| {
         between(&Subject::Runs, &from, &to, figure.metric)
     })
 }
@@ -42,7 +42,7 @@ fn evidence<'a>(run: &'a Run, cell: &'a Cell, figure: &Figure) -> Option<Evidenc
 }
 
 /// Bars what the counter of a run's cores cannot tell.
-pub(super) fn or_coarse(mut found: Found, is_coarse: bool) -> Found {
+pub(super) fn or_coarse(mut found: Comparability, is_coarse: bool) -> Comparability {
     if is_coarse && found.barred.is_none() {
         found.barred = Some(Remark {
             kind: RemarkKind::Resolution,

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use serde::Serialize;
 use wirecost_model::effect::{Effect, Verdict};
-use wirecost_stats::{Corrected, Opinion};
+use wirecost_stats::{Corrected, SecondOpinion};
 
 /// An effect with what stands beside it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -13,7 +13,7 @@ pub struct EffectResult {
     #[serde(flatten)]
     pub effect: Effect,
     /// What other methods say, those that have rounds enough.
-    pub second_opinions: Vec<Opinion>,
+    pub second_opinions: Vec<SecondOpinion>,
     /// Whether one of them has another verdict, or its estimate outside the interval.
     pub disagreement: bool,
     /// p-values and the verdict when all effects of the run that have one are judged together; `null` in an adaptive

@@ -7,7 +7,7 @@ use wirecost_stats::{Margin, Method};
 use super::chart::{Chart, Panel, Table};
 use super::scale::Scale;
 use super::svg::{Svg, points};
-use super::verdicts::{class, ratio, sign, word};
+use super::verdicts::{class, figure_key, ratio, sign, word};
 use crate::document::Document;
 use crate::document::EffectResult;
 use crate::words;
@@ -23,7 +23,7 @@ const DRAWN: usize = 60;
 
 /// An axis goes no farther than this beyond the ratios themselves: an interval from two rounds may
 /// reach over decades, and would leave nothing to see of the others.
-const BEYOND: f64 = 3.0;
+pub(super) const BEYOND: f64 = 3.0;
 
 /// A chart for every metric that there are effects on.
 pub(super) fn charts(doc: &Document) -> Vec<Chart> {
@@ -162,8 +162,20 @@ fn draw(doc: &Document, figure: &Figure, effects: &[&EffectResult], label: &str)
     svg.finish("forest", WIDTH, bottom + 44.0, label)
 }
 
+/// Opens the group of an effect, by which the page filters.
+pub(super) fn effect_group(svg: &mut Svg, effect: &EffectResult) {
+    let verdict = class(effect.verdict);
+    let figure = figure_key(&effect.load, effect.metric);
+    svg.open_with(&[
+        ("class", format!("effect {verdict}").as_str()),
+        ("data-factor", effect.factor.as_str()),
+        ("data-figure", figure.as_str()),
+        ("data-verdict", verdict),
+    ]);
+}
+
 fn row(svg: &mut Svg, doc: &Document, effect: &EffectResult, scale: &Scale, y: f64) {
-    svg.open(&format!("effect {}", class(effect.verdict)), None);
+    effect_group(svg, effect);
     let place = words::levels(&doc.factors, &effect.where_);
     let place = if place.is_empty() {
         "nothing else varied"
@@ -211,7 +223,7 @@ fn row(svg: &mut Svg, doc: &Document, effect: &EffectResult, scale: &Scale, y: f
     svg.close();
 }
 
-fn table(doc: &Document, measured: &str, effects: &[&EffectResult]) -> Table {
+pub(super) fn table(doc: &Document, measured: &str, effects: &[&EffectResult]) -> Table {
     let heads = [
         "change",
         "other factors",

@@ -52,6 +52,43 @@
     readout.hidden = true;
   });
 
+  // Says so where something goes on to the side.
+  const sides = () => {
+    for (const hint of document.querySelectorAll(".swipe")) {
+      const box = hint.nextElementSibling;
+      hint.classList.toggle("needed", box.scrollWidth > box.clientWidth + 1);
+    }
+  };
+  sides();
+  addEventListener("resize", sides);
+  document.addEventListener("toggle", sides, true);
+
+  // Effects of one factor, figure or verdict: pictures dim the others, the table of verdicts leaves them out.
+  const filter = document.getElementById("filter");
+  if (filter) {
+    filter.hidden = false;
+    const selects = [...filter.querySelectorAll("select")];
+    filter.addEventListener("change", () => {
+      const wanted = selects.filter((select) => select.value).map((select) => [select.dataset.by, select.value]);
+      const fits = (data, keys) => wanted.every(([by, value]) => !keys.includes(by) || data[by] === value);
+      for (const effect of document.querySelectorAll("svg .effect")) {
+        effect.classList.toggle("dim", !fits(effect.dataset, ["factor", "figure", "verdict"]));
+      }
+      for (const field of document.querySelectorAll(".verdicts [data-figure]")) {
+        field.hidden = !fits(field.dataset, ["figure"]);
+      }
+      for (const body of document.querySelectorAll(".verdicts tbody")) {
+        const rows = [...body.rows].filter((row) => !row.classList.contains("contrast"));
+        for (const row of rows) {
+          const fields = [...row.querySelectorAll("td")].filter((field) => !field.hidden);
+          row.hidden = !fields.some((field) => fits(field.dataset, ["verdict"]));
+          for (const field of fields) field.classList.toggle("dim", !fits(field.dataset, ["verdict"]));
+        }
+        body.hidden = !fits(body.dataset, ["factor"]) || rows.every((row) => row.hidden);
+      }
+    });
+  }
+
   // Figures by size, what has none last; words by the alphabet.
   const figure = (text) => {
     const found = /-?\d+(\.\d+)?/.exec(text);

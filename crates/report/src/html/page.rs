@@ -8,12 +8,15 @@ use super::cells::{self, CellView};
 use super::chart::{Chart, Table};
 use super::shown::ShownLoad;
 use super::verdicts::{Meaning, Verdicts};
-use super::{cpu, drift, flows, forest, latency, strip, summary, verdicts, wakeups, window};
+use super::{
+    cpu, drift, flows, forest, latency, overview, strip, summary, verdicts, wakeups, window,
+};
+use crate::answer::{self, Sentence};
 use crate::document::Intervals;
 use crate::document::WakeupsResult;
 use crate::document::{Document, Ending};
 use crate::read::Reading;
-use crate::{digits, effects, notes, rules, short, trust, until, validity, words};
+use crate::{digits, effects, notes, rules, trust, until, validity, words};
 
 /// Kinds of invalid samples listed at the top; all are in the table of samples.
 const INVALID: usize = 12;
@@ -28,6 +31,7 @@ pub(super) struct Page {
     lab: &'static str,
     place: String,
     answers: Vec<Sentence>,
+    trust: String,
     /// Why the run cannot be relied on.
     doubt: Option<Sentence>,
     /// Paced loads that did not keep their schedule.
@@ -47,6 +51,7 @@ pub(super) struct Page {
     worth: String,
     verdicts: Option<Verdicts>,
     meanings: Vec<Meaning>,
+    overview: Option<Chart>,
     effects: Vec<Chart>,
     summary: Table,
     summary_means: String,
@@ -65,13 +70,6 @@ pub(super) struct Page {
     reproduce: Reproduce,
     run_dir: String,
     record: String,
-}
-
-/// A sentence and what it begins with.
-#[derive(Debug, Serialize)]
-struct Sentence {
-    lead: String,
-    rest: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,11 +114,9 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         description: doc.description.clone(),
         facts: facts(doc),
         lab: notes::LAB,
-        place: notes::place(doc),
-        answers: short::sentences(doc, '×')
-            .iter()
-            .map(|text| sentence(text))
-            .collect(),
+        place: notes::place(doc, true),
+        answers: answer::sentences(doc, '×'),
+        trust: trust::sentence(doc),
         doubt: trust::line(doc).map(|(lead, rest)| Sentence {
             lead: lead.into(),
             rest,
@@ -137,6 +133,7 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),
         verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc)),
         meanings: verdicts::meanings(margin.low, margin.high),
+        overview: overview::chart(doc),
         effects: forest::charts(doc),
         summary: summary::table(doc),
         summary_means: summary::meanings(doc),
@@ -197,18 +194,6 @@ fn facts(doc: &Document) -> Vec<String> {
         facts.push("complete".into());
     }
     facts
-}
-
-/// `Guest MTU 8900 instead of 1500: in throughput it pays ...`, split at the colon.
-fn sentence(text: &str) -> Sentence {
-    let (lead, rest) = match text.split_once(": ") {
-        Some((lead, rest)) if lead.contains(" instead of ") => (format!("{lead}:"), rest),
-        _ => (String::new(), text),
-    };
-    Sentence {
-        lead,
-        rest: rest.into(),
-    }
 }
 
 fn invalid(doc: &Document) -> Option<Oddity> {
@@ -356,10 +341,10 @@ fn measured(doc: &Document, run: &Run) -> Vec<String> {
                 None => "",
                 Some(Intervals::Reported) =>
                     " The number of rounds was not fixed: effects have t intervals at 95.7 %, which cover 95 % where \
-                     the rule stops (docs/statistics.md).",
+                     the rule stops (share/doc/wirecost/statistics.md).",
                 Some(Intervals::Lasting) =>
                     " The number of rounds was not fixed, and the rule did not stop the run: effects have intervals by \
-                     O'Brien and Fleming's boundary, which hold at any stopping time (docs/statistics.md).",
+                     O'Brien and Fleming's boundary, which hold at any stopping time (share/doc/wirecost/statistics.md).",
             }
         ),
     ]

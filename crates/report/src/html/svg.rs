@@ -7,6 +7,9 @@ use crate::visible::visible;
 /// Average width of a letter in the charts' text of 13 pixels.
 const LETTER: f64 = 6.5;
 
+/// Of text of 10.5 pixels.
+const ROW_LETTER: f64 = 5.4;
+
 /// Markup so far. Nothing gets into it that was not escaped.
 #[derive(Debug, Default)]
 pub(super) struct Svg(String);
@@ -62,6 +65,26 @@ impl Svg {
             let _ = write!(self.0, " data-cell=\"{cell}\"");
         }
         self.0.push('>');
+    }
+
+    /// Opens a group with attributes.
+    pub(super) fn open_with(&mut self, attributes: &[(&'static str, &str)]) {
+        let element = self.element("g");
+        let element = attributes.iter().fold(element, |element, &(name, value)| {
+            element.attribute(name, value)
+        });
+        element.out.push('>');
+    }
+
+    /// A label in one line, which is cut where it has no room.
+    pub(super) fn row_label(&mut self, at: (f64, f64), width: f64, label: &str) {
+        let letters = (width / ROW_LETTER) as usize;
+        let text = if label.chars().count() > letters {
+            label.chars().take(letters - 1).collect::<String>() + "…"
+        } else {
+            label.to_owned()
+        };
+        self.text("row", "start", at, &text);
     }
 
     /// Closes it.

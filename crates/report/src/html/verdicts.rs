@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use wirecost_model::effect::Verdict;
+use wirecost_model::metric::Metric;
 
 use super::chart::ROWS;
 use crate::document::Document;
@@ -57,16 +58,36 @@ pub(super) fn ratio(effect: &EffectResult) -> String {
 /// The table: a row for what is compared, a column for each metric.
 #[derive(Debug, Serialize)]
 pub(super) struct Verdicts {
-    /// The metrics' words.
-    metrics: Vec<String>,
+    /// The figures' words, and the keys that the page filters by.
+    metrics: Vec<Head>,
+    /// The factors, likewise.
+    factors: Vec<Head>,
+    /// The verdicts that occur: their words and classes.
+    words: Vec<Head>,
     /// One for every change.
     groups: Vec<Group>,
     /// What is not in it, and where it is.
     left_out: Option<String>,
 }
 
+/// What is shown, and what the page calls it.
+#[derive(Debug, Serialize)]
+struct Head {
+    name: String,
+    key: String,
+}
+
+/// What the page calls a figure: `tcp-stream/sender_cpu`.
+pub(super) fn figure_key(load: &str, metric: Metric) -> String {
+    let metric = serde_json::to_value(metric).ok();
+    let metric = metric.as_ref().and_then(|metric| metric.as_str());
+    format!("{load}/{}", metric.unwrap_or_default())
+}
+
 #[derive(Debug, Serialize)]
 struct Group {
+    /// The factor's key.
+    factor: String,
     /// `guest MTU 8900 instead of 1500`.
     contrast: String,
     rows: Vec<Line>,
@@ -136,6 +157,7 @@ pub(super) fn table(doc: &Document) -> Verdicts {
         match groups.iter_mut().find(|group| group.contrast == contrast) {
             Some(group) => group.rows.push(line),
             None => groups.push(Group {
+                factor: pair[0].factor.clone(),
                 contrast,
                 rows: vec![line],
             }),
@@ -145,7 +167,27 @@ pub(super) fn table(doc: &Document) -> Verdicts {
         metrics: doc
             .figures
             .iter()
-            .map(|figure| words::measured(doc, &figure.load, figure.metric))
+            .map(|figure| Head {
+                name: words::measured(doc, &figure.load, figure.metric),
+                key: figure_key(&figure.load, figure.metric),
+            })
+            .collect(),
+        factors: doc
+            .factors
+            .iter()
+            .filter(|factor| doc.effects.iter().any(|effect| effect.factor == factor.key))
+            .map(|factor| Head {
+                name: words::factor(&factor.key).into_owned(),
+                key: factor.key.clone(),
+            })
+            .collect(),
+        words: ALL
+            .into_iter()
+            .filter(|verdict| doc.effects.iter().any(|effect| effect.verdict == *verdict))
+            .map(|verdict| Head {
+                name: format!("{} {}", sign(verdict), word(verdict)),
+                key: class(verdict).into(),
+            })
             .collect(),
         groups,
         left_out: (pairs.len() > ROWS).then(|| {

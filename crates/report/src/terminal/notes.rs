@@ -6,7 +6,7 @@ use crate::document::Document;
 use crate::{digits, effects, notes, validity};
 
 /// Lines of invalid samples before the rest is only counted.
-const INVALID_LINES: usize = 8;
+const INVALID_LINES: usize = 4;
 
 pub(super) fn published(doc: &Document, page: &mut Page) {
     let Some(published) = &doc.published else {
@@ -29,37 +29,45 @@ pub(super) fn published(doc: &Document, page: &mut Page) {
     }
 }
 
-pub(super) fn oddities(doc: &Document, page: &mut Page) {
-    if let Some(label) = notes::invalid(doc) {
-        page.paragraph(&page.paint(Style::Worse, &label));
-        let alike = notes::invalid_alike(doc);
-        for line in alike.iter().take(INVALID_LINES) {
-            page.paragraph(&format!("- {line}"));
-        }
-        if alike.len() > INVALID_LINES {
-            page.paragraph(&format!(
-                "- and {} more, in the record",
-                alike.len() - INVALID_LINES
-            ));
-        }
-    }
-    for sentence in validity::missing(doc).into_iter().chain(notes::marked(doc)) {
-        page.paragraph(&sentence);
-    }
+/// What speaks against the result, each finding.
+pub(super) fn findings(doc: &Document, page: &mut Page) {
     for sentence in validity::sentences(doc) {
         page.paragraph(&sentence);
     }
     for sentence in effects::for_all(doc) {
         page.paragraph(&sentence);
     }
-    for warning in &doc.warnings {
-        let label = page.paint(Style::Worse, "Warning:");
-        page.paragraph(&format!("{label} {warning}."));
-    }
 }
 
-pub(super) fn footer(doc: &Document, page: &mut Page) {
-    page.gap();
-    page.paragraph(&notes::how_to_read(doc));
-    page.paragraph(&format!("Record: {}", glue(&doc.run_dir)));
+/// What is odd about the record; in short or in full.
+pub(super) fn oddities(doc: &Document, full: bool, page: &mut Page) {
+    let most = if full { usize::MAX } else { INVALID_LINES };
+    if let Some(label) = notes::invalid(doc) {
+        page.paragraph(&page.paint(Style::Worse, &label));
+        let alike = notes::invalid_alike(doc);
+        for line in alike.iter().take(most) {
+            page.paragraph(&format!("- {line}"));
+        }
+        if alike.len() > most {
+            page.paragraph(&format!("- and {} more, in the record", alike.len() - most));
+        }
+    }
+    if let Some(sentence) = validity::missing(doc) {
+        page.paragraph(&sentence);
+    }
+    if let Some(sentence) = notes::marked(doc).filter(|_| full) {
+        page.paragraph(&sentence);
+    }
+    for warning in &doc.warnings {
+        let label = page.paint(Style::Worse, "Warning:");
+        // In short: what it is; what follows from it is in full.
+        let said = match warning.split_once(": ") {
+            Some((what, _)) if !full => format!("{what} (--full says more)"),
+            _ => warning.clone(),
+        };
+        page.paragraph(&format!("{label} {said}."));
+    }
+    if let Some(more) = notes::only_in_full(doc).filter(|_| !full) {
+        page.paragraph(&more);
+    }
 }

@@ -50,6 +50,7 @@ pub(super) struct Page {
     text: String,
     width: usize,
     colour: bool,
+    ascii: bool,
 }
 
 impl Page {
@@ -58,7 +59,13 @@ impl Page {
             text: String::new(),
             width: options.width.max(40),
             colour: options.colour,
+            ascii: options.ascii,
         }
+    }
+
+    /// Whether signs and rules are of ASCII alone.
+    pub(super) const fn ascii(&self) -> bool {
+        self.ascii
     }
 
     pub(super) const fn width(&self) -> usize {
@@ -128,7 +135,10 @@ impl Page {
     }
 
     pub(super) fn finish(self) -> String {
-        let text = self.text.trim_end().replace(GLUE, " ") + "\n";
+        let mut text = self.text.trim_end().replace(GLUE, " ") + "\n";
+        if self.ascii {
+            text = text.replace('\u{b1}', "+-").replace('\u{d7}', "x");
+        }
         if !self.colour {
             return visible(&text).into_owned();
         }
@@ -182,7 +192,11 @@ mod tests {
     use super::*;
 
     fn page(colour: bool) -> Page {
-        Page::new(Terminal { width: 40, colour })
+        Page::new(Terminal {
+            width: 40,
+            colour,
+            ..Terminal::default()
+        })
     }
 
     #[test]

@@ -28,6 +28,12 @@ impl Format<RunResult> for Rules {
 pub fn rules(doc: &Document, options: Terminal) -> String {
     let mut page = Page::new(options);
     page.paragraph(&notes::title(doc));
+    print(doc, &mut page);
+    page.finish()
+}
+
+/// A paragraph per cell, and what they mean.
+pub(super) fn print(doc: &Document, page: &mut Page) {
     page.heading(
         "Stopping rules of other tools on the same throughput samples, Gbit/s; none decides a verdict",
     );
@@ -50,5 +56,4 @@ pub fn rules(doc: &Document, options: Terminal) -> String {
     for meaning in meanings(doc) {
         page.paragraph(&meaning);
     }
-    page.finish()
 }

@@ -1,11 +1,11 @@
-//! The table of cells: as many columns as the width has room for, the more important ones first.
+//! The table of cells, or one for each load.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use wirecost_model::metric::Metric;
 use wirecost_stats::Summary;
 
 use super::page::{Page, visible_width};
-use crate::document::{CellResult, Document};
+use crate::document::{CellLoad, CellResult, Document};
 use crate::loads;
 use crate::{digits, words};
 
@@ -16,22 +16,24 @@ const PADDING: u16 = 1;
 /// What to show where there is no figure.
 pub(super) const NONE: &str = "-";
 
+#[derive(Debug, Clone)]
 pub(super) struct Column {
     /// One or two lines.
     pub(super) head: String,
-    /// The column with the highest number is the first to be left out; 0 never is.
-    pub(super) rank: u8,
+    /// Whether it is printed in full alone.
+    pub(super) only_full: bool,
     /// What it shows, for the text below.
     pub(super) meaning: &'static str,
     pub(super) cells: Vec<String>,
     pub(super) align: CellAlignment,
+    /// Whether verdicts stand in it.
+    pub(super) verdicts: bool,
 }
 
 impl Column {
-    /// The head in one line.
-    fn name(&self) -> String {
-        let joined = self.head.replace("-\n", "").replace("/\n", "/");
-        joined.replace("\n/", "/").replace('\n', " ")
+    /// Whether verdicts stand in it.
+    fn is_verdict(&self) -> bool {
+        self.verdicts
     }
 
     fn width(&self) -> usize {
@@ -43,47 +45,85 @@ impl Column {
     }
 }
 
-pub(super) fn print(doc: &Document, page: &mut Page) {
-    print_columns(columns(doc), loads::shared(doc), page);
+/// Prints a table of the cells, or one for each load; in full with every column and what it means.
+pub(super) fn print(doc: &Document, full: bool, page: &mut Page) {
+    for columns in tables(doc) {
+        let mut columns: Vec<Column> = columns
+            .into_iter()
+            .filter(|column| full || !column.only_full)
+            .collect();
+        if !full {
+            for column in &mut columns {
+                column.meaning = "";
+            }
+        }
+        page.gap();
+        print_columns(columns, None, page);
+    }
+    if full {
+        if let Some(says) = loads::shared(doc) {
+            page.paragraph(says);
+        }
+    } else {
+        page.paragraph(&format!("{}; --full explains each column.", in_short(doc)));
+    }
 }
 
-/// Prints as many of the columns as there is room for, what they mean, and what else is to be said about them.
-pub(super) fn print_columns(mut columns: Vec<Column>, says: Option<&str>, page: &mut Page) {
-    let mut left_out = Vec::new();
-    while total_width(&columns) > page.width() {
-        let Some(least) = (0..columns.len())
-            .max_by_key(|&at| columns[at].rank)
-            .filter(|&at| columns[at].rank > 0)
-        else {
-            break;
-        };
-        left_out.push(columns.remove(least).name());
+/// What one cannot guess of the columns.
+fn in_short(doc: &Document) -> &'static str {
+    if loads::plain(doc) {
+        "Gbit/s: medians; CPU: percent of one core per Gbit/s"
+    } else {
+        "Medians; CPU: percent of one core per Gbit/s, or us of a core per transaction"
     }
-    for line in render(&columns, page.width()).lines() {
-        // Only the last column's padding hangs over the edge.
-        let line: String = line.chars().take(page.width()).collect();
-        page.line(&line);
-    }
-    page.gap();
+}
+
+/// Prints columns, as many beside each other as there is room for, and what they mean. Where they do not fit, the table
+/// is continued below, its first columns of text repeated.
+pub(super) fn print_columns(columns: Vec<Column>, says: Option<&str>, page: &mut Page) {
     let legend: Vec<&str> = columns
         .iter()
         .map(|column| column.meaning)
         .filter(|meaning| !meaning.is_empty())
         .collect();
-    if !legend.is_empty() {
-        page.paragraph(&format!("{}.", legend.join("; ")));
+    let legend = (!legend.is_empty()).then(|| format!("{}.", legend.join("; ")));
+    for part in wrapped(columns, page.width()) {
+        page.gap();
+        for line in render(&part, page.width(), page.ascii()).lines() {
+            // Only the last column's padding hangs over the edge.
+            let line: String = line.chars().take(page.width()).collect();
+            page.line(&line);
+        }
     }
-    if let Some(says) = says {
-        page.paragraph(says);
-    }
-    if !left_out.is_empty() {
-        left_out.reverse();
-        left_out.dedup();
-        page.paragraph(&format!("For a wider terminal: {}.", left_out.join(", ")));
+    let legend = legend.into_iter().chain(says.map(str::to_owned));
+    for text in legend {
+        page.gap();
+        page.paragraph(&text);
     }
 }
 
-fn total_width(columns: &[Column]) -> usize {
+/// The columns in parts that fit the width: the leading columns of text in each of them.
+fn wrapped(columns: Vec<Column>, width: usize) -> Vec<Vec<Column>> {
+    let text = columns
+        .iter()
+        .take_while(|column| column.align == CellAlignment::Left && !column.is_verdict());
+    let (text, mut parts) = (text.count(), Vec::<Vec<Column>>::new());
+    let mut columns = columns.into_iter();
+    let labels: Vec<Column> = columns.by_ref().take(text).collect();
+    let mut part = labels.clone();
+    for column in columns {
+        part.push(column);
+        if total_width(&part) > width && part.len() > text + 1 {
+            let next = part.split_off(part.len() - 1);
+            parts.push(part);
+            part = [labels.clone(), next].concat();
+        }
+    }
+    parts.push(part);
+    parts
+}
+
+pub(super) fn total_width(columns: &[Column]) -> usize {
     let widths: usize = columns
         .iter()
         .map(|column| column.width() + GAP as usize)
@@ -91,14 +131,15 @@ fn total_width(columns: &[Column]) -> usize {
     widths.saturating_sub(GAP as usize)
 }
 
-fn render(columns: &[Column], width: usize) -> Table {
+fn render(columns: &[Column], width: usize, ascii: bool) -> Table {
+    let rule = if ascii { '-' } else { '─' };
     let mut table = Table::new();
     // The last column's padding may hang over the edge: it is cut off.
     let width = u16::try_from(width)
         .unwrap_or(u16::MAX)
         .saturating_add(PADDING);
     table
-        .load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')))
+        .load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule).junction(rule)))
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width)
         .set_header(columns.iter().map(|column| column.head.as_str()));
@@ -117,121 +158,146 @@ fn render(columns: &[Column], width: usize) -> Table {
     table
 }
 
+/// A table of all figures, or one for each load.
+fn tables(doc: &Document) -> Vec<Vec<Column>> {
+    if loads::plain(doc) {
+        return vec![columns(doc)];
+    }
+    loads::named(doc)
+        .into_iter()
+        .map(|(name, workload)| of_load(doc, name, loads::columns(workload)))
+        .collect()
+}
+
 fn columns(doc: &Document) -> Vec<Column> {
     let number =
-        |head: &str, rank, meaning, figure: &dyn Fn(&CellResult) -> Option<String>| Column {
-            head: head.into(),
-            rank,
-            meaning,
+        |head: &str, only_full, meaning, figure: &dyn Fn(&CellResult) -> Option<String>| Column {
             cells: doc
                 .cells
                 .iter()
                 .map(|cell| figure(cell).unwrap_or_else(|| NONE.into()))
                 .collect(),
-            align: CellAlignment::Right,
+            ..Column::figures(head, only_full, meaning)
         };
     let median = |summary: &Option<Summary>, digits: usize| {
         summary.map(|summary| format!("{:.digits$}", summary.median))
     };
     let mut columns = levels(doc);
-    if !loads::plain(doc) {
-        columns.extend(of_loads(doc));
-        columns.push(valid(doc));
-        return columns;
-    }
     columns.push(number(
         "Gbit/s",
-        0,
+        false,
         "Gbit/s: what the receiving application read, median of valid samples",
         &|cell| Some(digits::gbps(cell.throughput_gbps?.median)),
     ));
     columns.push(number(
         "±%",
-        3,
+        false,
         "±%: its relative standard deviation",
         &|cell| Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0)),
     ));
     columns.push(number(
         "line\nlimit",
-        5,
+        false,
         "line limit: the TCP payload that the line carries in such frames",
         &|cell| Some(digits::gbps(cell.line_limit_gbps?)),
     ));
-    columns.push(number("pub-\nlished", 4, "published: see below", &|cell| {
-        Some(digits::gbps(cell.published_gbps?))
-    }));
+    columns.push(number(
+        "pub-\nlished",
+        false,
+        "published: see below",
+        &|cell| Some(digits::gbps(cell.published_gbps?)),
+    ));
     columns.push(number(
         "sender\nCPU",
-        1,
+        false,
         "CPU: percent of one core per Gbit/s, all time that was not idle",
         &|cell| cell.cpu(Metric::SenderCpu),
     ));
-    columns.push(number("recei-\nver CPU", 1, "", &|cell| {
+    columns.push(number("recei-\nver CPU", false, "", &|cell| {
         cell.cpu(Metric::ReceiverCpu)
     }));
     columns.push(number(
         "CPU",
-        1,
+        false,
         "CPU: percent of one core of the machine per Gbit/s, everything that was not idle",
         &|cell| cell.cpu(Metric::Cpu),
     ));
     columns.push(number(
         "kframes\n/s",
-        7,
+        true,
         "kframes/s: thousand frames a second on the wire, both directions",
         &|cell| Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3)),
     ));
     columns.push(number(
         "segs/\npacket",
-        8,
+        true,
         "segs/packet: segments on the wire per packet that the receiver's TCP handled",
         &|cell| median(&cell.segments_per_packet, 1),
     ));
     // What no cell has a figure for is not a column of this run.
-    columns.retain(|column| column.rank == 0 || column.cells.iter().any(|figure| figure != NONE));
+    columns.retain(|column| column.align == CellAlignment::Left || column.has_figures());
     columns.push(valid(doc));
     columns
 }
 
-/// The figures of every load, those of one beside each other.
-fn of_loads(doc: &Document) -> Vec<Column> {
-    let named = loads::named(doc);
-    let several = named.len() > 1;
-    let mut said: Vec<&str> = Vec::new();
-    let mut columns = Vec::new();
-    for (name, workload) in named {
-        for of in loads::columns(workload) {
-            let field = |cell: &CellResult| {
-                let load = cell.loads.iter().find(|load| load.name == name)?;
-                (of.field)(load)
-            };
-            let cells: Vec<String> = doc
-                .cells
-                .iter()
-                .map(|cell| field(cell).unwrap_or_else(|| NONE.into()))
-                .collect();
-            if of.rank > 0 && cells.iter().all(|figure| figure == NONE) {
-                continue;
-            }
-            let head = of
-                .head
-                .replacen("transactions/s", "trans/s", usize::from(several));
-            let repeated = said.contains(&of.meaning);
-            said.push(of.meaning);
-            columns.push(Column {
-                head: if several {
-                    format!("{name}\n{head}")
-                } else {
-                    head.replace(' ', "\n")
-                },
-                rank: of.rank,
-                meaning: if repeated { "" } else { of.meaning },
-                cells,
-                align: CellAlignment::Right,
-            });
-        }
+/// The figures of one load in the cells that run it; its name stands above the levels where there are several.
+fn of_load(doc: &Document, name: &str, of: &[loads::Column]) -> Vec<Column> {
+    let of_cell = |cell: &CellResult, field: fn(&CellLoad) -> Option<String>| {
+        field(cell.loads.iter().find(|load| load.name == name)?)
+    };
+    let figures = of.iter().map(|of| Column {
+        cells: doc
+            .cells
+            .iter()
+            .map(|cell| of_cell(cell, of.field).unwrap_or_else(|| NONE.into()))
+            .collect(),
+        ..Column::figures(&of.head.replace(' ', "\n"), of.only_full, of.meaning)
+    });
+    let mut columns = levels(doc);
+    let labels = columns.len();
+    columns.extend(figures.filter(Column::has_figures));
+    columns.push(valid(doc));
+    let runs: Vec<bool> = doc
+        .cells
+        .iter()
+        .map(|cell| cell.loads.iter().any(|load| load.name == name))
+        .collect();
+    for column in &mut columns {
+        let mut runs = runs.iter();
+        column.cells.retain(|_| runs.next() == Some(&true));
+    }
+    // What is the same in all its cells is no column: the factor of loads.
+    let mut at = 0;
+    columns.retain(|column| {
+        at += 1;
+        let varies = column.cells.windows(2).any(|two| two[0] != two[1]);
+        at > labels || varies || column.cells.len() < 2
+    });
+    if let Some(first) = columns.first_mut().filter(|_| loads::named(doc).len() > 1) {
+        first.head = format!(
+            "{name}:\n{}",
+            first.head.replace("-\n", "").replace('\n', " ")
+        );
     }
     columns
+}
+
+impl Column {
+    /// An empty column of figures.
+    pub(super) fn figures(head: &str, only_full: bool, meaning: &'static str) -> Self {
+        Self {
+            head: head.into(),
+            only_full,
+            meaning,
+            cells: Vec::new(),
+            align: CellAlignment::Right,
+            verdicts: false,
+        }
+    }
+
+    fn has_figures(&self) -> bool {
+        self.cells.iter().any(|figure| figure != NONE)
+    }
 }
 
 pub(super) fn levels(doc: &Document) -> Vec<Column> {
@@ -245,9 +311,7 @@ pub(super) fn levels(doc: &Document) -> Vec<Column> {
     keys.into_iter()
         .filter(|key| !doc.factors.is_empty() || !constant(key))
         .map(|key| Column {
-            head: words::column(key),
-            rank: 0,
-            meaning: "",
+            align: CellAlignment::Left,
             cells: doc
                 .cells
                 .iter()
@@ -258,34 +322,24 @@ pub(super) fn levels(doc: &Document) -> Vec<Column> {
                         .unwrap_or_else(|| NONE.into())
                 })
                 .collect(),
-            align: CellAlignment::Left,
+            ..Column::figures(&words::column(key), false, "")
         })
         .collect()
 }
 
-/// How many samples count: of no interest while it is all of them.
+/// How many samples count.
 fn valid(doc: &Document) -> Column {
-    let all = doc
-        .cells
-        .iter()
-        .all(|cell| cell.valid == doc.rounds_planned);
+    let cells = doc.cells.iter().map(|cell| {
+        if cell.skipped.is_some() {
+            "skipped".into()
+        } else if cell.valid == cell.samples {
+            cell.valid.to_string()
+        } else {
+            format!("{}/{}", cell.valid, cell.samples)
+        }
+    });
     Column {
-        head: "valid".into(),
-        rank: if all { 6 } else { 2 },
-        meaning: "valid: samples that count, of those taken",
-        cells: doc
-            .cells
-            .iter()
-            .map(|cell| {
-                if cell.skipped.is_some() {
-                    "skipped".into()
-                } else if cell.valid == cell.samples {
-                    cell.valid.to_string()
-                } else {
-                    format!("{}/{}", cell.valid, cell.samples)
-                }
-            })
-            .collect(),
-        align: CellAlignment::Right,
+        cells: cells.collect(),
+        ..Column::figures("valid", false, "valid: samples that count, of those taken")
     }
 }

@@ -1,9 +1,9 @@
 //! One line per effect.
 
-use wirecost_model::effect::Verdict;
 use wirecost_model::units::format_fraction;
 
-use super::page::{Page, Style, glue};
+use super::matrix::style;
+use super::page::{Page, glue};
 use crate::document::Document;
 use crate::document::EffectResult;
 use crate::effects;
@@ -70,14 +70,4 @@ fn sentence(doc: &Document, effect: &EffectResult, page: &Page) -> String {
         _ => String::new(),
     };
     format!("{what}: {} {}{verdict}{rounds}", glue(&figure), glue("- "))
-}
-
-const fn style(verdict: Verdict) -> Style {
-    match verdict {
-        Verdict::Pays => Style::Good,
-        Verdict::Costs => Style::Bad,
-        Verdict::Gains => Style::Better,
-        Verdict::Loses => Style::Worse,
-        Verdict::MakesNoDifference | Verdict::CannotTellYet | Verdict::NotComparable => Style::Dim,
-    }
 }

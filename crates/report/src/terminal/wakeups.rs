@@ -1,7 +1,5 @@
 //! CPU at the line and wake-ups, beneath the table of cells.
 
-use comfy_table::CellAlignment;
-
 use super::page::Page;
 use super::table::{Column, NONE, levels, print_columns};
 use crate::digits;
@@ -11,10 +9,7 @@ use crate::document::{HostWakeups, WindowCpu};
 pub(super) fn print(doc: &Document, page: &mut Page) {
     let Some(result) = &doc.wakeups else { return };
     page.heading(result.title());
-    let column = |head: &str, rank, figure: &dyn Fn(&[HostWakeups]) -> Option<String>| Column {
-        head: head.to_owned(),
-        rank,
-        meaning: "",
+    let column = |head: &str, figure: &dyn Fn(&[HostWakeups]) -> Option<String>| Column {
         cells: doc
             .cells
             .iter()
@@ -25,10 +20,10 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
                     .unwrap_or_else(|| NONE.into())
             })
             .collect(),
-        align: CellAlignment::Right,
+        ..Column::figures(head, false, "")
     };
     let mut columns = levels(doc);
-    columns.push(column("Gbit/s", 0, &|hosts| {
+    columns.push(column("Gbit/s", &|hosts| {
         Some(digits::gbps(hosts.first()?.usual.gbps))
     }));
     for (host, short) in [
@@ -48,14 +43,14 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
         let woken = |window: WindowCpu| Some(format!("{:.0}", window.wakeups_per_gbit?));
         let cpu = |window: WindowCpu| format!("{:.1}", window.percent_per_gbps);
         columns.extend([
-            column(&format!("{short}\n% core"), 0, &|hosts| {
+            column(&format!("{short}\n% core"), &|hosts| {
                 Some(format!("{:.0}", usual(hosts)?.percent_of_a_core))
             }),
-            column("wake-\nups", 0, &|hosts| share(usual(hosts)?)),
-            column("wake-ups\n/Gbit", 2, &|hosts| woken(usual(hosts)?)),
-            column("CPU per\nGbit/s", 1, &|hosts| Some(cpu(usual(hosts)?))),
-            column("without\nline", 0, &|hosts| Some(cpu(without(hosts)?))),
-            column("wake-ups\n/Gbit", 3, &|hosts| woken(without(hosts)?)),
+            column("wake-\nups", &|hosts| share(usual(hosts)?)),
+            column("wake-ups\n/Gbit", &|hosts| woken(usual(hosts)?)),
+            column("CPU per\nGbit/s", &|hosts| Some(cpu(usual(hosts)?))),
+            column("without\nline", &|hosts| Some(cpu(without(hosts)?))),
+            column("wake-ups\n/Gbit", &|hosts| woken(without(hosts)?)),
         ]);
     }
     columns.retain(|column| column.cells.iter().any(|figure| figure != NONE));

@@ -7,7 +7,7 @@ use super::{Objection, Pair, number, remark};
 /// Share of a cell's packets whose loss decides a stream's speed. A full receiving core drops up to 0.12 % in labs where
 /// nothing is offloaded, which follows from the cell; a backlog of 16 packets drops 0.7 % and quarters a stream.
 pub const DROPPED: f64 = 3e-3;
-/// A share that is told beside a verdict.
+/// A share that is reported with a verdict.
 pub const TOLD: f64 = 1e-4;
 /// The other cell's share is so much of it at most, or both have the same trouble.
 pub const MUCH_LESS: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! How far apart the cores were: in a virtual machine the hypervisor moves them.
+//! The distance of the cores: in a virtual machine the hypervisor moves them.
 
 use wirecost_model::effect::RemarkKind;
 
@@ -12,26 +12,26 @@ pub const FARTHER: f64 = 1.5;
 pub const ROUNDS: f64 = 0.5;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
-    let (from, to) = (pair.from.apart(), pair.to.apart());
+    let (from, to) = (pair.from.core_distance(), pair.to.core_distance());
     let rounds: Vec<(f64, f64)> = from
         .iter()
         .filter_map(|(round, from)| Some((*from, *to.get(round)?)))
         .collect();
     let signs = rounds.iter().map(|(from, to)| {
-        let apart = (to / from).ln();
-        f64::from(u8::from(apart.abs() > FARTHER.ln())).copysign(apart)
+        let core_distance = (to / from).ln();
+        f64::from(u8::from(core_distance.abs() > FARTHER.ln())).copysign(core_distance)
     });
     let one_way = signs.sum::<f64>().abs() / rounds.len() as f64;
     if rounds.is_empty() || one_way <= ROUNDS {
         return None;
     }
-    let apart = (
+    let core_distance = (
         geometric(rounds.iter().map(|round| round.0))?,
         geometric(rounds.iter().map(|round| round.1))?,
     );
     let text = format!(
         "a cache line to the other core and back took {} ns",
-        pair.figures(apart)
+        pair.figures(core_distance)
     );
     let advice = "measure again, with more rounds: they mix where the cores are";
     Some(Objection::Bars(remark(

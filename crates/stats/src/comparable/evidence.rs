@@ -1,4 +1,4 @@
-//! What the samples of a cell say of it beside its figures.
+//! What the samples of a cell show besides its figures.
 
 use std::collections::BTreeMap;
 
@@ -107,8 +107,8 @@ impl<'a> Evidence<'a> {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// By round how far apart the cores were, nanoseconds.
-    pub(super) fn apart(&self) -> BTreeMap<u32, f64> {
+    /// The distance of the cores by round, nanoseconds.
+    pub(super) fn core_distance(&self) -> BTreeMap<u32, f64> {
         let of = |sample: &Sample| Some((sample.round, sample.core_distance_ns()?));
         self.samples().filter_map(of).collect()
     }

@@ -1,4 +1,4 @@
-//! The load's own threads as the limit: then a figure is about them.
+//! Checks for loads that were generator-bound.
 
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::sample::GENERATOR_BOUND_ADVICE;

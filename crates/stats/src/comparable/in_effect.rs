@@ -1,4 +1,4 @@
-//! Settings that changed nothing.
+//! Checks for settings that had no effect.
 
 use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::load::Sending;

@@ -68,8 +68,8 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
 /// Whether the figure is about more than wake-ups.
 fn speaks(from: &Woken, to: &Woken) -> bool {
     // Of none in either it is no number.
-    let apart = (to.per_unit / from.per_unit).ln().abs();
-    let agree = apart.is_nan() || apart <= AGREE.ln();
+    let core_distance = (to.per_unit / from.per_unit).ln().abs();
+    let agree = core_distance.is_nan() || core_distance <= AGREE.ln();
     let small = from.share() <= SMALL && to.share() <= SMALL;
     let measured = to.busy - from.busy;
     let rest = measured - (to.cost - from.cost);

@@ -72,7 +72,7 @@ pub fn look(logs: &[f64], aim: &Aim, ends_at: u32) -> Look {
 
 /// Where a run with several effects stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Standing {
+pub struct SequentialState {
     /// A look per effect, in their order.
     pub looks: Vec<Look>,
     /// How many of them are settled.
@@ -86,13 +86,13 @@ pub fn standing<'a>(
     effects: impl IntoIterator<Item = &'a [f64]>,
     aim: &Aim,
     ends_at: u32,
-) -> Standing {
+) -> SequentialState {
     let looks: Vec<Look> = effects
         .into_iter()
         .map(|logs| look(logs, aim, ends_at))
         .collect();
     let settled = looks.iter().filter(|look| look.settled).count();
-    Standing {
+    SequentialState {
         settled,
         known: settled == looks.len() && settled > 0,
         looks,

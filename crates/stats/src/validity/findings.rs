@@ -18,7 +18,7 @@ use crate::verdict::Margin;
 /// all its cells, and as often cores that moved: findings are read as warnings, and one false in a hundred runs is enough.
 pub const FINDING_ALPHA: f64 = 0.01;
 
-/// Something that speaks against a result.
+/// A threat to the validity of a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Finding {
@@ -86,13 +86,13 @@ pub enum Finding {
         /// The cell's number.
         cell: u32,
         /// Round, modified z-score, and the sample as a multiple of the cell's median.
-        samples: Vec<FarSample>,
+        samples: Vec<OutlierSample>,
     },
 }
 
 /// A sample far from the others of its cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct FarSample {
+pub struct OutlierSample {
     /// Its round, from 0.
     pub round: u32,
     /// Modified z-score of its logarithm.
@@ -150,7 +150,7 @@ pub fn findings(experiment: &Experiment, samples: &[Sample]) -> Vec<Finding> {
         .collect();
     let mut found = significant(&tables, Table::drift);
     found.extend(significant(&tables, Table::foreign));
-    found.extend(significant(&tables, Table::apart));
+    found.extend(significant(&tables, Table::core_distance));
     found.extend(tables.iter().flat_map(Table::modes));
     found.extend(tables.iter().flat_map(Table::outliers));
     found
@@ -183,7 +183,7 @@ struct Entry {
     log: f64,
     deviation: f64,
     foreign: Option<f64>,
-    apart: Option<f64>,
+    core_distance: Option<f64>,
 }
 
 /// One metric's valid samples by cell.
@@ -209,7 +209,7 @@ impl Table {
                     .flatten()
                     .filter_map(|host| host.foreign_cores)
                     .reduce(f64::max),
-                apart: sample
+                core_distance: sample
                     .core_distance_ns()
                     .filter(|&ns| has_log(ns))
                     .map(f64::ln),
@@ -268,8 +268,8 @@ impl Table {
         Some((trend, ends))
     }
 
-    fn apart(&self) -> Option<(Trend, Finding)> {
-        let (trend, [least, most]) = self.over(|entry| entry.apart)?;
+    fn core_distance(&self) -> Option<(Trend, Finding)> {
+        let (trend, [least, most]) = self.over(|entry| entry.core_distance)?;
         let (nearest_ns, farthest_ns) = (least.exp(), most.exp());
         // Cores that stay are not always told as just as far apart.
         if !CoreDistance::differ([nearest_ns, farthest_ns]) {
@@ -320,9 +320,9 @@ impl Table {
     fn outliers(&self) -> impl Iterator<Item = Finding> {
         self.cells.iter().filter_map(|(&cell, entries)| {
             let far = outliers(&entries.iter().map(|entry| entry.log).collect::<Vec<_>>());
-            let samples: Vec<FarSample> = far
+            let samples: Vec<OutlierSample> = far
                 .iter()
-                .map(|&Outlier { index, z }| FarSample {
+                .map(|&Outlier { index, z }| OutlierSample {
                     round: entries[index].round,
                     z,
                     of_median: entries[index].deviation.exp(),

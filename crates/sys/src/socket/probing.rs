@@ -13,7 +13,7 @@ use super::{domain, set_int};
 
 /// A datagram that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceivedDatagram {
     /// Bytes of payload.
     pub length: usize,
     /// Who sent it.
@@ -66,7 +66,7 @@ pub fn set_hop_limit(fd: &impl AsFd, hops: u8) -> io::Result<()> {
 }
 
 /// Takes the next datagram; `None` where there is none. Never blocks. A queued ICMP error comes first, as an error.
-pub fn receive_arrived(fd: &impl AsFd, buffer: &mut [u8]) -> io::Result<Option<Arrived>> {
+pub fn receive_arrived(fd: &impl AsFd, buffer: &mut [u8]) -> io::Result<Option<ReceivedDatagram>> {
     let mut control = cmsg_space!(libc::c_int, libc::c_int);
     let mut parts = [IoSliceMut::new(buffer)];
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
@@ -97,7 +97,7 @@ pub fn receive_arrived(fd: &impl AsFd, buffer: &mut [u8]) -> io::Result<Option<A
         message.address.as_ref().and_then(address).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidData, "a datagram without a sender")
         })?;
-    Ok(Some(Arrived {
+    Ok(Some(ReceivedDatagram {
         length: message.bytes,
         from,
         fragment,

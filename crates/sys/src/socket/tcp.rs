@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 
 /// `TCP_INFO` of a connection: counters since it was made, and its state now.
 ///
@@ -185,6 +185,19 @@ pub enum CongestionError {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// Whether a connection of this process can have a congestion control, by the kernel's name.
+///
+/// # Errors
+/// As [`set_congestion`].
+pub fn try_congestion(algorithm: &str) -> Result<(), CongestionError> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None);
+    let socket = socket.map_err(|source| CongestionError::Other {
+        algorithm: algorithm.to_owned(),
+        source,
+    })?;
+    set_congestion(&socket, algorithm)
 }
 
 /// Sets the congestion control of one socket, by the kernel's name (`cubic`, `reno`, `bbr`).

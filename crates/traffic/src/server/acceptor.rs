@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
-use wirecost_sys::epoll::Wake;
+use wirecost_sys::epoll::Waker;
 use wirecost_sys::socket::poll_readable;
 
 use crate::dispatch::{Dispatcher, Handoff};
@@ -37,7 +37,7 @@ pub(super) struct Acceptor {
     /// `None` where the threads of another load on the port accept.
     listener: Option<Arc<Socket>>,
     dispatcher: Arc<Dispatcher>,
-    wake: Arc<Wake>,
+    wake: Arc<Waker>,
     loads: Vec<AcceptedLoad>,
     /// Oldest first.
     pending: VecDeque<Pending>,
@@ -68,7 +68,7 @@ pub(super) struct AcceptorHandle {
 /// The acceptor of one or several servers.
 #[derive(Debug)]
 pub(super) struct SharedAcceptor {
-    pub(super) wake: Arc<Wake>,
+    pub(super) wake: Arc<Waker>,
     /// Servers that have not ended.
     pub(super) open: AtomicUsize,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
@@ -94,7 +94,7 @@ impl Acceptor {
     pub(super) fn new(
         listener: Option<Arc<Socket>>,
         dispatcher: Arc<Dispatcher>,
-        wake: Arc<Wake>,
+        wake: Arc<Waker>,
     ) -> Self {
         Self {
             listener,

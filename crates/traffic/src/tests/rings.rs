@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_sys::epoll::Wake;
+use wirecost_sys::epoll::Waker;
 use wirecost_sys::ring::{Ring, refuse_here};
 
 use crate::handshake::{Answer, HEADER_BYTES};
@@ -31,12 +31,10 @@ fn options(streams: u32) -> Options {
 
 /// Whether this machine has rings; said aloud where it has none.
 fn has_rings() -> bool {
-    let wake = Wake::new().unwrap();
+    let wake = Waker::new().unwrap();
     let made = Ring::new(&[], wake.as_fd(), 1, b"x");
     if let Err(error) = &made {
-        let required = std::env::var_os("WIRECOST_REQUIRE_ROOT").is_some_and(|value| value == "1");
-        assert!(!required, "{error}");
-        println!("skipped: no rings here: {error}");
+        wirecost_skips::skip(format!("no rings here: {error}"));
     }
     made.is_ok()
 }

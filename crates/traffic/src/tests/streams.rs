@@ -479,7 +479,9 @@ fn a_buffer_above_the_systems_limit_is_given_where_that_is_allowed_and_else_name
     };
     let wmem_max = limit();
     if wmem_max >= asked {
-        println!("skipped: net.core.wmem_max is {wmem_max}, above what is asked for");
+        wirecost_skips::lacks(format!(
+            "net.core.wmem_max is {wmem_max}, above what is asked for"
+        ));
         return;
     }
     let options = options(1).with(|load| load.socket_buffer = Some(asked));

@@ -8,9 +8,10 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+pub(crate) use wirecost_skips::skip;
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::namespace::{HeldNetns, Netns};
-use wirecost_vtep::{Config, Location, Vtep};
+use wirecost_vtep::{Config, StationLocation, Vtep};
 
 /// MACs and addresses of the two guests.
 pub(crate) const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 7, 1], [2, 0, 0, 0, 7, 2]];
@@ -24,17 +25,7 @@ pub(crate) fn allowed() -> bool {
         Ok(_) => return true,
         Err(error) => format!("eBPF programs cannot be loaded here: {error}"),
     };
-    skip(&reason)
-}
-
-/// Prints why a test is left out; fails where none may be.
-pub(crate) fn skip(reason: &str) -> bool {
-    assert!(
-        std::env::var_os("WIRECOST_REQUIRE_ROOT").is_none_or(|value| value != "1"),
-        "{reason}"
-    );
-    println!("skipped: {reason}");
-    false
+    skip(reason)
 }
 
 /// A namespace with a shell's view of it.
@@ -174,11 +165,11 @@ impl Lab {
             if tunnel {
                 let other = Self::host(2 - index, six);
                 vtep.flood_to(vni, other).expect("a remote");
-                vtep.place(vni, MACS[1 - index], Location::Remote(other))
+                vtep.place(vni, MACS[1 - index], StationLocation::Remote(other))
                     .expect("a station");
             }
             vtep.add_guest("guest0", vni).expect("a guest");
-            let here = Location::Guest("guest0".to_owned());
+            let here = StationLocation::Guest("guest0".to_owned());
             vtep.place(vni, MACS[index], here).expect("a station");
             vtep
         })

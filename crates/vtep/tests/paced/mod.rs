@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion::Ipv4;
-use wirecost_vtep::{Config, Departures, Format, Hook, Pace, Tunnel};
+use wirecost_vtep::{Config, Departures, Format, Hook, LineRate, Tunnel};
 use wirecost_wire::size_table::Frames;
 
 use crate::lab::{Lab, allowed};
@@ -42,14 +42,14 @@ fn send_by_a_line(guest_mtu: u32, format: Format) {
     });
     if !fq {
         // Where it has to be there, the step that reads the trace fails.
-        println!("skipped: this kernel has no fq, or its tc knows no timer_slack");
+        wirecost_skips::lacks("this kernel has no fq, or its tc knows no timer_slack");
         return;
     }
     let config = Config::new("under0", format);
     let frames = Frames::new(guest_mtu, config.overhead(), Ipv4, 0);
     let _endpoints = [0, 1].map(|index| lab.endpoint(index, config_of(index, &config)));
     let mut line = Departures::load("under0").unwrap_or_else(|error| panic!("{error}"));
-    let pace = Pace {
+    let pace = LineRate {
         rate: RATE,
         step_ns: STEP_NS,
         limit_ns: LIMIT_NS,

@@ -10,9 +10,9 @@ const MIN_FRAME_BYTES: u32 = 64;
 /// TCP's header and its timestamps with their padding (RFC 9293, 3.1; RFC 7323, 3.2 and appendix A).
 const TCP_BYTES: u32 = 20 + 12;
 
-/// Where a part counts.
+/// The MTU that a part of a frame counts towards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum FrameScope {
     /// On the line only: no part of an IP MTU.
     Line,
     /// In the underlay's IP MTU.
@@ -33,11 +33,11 @@ pub struct Part {
     /// How many encapsulations it stands in: 0 on the line.
     pub depth: usize,
     /// Where it counts.
-    pub place: Place,
+    pub place: FrameScope,
 }
 
 impl Part {
-    pub(super) const fn of(header: Header, depth: usize, place: Place) -> Self {
+    pub(super) const fn of(header: Header, depth: usize, place: FrameScope) -> Self {
         Self {
             name: header.name,
             bytes: header.bytes,
@@ -62,7 +62,7 @@ impl Frame {
         guest_bytes: u32,
         tags: impl Iterator<Item = Header>,
     ) -> Self {
-        let line = |header| Part::of(header, 0, Place::Line);
+        let line = |header| Part::of(header, 0, FrameScope::Line);
         let mut parts = vec![line(PREAMBLE), line(LINE_ETHERNET)];
         parts.extend(tags.map(line));
         parts.extend(payload);
@@ -91,7 +91,7 @@ impl Frame {
 
     /// What counts towards the underlay's IP MTU, in bytes.
     pub fn underlay_bytes(&self) -> u32 {
-        self.sum(|part| part.place != Place::Line)
+        self.sum(|part| part.place != FrameScope::Line)
     }
 
     /// Ethernet header to FCS, in bytes: what a switch's frame size limit is about.

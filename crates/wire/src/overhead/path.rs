@@ -2,13 +2,11 @@
 
 use wirecost_model::ip::IpVersion;
 
-use super::catalogue::{ESP_PADDING, Header, Piece, WIREGUARD_PADDING, ip_header};
-use super::error::MtuError;
-use super::frame::{Frame, Part, Place};
+use super::MAX_MTU;
+use super::catalogue::{ENCAPLIMIT, ESP_PADDING, Header, Piece, WIREGUARD_PADDING, ip_header};
+use super::error::{MtuError, StackError};
+use super::frame::{Frame, FrameScope, Part};
 use super::stack::{Layer, Stack};
-
-/// The longest IP packet in bytes, without jumbograms (RFC 791, 3.1).
-pub const MAX_MTU: u32 = 65_535;
 
 /// The smallest MTU in bytes that IP can run over (RFC 791, 3.2; RFC 8200, 5).
 pub const fn min_mtu(ip: IpVersion) -> u32 {
@@ -24,6 +22,27 @@ pub struct Path {
     stack: Stack,
     underlay: IpVersion,
     guest: IpVersion,
+}
+
+impl Stack {
+    /// The stack over an underlay that speaks `underlay`, which all its tunnels' outer packets do, for guests that
+    /// speak `guest`. Fails where an option is of the other IP version.
+    pub fn over(&self, underlay: IpVersion, guest: IpVersion) -> Result<Path, StackError> {
+        let limited = |layer: &&Layer| layer.options.words.contains(&ENCAPLIMIT);
+        if underlay == IpVersion::Ipv4
+            && let Some(layer) = self.layers.iter().find(limited)
+        {
+            return Err(StackError {
+                expression: self.to_string(),
+                problem: format!(
+                    "`{}:{ENCAPLIMIT}` is an IPv6 option (RFC 2473), and the underlay speaks IPv4",
+                    layer.of.name
+                ),
+                help: "leave it out, or ask for an IPv6 underlay (--ipv6)".into(),
+            });
+        }
+        Ok(Path::new(self.clone(), underlay, guest))
+    }
 }
 
 impl Path {
@@ -112,7 +131,7 @@ impl Path {
             bytes: packet,
             source: "",
         };
-        let mut parts = vec![Part::of(guest, layers.len() + 1, Place::Guest)];
+        let mut parts = vec![Part::of(guest, layers.len() + 1, FrameScope::Guest)];
         let mut contents = Vec::new();
         for (at, layer) in layers.iter().enumerate() {
             let content: u32 = parts.iter().map(|part| part.bytes).sum();
@@ -126,7 +145,7 @@ impl Path {
     /// Puts one more encapsulation around what there is. `most` is what it carries of a full-size packet, in bytes.
     fn lay(&self, layer: &Layer, depth: usize, mut content: Vec<Part>, most: u32) -> Vec<Part> {
         let bytes: u32 = content.iter().map(|part| part.bytes).sum();
-        let part = |header| Part::of(header, depth, Place::Underlay);
+        let part = |header| Part::of(header, depth, FrameScope::Underlay);
         let padding = |rule: Header, bytes| part(Header { bytes, ..rule });
         let mut parts = Vec::new();
         for piece in layer.of.layout.iter().filter(|piece| layer.has(piece)) {
@@ -158,8 +177,8 @@ impl Path {
 
     /// Takes the IP header off a packet's front: a tunnel's, or the guest's own.
     fn take_ip_header(&self, content: &mut Vec<Part>, depth: usize) -> Part {
-        if content[0].place == Place::Guest {
-            let mut header = Part::of(ip_header(self.guest), depth, Place::Guest);
+        if content[0].place == FrameScope::Guest {
+            let mut header = Part::of(ip_header(self.guest), depth, FrameScope::Guest);
             header.bytes = header.bytes.min(content[0].bytes);
             content[0].bytes -= header.bytes;
             content[0].name = "rest of the guest's IP packet";

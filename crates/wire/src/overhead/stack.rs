@@ -7,8 +7,6 @@ use wirecost_model::ip::IpVersion;
 use super::catalogue::{
     Carries, ENCAPLIMIT, Encapsulation, Header, MPLS_ORDER, Number, Piece, Role, Takes, every,
 };
-use super::error::StackError;
-use super::path::Path;
 
 /// What the name of tags on the line begins with.
 const OUTER: &str = "outer-";
@@ -36,7 +34,7 @@ pub(super) struct Options {
     pub(super) number: u32,
 }
 
-/// An encapsulation as it was written, not yet seen beside the others.
+/// An encapsulation as it was written, not yet checked against the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) of: &'static Encapsulation,
@@ -64,25 +62,6 @@ impl Layer {
 }
 
 impl Stack {
-    /// The stack over an underlay that speaks `underlay`, which all its tunnels' outer packets do, for guests that
-    /// speak `guest`. Fails where an option is of the other IP version.
-    pub fn over(&self, underlay: IpVersion, guest: IpVersion) -> Result<Path, StackError> {
-        let limited = |layer: &&Layer| layer.options.words.contains(&ENCAPLIMIT);
-        if underlay == IpVersion::Ipv4
-            && let Some(layer) = self.layers.iter().find(limited)
-        {
-            return Err(StackError {
-                expression: self.to_string(),
-                problem: format!(
-                    "`{}:{ENCAPLIMIT}` is an IPv6 option (RFC 2473), and the underlay speaks IPv4",
-                    layer.of.name
-                ),
-                help: "leave it out, or ask for an IPv6 underlay (--ipv6)".into(),
-            });
-        }
-        Ok(Path::new(self.clone(), underlay, guest))
-    }
-
     /// Whether it is no encapsulation at all.
     pub const fn is_none(&self) -> bool {
         self.layers.is_empty() && self.outer.is_none()

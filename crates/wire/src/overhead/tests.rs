@@ -212,7 +212,7 @@ fn the_headers_stand_in_the_order_in_which_they_pass_the_line() {
         let path = path(stack, underlay);
         let frame = path.frame(1000, 1000);
         let parts = frame.parts().iter();
-        let of_underlay = parts.filter(|part| part.place != Place::Line);
+        let of_underlay = parts.filter(|part| part.place != FrameScope::Line);
         let named = of_underlay.map(|part| {
             format!(
                 "{}{} {}",
@@ -497,7 +497,7 @@ proptest! {
         prop_assert!(short.underlay_bytes() <= full.underlay_bytes());
         prop_assert!(short.frame_bytes() >= 64);
         prop_assert_eq!(short.guest_bytes(), packet);
-        let of_guest = short.parts().iter().filter(|part| part.place == Place::Guest);
+        let of_guest = short.parts().iter().filter(|part| part.place == FrameScope::Guest);
         prop_assert_eq!(of_guest.map(|part| part.bytes).sum::<u32>(), packet);
     }
 
@@ -546,7 +546,7 @@ fn every_header_names_its_source() {
             for part in frame.parts() {
                 assert_eq!(
                     part.source.is_empty(),
-                    part.place == Place::Guest,
+                    part.place == FrameScope::Guest,
                     "{part:?}"
                 );
             }

@@ -1,6 +1,5 @@
-use wirecost_model::load::{Direction, Workload};
-use wirecost_model::sample::{Invalid, LoadResult, StreamResult};
-use wirecost_model::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
+use wirecost_model::fixtures;
+use wirecost_model::sample::Invalid;
 
 use super::*;
 use crate::row::Row;
@@ -15,67 +14,14 @@ pub(crate) fn experiment(row: &Row) -> Experiment {
     wirecost_plan::load("row.yaml", &plan).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn usage(busy_s: f64) -> HostUsage {
-    HostUsage {
-        window_s: 1.0,
-        cores: vec![CoreUsage {
-            cpu: 0,
-            busy_s,
-            idle_s: 1.0 - busy_s,
-            iowait_s: 0.0,
-            steal_s: 0.0,
-            shares: ClassShares::default(),
-        }],
-        foreign_cores: None,
-        backlog_drops: 0,
-        budget_exhausted: 0,
-        links: [].into(),
-        guest: ProtocolDelta::default(),
-        idle_step_s: 0.01,
-        transit_cores: None,
-        wakeups: None,
-    }
-}
-
 /// A second at so many Gbit/s, the sending host's core busy for this share of it, the receiving one's for half.
 fn sample(round: u32, cell: u32, gbps: f64, busy: f64) -> Sample {
     Sample {
-        round,
         position: 0,
-        cell,
-        started_s: 0.0,
-        took_s: 1.0,
-        invalid: None,
-        marks: Vec::new(),
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        not_steered: false,
-        loads: vec![LoadResult {
-            name: "tcp-stream".to_owned(),
-            workload: Workload::TcpStream,
-            direction: Direction::AToB,
-            seconds: 1.0,
-            client_seconds: 1.0,
-            stream: Some(StreamResult {
-                bytes: (gbps * 1e9 / 8.0) as u64,
-                back_bytes: 0,
-                fairness: None,
-                intervals: Vec::new(),
-            }),
-            requests: None,
-            datagrams: None,
-            zero_copy: None,
-            flows: Vec::new(),
-            strays: 0,
-            generator: Vec::new(),
-            io: Vec::new(),
-            schedule: None,
-        }],
-        sender: Some(usage(busy)),
-        receiver: Some(usage(0.5)),
-        open_vswitch: None,
-        cores_apart: Vec::new(),
-        saturated: None,
+        loads: vec![fixtures::stream((gbps * 1e9 / 8.0) as u64)],
+        sender: Some(fixtures::usage(1.0, busy)),
+        receiver: Some(fixtures::usage(1.0, 0.5)),
+        ..fixtures::sample(round, cell)
     }
 }
 

@@ -1,5 +1,5 @@
-use wirecost_model::load::{Direction, Workload};
-use wirecost_model::sample::{Invalid, LoadResult, StreamResult};
+use wirecost_model::fixtures;
+use wirecost_model::sample::Invalid;
 
 use super::*;
 
@@ -10,49 +10,15 @@ fn experiment(repeat: &str) -> Experiment {
 
 fn sample(round: u32, cell: u32, gbps: f64) -> Sample {
     Sample {
-        round,
-        position: cell,
-        cell,
-        started_s: 0.0,
-        took_s: 1.0,
-        invalid: None,
-        marks: Vec::new(),
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        open_vswitch: None,
-        not_steered: false,
-        cores_apart: Vec::new(),
-        loads: vec![LoadResult {
-            name: "tcp-stream".into(),
-            workload: Workload::TcpStream,
-            direction: Direction::AToB,
-            seconds: 1.0,
-            client_seconds: 1.0,
-            stream: Some(StreamResult {
-                bytes: (gbps * 1e9 / 8.0) as u64,
-                back_bytes: 0,
-                fairness: None,
-                intervals: Vec::new(),
-            }),
-            requests: None,
-            datagrams: None,
-            zero_copy: None,
-            flows: Vec::new(),
-            strays: 0,
-            generator: Vec::new(),
-            io: Vec::new(),
-            schedule: None,
-        }],
-        sender: None,
-        receiver: None,
-        saturated: None,
+        loads: vec![fixtures::stream((gbps * 1e9 / 8.0) as u64)],
+        ..fixtures::sample(round, cell)
     }
 }
 
 /// Looks after every round of a run whose second cell has the first's throughput, give or take
 /// `noise`, until it ends.
-fn looks(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<Look> {
-    let mut watch = Watch::of(experiment, None).expect("until");
+fn looks(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<InterimAnalysis> {
+    let mut watch = AdaptiveMonitor::of(experiment, None).expect("until");
     let mut looks = Vec::new();
     for round in 0..experiment.plan.repeat.rounds {
         let sign = if round % 2 == 0 { 1.0 } else { -1.0 };
@@ -66,14 +32,14 @@ fn looks(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<Look> {
     looks
 }
 
-fn end(looks: &[Look]) -> (Why, u32) {
+fn end(looks: &[InterimAnalysis]) -> (Why, u32) {
     let end = looks.last().and_then(|look| look.end).expect("an end");
     (end.why, looks.len() as u32)
 }
 
 #[test]
 fn a_fixed_number_of_rounds_is_not_watched() {
-    assert!(Watch::of(&experiment("rounds: 5"), None).is_none());
+    assert!(AdaptiveMonitor::of(&experiment("rounds: 5"), None).is_none());
 }
 
 #[test]
@@ -115,7 +81,7 @@ fn an_effect_that_cannot_be_measured_is_not_waited_for() {
     assert_eq!((end(&all).0, all[5].asked), (Why::Known, 1));
 
     let experiment = experiment("max_rounds: 8");
-    let mut watch = Watch::of(&experiment, None).expect("until");
+    let mut watch = AdaptiveMonitor::of(&experiment, None).expect("until");
     for round in 0..8 {
         watch.taken(&sample(round, 0, 1.0));
         watch.taken(&Sample {

@@ -52,14 +52,14 @@ fn two_windows_share_the_plans_seconds_and_connect_twice() {
 fn the_time_left_before_the_first_sample_is_the_forecast_without_the_labs() {
     let plan = experiment("name: x\nload: { tcp-stream: { streams: [1, 8] } }\n");
     let forecast = forecast(&plan, 1);
-    let left = Pace::new(&plan, plan.plan.repeat.rounds).left_s(0.0);
+    let left = RemainingTime::new(&plan, plan.plan.repeat.rounds).left_s(0.0);
     assert!(close(left, forecast.total_s - forecast.labs_s));
 }
 
 #[test]
 fn a_run_at_half_the_pace_takes_twice_the_time_and_ends_with_none_left() {
     let plan = experiment("name: x\nrepeat: { rounds: 4, seconds: 0.8, warmup: 0.2 }\n");
-    let mut pace = Pace::new(&plan, plan.plan.repeat.rounds);
+    let mut pace = RemainingTime::new(&plan, plan.plan.repeat.rounds);
     let cell = &plan.cells[0];
     let one = sample_s(&plan, cell);
     pace.taken(cell);
@@ -119,7 +119,7 @@ fn wilder_samples_need_more_rounds_and_a_fixed_number_is_no_question() {
 #[test]
 fn what_a_look_expects_is_the_time_left() {
     let plan = experiment(UNTIL);
-    let mut pace = Pace::new(&plan, 20);
+    let mut pace = RemainingTime::new(&plan, 20);
     for cell in &plan.cells {
         pace.taken(cell);
     }

@@ -47,7 +47,7 @@ impl Session<'_> {
             }
             replies.push(match reply {
                 Ok(Reply::Path(reply)) => Ok(*reply),
-                Ok(_) => Err(link.confused("Path")),
+                Ok(_) => Err(link.unexpected_reply("Path")),
                 Err(error) => Err(error),
             });
         }

@@ -1,7 +1,7 @@
 //! How much of what can pass is lost.
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{PathReply, PathRequest, SurveyOrder, Way};
+use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, SurveyOrder};
 use wirecost_check::PathReport;
 
 use super::Session;
@@ -14,7 +14,7 @@ impl Session<'_> {
     /// Where something was lost that can pass, counts how much, now that no search is on the way in either direction.
     pub(super) fn count_loss(
         &mut self,
-        ways: &[Way; 2],
+        ways: &[PathDirection; 2],
         paths: &mut [PathReport],
     ) -> Result<(), LinkError> {
         let limits = self.patient();
@@ -34,7 +34,7 @@ impl Session<'_> {
         let replies = self.ask_some(orders, limits.longest() + PROMPT)?;
         for (index, reply) in asked.into_iter().zip(replies) {
             let PathReply::Path(counted) = reply else {
-                return Err(self.links[index].confused("Survey"));
+                return Err(self.links[index].unexpected_reply("Survey"));
             };
             let path = &mut paths[index];
             (path.awaited, path.missing) = (counted.awaited, counted.missing);

@@ -1,11 +1,11 @@
-//! Who answers the probes.
+//! Starts the responders that acknowledge probes.
 
 use std::net::SocketAddr;
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{PathReply, PathRequest, Responding, Secret};
 
-use super::{Made, Session};
+use super::{CheckResults, Session};
 use crate::calls::PROMPT;
 
 impl Session<'_> {
@@ -13,7 +13,9 @@ impl Session<'_> {
     pub(super) fn responders(
         &mut self,
         secret: Secret,
-        Made { beside, taken, .. }: &mut Made,
+        CheckResults {
+            tapped, untestable, ..
+        }: &mut CheckResults,
     ) -> Result<[SocketAddr; 2], LinkError> {
         let mut ports = [self.asked.port.unwrap_or(0); 2];
         loop {
@@ -25,23 +27,23 @@ impl Session<'_> {
             let mut answering = Vec::new();
             for (index, reply) in self.ask(requests, PROMPT)?.into_iter().enumerate() {
                 let PathReply::Responding(responding) = reply else {
-                    return Err(self.links[index].confused("Respond"));
+                    return Err(self.links[index].unexpected_reply("Respond"));
                 };
                 let host = &self.ends[index].host;
                 match responding {
                     Responding::At(address) => answering.push(address),
-                    Responding::Beside(address) => {
+                    Responding::Tapped(address) => {
                         answering.push(address);
-                        if !beside.contains(host) {
-                            beside.push(host.clone());
+                        if !tapped.contains(host) {
+                            tapped.push(host.clone());
                         }
                     }
                     Responding::Taken(_) if ports[index] == 0 => {
-                        return Err(self.links[index].confused("Respond"));
+                        return Err(self.links[index].unexpected_reply("Respond"));
                     }
                     Responding::Taken(why) => {
-                        if !taken.iter().any(|(known, _)| known == host) {
-                            taken.push((host.clone(), why));
+                        if !untestable.iter().any(|(known, _)| known == host) {
+                            untestable.push((host.clone(), why));
                         }
                         ports[index] = 0;
                     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{PathReply, PathRequest, Way};
-use wirecost_check::{Kind, PathReport, Stream};
+use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest};
+use wirecost_check::{FlowKind, PathReport, Stream};
 
 use super::Session;
 use crate::calls::PROMPT;
@@ -16,7 +16,7 @@ impl Session<'_> {
     /// Where every size passes: whether TCP's small and full segments arrive as they are sent.
     pub(super) fn stream(
         &mut self,
-        ways: &[Way; 2],
+        ways: &[PathDirection; 2],
         paths: &mut [PathReport],
     ) -> Result<(), LinkError> {
         let passes = |path: &PathReport| {
@@ -34,11 +34,11 @@ impl Session<'_> {
         let mut orders = vec![None, None];
         for (host, reply) in wanted.iter().zip(self.ask_some(requests, PROMPT)?) {
             let PathReply::Listening(address) = reply else {
-                return Err(self.links[*host].confused("Listen"));
+                return Err(self.links[*host].unexpected_reply("Listen"));
             };
             let index = 1 - host;
             orders[index] = Some(PathRequest::Stream {
-                way: Way {
+                way: PathDirection {
                     port: address.port(),
                     ..ways[index].clone()
                 },
@@ -49,7 +49,7 @@ impl Session<'_> {
         let asked: Vec<usize> = (0..2).filter(|index| orders[*index].is_some()).collect();
         for (index, reply) in asked.into_iter().zip(self.ask_some(orders, STREAMING)?) {
             let PathReply::Streamed(streamed) = reply else {
-                return Err(self.links[index].confused("Stream"));
+                return Err(self.links[index].unexpected_reply("Stream"));
             };
             paths[index].stream = Some(streamed);
         }
@@ -67,7 +67,7 @@ impl Session<'_> {
                 path.stream,
                 Some(Stream::SmallStalled | Stream::FullStalled | Stream::Changed)
             );
-            stalled || path.failing().any(|flow| flow.kind == Kind::SILENT)
+            stalled || path.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE)
         };
         let lossy: Vec<usize> = (0..paths.len())
             .filter(|index| lossy(&paths[*index]))
@@ -82,7 +82,7 @@ impl Session<'_> {
             .collect();
         for (index, reply) in lossy.iter().rev().zip(self.ask_some(requests, PROMPT)?) {
             let PathReply::BadChecksums { udp, tcp } = reply else {
-                return Err(self.links[1 - index].confused("BadChecksums"));
+                return Err(self.links[1 - index].unexpected_reply("BadChecksums"));
             };
             paths[*index].bad_checksums = udp;
             paths[*index].bad_segments = tcp;

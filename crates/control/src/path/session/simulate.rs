@@ -7,7 +7,7 @@ use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{
     Reply, Request, TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent,
 };
-use wirecost_check::{End, Simulated};
+use wirecost_check::{PathEnd, Simulated};
 
 use super::Session;
 use crate::calls::PROMPT;
@@ -37,7 +37,7 @@ impl Session<'_> {
     /// An agent that is to end has to put the setting back first.
     fn may_change_settings(&mut self, may: bool) {
         for link in &mut self.links {
-            link.set_in_force(may);
+            link.set_settings_applied(may);
         }
     }
 
@@ -99,17 +99,19 @@ impl Session<'_> {
                 return Err(LinkError::Interrupted);
             }
             replies.push(reply.and_then(|reply| match reply {
-                Reply::Transfer(reply) => wanted(*reply).ok_or_else(|| link.confused("a transfer")),
-                _ => Err(link.confused("a transfer")),
+                Reply::Transfer(reply) => {
+                    wanted(*reply).ok_or_else(|| link.unexpected_reply("a transfer"))
+                }
+                _ => Err(link.unexpected_reply("a transfer")),
             }));
         }
         let replies: Vec<T> = replies.into_iter().collect::<Result<_, _>>()?;
-        <[T; 2]>::try_from(replies).map_err(|_| self.links[0].confused("a transfer"))
+        <[T; 2]>::try_from(replies).map_err(|_| self.links[0].unexpected_reply("a transfer"))
     }
 }
 
 fn said(
-    [from, to]: [&End; 2],
+    [from, to]: [&PathEnd; 2],
     (probing, of_bytes): (u8, u64),
     sent: TransferSent,
     received: &TransferReceived,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
-use wirecost_check::{Audited, Enter, HostStack};
+use wirecost_check::{AuditedHost, Enter, HostStack};
 use wirecost_model::host::Location;
 
 use super::Session;
@@ -28,7 +28,7 @@ pub(in crate::path) fn gather(
 }
 
 impl Session<'_> {
-    pub(super) fn read(&mut self) -> Result<Vec<Audited>, LinkError> {
+    pub(super) fn read(&mut self) -> Result<Vec<AuditedHost>, LinkError> {
         let machines = self.machines()?;
         let requests = self.links.iter().map(|_| Some(PathRequest::Gathered));
         let replies = self.ask_each(requests.collect(), READING)?;
@@ -36,8 +36,8 @@ impl Session<'_> {
         for (index, (reply, machine)) in replies.into_iter().zip(machines).enumerate() {
             let stack = match reply {
                 Ok(PathReply::Stack(json)) => serde_json::from_str(&json)
-                    .map_err(|_| self.links[index].confused("Gathered"))?,
-                Ok(_) => return Err(self.links[index].confused("Gathered")),
+                    .map_err(|_| self.links[index].unexpected_reply("Gathered"))?,
+                Ok(_) => return Err(self.links[index].unexpected_reply("Gathered")),
                 // What the packets showed stands without it.
                 Err(LinkError::Refused { message, .. }) => HostStack::unread(
                     &self.ends[index].host,
@@ -46,7 +46,7 @@ impl Session<'_> {
                 ),
                 Err(error) => return Err(error),
             };
-            hosts.push(Audited {
+            hosts.push(AuditedHost {
                 stack,
                 machine,
                 enter: match &self.places[index] {
@@ -63,7 +63,7 @@ impl Session<'_> {
         for link in &mut self.links {
             match link.call(&Request::Machine, PROMPT, self.interrupt)? {
                 Reply::Machine(id) => machines.push(id),
-                _ => return Err(link.confused("Machine")),
+                _ => return Err(link.unexpected_reply("Machine")),
             }
         }
         Ok(machines)

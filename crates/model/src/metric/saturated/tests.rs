@@ -3,82 +3,40 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::cell::Network;
 use crate::datapath::Datapath;
+use crate::fixtures;
 use crate::ip::IpVersion;
-use crate::load::{Direction, Limit, Load, NamedLoad, Rate};
+use crate::load::{Limit, Load, NamedLoad, Rate};
 use crate::metric::Metric;
 use crate::offload::{Offload, Profile};
 use crate::plan::{Cores, Encapsulation};
-use crate::sample::StreamResult;
 use crate::steering::Steering;
 use crate::transit::Transit;
-use crate::usage::{ClassShares, CoreUsage, ProtocolDelta, Wakeups};
+use crate::usage::Wakeups;
 
 fn host(busy_s: f64, timer: u64, step_s: f64) -> HostUsage {
     HostUsage {
-        window_s: 0.4,
-        cores: vec![CoreUsage {
-            cpu: 0,
-            busy_s,
-            idle_s: 0.4 - busy_s,
-            iowait_s: 0.0,
-            steal_s: 0.0,
-            shares: ClassShares::default(),
-        }],
-        foreign_cores: None,
-        backlog_drops: 0,
-        budget_exhausted: 0,
-        links: BTreeMap::new(),
-        guest: ProtocolDelta::default(),
         idle_step_s: step_s,
         wakeups: Some(Wakeups {
             timer,
             function_call: 100,
             ..Wakeups::default()
         }),
-        transit_cores: None,
+        ..fixtures::usage(0.4, busy_s)
     }
 }
 
 /// A stream that was read at so many Gbit/s for 0.4 s.
 fn stream(gbps: f64) -> LoadResult {
     LoadResult {
-        name: "tcp-stream".into(),
-        workload: Workload::TcpStream,
-        direction: Direction::AToB,
         seconds: 0.4,
         client_seconds: 0.4,
-        stream: Some(StreamResult {
-            bytes: (gbps * 0.4e9 / 8.0) as u64,
-            back_bytes: 0,
-            fairness: None,
-            intervals: Vec::new(),
-        }),
-        requests: None,
-        datagrams: None,
-        zero_copy: None,
-        flows: Vec::new(),
-        strays: 0,
-        generator: Vec::new(),
-        io: Vec::new(),
-        schedule: None,
+        ..fixtures::stream((gbps * 0.4e9 / 8.0) as u64)
     }
 }
 
 /// 70 % of the sender's core at a line of 10 Gbit/s, all of it at 40 Gbit/s without.
 fn sample() -> Sample {
     Sample {
-        round: 0,
-        position: 0,
-        cell: 0,
-        started_s: 0.0,
-        took_s: 1.0,
-        invalid: None,
-        marks: Vec::new(),
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        open_vswitch: None,
-        not_steered: false,
-        cores_apart: Vec::new(),
         loads: vec![stream(10.0)],
         sender: Some(host(0.28, 8_000, 1e-6)),
         receiver: Some(host(0.2, 4_000, 1e-6)),
@@ -88,6 +46,7 @@ fn sample() -> Sample {
             receiver: host(0.32, 100, 1e-6),
             marks: Vec::new(),
         }),
+        ..fixtures::sample(0, 0)
     }
 }
 

@@ -109,7 +109,7 @@ impl Far {
 
     /// How much is lost, counted when nothing else is on the way.
     fn counted(&self) -> SurveyResult {
-        let question = Question {
+        let question = SurveyRequest {
             expect: Some(128),
             count: true,
             ..self.question(16)
@@ -121,8 +121,8 @@ impl Far {
         self.run(self.question(count))
     }
 
-    fn question(&self, count: u32) -> Question {
-        Question {
+    fn question(&self, count: u32) -> SurveyRequest {
+        SurveyRequest {
             high: self.local_mtu + 1,
             config: Config {
                 patience: FAR_AWAY,
@@ -132,7 +132,7 @@ impl Far {
         }
     }
 
-    fn run(&self, question: Question) -> Ran {
+    fn run(&self, question: SurveyRequest) -> Ran {
         let mut survey = Survey::new(question);
         let mut random = Random(self.seed);
         let mut flight = BinaryHeap::new();
@@ -215,7 +215,7 @@ fn a_healthy_path_of_up_to_three_seconds_takes_some_round_trips() {
 fn an_end_that_is_farther_than_was_thought_is_asked_again() {
     for round_trip in [750, 850, 900, 950] {
         let path = Far::new(9000, MS * round_trip);
-        let question = Question {
+        let question = SurveyRequest {
             config: Config::default(),
             ..path.question(16)
         };
@@ -334,7 +334,7 @@ fn a_black_hole_far_away_or_behind_a_shaper_is_found() {
         for answer in &result.outcomes {
             let told = Outcome::Carries {
                 mtu: 8950,
-                limit: Limit::Silent,
+                limit: Limit::BlackHole,
             };
             assert_eq!(answer.outcome, told, "{path:?}");
         }

@@ -1,0 +1,113 @@
+//! A lab host's settings guards, one in the host's namespaces and one in each guest's: started when first needed,
+//! shared with the thread that notices that the controller is gone.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wirecost_model::vary::Setting;
+use wirecost_netbuild::LabHost;
+
+use crate::error::{AgentError, Result, Step};
+use crate::guard::SettingsGuard;
+
+/// This program, even after its file was replaced or removed.
+const SELF: &str = "/proc/self/exe";
+
+/// The settings guards of one agent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SettingsGuards {
+    owner: String,
+    running: Arc<Mutex<Running>>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    host: Option<SettingsGuard>,
+    /// By guest.
+    guests: Vec<SettingsGuard>,
+    /// The controller is gone: nothing more is applied.
+    closed: bool,
+}
+
+impl SettingsGuards {
+    pub(crate) fn new(owner: &str) -> Self {
+        Self {
+            owner: owner.to_owned(),
+            running: Arc::default(),
+        }
+    }
+
+    /// The controller, as the guards' `--owner` argument names it.
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Applies the sysctls and the command of a level in the namespaces that it names.
+    pub(crate) fn apply(&self, host: &LabHost, setting: &Setting) -> Result<()> {
+        if setting.sysctl.is_empty() && setting.command.is_none() {
+            return Ok(());
+        }
+        let mut running = self.lock();
+        if running.closed {
+            return Err("the controller is gone".into());
+        }
+        let (side, program) = (host.side(), Path::new(SELF));
+        if setting.on.has_hosts() {
+            let place = format!("host {side}");
+            let start = || SettingsGuard::start(program, &self.owner, &place, false);
+            started(&mut running.host, start)?.apply(setting)?;
+        }
+        if setting.on.has_guests() {
+            let several = host.guests().len() > 1;
+            for (number, guest) in host.guests().enumerate() {
+                let place = if several {
+                    format!("guest {number} of host {side}")
+                } else {
+                    format!("the guest of host {side}")
+                };
+                if running.guests.len() == number {
+                    let inside = || SettingsGuard::start(program, &self.owner, &place, false);
+                    let entered = guest.within(inside);
+                    let guard = entered.step(format!("{place}: entering its namespace"))??;
+                    running.guests.push(guard);
+                }
+                running.guests[number].apply(setting)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes everything; all of it is tried.
+    pub(crate) fn undo(&self) -> Result<()> {
+        let mut running = self.lock();
+        let Running { host, guests, .. } = &mut *running;
+        let failed: Vec<AgentError> = guests
+            .iter_mut()
+            .chain(host)
+            .filter_map(|guard| guard.undo().err())
+            .collect();
+        AgentError::all(failed)
+    }
+
+    /// Undoes everything for good: waits for it, and refuses further settings.
+    pub(crate) fn close(&self) {
+        let mut running = self.lock();
+        running.closed = true;
+        running.guests.clear();
+        running.host = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn started(
+    guard: &mut Option<SettingsGuard>,
+    start: impl FnOnce() -> Result<SettingsGuard>,
+) -> Result<&mut SettingsGuard> {
+    match guard {
+        Some(guard) => Ok(guard),
+        None => Ok(guard.insert(start()?)),
+    }
+}

@@ -1,0 +1,85 @@
+//! What a program says on standard error: the last of it, for the error that it may end with.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write, stderr};
+use std::process::ChildStderr;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// As much as belongs into an error.
+const LINES: usize = 4;
+const LINE_BYTES: usize = 300;
+/// How long what a program said last may be on its way.
+const DELAY: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Default)]
+struct Tail {
+    lines: VecDeque<String>,
+    over: bool,
+}
+
+/// The last lines of a program, read so that it never waits for a reader.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StderrTail(Arc<(Mutex<Tail>, Condvar)>);
+
+impl StderrTail {
+    /// Reads to the end, on a thread that ends with the program. With `aloud`, passes everything on.
+    pub(super) fn listen(source: ChildStderr, aloud: bool) -> std::io::Result<Self> {
+        let stderr_tail = Self::default();
+        let hears = stderr_tail.clone();
+        thread::Builder::new()
+            .name("heard".to_owned())
+            .spawn(move || hears.read(source, aloud))?;
+        Ok(stderr_tail)
+    }
+
+    fn read(&self, source: ChildStderr, aloud: bool) {
+        let mut source = BufReader::new(source);
+        let mut line = Vec::new();
+        while source
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|read| read > 0)
+        {
+            if aloud {
+                let _ = stderr().lock().write_all(&line);
+            }
+            let text = readable(&String::from_utf8_lossy(&line));
+            if !text.is_empty() {
+                let mut heard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+                heard.lines.push_back(text);
+                if heard.lines.len() > LINES {
+                    heard.lines.pop_front();
+                }
+            }
+            line.clear();
+        }
+        let mut heard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.over = true;
+        self.0.1.notify_all();
+    }
+
+    /// The last lines as one; empty where it said nothing. Waits a moment for what is on its way.
+    pub(super) fn last(&self) -> String {
+        let heard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .0
+            .1
+            .wait_timeout_while(heard, DELAY, |heard| !heard.over);
+        let (heard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        heard.lines.iter().cloned().collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// One line for people: no control characters, not too long.
+pub(super) fn readable(text: &str) -> String {
+    let text: String = text
+        .trim()
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    match text.char_indices().nth(LINE_BYTES) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text,
+    }
+}

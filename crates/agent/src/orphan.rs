@@ -1,0 +1,196 @@
+//! Agents that outlived their run: stopped ones, or ones whose end was not seen.
+//!
+//! A settings guard ([`crate::guard`]) exits by itself once it has undone what is applied; a stopped one gets SIGCONT,
+//! and is never killed.
+//!
+//! The daemons of a lab host's Open vSwitch have the controller among their arguments too ([`wirecost_ovs::owner_in`]).
+//! The kernel ends them with their agent; one that is there all the same is ended here.
+//!
+//! Every agent is started with `--owner PID:START`, the controller's process id and its start time
+//! (field 22 of /proc/PID/stat), which together never come to mean another process.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use wirecost_sys::process::PidFd;
+
+/// How long a killed agent may take to go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A process that started an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    pid: u32,
+    start_ticks: u64,
+}
+
+impl Owner {
+    /// The calling process.
+    pub fn this() -> io::Result<Self> {
+        let pid = std::process::id();
+        let start_ticks = start_ticks(pid).ok_or_else(|| io::Error::other("unreadable /proc"))?;
+        Ok(Self { pid, start_ticks })
+    }
+
+    /// As the agent's argument.
+    pub fn argument(self) -> String {
+        format!("{}:{}", self.pid, self.start_ticks)
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (pid, start) = text.split_once(':')?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            start_ticks: start.parse().ok()?,
+        })
+    }
+
+    pub(crate) fn is_alive(self) -> bool {
+        start_ticks(self.pid) == Some(self.start_ticks)
+            && state(self.pid).is_some_and(|state| state != 'Z' && state != 'X')
+    }
+}
+
+/// An agent whose controller is gone, or a daemon that an agent had started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Orphan {
+    /// Its process id.
+    pub pid: u32,
+    /// Process id of the controller that had started it.
+    pub controller: u32,
+    /// Whether it was stopped (SIGSTOP, or a debugger).
+    pub stopped: bool,
+    /// Whether it is a daemon of a lab host's Open vSwitch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub daemon: bool,
+}
+
+/// What became of the strays.
+#[derive(Debug, Default)]
+pub struct CleanedAgents {
+    /// Those that are gone.
+    pub ended: Vec<Orphan>,
+    /// Those that this user may not end, and why.
+    pub refused: Vec<(Orphan, io::Error)>,
+}
+
+/// Ends every agent on this machine whose controller is gone, and waits until they are gone too.
+///
+/// Agents of living runs are left alone, and so is every process that is not an agent.
+///
+/// # Errors
+/// /proc cannot be listed.
+pub fn end_all() -> io::Result<CleanedAgents> {
+    let mut cleaned = CleanedAgents::default();
+    let mut dying = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // The handle first: what is read afterwards is then about the process it holds, or nothing.
+        let Ok(handle) = PidFd::open(pid) else {
+            continue;
+        };
+        let stopped = state(pid).is_some_and(|state| state == 'T' || state == 't');
+        if stopped && owner_of(pid, "settings-guard").is_some_and(|owner| !owner.is_alive()) {
+            handle.resume()?;
+            continue;
+        }
+        let agent = owner_of(pid, "agent");
+        let daemon = agent.is_none();
+        let of = agent.or_else(|| owner_of_daemon(pid));
+        let Some(owner) = of.filter(|owner| !owner.is_alive()) else {
+            continue;
+        };
+        let orphan = Orphan {
+            pid,
+            controller: owner.pid,
+            stopped,
+            daemon,
+        };
+        match handle.kill() {
+            Ok(()) => dying.push((orphan, handle)),
+            Err(error) => cleaned.refused.push((orphan, error)),
+        }
+    }
+    for (orphan, handle) in dying {
+        match handle.wait(PATIENCE) {
+            Ok(true) => cleaned.ended.push(orphan),
+            Ok(false) => cleaned
+                .refused
+                .push((orphan, io::ErrorKind::TimedOut.into())),
+            Err(error) => cleaned.refused.push((orphan, error)),
+        }
+    }
+    Ok(cleaned)
+}
+
+/// The owner, if the process is one of our agents or settings guards: argv is `wirecost agent ... --owner PID:START`.
+fn owner_of(pid: u32, kind: &str) -> Option<Owner> {
+    if state(pid)? == 'Z' {
+        return None;
+    }
+    let text = command_line(pid)?;
+    let mut words = text.split('\0');
+    let program = Path::new(words.next()?).file_name()?.to_str()?;
+    if program != "wirecost" || words.next()? != kind {
+        return None;
+    }
+    words.by_ref().find(|word| *word == "--owner")?;
+    Owner::parse(words.next()?)
+}
+
+fn owner_of_daemon(pid: u32) -> Option<Owner> {
+    if state(pid)? == 'Z' {
+        return None;
+    }
+    Owner::parse(wirecost_ovs::owner_in(&command_line(pid)?)?)
+}
+
+fn command_line(pid: u32) -> Option<String> {
+    let raw = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    String::from_utf8(raw).ok()
+}
+
+/// Fields of /proc/PID/stat after the command's name, which may hold anything.
+fn stat(pid: u32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(text.rsplit_once(')')?.1.to_owned())
+}
+
+fn state(pid: u32) -> Option<char> {
+    stat(pid)?.split_whitespace().next()?.chars().next()
+}
+
+fn start_ticks(pid: u32) -> Option<u64> {
+    // Field 22; the first after the name is field 3.
+    stat(pid)?.split_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_one_with_another_start_is_not() {
+        let this = Owner::this().expect("proc");
+        assert!(this.is_alive());
+        assert!(
+            !Owner {
+                start_ticks: this.start_ticks + 1,
+                ..this
+            }
+            .is_alive()
+        );
+        assert_eq!(Owner::parse(&this.argument()), Some(this));
+    }
+
+    #[test]
+    fn a_process_that_is_no_agent_has_no_owner() {
+        assert_eq!(owner_of(std::process::id(), "agent"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! Where one level of a factor leaves the others little to change: `With offloads, frame size and VXLAN change
+//! throughput by at most 8 %.`
+
+use std::collections::BTreeSet;
+
+use wirecost_model::effect::Verdict;
+use wirecost_model::metric::Metric;
+
+use crate::limits::FULL;
+use crate::size::Sizes;
+use crate::{Measured, Question, Told, names};
+
+/// What others may change at most, as a multiple of what is worth it.
+const LITTLE: f64 = 2.0;
+
+/// They change so much more elsewhere, on the log scale.
+const MORE: f64 = 3.0;
+
+/// The level of this factor at which the others change the throughput of the only stream least, if that is little and much elsewhere.
+pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
+    if question.several_loads() {
+        return None;
+    }
+    let factors = question.factors.iter().filter(|one| one.key == factor);
+    let found = factors.flat_map(|factor| {
+        let levels = factor.levels.iter();
+        levels.filter_map(|level| at(question, &factor.key, level))
+    });
+    let least = found.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(least.1)
+}
+
+/// Of one level: what the others change there at most, and the sentence.
+fn at(question: &Question, key: &str, level: &String) -> Option<(f64, String)> {
+    let throughput =
+        |told: &&Told| told.effect.metric == Metric::Throughput && told.effect.factor != key;
+    let others: Vec<&Told> = question.effects.iter().filter(throughput).collect();
+    let (here, elsewhere): (Vec<&Told>, Vec<&Told>) = others
+        .into_iter()
+        .partition(|told| told.effect.where_.get(key) == Some(level));
+    let settled = here.iter().all(|told| {
+        !matches!(
+            told.verdict,
+            Verdict::CannotTellYet | Verdict::NotComparable
+        )
+    });
+    let changed: BTreeSet<&str> = here
+        .iter()
+        .map(|told| told.effect.factor.as_str())
+        .collect();
+    if !settled || changed.len() < 2 {
+        return None;
+    }
+    // Where the line is full it is the line that decides.
+    let mut cells = question.cells.iter();
+    let here_full = |cell: &Measured| {
+        cell.levels.get(key) != Some(level) || cell.line_share.is_some_and(|share| share >= FULL)
+    };
+    if cells.all(here_full) {
+        return None;
+    }
+    let ends: Option<Vec<f64>> = here
+        .iter()
+        .flat_map(|told| [told.effect.low, told.effect.high])
+        .collect();
+    let ends = ends?;
+    let far = ends.iter().map(|end| end.ln().abs()).fold(0.0, f64::max);
+    let paid = elsewhere
+        .iter()
+        .filter(|told| matches!(told.verdict, Verdict::Pays | Verdict::Costs));
+    let most = paid
+        .filter_map(|told| Some(told.effect.ratio?.ln().abs()))
+        .fold(0.0, f64::max);
+    if far > (question.worth * LITTLE).ln_1p() || most < far * MORE {
+        return None;
+    }
+    let subjects: Vec<String> = changed
+        .iter()
+        .map(|key| names::factor(key).into_owned())
+        .collect();
+    let at_most = Sizes::new(Metric::Throughput, question.worth).at_most(ends.into_iter())?;
+    let place = names::capital(&question.place(&[(key.to_owned(), level.clone())].into()));
+    let text = format!(
+        "{place}, {} change throughput by {at_most}",
+        names::list(&subjects)
+    );
+    Some((far, text))
+}

@@ -1,0 +1,77 @@
+//! What a run answers, in sentences that can be read aloud: one for each factor, the most important first; what limits
+//! the answer; what to do.
+//!
+//! Every sentence follows from verdicts (corrected for all comparisons of the run) and, where it names absolute figures,
+//! from the cells' medians. What no verdict carries is not said; *cannot be told* and *not comparable* are said as such.
+//!
+//! Not here: I/O, statistics, and how a sentence is drawn.
+
+mod advice;
+mod aspect;
+mod dominance;
+mod factor;
+mod figures;
+mod limits;
+pub mod names;
+mod place;
+mod question;
+mod size;
+
+use serde::Serialize;
+
+pub use question::{Measured, Question, Told};
+
+/// The answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// What each factor does, the most important one first.
+    pub factors: Vec<FactorAnswer>,
+    /// What limits the answer: the line, what cannot be told, what is not comparable.
+    pub limits: Vec<String>,
+    /// What to do: the best cell, the cheapest change that comes near it, the single change that brings most.
+    pub to_do: Vec<String>,
+}
+
+/// What one factor does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FactorAnswer {
+    /// The factor's key.
+    pub factor: String,
+    /// What the sentence is about: `Jumbo frames (8900)`.
+    pub subject: String,
+    /// The rest of it, without the full stop: `1.9 times as fast without encapsulation, ...`.
+    pub says: String,
+}
+
+impl FactorAnswer {
+    /// The sentence.
+    pub fn sentence(&self) -> String {
+        format!("{}: {}.", self.subject, self.says)
+    }
+}
+
+impl Answer {
+    /// Every sentence, in the order in which they are said.
+    pub fn sentences(&self) -> impl Iterator<Item = String> {
+        let factors = self.factors.iter().map(FactorAnswer::sentence);
+        let limits = self.limits.iter().cloned();
+        factors.chain(limits).chain(self.to_do.iter().cloned())
+    }
+}
+
+/// Answers a question.
+pub fn answer(question: &Question) -> Answer {
+    let mut factors = factor::sentences(question);
+    // Where the most important factor leaves the others little to change, that is said of it.
+    if let Some(first) = factors.first_mut()
+        && let Some(says) = dominance::of(question, &first.factor)
+    {
+        first.says.push_str(". ");
+        first.says.push_str(&says);
+    }
+    Answer {
+        factors,
+        limits: limits::sentences(question),
+        to_do: advice::sentences(question),
+    }
+}

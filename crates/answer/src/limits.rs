@@ -1,0 +1,132 @@
+//! What limits the answer: the line, what cannot be told, what is not comparable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wirecost_model::effect::Verdict;
+
+use crate::aspect::Kind;
+use crate::place::{self, Dimension, Place};
+use crate::{Question, Told, names};
+
+/// A cell with this share of what its line carries fills the line.
+pub(crate) const FULL: f64 = 0.95;
+
+pub(crate) fn sentences(question: &Question) -> Vec<String> {
+    let open: Vec<String> = [untold(question), barred(question)]
+        .into_iter()
+        .flatten()
+        .collect();
+    let all = names::count(question.effects.len(), "comparison");
+    let open = (!open.is_empty()).then(|| format!("Of {all} {}.", open.join("; ")));
+    line(question).into_iter().chain(open).collect()
+}
+
+/// Where the line is the limit.
+fn line(question: &Question) -> Option<String> {
+    let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL);
+    let cells = &question.cells;
+    let filled: BTreeSet<usize> = (0..cells.len())
+        .filter(|&at| full(cells[at].line_share))
+        .collect();
+    if filled.is_empty() || cells.len() < 2 {
+        return None;
+    }
+    let tells = "there CPU tells, not throughput";
+    if filled.len() == cells.len() {
+        return Some(format!(
+            "The line is the limit in all {} cells: {tells}.",
+            cells.len()
+        ));
+    }
+    let dimensions: Vec<Dimension> = question
+        .factors
+        .iter()
+        .map(|factor| Dimension {
+            key: factor.key.clone(),
+            levels: factor.levels.clone(),
+        })
+        .collect();
+    let places: Vec<Place> = cells
+        .iter()
+        .map(|cell| {
+            let level = |dimension: &Dimension| {
+                let level = cell.levels.get(&dimension.key)?;
+                dimension.levels.iter().position(|known| known == level)
+            };
+            dimensions.iter().map(level).collect()
+        })
+        .collect();
+    let count = format!("in {} of {} cells", filled.len(), cells.len());
+    let which = place::conditions(&dimensions, &places, &filled).map(|parts| {
+        let parts: Vec<String> = parts
+            .iter()
+            .map(|part| question.conditions(&dimensions, part))
+            .collect();
+        format!(" ({})", parts.join(" or "))
+    });
+    Some(format!(
+        "The line is the limit {count}{}: {tells}.",
+        which.unwrap_or_default()
+    ))
+}
+
+/// What cannot be told.
+fn untold(question: &Question) -> Option<String> {
+    let told = |told: &&Told| told.verdict == Verdict::CannotTellYet;
+    let untold: Vec<&Told> = question.effects.iter().filter(told).collect();
+    let count = untold.len();
+    if count == 0 {
+        return None;
+    }
+    let cpu = untold
+        .iter()
+        .all(|told| Kind::of(told.effect.metric) == Some(Kind::Cpu));
+    let mut advice: BTreeMap<&str, usize> = BTreeMap::new();
+    for told in &untold {
+        *advice
+            .entry(told.no_ratio.unwrap_or("more rounds are needed"))
+            .or_default() += 1;
+    }
+    let advice: Vec<String> = match advice.len() {
+        1 => advice.keys().map(|&why| why.to_owned()).collect(),
+        _ => advice
+            .iter()
+            .map(|(why, n)| format!("{why} in {n}"))
+            .collect(),
+    };
+    let all = if cpu { " (all about CPU)" } else { "" };
+    Some(format!(
+        "{count}{all} cannot be told yet: {}",
+        advice.join(", ")
+    ))
+}
+
+/// What is not comparable, and what differs.
+fn barred(question: &Question) -> Option<String> {
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for told in question
+        .effects
+        .iter()
+        .filter(|told| told.verdict == Verdict::NotComparable)
+    {
+        let kind = told
+            .effect
+            .not_comparable
+            .as_ref()
+            .map(|why| names::kind(why.kind));
+        *kinds
+            .entry(kind.unwrap_or("something else differs"))
+            .or_default() += 1;
+    }
+    let count: usize = kinds.values().sum();
+    let each: Vec<String> = kinds
+        .iter()
+        .map(|(kind, count)| format!("{kind} {count}"))
+        .collect();
+    (count > 0).then(|| {
+        format!(
+            "{count} are not comparable, something else differs: {}",
+            each.join(", ")
+        )
+    })
+}

@@ -1,0 +1,133 @@
+//! What is answered: effects with their verdicts, and the cells' figures.
+
+use wirecost_model::cell::Factor;
+use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::metric::{Figure, Metric};
+use wirecost_model::plan::Levels;
+
+use crate::names;
+use crate::place::Dimension;
+
+/// What a run measured, as far as the answer needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The varied factors in the plan's order; the first level of each is the reference.
+    pub factors: Vec<Factor>,
+    /// The smallest change worth having, a fraction from 0.
+    pub worth: f64,
+    /// The cells that have a valid sample, in the plan's order.
+    pub cells: Vec<Measured>,
+    /// Every effect of the run.
+    pub effects: Vec<Told>,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Its levels of the varied factors that mean something to it.
+    pub levels: Levels,
+    /// Medians over its valid samples, in the units of [`Metric::unit`](wirecost_model::metric::Metric::unit).
+    pub figures: Vec<(Figure, f64)>,
+    /// Throughput divided by what the line carries in such frames; `None` without a line.
+    pub line_share: Option<f64>,
+}
+
+/// An effect and the verdict that is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// The effect.
+    pub effect: Effect,
+    /// Its verdict when all effects of the run are judged together; its own where they are not.
+    pub verdict: Verdict,
+    /// Why more rounds would not help, where it has no ratio: `no valid pair`.
+    pub no_ratio: Option<&'static str>,
+}
+
+impl Question {
+    /// Whether figures have to say whose they are.
+    pub(crate) fn several_loads(&self) -> bool {
+        let mut loads = self.effects.iter().map(|told| &told.effect.load);
+        let first = loads.next();
+        loads.any(|load| Some(load) != first)
+    }
+
+    /// Whether a factor is a load that runs beside others, or not at all.
+    pub(crate) fn is_load(&self, key: &str) -> bool {
+        let mut figures = self.cells.iter().flat_map(|cell| &cell.figures);
+        figures.any(|(figure, _)| figure.load == key)
+    }
+
+    /// Conditions as one phrase: `through VXLAN at 1500 without offloads`.
+    pub(crate) fn conditions(
+        &self,
+        dimensions: &[Dimension],
+        bound: &[(usize, Vec<usize>)],
+    ) -> String {
+        let each = bound.iter().map(|(at, levels)| {
+            let dimension = &dimensions[*at];
+            let levels: Vec<&str> = levels
+                .iter()
+                .map(|&level| dimension.levels[level].as_str())
+                .collect();
+            self.condition(&dimension.key, &levels)
+        });
+        together(each)
+    }
+
+    fn condition(&self, key: &str, levels: &[&str]) -> String {
+        match levels {
+            [level] if self.is_load(key) => names::beside(key, level),
+            _ => names::condition(key, levels),
+        }
+    }
+
+    /// A cell by its levels, in the plan's order.
+    pub(crate) fn place(&self, levels: &Levels) -> String {
+        let each = self.factors.iter().filter_map(|factor| {
+            let level = levels.get(&factor.key)?;
+            Some(self.condition(&factor.key, &[level]))
+        });
+        together(each)
+    }
+
+    /// The figure of a cell.
+    pub(crate) fn figure(cell: &Measured, load: &str, metric: Metric) -> Option<f64> {
+        let mut figures = cell.figures.iter();
+        let found = figures.find(|(figure, _)| figure.load == load && figure.metric == metric)?;
+        Some(found.1)
+    }
+
+    /// An effect's figure in its two cells.
+    pub(crate) fn figures_of(&self, told: &Told) -> Option<[f64; 2]> {
+        let effect = &told.effect;
+        let of = |level: &String| {
+            let mut cells = self.cells.iter().filter(|cell| {
+                let others = effect.where_.iter().all(|(key, level)| {
+                    // What means nothing to a cell is no difference.
+                    cell.levels.get(key).is_none_or(|own| own == level)
+                });
+                others && cell.levels.get(&effect.factor) == Some(level)
+            });
+            cells.find_map(|cell| Self::figure(cell, &effect.load, effect.metric))
+        };
+        Some([of(&effect.from)?, of(&effect.to)?])
+    }
+}
+
+/// Conditions in one phrase; `without A` and `without B` become `without A or B`.
+fn together(conditions: impl Iterator<Item = String>) -> String {
+    let (without, with): (Vec<String>, Vec<String>) =
+        conditions.partition(|one| one.starts_with("without "));
+    let without: Vec<&str> = without.iter().map(|one| &one["without ".len()..]).collect();
+    let without = match &without[..] {
+        [] => None,
+        all => Some(format!("without {}", all.join(" or "))),
+    };
+    let with = with.join(" ");
+    match without {
+        Some(without) if with.is_empty() => without,
+        Some(without) if with.contains("with ") => format!("{with} and {without}"),
+        Some(without) => format!("{with} {without}"),
+        None => with,
+    }
+}

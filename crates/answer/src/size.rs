@@ -1,0 +1,159 @@
+//! How large a ratio is, in words: `35 % slower`, `1.9 times as fast`, `16 times lower`.
+
+use wirecost_model::metric::Metric;
+
+/// From this ratio on, and below its reciprocal, a change is told as a multiple and not in percent.
+const TIMES: f64 = 1.5;
+
+/// The words for sizes of one metric.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    metric: Metric,
+    /// Decimals of percents: where a change of 2 % is worth it, one.
+    decimals: usize,
+}
+
+/// A ratio in parts: `("35 %", "slower")`, `("1.9 times", "as fast")`.
+type Parts = (String, &'static str);
+
+impl Sizes {
+    pub(crate) fn new(metric: Metric, worth: f64) -> Self {
+        Self {
+            metric,
+            decimals: usize::from(worth < 0.03),
+        }
+    }
+
+    /// `35 % slower`, `5 to 8 % faster`, `1.9 to 2.9 times as fast`, `40 % to 2.9 times lower`: from the ratio nearest to
+    /// 1 to the farthest. All are on the same side of 1.
+    pub(crate) fn range(self, ratios: impl Iterator<Item = f64>) -> String {
+        let mut ratios: Vec<f64> = ratios.collect();
+        ratios.sort_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
+        let (Some(&least), Some(&most)) = (ratios.first(), ratios.last()) else {
+            return String::new();
+        };
+        let (low, high) = (self.parts(least), self.parts(most));
+        if low == high {
+            return format!("{} {}", high.0, high.1);
+        }
+        if low.1 == high.1 {
+            let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
+            if unit(&low.0) == unit(&high.0) {
+                let number = low.0.split(' ').next().unwrap_or_default();
+                return format!("{number} to {} {}", high.0, high.1);
+            }
+            return format!("{} to {} {}", low.0, high.0, high.1);
+        }
+        format!("{} {} to {} {}", low.0, low.1, high.0, high.1)
+    }
+
+    fn parts(self, ratio: f64) -> Parts {
+        let speed = matches!(self.metric, Metric::Throughput | Metric::Datagrams);
+        let (up, times_up, down) = if speed {
+            ("faster", "as fast", "slower")
+        } else {
+            ("higher", "as high", "lower")
+        };
+        if ratio >= TIMES {
+            (format!("{} times", times(ratio)), times_up)
+        } else if ratio >= 1.0 {
+            (self.percent(ratio - 1.0), up)
+        } else if ratio > 1.0 / (TIMES + 0.5) {
+            (self.percent(1.0 - ratio), down)
+        } else {
+            (format!("{} times", times(1.0 / ratio)), down)
+        }
+    }
+
+    /// `8 %`, rounded; `under 1 %`.
+    fn percent(self, fraction: f64) -> String {
+        let text = format!("{:.*} %", self.decimals, fraction * 100.0);
+        if text.trim_start_matches(['0', '.']).starts_with(" %") {
+            return format!("under {} %", self.unit());
+        }
+        text
+    }
+
+    /// The smallest step of a percent that is told.
+    fn unit(self) -> &'static str {
+        if self.decimals == 0 { "1" } else { "0.1" }
+    }
+
+    /// The farthest that any of these intervals is from 1, rounded up: `at most 4 %`.
+    pub(crate) fn at_most(self, ends: impl Iterator<Item = f64>) -> Option<String> {
+        let far = ends.map(|end| if end >= 1.0 { end - 1.0 } else { 1.0 - end });
+        let far = far.reduce(f64::max)?;
+        let scale = 10_f64.powi(self.decimals as i32);
+        // Ends are told with three decimals elsewhere; what is beyond these does not round up.
+        let percent = (far * 1e5).round() / 1e3;
+        let percent = ((percent * scale - 1e-6).ceil() / scale).max(1.0 / scale);
+        Some(format!("at most {percent:.*} %", self.decimals))
+    }
+}
+
+/// A margin: `5 %`, `1.5 %`.
+pub(crate) fn percent(fraction: f64) -> String {
+    format!("{} %", (fraction * 1000.0).round() / 10.0)
+}
+
+/// Two digits that count: `1.9`, `16`.
+pub(crate) fn times(ratio: f64) -> String {
+    if ratio < 9.95 {
+        format!("{ratio:.1}")
+    } else {
+        format!("{ratio:.0}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_said_in_percent_or_as_a_multiple() {
+        let of = |metric, ratios: &[f64]| Sizes::new(metric, 0.05).range(ratios.iter().copied());
+        for (metric, ratios, words) in [
+            (Metric::Throughput, &[0.65][..], "35 % slower"),
+            (Metric::Throughput, &[1.05, 1.08], "5 to 8 % faster"),
+            (
+                Metric::Throughput,
+                &[2.93, 1.91],
+                "1.9 to 2.9 times as fast",
+            ),
+            (
+                Metric::Throughput,
+                &[1.4, 2.9],
+                "40 % faster to 2.9 times as fast",
+            ),
+            (Metric::Throughput, &[0.25], "4.0 times slower"),
+            (Metric::Cpu, &[0.064], "16 times lower"),
+            (Metric::Cpu, &[0.52, 0.18], "48 % to 5.6 times lower"),
+            (
+                Metric::Cpu,
+                &[1.37, 1.56],
+                "37 % higher to 1.6 times as high",
+            ),
+            (Metric::LatencyP99, &[80.2], "80 times as high"),
+            (Metric::Throughput, &[1.002], "under 1 % faster"),
+        ] {
+            assert_eq!(of(metric, ratios), words);
+        }
+    }
+
+    #[test]
+    fn at_most_rounds_up_to_the_end_of_the_widest_interval() {
+        let sizes = Sizes::new(Metric::Throughput, 0.05);
+        assert_eq!(
+            sizes.at_most([0.968, 1.01].into_iter()).as_deref(),
+            Some("at most 4 %")
+        );
+        assert_eq!(
+            sizes.at_most([0.97].into_iter()).as_deref(),
+            Some("at most 3 %")
+        );
+        assert_eq!(
+            sizes.at_most([1.0].into_iter()).as_deref(),
+            Some("at most 1 %")
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! Worked examples: from figures to sentences. What they come to is examples.md, which is compared word by word;
+//! `UPDATE_DOCS=1 cargo test -p wirecost-answer` writes it anew.
+
+mod cases;
+mod question;
+
+use std::fmt::Write as _;
+use std::{env, fs};
+
+use wirecost_answer::{Question, answer};
+use wirecost_model::effect::Verdict;
+use wirecost_model::plan::Levels;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/examples/examples.md");
+
+fn levels(levels: &Levels) -> String {
+    let each: Vec<String> = levels
+        .iter()
+        .map(|(key, level)| format!("{key} {level}"))
+        .collect();
+    each.join(", ")
+}
+
+/// The figures that a question is made of, and what is answered.
+fn example(name: &str, question: &Question) -> String {
+    let mut text = format!("## {name}\n\n");
+    for cell in &question.cells {
+        let figures = cell
+            .figures
+            .iter()
+            .map(|(figure, value)| format!("{} {} {value:.4}", figure.load, figure.metric.words()));
+        let figures: Vec<String> = figures.collect();
+        writeln!(text, "    {}: {}", levels(&cell.levels), figures.join("; ")).expect("a string");
+    }
+    let barred = question
+        .effects
+        .iter()
+        .filter(|told| told.verdict == Verdict::NotComparable)
+        .count();
+    let untold = question
+        .effects
+        .iter()
+        .filter(|told| told.verdict == Verdict::CannotTellYet)
+        .count();
+    let all = question.effects.len();
+    writeln!(
+        text,
+        "\n{all} effects, of which {untold} cannot be told and {barred} are not comparable.\n"
+    )
+    .expect("a string");
+    for sentence in answer(question).sentences() {
+        writeln!(text, "- {sentence}").expect("a string");
+    }
+    text.push('\n');
+    text
+}
+
+#[test]
+fn the_examples_are_answered_so() {
+    let cases = cases::all();
+    assert!(cases.len() >= 30, "{}", cases.len());
+    let mut text = String::from("# Worked examples\n\nMade by the tests of this crate.\n\n");
+    for (name, question) in &cases {
+        text.push_str(&example(name, question));
+    }
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(FILE, &text).expect("written");
+    }
+    let known = fs::read_to_string(FILE).unwrap_or_default();
+    for (ours, theirs) in text.lines().zip(known.lines()) {
+        assert_eq!(ours, theirs);
+    }
+    assert_eq!(text.lines().count(), known.lines().count());
+}
+
+#[test]
+fn every_sentence_ends_and_names_no_level_as_the_plan_spells_it() {
+    for (name, question) in cases::all() {
+        for sentence in answer(&question).sentences() {
+            assert!(sentence.ends_with('.'), "{name}: {sentence}");
+            for raw in [
+                "vxlan",
+                "offload none",
+                "instead of none, ",
+                "  ",
+                " ,",
+                "()",
+            ] {
+                assert!(!sentence.contains(raw), "{name}: {raw}: {sentence}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_told_is_never_given_a_size() {
+    for (name, mut question) in cases::all() {
+        for told in &mut question.effects {
+            told.verdict = Verdict::CannotTellYet;
+        }
+        for one in answer(&question).factors {
+            let claims = [
+                "faster",
+                "slower",
+                "higher",
+                "lower",
+                "no difference",
+                " times ",
+            ];
+            assert!(
+                claims.iter().all(|claim| !one.says.contains(claim)),
+                "{name}: {}",
+                one.says
+            );
+        }
+    }
+}

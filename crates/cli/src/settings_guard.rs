@@ -1,0 +1,44 @@
+//! `wirecost settings-guard`: applies a plan's settings where it was started, and undoes them.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::exit;
+
+/// Started by a run and by its agents; not for people.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsGuard {
+    /// Process id and start time of the controller, for `wirecost clean`
+    #[arg(long)]
+    pub(crate) owner: String,
+    /// The place it runs in, for messages
+    #[arg(long)]
+    pub(crate) place: String,
+    /// It runs outside of any lab
+    #[arg(long)]
+    pub(crate) machine: bool,
+}
+
+pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
+    // It ends when its input does, after it has undone every setting.
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let passed_over = Arc::new(AtomicBool::new(false));
+        if let Err(error) = signal_hook::flag::register(signal, passed_over) {
+            crate::screen::say(&format!("wirecost: {error}"));
+            return exit::incomplete();
+        }
+    }
+    let (input, output) = (io::stdin().lock(), io::stdout().lock());
+    match wirecost_agent::guard::serve(input, output, &arguments.place, arguments.machine) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            crate::screen::say(&format!("wirecost: {message}"));
+            exit::incomplete()
+        }
+    }
+}

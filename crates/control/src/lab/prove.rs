@@ -1,0 +1,102 @@
+//! Proofs that a lab's path carries datagrams of one size.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{ProofResult, Reply, Request};
+use wirecost_model::sample::{Proof, ProofTime, SeenFrame};
+
+use super::Lab;
+use crate::calls::PROMPT;
+
+impl Lab {
+    /// Proves between every pair of guests, in both directions, that the path carries datagrams of exactly `size`; the first time
+    /// for a size also that the underlay shows them as single frames of the right length.
+    pub fn prove(
+        &mut self,
+        when: ProofTime,
+        size: u32,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Proof>, LinkError> {
+        let watch = when == ProofTime::Before && self.seen.insert(size);
+        if watch {
+            self.both_done(&Request::Watch, &Request::Watch, interrupt)?;
+        }
+        let prove = |targets: &[SocketAddr]| Request::Prove {
+            targets: targets.to_vec(),
+            size,
+        };
+        let [to_a, to_b] = self
+            .built
+            .responders
+            .each_ref()
+            .map(|targets| prove(targets));
+        let replies = self.both(&to_b, &to_a, PROMPT, interrupt)?;
+        let seen = if watch {
+            let request = Request::Watched { size };
+            let [at_a, at_b] = self.both(&request, &request, PROMPT, interrupt)?;
+            // What a's guest sent is seen by b, and the other way round.
+            [Some(at_b), Some(at_a)]
+        } else {
+            [None, None]
+        };
+        let mut proofs = Vec::with_capacity(2);
+        for ((reply, seen), from) in replies.into_iter().zip(seen).zip(["a", "b"]) {
+            let Reply::Proof(result) = reply else {
+                return Err(self.a.unexpected_reply("Prove"));
+            };
+            let mut proof = proof(when, from, size, result);
+            match seen {
+                None => {}
+                Some(Reply::Seen(frame)) => judge_seen(&mut proof, frame),
+                Some(_) => return Err(self.a.unexpected_reply("Watched")),
+            }
+            proofs.push(proof);
+        }
+        if proofs.iter().any(|proof| !proof.proven) {
+            // Look again next time.
+            self.seen.remove(&size);
+        }
+        Ok(proofs)
+    }
+}
+
+fn proof(when: ProofTime, from: &str, size: u32, result: ProofResult) -> Proof {
+    Proof {
+        when,
+        from: from.to_owned(),
+        size,
+        proven: result.proven,
+        reason: result.reason,
+        probes: result.probes,
+        seconds: result.seconds,
+        seen: None,
+    }
+}
+
+/// An acknowledged datagram that crossed the underlay in pieces, or in another shape, is no proof.
+fn judge_seen(proof: &mut Proof, frame: Option<SeenFrame>) {
+    let problem = match &frame {
+        _ if !proof.proven => None,
+        None => Some("it was acknowledged, but not seen on the underlay".to_owned()),
+        Some(frame) if frame.fragment => Some("it crossed the underlay in fragments".to_owned()),
+        Some(frame) if frame.outer_ip_bytes != frame.expected_outer_ip_bytes => Some(format!(
+            "it crossed the underlay as {} bytes of IP, not {}",
+            frame.outer_ip_bytes, frame.expected_outer_ip_bytes
+        )),
+        Some(SeenFrame {
+            frame_bytes,
+            expected_frame_bytes: Some(expected),
+            ..
+        }) if frame_bytes != expected => Some(format!(
+            "it crossed the underlay in a frame of {frame_bytes} bytes, not {expected}"
+        )),
+        Some(_) => None,
+    };
+    if let Some(problem) = problem {
+        proof.proven = false;
+        proof.reason = Some(problem);
+    }
+    proof.seen = frame;
+}

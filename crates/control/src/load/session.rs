@@ -1,0 +1,330 @@
+//! Runs loads on two hosts: opens them, polls both agents part by part, ends them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use wirecost_agent::link::{Link, LinkError};
+use wirecost_agent::protocol::{
+    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request,
+};
+use wirecost_model::end_window::End;
+use wirecost_model::load::NamedLoad;
+
+use super::interval::Parts;
+use super::{ManualLoad, Outcome, Round, Step, ending};
+use crate::calls::PROMPT;
+use crate::random;
+use crate::window::{patience, poll_timeout, settle};
+
+/// How often both agents are asked: the longest that an interrupt waits.
+const SLICE: Duration = Duration::from_millis(500);
+
+/// How late a host's answer may be before what it says counts as old.
+const LATE: Duration = Duration::from_millis(200);
+
+/// How often something is asked in a warm-up: an agent that is asked nothing for a minute gives its loads up.
+const ASK_EVERY: Duration = Duration::from_secs(10);
+
+/// An interrupt flag that is never set.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// The agents of both hosts while the loads run.
+pub(super) struct Session<'a> {
+    pub(super) asked: &'a ManualLoad,
+    pub(super) links: [Link; 2],
+    pub(super) addresses: [IpAddr; 2],
+    pub(super) interrupt: &'a AtomicBool,
+    pub(super) parts: Parts,
+}
+
+impl Session<'_> {
+    /// Counts loads that are open, and ends them.
+    pub(super) fn round(&mut self, started_s: f64, told: &mut dyn FnMut(Step<'_>)) -> Round {
+        let began = Instant::now();
+        self.parts = Parts::new(&self.asked.loads, self.asked.interval_s);
+        let counted = self.count(told);
+        let mut told_at_end = Vec::new();
+        let stopped = self.end(&mut told_at_end);
+        let (outcome, reason) = match counted.and(stopped) {
+            Ok(()) => (Outcome::Complete, None),
+            Err(error) => ending(self.blame(error)),
+        };
+        if let Some(interval) = self.parts.rest() {
+            told(Step::Interval(&interval));
+        }
+        let mut measured = self.whole();
+        settle(measured.iter_mut().flatten(), &told_at_end);
+        Round {
+            outcome,
+            reason,
+            started_s,
+            took_s: began.elapsed().as_secs_f64(),
+            measured,
+            intervals: self.parts.take(),
+        }
+    }
+
+    /// One request to each host, at the same time; every answer is taken off its line, whatever it is, and a host that is
+    /// gone keeps the other from nothing.
+    fn both(
+        &mut self,
+        requests: &[Option<Request>; 2],
+        within: Duration,
+    ) -> Result<[Option<Reply>; 2], LinkError> {
+        let mut sent = [const { None }; 2];
+        for ((link, request), sent) in self.links.iter_mut().zip(requests).zip(&mut sent) {
+            *sent = request.as_ref().map(|request| link.send(request));
+        }
+        let mut replies = Vec::with_capacity(2);
+        for (link, sent) in self.links.iter_mut().zip(sent) {
+            // Not interruptible: every wait in a load is short, and an answer that is left would be the next one's.
+            let reply = sent.map(|sent| sent.and_then(|()| link.receive(within, &NEVER)));
+            replies.push(reply.transpose());
+        }
+        let replies: Vec<Option<Reply>> = replies.into_iter().collect::<Result<_, _>>()?;
+        Ok(<[Option<Reply>; 2]>::try_from(replies).unwrap_or_default())
+    }
+
+    fn all(&mut self, request: &Request, within: Duration) -> Result<(), LinkError> {
+        let requests = [Some(request.clone()), Some(request.clone())];
+        match self.both(&requests, within)? {
+            [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
+            _ => Err(self.links[0].unexpected_reply(request.doing())),
+        }
+    }
+
+    pub(super) fn machines(&mut self) -> Result<[String; 2], LinkError> {
+        let requests = [Some(Request::Machine), Some(Request::Machine)];
+        match self.both(&requests, PROMPT)? {
+            [Some(Reply::Machine(a)), Some(Reply::Machine(b))] => Ok([a, b]),
+            _ => Err(self.links[0].unexpected_reply("Machine")),
+        }
+    }
+
+    pub(super) fn open(&mut self) -> Result<(), LinkError> {
+        let (secret, within) = (
+            random::bytes_for(&self.links[0])?,
+            patience(&self.asked.loads),
+        );
+        let [a, b] = self.addresses;
+        let unbound = |_, host: usize| {
+            let beside = u16::from(host == 0 && a == b);
+            let port = self
+                .asked
+                .port
+                .map_or(0, |port| port.saturating_add(beside));
+            SocketAddr::new(self.addresses[host], port)
+        };
+        let servers = self.ends(secret, End::Server, unbound);
+        let [a, b] = servers.map(|ends| Some(Request::OpenServers(ends)));
+        let [Some(Reply::Listening(a)), Some(Reply::Listening(b))] = self.both(&[a, b], within)?
+        else {
+            return Err(self.links[0].unexpected_reply("OpenServers"));
+        };
+        let mut listening = [a.into_iter(), b.into_iter()];
+        let targets: Option<Vec<SocketAddr>> = self
+            .asked
+            .loads
+            .iter()
+            .map(|named| listening[host_of(named, End::Server)].next())
+            .collect();
+        let Some(targets) = targets else {
+            return Err(self.links[0].unexpected_reply("OpenServers"));
+        };
+        let clients = self.ends(secret, End::Client, |index, _| targets[index]);
+        let [a, b] = clients.map(|ends| Some(Request::OpenClients(ends)));
+        match self.both(&[a, b], within)? {
+            [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
+            _ => Err(self.links[0].unexpected_reply("OpenClients")),
+        }
+    }
+
+    /// One end of every load, by host; `address` is told the load's number and the host's.
+    fn ends(
+        &self,
+        secret: [u8; 16],
+        end: End,
+        address: impl Fn(usize, usize) -> SocketAddr,
+    ) -> [Vec<LoadEnd>; 2] {
+        let mut ends = [Vec::new(), Vec::new()];
+        for (index, named) in self.asked.loads.iter().enumerate() {
+            let host = host_of(named, end);
+            // No flow of one load is let in by another.
+            let mut secret = secret;
+            secret[15] ^= index as u8;
+            // Only where the user said it: elsewhere it is the kernel's own choice already.
+            let said = self.asked.hosts[host].data;
+            ends[host].push(LoadEnd {
+                name: named.name.clone(),
+                place: HostNetns::Host,
+                address: address(index, host),
+                source: said.filter(|_| end == End::Client),
+                load: named.load.clone(),
+                secret,
+            });
+        }
+        ends
+    }
+
+    /// Starts the loads and counts them, to the end that was asked for, or to their own.
+    fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
+        let prompt = poll_timeout(&self.asked.loads);
+        let Some(seconds) = self.asked.seconds else {
+            self.all(&Request::Begin(CountingStart::default()), prompt)?;
+            self.all(&Request::Start, prompt)?;
+            told(Step::Began);
+            while !self.part(SLICE, false, told)? {}
+            return Ok(());
+        };
+        self.all(&Request::Start, prompt)?;
+        told(Step::Began);
+        let warm = Instant::now() + Duration::from_secs_f64(self.asked.warmup_s);
+        let mut asked = Instant::now();
+        while let left @ 1.. = warm.saturating_duration_since(Instant::now()).as_nanos() {
+            self.not_interrupted()?;
+            for link in &mut self.links {
+                link.still_there("warming up")?;
+            }
+            if asked.elapsed() > ASK_EVERY {
+                self.machines()?;
+                asked = Instant::now();
+            }
+            sleep(SLICE.min(Duration::from_nanos(
+                u64::try_from(left).unwrap_or(u64::MAX),
+            )));
+        }
+        self.all(&Request::Begin(CountingStart::default()), prompt)?;
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            // To the end of the interval where that is nearer, so that intervals are as long as was asked.
+            let within = self.parts.left_of_interval().min(SLICE).min(left);
+            self.part(within, within == left, told)?;
+        }
+    }
+
+    fn not_interrupted(&self) -> Result<(), LinkError> {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(LinkError::Interrupted);
+        }
+        Ok(())
+    }
+
+    /// A part on both hosts: those with clients wait for its end, the others are asked then. Whether all are over. Where
+    /// the answer comes late, as after this program was stopped (Ctrl-Z), those with clients are asked once more, so that
+    /// both ends are counted to the same time.
+    fn part(
+        &mut self,
+        within: Duration,
+        last: bool,
+        told: &mut dyn FnMut(Step<'_>),
+    ) -> Result<bool, LinkError> {
+        self.not_interrupted()?;
+        let loads = &self.asked.loads;
+        let prompt = poll_timeout(loads);
+        let has_clients = [0, 1].map(|host| {
+            loads
+                .iter()
+                .any(|named| host_of(named, End::Client) == host)
+        });
+        let began = Instant::now();
+        let mut parts = self.parts_of(has_clients, within, last, prompt)?;
+        let over = parts.iter().all(|part| part.over);
+        if began.elapsed() > within + LATE {
+            parts.extend(self.parts_of(has_clients, Duration::ZERO, last, prompt)?);
+        }
+        parts.extend(self.parts_of(has_clients.map(|has| !has), Duration::ZERO, last, prompt)?);
+        if let Some(interval) = self.parts.add(&parts) {
+            told(Step::Interval(&interval));
+        }
+        Ok(over)
+    }
+
+    /// Ends the loads on both hosts, and counts what arrived meanwhile where their own limits ended them. What the ends
+    /// tell is added to `told`.
+    fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
+        let within = patience(&self.asked.loads);
+        let stopped = self.ended(&Request::StopClients, within, told);
+        let counted = match (&stopped, self.asked.seconds) {
+            (Ok(()), None) if !self.interrupt.load(Ordering::Relaxed) => self.last_part(),
+            _ => Ok(()),
+        };
+        let served = self.ended(&Request::StopServers, within, told);
+        stopped.and(counted).and(served)
+    }
+
+    fn ended(
+        &mut self,
+        request: &Request,
+        within: Duration,
+        told: &mut Vec<EndedLoad>,
+    ) -> Result<(), LinkError> {
+        let requests = [Some(request.clone()), Some(request.clone())];
+        for reply in self.both(&requests, within)? {
+            match reply {
+                Some(Reply::Ended(ends)) => told.extend(ends),
+                _ => return Err(self.links[0].unexpected_reply(request.doing())),
+            }
+        }
+        Ok(())
+    }
+
+    fn last_part(&mut self) -> Result<(), LinkError> {
+        let prompt = poll_timeout(&self.asked.loads);
+        let parts = self.parts_of([true; 2], Duration::ZERO, true, prompt)?;
+        self.parts.add_quietly(&parts);
+        Ok(())
+    }
+
+    /// What each of these hosts counted since it was asked before, told at the end of `within`.
+    fn parts_of(
+        &mut self,
+        hosts: [bool; 2],
+        within: Duration,
+        last: bool,
+        prompt: Duration,
+    ) -> Result<Vec<Part>, LinkError> {
+        let request = Request::Part(PartOrder {
+            within_s: within.as_secs_f64(),
+            interval_s: None,
+            last,
+        });
+        let requests = hosts.map(|asked| asked.then(|| request.clone()));
+        let replies = self.both(&requests, within + prompt)?;
+        let mut parts = Vec::new();
+        for reply in replies.into_iter().flatten() {
+            let Reply::Part(part) = reply else {
+                return Err(self.links[0].unexpected_reply("Part"));
+            };
+            parts.push(*part);
+        }
+        Ok(parts)
+    }
+
+    /// What each host counted in all; `None` of one that cannot tell any more.
+    fn whole(&mut self) -> [Option<Measured>; 2] {
+        let prompt = poll_timeout(&self.asked.loads);
+        self.links
+            .each_mut()
+            .map(|link| match link.call(&Request::Total, prompt, &NEVER) {
+                Ok(Reply::Measured(measured)) => Some(*measured),
+                _ => None,
+            })
+    }
+
+    /// The agent that has ended, where there is one, rather than what the other refused therefore.
+    pub(super) fn blame(&mut self, error: LinkError) -> LinkError {
+        let [a, b] = &mut self.links;
+        crate::lab::blame(error, &mut [a, b])
+    }
+}
+
+/// 0 for the host that is given first, 1 for the other.
+fn host_of(named: &NamedLoad, end: End) -> usize {
+    usize::from(named.load.direction.host_of(end) == "b")
+}

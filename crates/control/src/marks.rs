@@ -1,0 +1,66 @@
+//! What may have disturbed a window, from its counts.
+
+use wirecost_model::plan::Cores;
+use wirecost_model::sample::{LoadResult, Mark};
+use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD};
+
+/// Foreign load, steal and backlog drops above their thresholds.
+pub(crate) fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    if let Some(foreign) = sender
+        .foreign_cores
+        .filter(|cores| *cores > FOREIGN_CORES_THRESHOLD)
+    {
+        marks.push(Mark::ForeignLoad {
+            cores: foreign,
+            threshold: FOREIGN_CORES_THRESHOLD,
+        });
+    }
+    // With shared cores both hosts read the same counters.
+    let hosts = [("a", sender), ("b", receiver)];
+    let apart = if cores == Cores::Split {
+        &hosts[..]
+    } else {
+        &hosts[..1]
+    };
+    for (name, usage) in apart {
+        let fraction = usage.steal_fraction();
+        if fraction > STEAL_THRESHOLD {
+            let host = (*name).to_owned();
+            marks.push(Mark::Steal {
+                host,
+                fraction,
+                threshold: STEAL_THRESHOLD,
+            });
+        }
+        if usage.backlog_drops > 0 {
+            let host = (*name).to_owned();
+            marks.push(Mark::BacklogDrops {
+                host,
+                packets: usage.backlog_drops,
+            });
+        }
+    }
+    marks
+}
+
+/// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because of
+/// what the kernel does for the packets: that is what is measured. But threads that keep a rate are to sleep between their
+/// messages.
+pub(crate) fn generator_bound(
+    loads: &[LoadResult],
+    [a, b]: [&HostUsage; 2],
+) -> impl Iterator<Item = Mark> {
+    let is_full = move |host: &str| if host == "a" { a } else { b }.is_full_of_kernel();
+    loads.iter().flat_map(move |load| {
+        let bound = load
+            .generator
+            .iter()
+            .filter(move |end| end.bound && (load.schedule.is_some() || !is_full(&end.host)));
+        bound.map(|end| Mark::GeneratorBound {
+            load: load.name.clone(),
+            host: end.host.clone(),
+            end: end.end,
+        })
+    })
+}

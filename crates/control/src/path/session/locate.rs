@@ -1,0 +1,58 @@
+//! Where a size is lost.
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{LOCATING, LocateOrder, PathDirection, PathReply, PathRequest};
+use wirecost_check::{FlowKind, FlowReport, PathReport};
+
+use super::Session;
+use crate::calls::PROMPT;
+use crate::path::step::Step;
+
+impl Session<'_> {
+    /// Where sizes are lost that the sender's device takes and nobody reports.
+    pub(super) fn locate(
+        &mut self,
+        ways: &[PathDirection; 2],
+        paths: &mut [PathReport],
+        told: &mut dyn FnMut(Step),
+    ) -> Result<(), LinkError> {
+        let orders: Vec<Option<PathRequest>> = ways
+            .iter()
+            .zip(&*paths)
+            .map(|(way, path)| {
+                let wanted = path.wanted.bytes();
+                let fails = |flow: &FlowReport| {
+                    flow.kind == FlowKind::BLACK_HOLE && flow.mtu.is_none_or(|mtu| mtu < wanted)
+                };
+                let flow = path.flows.iter().position(fails)?;
+                let silent = path.flows[flow];
+                // Of what is lost the smallest: a larger one may be lost elsewhere as well.
+                let failing = silent.mtu.map_or(wanted, |carried| carried + 1);
+                Some(PathRequest::Locate(LocateOrder {
+                    way: way.clone(),
+                    flow: flow as u32,
+                    failing,
+                }))
+            })
+            .collect();
+        if orders.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        told(Step::Locating);
+        let asked: Vec<usize> = (0..orders.len())
+            .filter(|index| orders[*index].is_some())
+            .collect();
+        let replies = match self.ask_some(orders, LOCATING + PROMPT) {
+            Err(LinkError::Refused { .. }) => return Ok(()),
+            replies => replies?,
+        };
+        for (index, reply) in asked.iter().zip(replies) {
+            let PathReply::Located(located) = reply else {
+                return Err(self.links[0].unexpected_reply("Locate"));
+            };
+            // Not found, or it arrived after all: the path's line stands without a place.
+            paths[*index].stretch = located.ok();
+        }
+        Ok(())
+    }
+}

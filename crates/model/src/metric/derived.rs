@@ -1,0 +1,134 @@
+//! Figures of a sample's load for other programs: what [`Metric`]s derive, with the unit in each name.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Metric;
+use crate::cores::Cores;
+use crate::load::Workload;
+use crate::sample::{LoadResult, Sample};
+
+/// Figures by name, such as `gbit_per_s`: 0 or above, finite. A figure that the load does not have, or that the window
+/// cannot tell, is not there. The names are part of the contract (docs/record-format.md).
+pub type Derived = BTreeMap<&'static str, f64>;
+
+impl Metric {
+    /// The name of its derived figure, and what its value is multiplied with for the unit in that name.
+    pub const fn derived(self) -> (&'static str, f64) {
+        match self {
+            Self::Throughput => ("gbit_per_s", 1e-9),
+            Self::SenderCpu => ("sender_cpu_percent_per_gbit", 1.0),
+            Self::ReceiverCpu => ("receiver_cpu_percent_per_gbit", 1.0),
+            Self::Cpu => (CPU_PER_GBIT, 1.0),
+            Self::Transactions => ("transactions_per_s", 1.0),
+            Self::LatencyMedian => ("latency_p50_us", 1e6),
+            Self::LatencyP99 => ("latency_p99_us", 1e6),
+            Self::LatencyP999 => ("latency_p999_us", 1e6),
+            Self::ClientCpu => ("client_cpu_us_per_transaction", 1.0),
+            Self::ServerCpu => ("server_cpu_us_per_transaction", 1.0),
+            Self::TransactionCpu => (CPU_PER_TRANSACTION, 1.0),
+            Self::Datagrams => ("datagrams_per_s", 1.0),
+            Self::Delivered => ("delivered_percent", 100.0),
+        }
+    }
+}
+
+/// Percent of a core for each Gbit/s, of both hosts together.
+const CPU_PER_GBIT: &str = "cpu_percent_per_gbit";
+/// Microseconds of core time for each transaction, of both hosts together.
+const CPU_PER_TRANSACTION: &str = "cpu_us_per_transaction";
+
+/// The figures of one load; `cores` says whether sender and receiver are told apart.
+fn of_load(sample: &Sample, result: &LoadResult, cores: Cores) -> Derived {
+    let mut figures: Derived = Metric::of(result.workload, cores)
+        .iter()
+        .filter_map(|metric| {
+            let (name, scale) = metric.derived();
+            Some((name, metric.value(sample, &result.name)? * scale))
+        })
+        .collect();
+    let (parts, both) = if result.workload.is_request_response() {
+        ([Metric::ClientCpu, Metric::ServerCpu], CPU_PER_TRANSACTION)
+    } else {
+        ([Metric::SenderCpu, Metric::ReceiverCpu], CPU_PER_GBIT)
+    };
+    let [one, other] = parts.map(|part| figures.get(part.derived().0).copied());
+    if let Some((one, other)) = one.zip(other) {
+        figures.insert(both, one + other);
+    }
+    if result.workload == Workload::TcpBidirectional
+        && let Some(stream) = &result.stream
+    {
+        let rates = [
+            ("forth_gbit_per_s", stream.bytes, result.seconds),
+            ("back_gbit_per_s", stream.back_bytes, result.client_seconds),
+        ];
+        for (name, bytes, seconds) in rates.into_iter().filter(|(_, _, seconds)| *seconds > 0.0) {
+            figures.insert(name, bytes as f64 * 8e-9 / seconds);
+        }
+    }
+    figures
+}
+
+/// A sample with the figures of its loads: a line of `samples.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SampleWithFigures<S> {
+    /// What was counted.
+    #[serde(flatten)]
+    pub sample: S,
+    /// By the load's name. Derived: who reads a record back derives them again.
+    pub figures: BTreeMap<String, Derived>,
+}
+
+impl<S: Borrow<Sample>> SampleWithFigures<S> {
+    /// Derives the figures of a sample; `cores` says whether the hosts have cores of their own.
+    pub fn of(sample: S, cores: Cores) -> Self {
+        let counted: &Sample = sample.borrow();
+        let loads = counted.loads.iter();
+        let figures = loads.map(|load| (load.name.clone(), of_load(counted, load, cores)));
+        Self {
+            figures: figures.collect(),
+            sample,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Metric;
+
+    #[test]
+    fn names_of_figures_end_with_their_unit_and_no_two_are_the_same() {
+        let all = [
+            Metric::of(Workload::TcpStream, Cores::Split),
+            Metric::of(Workload::TcpStream, Cores::Shared),
+            Metric::of(Workload::UdpStream, Cores::Split),
+            Metric::of(Workload::TcpRr, Cores::Split),
+            Metric::of(Workload::TcpRr, Cores::Shared),
+        ];
+        let mut known: BTreeMap<&str, Metric> = BTreeMap::new();
+        for metric in all.concat() {
+            let (name, scale) = metric.derived();
+            assert!(
+                known.insert(name, metric).is_none_or(|same| same == metric),
+                "{name}"
+            );
+            let units = [
+                "_per_s",
+                "_us",
+                "_percent",
+                "_percent_per_gbit",
+                "_us_per_transaction",
+            ];
+            assert!(units.iter().any(|unit| name.ends_with(unit)), "{name}");
+            assert!(
+                (metric.unit().1 - scale).abs() < f64::EPSILON,
+                "as people read it: {name}"
+            );
+        }
+        assert_eq!(known.len(), 13);
+    }
+}

@@ -1,0 +1,48 @@
+//! What every kind of device is put through after it was made: switched on, made a port, held against what was asked for.
+
+use crate::device::{self, Change};
+use crate::error::{BuildError, Step, same};
+use crate::netlink::Netlink;
+
+pub(crate) fn has_queues(
+    name: &str,
+    device: &device::Device,
+    queues: u32,
+) -> Result<(), BuildError> {
+    for (which, found) in [
+        ("transmit", device.tx_queues),
+        ("receive", device.rx_queues),
+    ] {
+        // A kernel that does not tell is not asked again.
+        let found = found.unwrap_or(queues);
+        same(|| format!("{which} queues of `{name}`"), &queues, &found)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn up(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
+    Change {
+        up: true,
+        ..Change::default()
+    }
+    .apply(netlink, name)
+    .step(|| format!("setting `{name}` up"))?;
+    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    same(|| format!("state of `{name}`"), &true, &device.up)
+}
+
+pub(crate) fn enslave(netlink: &mut Netlink, name: &str, bridge: u32) -> Result<(), BuildError> {
+    Change {
+        controller: Some(bridge),
+        up: true,
+        ..Change::default()
+    }
+    .apply(netlink, name)
+    .step(|| format!("making `{name}` a port of the bridge"))?;
+    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    same(
+        || format!("bridge of `{name}`"),
+        &bridge,
+        &device.controller.unwrap_or(0),
+    )
+}

@@ -1,0 +1,36 @@
+//! Features of a device (`ethtool -k`), set and read back.
+
+use std::collections::BTreeMap;
+
+use wirecost_sys::ethtool::Ethtool;
+
+use crate::error::{BuildError, Step, same};
+
+/// Sets a device's features, and returns those that it has as they were read back.
+pub(crate) fn set_features(
+    ethtool: &Ethtool,
+    name: &str,
+    wanted: BTreeMap<String, bool>,
+    step: &impl Fn() -> String,
+) -> Result<BTreeMap<String, bool>, BuildError> {
+    ethtool.set_features(name, &wanted).step(step)?;
+    let found = ethtool.features(name).step(step)?;
+    let mut features = BTreeMap::new();
+    for (feature, on) in wanted {
+        // A device that has no such feature neither helps nor hides anything.
+        let Some(state) = found.get(&feature) else {
+            continue;
+        };
+        same(
+            || format!("{feature} of `{name}`"),
+            &word(on),
+            &word(state.active),
+        )?;
+        features.insert(feature, state.active);
+    }
+    Ok(features)
+}
+
+fn word(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}

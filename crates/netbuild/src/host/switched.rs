@@ -1,0 +1,61 @@
+//! A host whose frames are switched by somebody else than the kernel's bridge, over devices of its own.
+
+use crate::device;
+use crate::error::{BuildError, Step, same};
+use crate::host::LabHost;
+use crate::names::UNDERLAY_DEVICE;
+use crate::underlay;
+
+/// What a switch has made of a host's devices.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Switched {
+    /// The switch's device that is to have the host's address on the underlay; `None` where that stays with the
+    /// underlay's own.
+    pub underlay_bridge: Option<String>,
+    /// The tunnel's device, where it has one.
+    pub tunnel: Option<String>,
+    /// Whether it takes frames off the devices over packet sockets, one by one: super-packets and checksums that are
+    /// left to a device would be lost on it.
+    pub frame_by_frame: bool,
+}
+
+impl LabHost {
+    /// Last step of building where a switch carries the frames, when that is up: the host's address on the underlay.
+    ///
+    /// # Errors
+    /// Where the kernel refuses a step.
+    pub fn switched_by(&mut self, switched: Switched) -> Result<(), BuildError> {
+        let network = &self.spec.network;
+        if network.encapsulation.is_tunnel() {
+            let device = match &switched.underlay_bridge {
+                Some(bridge) => {
+                    self.change_mac_of_underlay()?;
+                    bridge
+                }
+                None => UNDERLAY_DEVICE,
+            };
+            let network = &self.spec.network;
+            let (side, ip) = (self.spec.side, network.underlay_ip);
+            underlay::join(device, &network.transit, side, ip, &mut self.netlink)?;
+        }
+        self.switched = switched;
+        Ok(())
+    }
+
+    /// Gives the underlay's device another hardware address than the one that the other host sends to.
+    ///
+    /// A packet socket takes copies: the kernel goes on to handle every frame itself, and would answer the tunnel's
+    /// with ICMP "port unreachable", for the address is this host's on whichever device. Frames for another hardware
+    /// address end before that (net/ipv4/ip_input.c, `PACKET_OTHERHOST`), and a veth delivers them all the same.
+    /// Nor is it to answer for the address by ARP.
+    fn change_mac_of_underlay(&mut self) -> Result<(), BuildError> {
+        // "Do not reply for all local addresses" (Documentation/networking/ip-sysctl.rst).
+        underlay::set(&format!("ipv4/conf/{UNDERLAY_DEVICE}/arp_ignore"), "8")?;
+        let mut mac = self.spec.underlay_mac();
+        mac[3] = 2;
+        let step = || format!("changing the hardware address of `{UNDERLAY_DEVICE}`");
+        device::set_mac(&mut self.netlink, UNDERLAY_DEVICE, mac).step(step)?;
+        let found = device::read_mac(&mut self.netlink, UNDERLAY_DEVICE).step(step)?;
+        same(step, &format!("{mac:02x?}"), &format!("{found:02x?}"))
+    }
+}

@@ -1,0 +1,125 @@
+//! Datagrams and packets by the million at a responder, mutated from ones that are right: `make fuzz-probe`, or
+//! `cargo run --release -p wirecost-probe --example fuzz_probe -- INPUTS SEED`.
+//!
+//! Nothing may panic, nothing without the secret may be answered, and no answer may be as long as what it answers. What
+//! breaks that is printed, and ends it with exit code 1.
+
+#[path = "../../wire/examples/shared/random.rs"]
+mod random;
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use wirecost_probe::heard;
+use wirecost_probe::message::{ProbeMessage, Secret, answer};
+
+use random::Random;
+
+const SECRET: Secret = Secret {
+    probe: *b"sixteen-bytes-16",
+    acknowledgement: *b"eight--8",
+};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = |otherwise: u64| {
+        arguments
+            .next()
+            .map_or(otherwise, |text| text.parse().expect("a number"))
+    };
+    let (inputs, seed) = (number(10_000_000), number(6351));
+    let ends = [
+        SocketAddr::from(([10, 0, 0, 2], 4789)),
+        "[fd00::2]:4789".parse().expect("an address"),
+    ];
+    let seeds = seeds();
+    let mut random = Random(seed);
+    let mut answered = 0u64;
+    for input in 0..inputs {
+        let mut bytes = seeds[random.below(seeds.len())].clone();
+        mutate(&mut bytes, &mut random);
+        if let Ok(some) = catch_unwind(AssertUnwindSafe(|| respond(&bytes, &ends))) {
+            answered += u64::from(some);
+        } else {
+            eprintln!("input {input} of seed {seed}: {bytes:02x?}");
+            std::process::exit(1);
+        }
+    }
+    println!("{inputs} inputs of seed {seed}: {answered} answered, none wrongly, none panicked");
+}
+
+/// A probe by itself, and in packets of both families, whole and as a first fragment.
+fn seeds() -> Vec<Vec<u8>> {
+    let mut probe = ProbeMessage { flow: 3, id: 77 }.write(&SECRET).to_vec();
+    probe.resize(80, 0);
+    let udp = [&[0x80, 0, 0x12, 0xb5, 0, 88, 0, 0][..], &probe].concat();
+    let four = |flags: u8| {
+        let header = [
+            0x45, 0, 0, 108, 0, 1, flags, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
+        [&header[..], &udp].concat()
+    };
+    let six = |next: u8, between: &[u8]| {
+        let mut header = vec![0x60, 0, 0, 0, 0, 88 + between.len() as u8, next, 64];
+        for last in [1, 2] {
+            header.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+        }
+        [&header[..], between, &udp].concat()
+    };
+    let fragment = [17, 0, 0, 1, 0, 0, 0, 9];
+    vec![
+        probe,
+        four(0x40),
+        four(0x20),
+        six(17, &[]),
+        six(44, &fragment),
+    ]
+}
+
+/// Bits flipped, bytes replaced, ends cut, parts doubled.
+fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..random.below(4) {
+        let at = random.below(bytes.len());
+        match random.below(4) {
+            0 => bytes.truncate(at),
+            1 => bytes.extend_from_within(at..),
+            2 => bytes.drain(at..bytes.len().min(at + 4)).for_each(drop),
+            _ => {
+                let flip = 1 << random.below(8);
+                bytes
+                    .iter_mut()
+                    .skip(at)
+                    .take(1)
+                    .for_each(|byte| *byte ^= flip);
+            }
+        }
+    }
+}
+
+/// All that a responder does with what arrives; whether it answers.
+fn respond(bytes: &[u8], ends: &[SocketAddr; 2]) -> bool {
+    let mut answers = u32::from(answers(bytes, None));
+    for end in ends {
+        if let Some(found) = heard(bytes, *end) {
+            assert!(found.payload.len() < bytes.len(), "more than there was");
+            answers += u32::from(self::answers(found.payload, found.fragment));
+        }
+    }
+    answers > 0
+}
+
+fn answers(datagram: &[u8], fragment: Option<u32>) -> bool {
+    let Some(answer) = answer(datagram, fragment, &SECRET) else {
+        return false;
+    };
+    assert!(
+        answer.len() < datagram.len(),
+        "an answer that is not shorter"
+    );
+    let secret = datagram.windows(SECRET.probe.len());
+    assert!(
+        secret.into_iter().any(|part| part == SECRET.probe),
+        "answered without the secret"
+    );
+    true
+}

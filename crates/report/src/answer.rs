@@ -1,0 +1,111 @@
+//! What a run answers: the document's effects and cells put to room `answer`, and its sentences with those on what was
+//! not measured at all.
+
+use wirecost_answer::{Answer, Measured, Question, Told};
+use wirecost_model::metric::{Figure, Metric};
+
+use crate::document::{CellLoad, CellResult, Document};
+use crate::{self_test, skipped};
+
+/// A sentence, and what it is about where that stands out.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Sentence {
+    /// `Jumbo frames (8900):`, or nothing.
+    pub(crate) lead: String,
+    /// The sentence behind it.
+    pub(crate) rest: String,
+}
+
+/// Works the answer out of the rest of a document.
+pub(crate) fn of(doc: &Document) -> Answer {
+    let told = |effect: &crate::document::EffectResult| Told {
+        effect: effect.effect.clone(),
+        verdict: effect.told(),
+        no_ratio: effect.no_ratio.map(crate::document::NoRatio::words),
+    };
+    wirecost_answer::answer(&Question {
+        factors: doc.factors.clone(),
+        worth: doc.repeat.worth,
+        cells: doc
+            .cells
+            .iter()
+            .filter(|cell| cell.valid > 0)
+            .map(measured)
+            .collect(),
+        effects: doc.effects.iter().map(told).collect(),
+    })
+}
+
+fn measured(cell: &CellResult) -> Measured {
+    let share = cell.throughput_gbps.zip(cell.line_limit_gbps);
+    Measured {
+        levels: cell.levels.clone(),
+        figures: cell.loads.iter().flat_map(figures).collect(),
+        line_share: share.map(|(throughput, limit)| throughput.median / limit),
+    }
+}
+
+/// The figures of a load that sentences name.
+fn figures(load: &CellLoad) -> impl Iterator<Item = (Figure, f64)> {
+    let latency = load.latency;
+    let all = [
+        (Metric::Throughput, load.throughput_gbps.map(|of| of.median)),
+        (
+            Metric::Transactions,
+            load.transactions_per_s.map(|of| of.median),
+        ),
+        (Metric::LatencyMedian, latency.map(|of| of.p50_us)),
+        (Metric::LatencyP99, latency.map(|of| of.p99_us)),
+    ];
+    all.into_iter().filter_map(|(metric, value)| {
+        let load = load.name.clone();
+        Some((Figure { load, metric }, value?))
+    })
+}
+
+/// The answer's sentences; where there is none, why. `times` stands before the ratios of a self-test: `x` or `×`.
+pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
+    let plain = |text: String| Sentence {
+        lead: String::new(),
+        rest: text,
+    };
+    let skipped = || skipped::sentences(doc).into_iter().map(plain);
+    let alarm = self_test::alarm(doc, times).map(plain);
+    if doc.samples == doc.invalid.len() as u32 {
+        let nothing = plain("No sample is valid: there is no result.".into());
+        return [nothing].into_iter().chain(skipped()).collect();
+    }
+    let passed = self_test::passed(doc, times).map(plain);
+    if doc.effects.is_empty() {
+        let nothing = if skipped().next().is_none() {
+            "Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare."
+        } else {
+            "Of the cells that were not skipped no two differ in one factor alone: there is nothing to compare."
+        };
+        let test = alarm.or(passed);
+        let nothing = plain(nothing.into());
+        return test.into_iter().chain(skipped()).chain([nothing]).collect();
+    }
+    let factors = doc.answer.factors.iter().map(|factor| Sentence {
+        lead: format!("{}:", factor.subject),
+        rest: format!("{}.", factor.says),
+    });
+    let limits = doc.answer.limits.iter().cloned().map(split);
+    let to_do = doc.answer.to_do.iter().cloned().map(split);
+    let measured = factors.chain(skipped()).chain(limits).chain(to_do);
+    alarm.into_iter().chain(measured).chain(passed).collect()
+}
+
+/// At the first colon, if what is before it is a few words.
+fn split(text: String) -> Sentence {
+    match text.split_once(": ") {
+        Some((lead, rest)) if lead.split(' ').count() <= 6 => Sentence {
+            lead: format!("{lead}:"),
+            rest: rest.into(),
+        },
+        _ => Sentence {
+            lead: String::new(),
+            rest: text,
+        },
+    }
+}

@@ -1,0 +1,44 @@
+//! The whole program, as it is called: in network namespaces, behind every kind of host, killed at any time. One test
+//! binary, so that it is linked once and its tests run side by side; those that judge figures go alone (`common::alone`).
+
+#[path = "../crates/report/tests/fixture/mod.rs"]
+mod fixture;
+
+mod browser;
+mod common;
+mod held;
+mod pair;
+
+mod binary;
+mod by_hand;
+mod check;
+mod clean;
+mod cli;
+mod compare;
+mod doctor;
+mod guests;
+mod hosts;
+mod html;
+mod ipv6;
+mod kill;
+mod lab;
+mod line;
+mod loads;
+mod manual;
+mod new_user;
+mod offloads;
+mod overhead;
+mod overlays;
+mod ovs;
+mod own_bridge;
+mod package;
+mod plans;
+mod programs;
+mod runs;
+mod screen;
+mod simulate;
+mod transit;
+mod truth;
+mod tunnel;
+mod until;
+mod vary;
