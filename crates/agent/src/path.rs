@@ -1,6 +1,7 @@
 //! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
 
 mod checksums;
+mod fragments;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -9,19 +10,21 @@ use std::time::{Duration, Instant};
 
 use wirecost_audit::Neighbour;
 use wirecost_check::{
-    EgressRoute, LossLocation, OneSidedReport, PathReport, ReachabilityHint, RequiredMtu, Stream,
+    DropRule, EgressRoute, FlowKind, LossLocation, OneSidedReport, PathReport, ReachabilityHint,
+    Refused, RequiredMtu, Segments, Stream,
 };
-use wirecost_pmtu::{Config, FAR_AWAY, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_pmtu::{Config, FAR_AWAY, Limit, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
-    Endpoints, ProbeError, Responder, StreamPath, StreamServer, Streamed, device_mtu, locate_on,
-    one_sided, stream, survey,
+    Endpoints, Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, Surveyed,
+    device_mtu, locate_on, one_sided, segments, stream, survey, survey_mapped,
 };
 use wirecost_sys::socket::vrf_of;
 
 use crate::error::{AgentError, Result, Step};
 use crate::protocol::{
-    Limits, LocateOrder, OneSidedOrder, PathReply, PathRequest, Reply, Responding, SurveyOrder,
+    Limits, LocateOrder, OneSidedOrder, PathDirection, PathReply, PathRequest, Reply, Responding,
+    SurveyOrder,
 };
 use crate::prove::smallest;
 
@@ -35,8 +38,10 @@ const HOP_WAIT: Duration = Duration::from_millis(50);
 pub(crate) struct Paths {
     responder: Option<Responder>,
     server: Option<StreamServer>,
-    /// Wrong checksums until the responder was started.
-    bad_before: WrongChecksums,
+    /// What arrives for it, before this host's filter.
+    listener: Option<Listener>,
+    /// Wrong checksums until the first responder was started.
+    bad_before: Option<WrongChecksums>,
     /// The sockets of the last survey,
     flows: Vec<UdpSocket>,
     /// and what it found of the path's pace: how long an answer may take, and bytes per second.
@@ -60,7 +65,7 @@ impl Paths {
                 PathReply::Path(surveyed.report)
             }
             PathRequest::BadChecksums => {
-                let (now, before) = (WrongChecksums::count(), self.bad_before);
+                let (now, before) = (WrongChecksums::count(), self.bad_before.unwrap_or_default());
                 PathReply::BadChecksums {
                     udp: now.udp.saturating_sub(before.udp),
                     tcp: now.tcp.saturating_sub(before.tcp),
@@ -77,15 +82,45 @@ impl Paths {
                 size,
                 bytes_per_second,
             } => {
-                let (wait, carried) = self.pace;
-                let path = StreamPath {
-                    size,
-                    bytes_per_second: bytes_per_second.min(carried).max(1.0),
-                    wait,
-                };
+                let path = self.stream_path(size, bytes_per_second);
                 let streamed = stream(way.from.address, way.target(), &path, &way.secret);
                 PathReply::Streamed(said(streamed?))
             }
+            PathRequest::Segments {
+                way,
+                size,
+                smaller,
+                bytes_per_second,
+            } => {
+                let path = self.stream_path(size, bytes_per_second);
+                let low = smaller.then(|| smallest(way.to.address));
+                let found = segments(way.from.address, way.target(), &path, low, &way.secret);
+                let found = found?;
+                PathReply::Segments(Segments {
+                    passes: found.passes,
+                    fails: found.fails,
+                })
+            }
+            PathRequest::Arrivals => {
+                let arrivals = self.listener.as_ref().map(Listener::read);
+                let sources = arrivals.as_ref().map(|it| it.sources.clone());
+                PathReply::Arrivals {
+                    probes: arrivals.map(|arrivals| arrivals.probes),
+                    sources: sources.unwrap_or_default().into_values().collect(),
+                }
+            }
+            PathRequest::AnswerOnFlows { secret } => {
+                let flows: io::Result<Vec<UdpSocket>> =
+                    self.flows.iter().map(UdpSocket::try_clone).collect();
+                let responder = Responder::over(flows?, secret);
+                self.responder = Some(responder?);
+                return Ok(Reply::Done);
+            }
+            PathRequest::SurveyMapped { way, to, limits } => {
+                (self.responder, self.listener) = (None, None);
+                PathReply::Path(mapped(&way, &to, &limits)?)
+            }
+            PathRequest::Rules => PathReply::Rules(rules()),
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
             PathRequest::OneSided(order) => {
                 let mut report = from_one_side(&order)?;
@@ -111,9 +146,19 @@ impl Paths {
         Ok(Reply::Path(Box::new(reply)))
     }
 
+    /// As fast as the last survey went, or as is allowed.
+    fn stream_path(&self, size: u32, bytes_per_second: f64) -> StreamPath {
+        let (wait, carried) = self.pace;
+        StreamPath {
+            size,
+            bytes_per_second: bytes_per_second.min(carried).max(1.0),
+            wait,
+        }
+    }
+
     fn respond(&mut self, address: SocketAddr, secret: Secret) -> Result<Responding> {
-        self.responder = None;
-        self.bad_before = WrongChecksums::count();
+        (self.responder, self.listener) = (None, None);
+        self.bad_before.get_or_insert_with(WrongChecksums::count);
         let (responder, tapped) = match Responder::start(address, secret) {
             Ok(responder) => (responder, false),
             Err(ProbeError::Responder { source, .. })
@@ -128,6 +173,8 @@ impl Paths {
         };
         let answers = responder.addresses().first().copied().unwrap_or(address);
         self.responder = Some(responder);
+        // Without the privilege less is known.
+        self.listener = Listener::open(answers, secret).ok();
         Ok(if tapped {
             Responding::Tapped(answers)
         } else {
@@ -153,6 +200,7 @@ impl Paths {
 const fn said(streamed: Streamed) -> Stream {
     match streamed {
         Streamed::NotConnected => Stream::NotConnected,
+        Streamed::Refused => Stream::Refused,
         Streamed::Passed => Stream::Passed,
         Streamed::SmallFails { changed: true } | Streamed::FullFails { changed: true } => {
             Stream::Changed
@@ -193,7 +241,8 @@ fn wanted(
 ) -> Result<(RequiredMtu, u32), ProbeError> {
     const LONGEST: u32 = 65_535;
     let device = device_mtu(from, to)?;
-    let route = leaving.and_then(|way| way.mtu).filter(|&mtu| mtu < device);
+    let route = leaving.and_then(EgressRoute::sends_at_most);
+    let route = route.filter(|&mtu| mtu < device);
     Ok(match (expect, route) {
         (Some(expect), _) => (RequiredMtu::Expected(expect), expect),
         (None, Some(route)) => (RequiredMtu::Route(route), route),
@@ -240,6 +289,7 @@ fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
         first_port,
         to: way.target(),
     };
+    let before = fragments::made();
     let survey = || -> Result<_, ProbeError> {
         let surveyed = match survey(endpoints, question.clone(), &way.secret) {
             // Somebody else has one of them; the kernel knows which are free.
@@ -255,8 +305,10 @@ fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
             surveyed => surveyed?,
         };
         let (ends, result) = (ends.clone(), &surveyed.result);
+        let mut report = PathReport::new(ends, way.port, wanted, result, &surveyed.ports);
+        see(&mut report, &surveyed);
         Ok(SurveyedPath {
-            report: PathReport::new(ends, way.port, wanted, result, &surveyed.ports),
+            report,
             pace: (result.wait, result.bytes_per_second),
             sockets: surveyed.sockets,
         })
@@ -274,8 +326,78 @@ fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
             NeighbourWait::Known => {}
         }
     }
+    if let (Some(mtu), Some(socket)) = (surveyed.report.mtu(), surveyed.sockets.first()) {
+        let sizes = (smallest(way.to.address), mtu);
+        surveyed.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
+    }
     surveyed.report.leaving = leaving;
     Ok(surveyed)
+}
+
+/// What ICMP messages and a packet socket told.
+fn see(report: &mut PathReport, surveyed: &Surveyed) {
+    let watched = surveyed.watched.as_ref();
+    let refused = surveyed.refusal.or(watched.and_then(|it| it.refusal));
+    report.seen.refused = refused.map(|refused| Refused {
+        by: refused.by,
+        code: refused.code,
+    });
+    report.seen.acknowledged = watched.map(|watched| watched.acknowledgements);
+    let too_big = watched.map(|watched| &watched.too_big);
+    report.seen.too_big = too_big
+        .and_then(|all| all.iter().min_by_key(|(_, mtu)| **mtu))
+        .map(|(by, mtu)| (*by, *mtu));
+    for flow in &mut report.flows {
+        // With `ip_no_pmtu_disc` the kernel does not tell the size (net/ipv4/icmp.c, `icmp_unreach`).
+        if let FlowKind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
+            && let Some(mtu) = too_big.and_then(|all| all.get(by))
+        {
+            *told = *mtu;
+        }
+    }
+}
+
+/// The way back to a host behind address translation.
+fn mapped(
+    way: &PathDirection,
+    to: &[SocketAddr],
+    limits: &Limits,
+) -> Result<PathReport, ProbeError> {
+    let from = SocketAddr::new(way.from.address, way.port);
+    let first = to.first().copied().unwrap_or(from);
+    let leaving = leaving(way.from.address, first.ip());
+    let (wanted, high) = wanted(None, (way.from.address, first), leaving.as_ref())?;
+    let question = SurveyRequest {
+        low: smallest(first.ip()).min(high),
+        high,
+        expect: None,
+        likely_sizes: likely_sizes(),
+        flows: to.len() as u32,
+        config: config(limits),
+        pace: pace(limits),
+        count: false,
+    };
+    let surveyed = survey_mapped(from, to, question, &way.secret)?;
+    let ends = (way.from.clone(), way.to.clone());
+    let result = &surveyed.result;
+    let mut report = PathReport::new(ends, first.port(), wanted, result, &surveyed.ports);
+    see(&mut report, &surveyed);
+    report.leaving = leaving;
+    report.through_mapping = true;
+    Ok(report)
+}
+
+fn rules() -> Vec<DropRule> {
+    let rules = wirecost_audit::dropping().into_iter();
+    rules
+        .map(|rule| DropRule {
+            rule: rule.rule,
+            hook: rule.hook,
+            protocols: rule.protocols,
+            packets: rule.packets,
+            undo: rule.undo,
+        })
+        .collect()
 }
 
 /// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range

@@ -40,6 +40,8 @@ pub struct Finding {
     pub evidence: String,
     /// The commands that fix it, in order; comments (`# ...`) say what has no command.
     pub fix: Vec<String>,
+    /// Whether it is about devices that the asked pair's packets do not use. Such a finding decides no exit code.
+    pub elsewhere: bool,
 }
 
 /// A kind of finding.
@@ -154,6 +156,11 @@ pub const FINDINGS: &[FindingKind] = &[
         "route-mtu-smaller",
         Info,
         "a route's MTU is smaller than its device's",
+    ),
+    kind(
+        "ipv6-mtu-smaller",
+        Info,
+        "IPv6 has a smaller MTU on a device than the device itself",
     ),
     kind(
         "pmtu-discovery-off",

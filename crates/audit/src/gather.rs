@@ -2,12 +2,14 @@
 //! list rules.
 
 mod firewall;
+mod ipv6;
 mod links;
 mod namespaces;
 mod netlink;
 mod ovsdb;
 mod queues;
 mod routes;
+mod rules;
 mod tunnels;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +25,8 @@ use crate::snapshot::{
     EgressRoute, Enter, HostStack, Namespace, Neighbour, Unread, VERSION, VethPeer,
 };
 use netlink::Netlink;
+pub use rules::{Dropping, dropping};
+use tunnels::Outer;
 
 /// What decides over large packets, below `net.`.
 const SYSCTLS: &[&str] = &[
@@ -55,6 +59,18 @@ struct Reading {
     namespace: Namespace,
     /// The other ends of its veths: position of the device, index there, number of the namespace there.
     other_ends: Vec<(usize, u32, Option<i32>)>,
+    /// Its tunnels whose sockets are elsewhere.
+    away: Vec<Away>,
+}
+
+/// A tunnel whose socket is in another namespace than its device.
+struct Away {
+    /// Position of the device.
+    device: usize,
+    /// Number of the socket's namespace.
+    socket: i32,
+    remotes: BTreeSet<IpAddr>,
+    outer: Outer,
 }
 
 /// Does something in a namespace. The own one is not entered: even that takes `CAP_SYS_ADMIN`
@@ -79,6 +95,7 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
         at += 1;
     }
     link_peers(&mut readings);
+    route_from_sockets(&mut readings);
     for (at, reading) in readings.iter_mut().enumerate().take(MOST_RULE_SETS) {
         let forwards = reading.namespace.number("ipv4.ip_forward") == Some(1);
         if at > 0 && !forwards {
@@ -115,15 +132,17 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
 /// Where the kernel cannot be asked.
 pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>> {
     let mut asked = Netlink::open()?;
-    let mut name = |index| links::name(&mut asked, index);
+    let mut name = |index| links::named(&mut asked, index).map(|(name, _)| name);
     let way = routes::egress_route(&mut Netlink::open()?, (from, to), &mut name);
-    Ok(way.and_then(|way| {
-        Some(EgressRoute {
-            device: name(way.device)?,
-            router: way.router,
-            mtu: way.mtu,
-            route: way.route,
-        })
+    let Some(way) = way else { return Ok(None) };
+    let device = links::named(&mut asked, way.device);
+    Ok(device.map(|(device, mtu)| EgressRoute {
+        ipv6_mtu: ipv6::mtu(&device).filter(|&six| to.is_ipv6() && six < mtu),
+        device_mtu: Some(mtu),
+        device,
+        router: way.router,
+        mtu: way.mtu,
+        route: way.route,
     }))
 }
 
@@ -158,8 +177,8 @@ fn read(
     own: bool,
     unread: &mut Vec<Unread>,
 ) -> io::Result<Reading> {
-    let (netlink, ethtool, sysctls) = inside(&netns, own, || {
-        (Netlink::open(), Ethtool::open(), sysctls())
+    let (netlink, ethtool, sysctls, mut ipv6_mtus) = inside(&netns, own, || {
+        (Netlink::open(), Ethtool::open(), sysctls(), ipv6::mtus())
     })?;
     let (mut netlink, ethtool) = (netlink?, ethtool?);
     let links = links::read(&mut netlink)?;
@@ -178,8 +197,11 @@ fn read(
     let forwarding = routes::forwarding(&mut netlink);
     let mut devices = Vec::new();
     let mut other_ends = Vec::new();
+    let mut away = Vec::new();
     for mut link in links {
         queues::read(&ethtool, own, &mut link.device);
+        let six = ipv6_mtus.remove(&link.device.name);
+        link.device.ipv6_mtu = six.filter(|&six| six < link.device.mtu);
         if let Some(tunnel) = &mut link.device.tunnel {
             let index = link.device.index;
             let named = link.remotes.iter().copied();
@@ -188,10 +210,19 @@ fn read(
                 .filter(|(device, _)| *device == index)
                 .map(|(_, address)| *address);
             let remotes: BTreeSet<_> = named.chain(learned).collect();
-            tunnel.remotes = remotes
-                .into_iter()
-                .map(|address| routes::towards(&mut netlink, address))
-                .collect();
+            if let Some(socket) = link.socket {
+                away.push(Away {
+                    device: devices.len(),
+                    socket,
+                    remotes,
+                    outer: link.outer,
+                });
+            } else {
+                tunnel.remotes = remotes
+                    .into_iter()
+                    .map(|to| routes::tunnel_towards(&mut netlink, (to, tunnel.port), link.outer))
+                    .collect();
+            }
         }
         if let Some((index, number)) = link.other_end {
             other_ends.push((devices.len(), index, number));
@@ -215,6 +246,7 @@ fn read(
             default_device: table.default_device,
         },
         other_ends,
+        away,
     })
 }
 
@@ -241,12 +273,13 @@ fn sysctls() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Reads the namespaces that veths of the one at `at` lead to, and that were not read yet.
+/// Reads the namespaces that veths of the one at `at` lead to, and those of its tunnels' sockets, that were not read yet.
 fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Unread>) {
     let mut wanted: BTreeSet<i32> = readings[at]
         .other_ends
         .iter()
         .filter_map(|(_, _, number)| *number)
+        .chain(readings[at].away.iter().map(|away| away.socket))
         .collect();
     for position in 0..readings.len() {
         let descriptor = readings[position].netns.as_raw_fd();
@@ -295,7 +328,7 @@ fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Unread>) {
     if !wanted.is_empty() {
         unread.push(Unread {
             what: format!(
-                "{} namespace(s) that veths of {} lead to",
+                "{} namespace(s) that devices of {} lead to",
                 wanted.len(),
                 readings[at].namespace.label
             ),
@@ -308,19 +341,52 @@ fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Unread>) {
 /// Gives every veth its other end.
 fn link_peers(readings: &mut [Reading]) {
     for at in 0..readings.len() {
-        let mut positions: BTreeMap<i32, usize> = BTreeMap::new();
-        for position in 0..readings.len() {
-            let descriptor = readings[position].netns.as_raw_fd();
-            if let Some(number) = namespaces::number_of(&mut readings[at].netlink, descriptor) {
-                positions.insert(number, position);
-            }
-        }
+        let positions = positions(at, readings);
         let reading = &mut readings[at];
         for (device, index, number) in &reading.other_ends {
             reading.namespace.devices[*device].peer = Some(VethPeer {
                 namespace: number.map_or(Some(at), |number| positions.get(&number).copied()),
                 index: *index,
             });
+        }
+    }
+}
+
+/// Positions of the namespaces that were read, by the number that the one at `at` has for them.
+fn positions(at: usize, readings: &mut [Reading]) -> BTreeMap<i32, usize> {
+    let mut positions = BTreeMap::new();
+    for position in 0..readings.len() {
+        let descriptor = readings[position].netns.as_raw_fd();
+        if let Some(number) = namespaces::number_of(&mut readings[at].netlink, descriptor) {
+            positions.insert(number, position);
+        }
+    }
+    positions
+}
+
+/// Tunnels send from where their sockets are. Where that namespace was not read, nothing is known of their routes.
+fn route_from_sockets(readings: &mut [Reading]) {
+    for at in 0..readings.len() {
+        let away = std::mem::take(&mut readings[at].away);
+        if away.is_empty() {
+            continue;
+        }
+        let positions = positions(at, readings);
+        for tunnel in away {
+            let Some(&position) = positions.get(&tunnel.socket) else {
+                continue;
+            };
+            let device = &readings[at].namespace.devices[tunnel.device];
+            let port = device.tunnel.as_ref().map_or(0, |tunnel| tunnel.port);
+            let netlink = &mut readings[position].netlink;
+            let remotes = tunnel.remotes.into_iter();
+            let remotes = remotes
+                .map(|to| routes::tunnel_towards(netlink, (to, port), tunnel.outer))
+                .collect();
+            if let Some(told) = &mut readings[at].namespace.devices[tunnel.device].tunnel {
+                told.socket = Some(position);
+                told.remotes = remotes;
+            }
         }
     }
 }

@@ -10,13 +10,37 @@ mod tunnels;
 use crate::finding::{Finding, Severity, kind_of};
 use crate::snapshot::{Device, HostStack, Namespace};
 
+pub use host::set_ipv6_mtu;
+
 /// Every finding of a host, the worst first.
 pub fn judge(stack: &HostStack) -> Vec<Finding> {
-    judge_with_loss(stack, false)
+    judged(stack, None)
 }
 
-/// The same, knowing from probes whether the path is `lossy`: then settings matter that decide how TCP reacts.
-pub fn judge_with_loss(stack: &HostStack, lossy: bool) -> Vec<Finding> {
+/// What packets showed of the path that a host's packets take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Large TCP segments that this host sends vanish: settings matter that decide what becomes of that.
+    pub lossy: bool,
+    /// What it carries, where that is less than is sent.
+    pub carries: Option<Carries>,
+}
+
+/// What a path carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carries {
+    /// IP packet, bytes.
+    pub mtu: u32,
+    /// Over IPv6.
+    pub six: bool,
+}
+
+/// The same beside what packets showed.
+pub fn judge_beside(stack: &HostStack, shown: &Shown) -> Vec<Finding> {
+    judged(stack, Some(shown))
+}
+
+fn judged(stack: &HostStack, shown: Option<&Shown>) -> Vec<Finding> {
     let mut found = Findings {
         host: &stack.host,
         findings: Vec::new(),
@@ -27,7 +51,7 @@ pub fn judge_with_loss(stack: &HostStack, lossy: bool) -> Vec<Finding> {
     ovs::judge(stack, &mut found);
     offloads::judge(stack, &mut found);
     // Last: some of it matters beside other findings only.
-    host::judge(stack, lossy, &mut found);
+    host::judge(stack, shown, &mut found);
     let mut findings = found.findings;
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
@@ -63,6 +87,7 @@ impl Findings<'_> {
             device: device.map(str::to_owned),
             evidence,
             fix,
+            elsewhere: false,
         });
     }
 

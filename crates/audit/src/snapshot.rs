@@ -144,6 +144,9 @@ pub struct Device {
     pub kind: String,
     /// IP MTU, bytes.
     pub mtu: u32,
+    /// IPv6's own MTU on it (`net.ipv6.conf.DEV.mtu`), bytes, where it is smaller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6_mtu: Option<u32>,
     /// The largest MTU that its driver takes, bytes; 0: not told.
     #[serde(default)]
     pub max_mtu: u32,
@@ -251,6 +254,10 @@ pub struct Tunnel {
     pub stack: String,
     /// The other ends, and how packets to them leave.
     pub remotes: Vec<Remote>,
+    /// Position of the namespace that its packets leave from, in [`HostStack::namespaces`]; `None`: the device's own. A
+    /// tunnel's socket stays where the device was made, wherever that is moved (container overlays).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<usize>,
     /// Destination port of a UDP tunnel.
     pub port: u16,
     /// The first and the last source port that a UDP tunnel picks from; `None`: those of
@@ -305,6 +312,9 @@ pub struct RouteException {
     pub device: Option<u32>,
     /// Bytes.
     pub mtu: u32,
+    /// What packets showed to pass meanwhile, bytes, where that is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven: Option<u32>,
 }
 
 /// A rule that changes the MSS of TCP.

@@ -1,16 +1,19 @@
 //! Combines the reports on two hosts and the path between them into one list of findings.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use wirecost_audit::snapshot::{Enter, RouteException};
-use wirecost_audit::{Finding, HostStack};
+use wirecost_audit::{Carries, Finding, HostStack, Severity, Shown};
 use wirecost_pmtu::Limit;
 
 use crate::judge::{TAG_BYTES, judge, opposite};
 use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{FlowKind, PathReport, RequiredMtu};
+use crate::scope::{concerns, on_the_way};
+use crate::seen::DropRule;
 
 /// A host as it was read.
 #[derive(Debug, Clone)]
@@ -21,9 +24,12 @@ pub struct AuditedHost {
     pub machine: String,
     /// How commands get there from where the user types.
     pub enter: Enter,
+    /// Rules of its own filter that drop packets, where that was asked.
+    pub rules: Vec<DropRule>,
 }
 
-/// Every finding, the worst first, and of the same severity what packets showed before what is configured.
+/// Every finding, the worst first: what concerns the asked pair before what is elsewhere, and of errors those of devices,
+/// which are causes, before those of paths.
 pub fn assess(
     paths: &[PathReport],
     one_sided: Option<&OneSidedReport>,
@@ -35,6 +41,7 @@ pub fn assess(
         .collect();
     forget_what_we_caused(hosts, &every);
     forget_what_is_elsewhere(hosts, &every);
+    tell_what_is_stale(hosts, &every);
     for host in &mut *hosts {
         if let Some(own) = host.stack.namespaces.first_mut() {
             own.enter = host.enter.clone();
@@ -50,14 +57,116 @@ pub fn assess(
         }
     }
     name_small_receivers(paths, hosts, &mut findings);
-    let lossy: Vec<&str> = every
-        .iter()
-        .filter(|path| path.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE))
-        .map(|path| path.from.host.as_str())
-        .collect();
-    findings.extend(about_devices(hosts, &lossy));
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    findings
+    name_rules(paths, hosts, &mut findings);
+    let mut all: Vec<(bool, Finding)> = findings.into_iter().map(|it| (true, it)).collect();
+    all.extend(
+        about_devices(hosts, &every)
+            .into_iter()
+            .map(|it| (false, it)),
+    );
+    all.sort_by_key(|(of_path, finding)| {
+        let cause = !of_path && finding.severity == Severity::Error;
+        (
+            finding.elsewhere,
+            Reverse(finding.severity),
+            !cause,
+            !of_path,
+        )
+    });
+    all.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// Names the rules of a host's own filter that explain a finding, with the commands that take them away.
+fn name_rules(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
+    for path in paths {
+        let six = path.to.address.is_ipv6();
+        let mut of_path = findings
+            .iter_mut()
+            .filter(|finding| finding.host == path.from.host);
+        let icmp: &[&str] = if six {
+            &["icmpv6", "ipv6-icmp"]
+        } else {
+            &["icmp"]
+        };
+        let own = path.seen.acknowledged > Some(0);
+        let Some((finding, host, protocols)) = of_path.find_map(|finding| match finding.id {
+            "too-big-dropped-here" => Some((finding, &path.from.host, icmp)),
+            "path-dead" if own => Some((finding, &path.from.host, &["udp"] as &[&str])),
+            "path-dead" if path.seen.arrived > Some(0) => {
+                Some((finding, &path.to.host, &["udp"] as &[&str]))
+            }
+            _ => None,
+        }) else {
+            continue;
+        };
+        let Some(host) = hosts.iter().find(|it| it.stack.host == *host) else {
+            continue;
+        };
+        let other = if six { "iptables" } else { "ip6tables" };
+        let rules = host.rules.iter().filter(|rule| {
+            rule.takes("input", protocols) && !rule.rule.starts_with(&format!("{other} "))
+        });
+        let mut fix = Vec::new();
+        for rule in rules {
+            let met = rule
+                .packets
+                .map_or_else(String::new, |met| format!(", which met {met} packets"));
+            let _ = write!(
+                finding.evidence,
+                ". Rule on {}{met}: `{}`",
+                host.stack.host, rule.rule
+            );
+            let there = [format!("# the rule on {}:", host.stack.host)];
+            let undo = rule.undo.iter().map(|undo| host.enter.command(undo));
+            fix.extend(there.into_iter().chain(undo));
+        }
+        if finding.id == "path-dead" && !fix.is_empty() {
+            finding.fix = fix;
+        } else {
+            finding.fix.extend(fix);
+        }
+    }
+}
+
+/// What packets showed of the path that a host's packets take.
+fn shown(host: &str, paths: &[&PathReport]) -> Shown {
+    let mut narrow = paths.iter().filter(|path| path.from.host == host);
+    let lossy = |path: &&&PathReport| path.loses_large_segments();
+    let least = narrow
+        .clone()
+        .filter(|path| path.failing().next().is_some())
+        .filter_map(|path| Some((path.mtu()?, path.to.address.is_ipv6())))
+        .min();
+    Shown {
+        lossy: narrow.any(|path| lossy(&path)),
+        carries: least.map(|(mtu, six)| Carries { mtu, six }),
+    }
+}
+
+/// An exception is stale where packets of more than it allows arrive.
+fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
+    for path in paths {
+        let every = path.flows.iter().all(|flow| flow.kind.is_told());
+        let (Some(mtu), true) = (path.mtu(), every) else {
+            continue;
+        };
+        let own = hosts
+            .iter_mut()
+            .find(|host| host.stack.host == path.from.host);
+        let Some(own) = own.and_then(|host| host.stack.namespaces.first_mut()) else {
+            continue;
+        };
+        // What this host fragments, its own tunnel says to be too big.
+        if path.cut.is_some() {
+            own.exceptions
+                .retain(|it| it.destination != path.to.address);
+        }
+        for exception in &mut own.exceptions {
+            if exception.destination == path.to.address && exception.mtu < mtu {
+                exception.proven = Some(mtu);
+            }
+        }
+    }
 }
 
 /// A router's message about a probe leaves an exception behind; it says what the path's own line says. Hosts of one
@@ -108,21 +217,30 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     }
 }
 
-/// What the kernel remembers of destinations that are neither an end of this path nor of a tunnel on these hosts: a
-/// host that talks to the world has many of those, and they say nothing about this path.
+/// What the kernel remembers of destinations that are neither the other end of this path, for its sender, nor that of a
+/// tunnel, where its packets leave from: a host that talks to the world has many of those, and they say nothing about
+/// this path.
 fn forget_what_is_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
-    let namespaces = hosts.iter().flat_map(|host| &host.stack.namespaces);
-    let devices = namespaces.flat_map(|namespace| &namespace.devices);
-    let tunnels = devices.filter_map(|device| device.tunnel.as_ref());
-    let remotes = tunnels.flat_map(|tunnel| &tunnel.remotes);
-    let remotes = remotes.map(|remote| remote.address);
-    let ends = paths.iter().map(|path| path.to.address);
-    let known: BTreeSet<IpAddr> = remotes.chain(ends).collect();
     for host in hosts {
-        for namespace in &mut host.stack.namespaces {
-            namespace
-                .exceptions
-                .retain(|exception| known.contains(&exception.destination));
+        let namespaces = host.stack.namespaces.iter().enumerate();
+        let remotes: BTreeSet<(usize, IpAddr)> = namespaces
+            .flat_map(|(at, namespace)| {
+                let tunnels = namespace.devices.iter().filter_map(|it| it.tunnel.as_ref());
+                tunnels.flat_map(move |tunnel| {
+                    let there = tunnel.socket.unwrap_or(at);
+                    tunnel.remotes.iter().map(move |it| (there, it.address))
+                })
+            })
+            .collect();
+        let own = paths
+            .iter()
+            .filter(|path| path.from.host == host.stack.host);
+        let ends: BTreeSet<IpAddr> = own.map(|path| path.to.address).collect();
+        for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
+            namespace.exceptions.retain(|exception| {
+                let to = exception.destination;
+                (at == 0 && ends.contains(&to)) || remotes.contains(&(at, to))
+            });
         }
     }
 }
@@ -134,14 +252,20 @@ fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &
         let (Some(back), Some(carried)) = (opposite(paths, path), path.mtu()) else {
             continue;
         };
-        let (RequiredMtu::Device(takes), Some(way)) = (back.wanted, &back.leaving) else {
+        let Some((takes, way)) = back
+            .leaving
+            .as_ref()
+            .and_then(|way| Some((way.device_mtu?, way)))
+        else {
             continue;
         };
         let on_link = path
             .leaving
             .as_ref()
             .is_some_and(|way| way.router.is_none());
+        let expected = matches!(path.wanted, RequiredMtu::Expected(_));
         let is_there = on_link
+            && !expected
             && takes < path.wanted.bytes()
             && (takes..=takes + TAG_BYTES).contains(&carried);
         let finding = findings
@@ -176,27 +300,42 @@ fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[AuditedHost])
     }
 }
 
-/// Findings about devices, beside what is lost of what the `lossy` hosts send. Hosts on one machine see each other's: each device is told of once, by its own host where
-/// that was asked.
-fn about_devices(hosts: &[AuditedHost], lossy: &[&str]) -> Vec<Finding> {
+/// Findings about devices, beside what packets showed. Hosts on one machine see each other's: each device is told of once,
+/// by its own host where that was asked. What helps TCP meanwhile is told once, with the commands for all.
+fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
     let mut told: Vec<(Option<NetnsKey<'_>>, Finding)> = Vec::new();
+    let pair: Vec<IpAddr> = paths
+        .iter()
+        .flat_map(|path| [path.from.address, path.to.address])
+        .collect();
     for own in [true, false] {
         for host in hosts {
-            let is_lossy = lossy.contains(&host.stack.host.as_str());
-            for finding in wirecost_audit::judge_with_loss(&host.stack, is_lossy) {
+            let mut from = paths.iter().filter(|it| it.from.host == host.stack.host);
+            let way = from.find_map(|path| path.leaving.as_ref());
+            let devices = way.and_then(|way| on_the_way(&host.stack, &way.device, &pair));
+            let shown = shown(&host.stack.host, paths);
+            for mut finding in wirecost_audit::judge_beside(&host.stack, &shown) {
                 let is_own = finding.host == host.stack.host;
                 if is_own != own {
                     continue;
                 }
+                let here = devices.as_ref();
+                finding.elsewhere = here.is_some_and(|here| !concerns(&host.stack, &finding, here));
                 let place = place(host, &finding);
-                let again = told.iter().any(|(other, known)| {
+                let again = told.iter_mut().find(|(other, known)| {
                     place.is_some()
                         && *other == place
                         && known.id == finding.id
                         && known.device == finding.device
                 });
-                if !again {
-                    told.push((place, finding));
+                let once = finding.id == "tcp-mtu-probing-off";
+                match again {
+                    Some((_, known)) => known.elsewhere &= finding.elsewhere,
+                    None if once => match told.iter_mut().find(|(_, it)| it.id == finding.id) {
+                        Some((_, known)) => known.fix.extend(finding.fix),
+                        None => told.push((place, finding)),
+                    },
+                    None => told.push((place, finding)),
                 }
             }
         }

@@ -142,7 +142,7 @@ pub struct DirectionReport {
     /// Before this one; `None`: before the destination, or not looked for.
     pub lost_before: Option<IpAddr>,
     /// What came of a short TCP stream, small segments and then full ones (`passed`, `small-stalled`, `full-stalled`,
-    /// `changed`, `not-connected`); `None`: there was none, as where a size fails.
+    /// `changed`, `not-connected`, `refused`); `None`: there was none, as where a size fails.
     pub tcp: Option<&'static str>,
     /// Of a path that was asked from one side: which way is the narrow one (`neither`, `there`, `back`,
     /// `cannot-tell`).
@@ -170,11 +170,11 @@ pub struct UnreadReport {
 }
 
 impl Document {
-    /// Whether something was found that is more than information.
+    /// Whether something was found about the asked pair that is more than information.
     pub fn has_findings(&self) -> bool {
         self.findings
             .iter()
-            .any(|finding| finding.severity > Severity::Info)
+            .any(|finding| finding.severity > Severity::Info && !finding.elsewhere)
     }
 }
 

@@ -26,6 +26,31 @@ pub const PATH_FINDINGS: &[FindingKind] = &[
         "packets arrive with a wrong checksum, and the receiving host drops them",
     ),
     kind(
+        "tcp-blocked",
+        Error,
+        "datagrams pass, and TCP connections are not made",
+    ),
+    kind(
+        "tcp-segments-lost",
+        Error,
+        "datagrams of a size pass, and TCP segments of that size vanish",
+    ),
+    kind(
+        "large-udp-blocked",
+        Error,
+        "TCP segments of a size pass, and datagrams of that size vanish",
+    ),
+    kind(
+        "too-big-dropped-here",
+        Error,
+        "a router says what passes, and the host's own filter drops the message",
+    ),
+    kind(
+        "host-fragments",
+        Warning,
+        "a host fragments what carries its own packets",
+    ),
+    kind(
         "one-path-of-several",
         Error,
         "some flows have a smaller path MTU: one of several equal paths is narrow",

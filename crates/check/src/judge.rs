@@ -6,6 +6,8 @@ mod loss;
 mod members;
 mod no_answer;
 mod sizes;
+mod tcp;
+mod too_big;
 mod workaround;
 
 use wirecost_audit::{Finding, Severity};
@@ -13,7 +15,7 @@ use wirecost_audit::{Finding, Severity};
 use crate::finding::PATH_FINDINGS;
 use crate::report::{FlowReport, LossLocation, PathEnd, PathReport};
 
-pub(crate) use directions::TAG_BYTES;
+pub(crate) use crate::seen::TAG_BYTES;
 pub use loss::loss_note;
 pub(crate) use workaround::route_mtu_workaround;
 
@@ -23,8 +25,10 @@ pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
     for path in paths {
         let back = opposite(paths, path);
         no_answer::judge(path, back, &mut found);
-        sizes::judge(path, &mut found);
+        sizes::judge(path, back, &mut found);
         checksums::segments(path, &mut found);
+        tcp::judge(path, back, &mut found);
+        too_big::cut(path, &mut found);
         loss::judge(path, &mut found);
     }
     directions::judge(paths, &mut found);
@@ -67,6 +71,7 @@ fn add_on(
         device,
         evidence,
         fix,
+        elsewhere: false,
     });
 }
 

@@ -10,6 +10,8 @@ mod finding;
 mod judge;
 mod one_sided;
 mod report;
+mod scope;
+mod seen;
 mod simulation;
 
 pub use assess::{AuditedHost, assess};
@@ -24,6 +26,7 @@ pub use one_sided::{NarrowDirection, ONE_SIDED_LIMITS, OneSidedReport, judge_one
 pub use report::{
     FlowKind, FlowReport, LossLocation, PathEnd, PathReport, ReachabilityHint, RequiredMtu, Stream,
 };
+pub use seen::{Cut, DropRule, Refused, Seen, Segments};
 pub use simulation::Simulated;
 pub use wirecost_audit::checklist;
 pub use wirecost_audit::snapshot::Enter;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
-use wirecost_pmtu::{ForwardMtu, OneSidedResult};
+use wirecost_pmtu::{ForwardMtu, Limit, OneSidedResult};
 
 use crate::judge::{add, ends, judge, route_mtu_workaround};
 use crate::report::{
@@ -141,6 +141,29 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             fix.extend(route_mtu_workaround(path, mtu));
             fix.push(ask_both);
             add(&mut found, "path-drops-silently", path, evidence, fix);
+        }
+        FlowKind::Told(Limit::Fragmented { largest }) if path.failing().next().is_some() => {
+            let there = match report.narrow {
+                NarrowDirection::Back(there) => there,
+                _ => flow.mtu.unwrap_or(0) + 1,
+            };
+            let evidence = format!(
+                "{}: packets of {there} bytes and more arrive at the other end, and their echoes come back in fragments of at most \
+                 {largest}: replies do not forbid it, so the way back is the narrower one. TCP from there is told by that \
+                 router, or hangs",
+                ends(path)
+            );
+            let raise = format!(
+                "# every switch and router on the way back to {} or more (Ethernet: often 9216): see docs/check.md",
+                path.wanted.bytes()
+            );
+            add(
+                &mut found,
+                "directions-differ",
+                path,
+                evidence,
+                vec![raise, ask_both],
+            );
         }
         _ => found = judge(std::slice::from_ref(path)),
     }

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use wirecost_audit::EgressRoute;
-use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, PathPoint, SurveyResult};
+use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, PathPoint, SurveyResult, likely_sizes};
+
+use crate::seen::{Cut, Seen, Segments, TAG_BYTES};
 
 /// One end of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +105,8 @@ pub enum RequiredMtu {
     Expected(u32),
     /// What the sender's own device takes, bytes: the sender's hosts will send as much.
     Device(u32),
-    /// What the sender's route takes, bytes, which is less than its device does: the sender sends no more.
+    /// What the sender's route, or IPv6 on its device, takes, bytes, which is less than the device does: the sender sends
+    /// no more.
     Route(u32),
 }
 
@@ -119,8 +122,10 @@ impl RequiredMtu {
 /// What came of a short TCP stream, small segments and then full ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stream {
-    /// No connection was made.
+    /// No connection was made, and nothing was heard.
     NotConnected,
+    /// No connection was made: a reset, or an ICMP message.
+    Refused,
     /// Everything arrived as it was sent.
     Passed,
     /// Not even the small ones arrived in time.
@@ -136,6 +141,7 @@ impl Stream {
     pub const fn word(self) -> &'static str {
         match self {
             Self::NotConnected => "not-connected",
+            Self::Refused => "refused",
             Self::Passed => "passed",
             Self::SmallStalled => "small-stalled",
             Self::FullStalled => "full-stalled",
@@ -184,6 +190,16 @@ pub struct PathReport {
     pub bad_checksums: u64,
     /// What came of a TCP stream, where there was one: with a fault of size there is none.
     pub stream: Option<Stream>,
+    /// Which sizes of TCP segments pass, where that was asked: beside a fault of one protocol.
+    pub segments: Option<Segments>,
+    /// What ICMP messages and packet sockets told.
+    pub seen: Seen,
+    /// The sender's address as the far end sees it, where it is another: address translation.
+    pub mapped: Option<IpAddr>,
+    /// Whether the receiver is behind address translation, and probes took the mappings that its own flows made.
+    pub through_mapping: bool,
+    /// What this host fragments of what it sends.
+    pub cut: Option<Cut>,
     /// Segments with a wrong checksum that the receiving host's namespace counted meanwhile.
     pub bad_segments: u64,
     /// How long it took.
@@ -230,6 +246,11 @@ impl PathReport {
             late: false,
             bad_checksums: 0,
             stream: None,
+            segments: None,
+            seen: Seen::default(),
+            mapped: None,
+            through_mapping: false,
+            cut: None,
             bad_segments: 0,
             seconds: 0.0,
             probes: 0,
@@ -293,6 +314,35 @@ impl PathReport {
     pub fn mtu(&self) -> Option<u32> {
         let told = self.flows.iter().filter(|flow| flow.kind.is_told());
         told.filter_map(|flow| flow.mtu).min()
+    }
+
+    /// What a host should send to this path at most: what passes, but not what the receiving device takes beyond its own
+    /// MTU, which is no promise. `back`: the other direction, which knows that MTU.
+    pub fn advised(&self, back: Option<&Self>) -> Option<u32> {
+        let mtu = self.mtu()?;
+        let device = back.and_then(|back| back.leaving.as_ref()?.device_mtu);
+        let slack = |device: u32| (device + 1..=device + TAG_BYTES).contains(&mtu);
+        let likely = likely_sizes();
+        let usual = mtu.saturating_sub(TAG_BYTES);
+        Some(match device.filter(|&device| slack(device)) {
+            Some(device) => device,
+            // A router's or switch's port, likely.
+            None if likely.contains(&usual) && !likely.contains(&mtu) => usual,
+            None => mtu,
+        })
+    }
+
+    /// Whether large TCP segments that the sender sends vanish.
+    pub fn loses_large_segments(&self) -> bool {
+        let black_hole = self.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE);
+        let passes = self.segments.and_then(|segments| segments.passes);
+        // TCP's may be another matter, either way.
+        if let Some(Segments { fails: Some(_), .. }) = self.segments {
+            return true;
+        }
+        // Of several equal paths TCP's may have been a good one.
+        let every = self.failing().count() == self.flows.len();
+        black_hole && (!every || passes <= self.mtu())
     }
 
     /// The flows that carry less than is wanted.

@@ -47,6 +47,7 @@ fn egress_route() -> EgressRoute {
             hops: format!("via {ROUTER} dev eth0"),
             ..RouteWords::default()
         }),
+        ..EgressRoute::default()
     }
 }
 

@@ -10,8 +10,8 @@ mod random;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wirecost_probe::heard;
 use wirecost_probe::message::{ProbeMessage, Secret, answer};
+use wirecost_probe::{heard, icmp};
 
 use random::Random;
 
@@ -73,7 +73,17 @@ fn seeds() -> Vec<Vec<u8>> {
         four(0x20),
         six(17, &[]),
         six(44, &fragment),
+        too_big(&four(0x40)),
     ]
+}
+
+/// A router's message about a packet of IPv4.
+fn too_big(packet: &[u8]) -> Vec<u8> {
+    let mut message = packet[..20].to_vec();
+    message[9] = 1;
+    message.extend([3, 4, 0, 0, 0, 0, 0x05, 0x78]);
+    message.extend(packet);
+    message
 }
 
 /// Bits flipped, bytes replaced, ends cut, parts doubled.
@@ -100,6 +110,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 fn respond(bytes: &[u8], ends: &[SocketAddr; 2]) -> bool {
     let mut answers = u32::from(answers(bytes, None));
     for end in ends {
+        let _ = icmp(bytes, *end);
         if let Some(found) = heard(bytes, *end) {
             assert!(found.payload.len() < bytes.len(), "more than there was");
             answers += u32::from(self::answers(found.payload, found.fragment));

@@ -40,8 +40,34 @@ pub(crate) fn datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
 
 /// A connected socket that sends in one piece or not at all.
 pub(crate) fn open(flow: u32, from: SocketAddr, to: SocketAddr) -> Result<UdpSocket, ProbeError> {
+    opened(flow, (from, to), datagrams)
+}
+
+/// The same on a port that other flows have too.
+pub(crate) fn open_shared(
+    flow: u32,
+    from: SocketAddr,
+    to: SocketAddr,
+) -> Result<UdpSocket, ProbeError> {
+    opened(flow, (from, to), |address| {
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
+        socket.set_reuse_address(true)?;
+        bind_here(&socket, address)?;
+        Ok(socket.into())
+    })
+}
+
+fn opened(
+    flow: u32,
+    (from, to): (SocketAddr, SocketAddr),
+    bound: impl Fn(SocketAddr) -> io::Result<UdpSocket>,
+) -> Result<UdpSocket, ProbeError> {
     let opened = || {
-        let socket = datagrams(from)?;
+        let socket = bound(from)?;
         set_mtu_discover_probe(&socket)?;
         enable_recverr(&socket)?;
         socket.connect(to)?;
@@ -69,10 +95,38 @@ pub(crate) enum SocketError {
     },
     /// The destination port is closed (ICMP port unreachable).
     Closed,
+    /// Somebody says that it does not pass.
+    Unreachable(Refusal),
+}
+
+/// An ICMP message that a packet does not get there, and not for its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// Who says so.
+    pub by: IpAddr,
+    /// The message's code: of type 3 (RFC 792, RFC 1812), over IPv6 of type 1 (RFC 4443).
+    pub code: u8,
+}
+
+/// Destination unreachable.
+const fn unreachable(origin: ErrorOrigin) -> u8 {
+    match origin {
+        ErrorOrigin::Icmp6 => 1,
+        _ => 3,
+    }
 }
 
 /// Takes the next thing that the error queue says; `None`: it is empty.
 pub(crate) fn socket_error(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<SocketError>> {
+    socket_error_of(socket, secret, true)
+}
+
+/// The same; whether a closed port is told as such, or as a refusal like others.
+pub(crate) fn socket_error_of(
+    socket: &UdpSocket,
+    secret: &Secret,
+    closed_is_told: bool,
+) -> io::Result<Option<SocketError>> {
     const ECONNREFUSED: i32 = 111;
     let mut quote = [0; 256];
     while let Some(entry) = read_quoted_error(socket, &mut quote)? {
@@ -98,7 +152,15 @@ pub(crate) fn socket_error(socket: &UdpSocket, secret: &Secret) -> io::Result<Op
                 let probe = ProbeMessage::parse(quoted, secret);
                 return Ok(Some(SocketError::Expired { from, probe }));
             }
+            (ECONNREFUSED, _, Some(by)) if icmp && !closed_is_told => {
+                let code = entry.code;
+                return Ok(Some(SocketError::Unreachable(Refusal { by, code })));
+            }
             (ECONNREFUSED, _, _) if icmp => return Ok(Some(SocketError::Closed)),
+            (_, _, Some(by)) if icmp && !exceeded && entry.kind == unreachable(error.origin) => {
+                let code = entry.code;
+                return Ok(Some(SocketError::Unreachable(Refusal { by, code })));
+            }
             _ => {}
         }
     }

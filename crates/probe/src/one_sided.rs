@@ -248,7 +248,9 @@ impl Asking {
                             self.machine.on_answered(id, Arrival::Whole, now);
                         }
                     }
-                    SocketError::Closed | SocketError::Expired { .. } => {}
+                    SocketError::Closed
+                    | SocketError::Expired { .. }
+                    | SocketError::Unreachable(_) => {}
                 }
             }
         }

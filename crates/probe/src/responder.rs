@@ -174,8 +174,8 @@ fn answer_all(socket: &UdpSocket, secret: &Secret, buffer: &mut [u8]) {
 fn answer_tapped(tap: &Tap, secret: &Secret, buffer: &mut [u8]) {
     for _ in 0..TURN {
         match tap.receive(buffer) {
-            Ok(Some(copied)) => {
-                let answered = tap.parse(&buffer[..copied]).and_then(|heard| {
+            Ok(Some((copied, checked))) => {
+                let answered = tap.parse(&buffer[..copied], checked).and_then(|heard| {
                     Some((heard.from, answer(heard.payload, heard.fragment, secret)?))
                 });
                 if let Some((to, answer)) = answered {

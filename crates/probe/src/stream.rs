@@ -21,8 +21,8 @@ const ANSWERING: Duration = Duration::from_millis(400);
 /// The server's patience with a client: the longest answer, and a part on a slow path.
 const SERVING: Duration = Duration::from_secs(15);
 /// Bytes of the small part, sent in writes of [`SMALL_WRITE`], and of the full one at most.
-const SMALL: usize = 800;
-const SMALL_WRITE: usize = 100;
+pub(crate) const SMALL: usize = 800;
+pub(crate) const SMALL_WRITE: usize = 100;
 const FULL: usize = 256 << 10;
 /// On a path with long round trips the full part is what a connection sends at once (RFC 6928: ten segments), and on a
 /// slow one what passes in this time.
@@ -33,14 +33,18 @@ const FULL_TIME: Duration = Duration::from_millis(500);
 const PERIOD: usize = 251;
 /// TCP and IP headers without options, bytes.
 const TCP_BYTES: u32 = 20;
+/// Connections that are tried at once.
+const TRIES: usize = 4;
 /// It only waits for a client or its end.
 const WAIT: Duration = Duration::from_mins(10);
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streamed {
-    /// No connection: filtered, perhaps.
+    /// No connection, and nothing was heard: filtered, perhaps, or every segment is spoiled.
     NotConnected,
+    /// No connection, and somebody said so: a reset, though the far end listens, or an ICMP message.
+    Refused,
     /// Everything arrived as it was sent.
     Passed,
     /// Small segments already do not arrive in time, or not as they were sent.
@@ -107,7 +111,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     bind_here(&socket, address)?;
-    socket.listen(16)?;
+    socket.listen(256)?;
     Ok(socket.into())
 }
 
@@ -117,8 +121,11 @@ fn serve(listener: &TcpListener, secret: &Secret, ends: &UnixStream) {
             return;
         }
         if let Ok((stream, _)) = listener.accept() {
-            // A client that goes wrong is its own loss.
-            let _ = take(stream, secret);
+            let secret = *secret;
+            // A client that goes wrong is its own loss, and delays no other.
+            let _ = thread::Builder::new()
+                .name("stream".into())
+                .spawn(move || take(stream, &secret));
         }
     }
 }
@@ -202,13 +209,11 @@ pub fn stream(
     secret: &Secret,
 ) -> Result<Streamed, ProbeError> {
     let failed = |source| ProbeError::Socket { to, source };
-    let socket = open(from, to, path).map_err(failed)?;
     let connecting = CONNECTING + path.wait * 2;
-    if socket.connect_timeout(&to.into(), connecting).is_err() {
-        return Ok(Streamed::NotConnected);
-    }
-    let mut stream = TcpStream::from(socket);
-    stream.set_nodelay(true).map_err(failed)?;
+    let mut stream = match connect(from, to, path, (connecting, TRIES)).map_err(failed)? {
+        Ok(stream) => stream,
+        Err(refused) => return Ok(refused),
+    };
     let full = path.full();
     let writing = path.answering(full);
     stream.set_write_timeout(Some(writing)).map_err(failed)?;
@@ -227,6 +232,41 @@ pub fn stream(
     })
 }
 
+/// The first of several connections that are opened at once: a lost SYN is sent again only after a second (RFC 6298, 2.1)
+/// and would look like a filter.
+pub(crate) fn connect(
+    from: IpAddr,
+    to: SocketAddr,
+    path: &StreamPath,
+    (within, tries): (Duration, usize),
+) -> io::Result<Result<TcpStream, Streamed>> {
+    let sockets = (0..tries).map(|_| open(from, to, path));
+    let sockets: Vec<Socket> = sockets.collect::<io::Result<_>>()?;
+    let ended: Vec<io::Result<Socket>> = thread::scope(|scope| {
+        let threads = sockets.into_iter().map(|socket| {
+            scope.spawn(move || socket.connect_timeout(&to.into(), within).map(|()| socket))
+        });
+        let threads: Vec<_> = threads.collect();
+        let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        ended
+            .map(|ended| ended.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
+            .collect()
+    });
+    let mut why = Streamed::NotConnected;
+    for connected in ended {
+        match connected {
+            Ok(socket) => {
+                let stream = TcpStream::from(socket);
+                stream.set_nodelay(true)?;
+                return Ok(Ok(stream));
+            }
+            Err(error) if error.kind() != io::ErrorKind::TimedOut => why = Streamed::Refused,
+            Err(_) => {}
+        }
+    }
+    Ok(Err(why))
+}
+
 fn open(from: IpAddr, to: SocketAddr, path: &StreamPath) -> io::Result<Socket> {
     let (domain, header) = match to {
         SocketAddr::V4(_) => (Domain::IPV4, 20),
@@ -243,7 +283,12 @@ fn open(from: IpAddr, to: SocketAddr, path: &StreamPath) -> io::Result<Socket> {
 }
 
 /// Sends a part in writes of so many bytes; what the other end answers.
-fn part(stream: &mut TcpStream, bytes: usize, each: usize, within: Duration) -> io::Result<bool> {
+pub(crate) fn part(
+    stream: &mut TcpStream,
+    bytes: usize,
+    each: usize,
+    within: Duration,
+) -> io::Result<bool> {
     let until = Instant::now() + within;
     let part: Vec<u8> = (0..bytes).map(content).collect();
     for chunk in part.chunks(each) {
@@ -294,7 +339,7 @@ mod tests {
         let address = server.address();
         drop(server);
         let nobody = stream(home, address, &path, &SECRET);
-        assert_eq!(nobody.expect("a socket"), Streamed::NotConnected);
+        assert_eq!(nobody.expect("a socket"), Streamed::Refused);
     }
 
     #[test]

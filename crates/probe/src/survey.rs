@@ -9,8 +9,9 @@ use wirecost_pmtu::{Arrival, Config, Survey, SurveyRequest, SurveyResult};
 use wirecost_sys::socket::poll_readable;
 
 use crate::error::ProbeError;
-use crate::flow::{self, EMSGSIZE, SocketError};
+use crate::flow::{self, EMSGSIZE, Refusal, SocketError};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
+use crate::watch::{Watch, Watched};
 
 /// The largest payload that UDP has a length for, over IPv4.
 pub(crate) const LARGEST: usize = 65_507;
@@ -64,6 +65,10 @@ pub struct Surveyed {
     pub took: Duration,
     /// The flows' sockets, for [`locate_on`](crate::locate_on).
     pub sockets: Vec<UdpSocket>,
+    /// Who refuses the probes by ICMP, the last one.
+    pub refusal: Option<Refusal>,
+    /// What a packet socket saw of ICMP messages and acknowledgements, before this host's own filter; `None`: it may not.
+    pub watched: Option<Watched>,
 }
 
 /// Asks every flow of the path to a [`Responder`](crate::Responder) with the same secret. The control size of the
@@ -76,12 +81,39 @@ pub fn survey(
     question: SurveyRequest,
     secret: &Secret,
 ) -> Result<Surveyed, ProbeError> {
-    let began = Instant::now();
     endpoints.check(question.flows)?;
     let to = endpoints.to;
     let sockets: Vec<UdpSocket> = (0..question.flows.max(1))
         .map(|flow| flow::open(flow, endpoints.source(flow), to))
         .collect::<Result<_, _>>()?;
+    survey_over(sockets, to, question, secret)
+}
+
+/// Asks the way back to a host behind address translation: from the port that its flows went to, to where each of them was
+/// seen to come from. Its flows' sockets have to answer.
+///
+/// # Errors
+/// As of [`survey`].
+pub fn survey_mapped(
+    from: SocketAddr,
+    to: &[SocketAddr],
+    question: SurveyRequest,
+    secret: &Secret,
+) -> Result<Surveyed, ProbeError> {
+    let open = |(flow, to): (u32, &SocketAddr)| flow::open_shared(flow, from, *to);
+    let sockets = (0..).zip(to).map(open).collect::<Result<Vec<_>, _>>()?;
+    let first = to.first().copied().unwrap_or(from);
+    let flows = to.len() as u32;
+    survey_over(sockets, first, SurveyRequest { flows, ..question }, secret)
+}
+
+fn survey_over(
+    sockets: Vec<UdpSocket>,
+    to: SocketAddr,
+    question: SurveyRequest,
+    secret: &Secret,
+) -> Result<Surveyed, ProbeError> {
+    let began = Instant::now();
     let question = SurveyRequest {
         config: Config {
             control_size: flow::control_size(to.ip()),
@@ -89,7 +121,9 @@ pub fn survey(
         },
         ..question
     };
+    let watch = Watch::open(to).ok();
     let mut driving = Driving {
+        refusal: None,
         sockets,
         survey: Survey::new(question),
         secret,
@@ -112,10 +146,33 @@ pub fn survey(
         })?,
         took: began.elapsed(),
         sockets: driving.sockets,
+        refusal: driving.refusal,
+        watched: watch.map(|watch| watch.read(secret)),
     })
 }
 
+/// Sends so many probes of one size on a flow, whose answers nobody reads.
+///
+/// # Errors
+/// Where this host does not send them.
+pub fn burst(
+    socket: &UdpSocket,
+    to: IpAddr,
+    (size, count): (u32, u32),
+    secret: &Secret,
+) -> io::Result<()> {
+    let length = size.saturating_sub(flow::headers(to)) as usize;
+    let mut payload = vec![0x5a; length.clamp(PROBE_BYTES, LARGEST)];
+    for id in 0..count {
+        let id = u64::MAX - u64::from(id);
+        payload[..PROBE_BYTES].copy_from_slice(&ProbeMessage { flow: 0, id }.write(secret));
+        socket.send(&payload)?;
+    }
+    Ok(())
+}
+
 struct Driving<'a> {
+    refusal: Option<Refusal>,
     sockets: Vec<UdpSocket>,
     survey: Survey,
     secret: &'a Secret,
@@ -174,8 +231,9 @@ impl Driving<'_> {
         let mut refused = false;
         let mut answer = [0; ACKNOWLEDGEMENT_BYTES + 1];
         let socket = &self.sockets[flow as usize];
-        while let Some(socket_error) = flow::socket_error(socket, self.secret)? {
-            match (socket_error, sent) {
+        while let Some(said) = flow::socket_error_of(socket, self.secret, false)? {
+            match (said, sent) {
+                (SocketError::Unreachable(refusal), _) => self.refusal = Some(refusal),
                 (SocketError::Refused(mtu), Some(id)) => {
                     self.survey.on_send_refused(flow, id, Some(mtu));
                     refused = true;

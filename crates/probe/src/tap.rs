@@ -1,6 +1,7 @@
 //! Receiving and answering on a UDP port that another socket owns: a packet socket receives, a raw one
 //! answers in its name.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,8 +9,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use wirecost_sys::socket::{PacketCapture, vrf_of};
 
-/// Enough of a datagram for every header and a probe's own.
-const SNAP_BYTES: usize = 256;
+use crate::message::{ProbeMessage, Secret};
+
+/// Whole datagrams: their checksums are looked at.
+const SNAP_BYTES: usize = 1 << 16;
 const UDP: u8 = 17;
 /// IPv6's fragment header, and its length in bytes (RFC 8200, section 4.5).
 const FRAGMENT: u8 = 44;
@@ -63,15 +66,16 @@ impl Tap {
         })
     }
 
-    /// The next packet, without waiting: how many bytes of it are in the buffer.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let heard = self.heard.recv(buffer)?;
-        Ok(heard.map(|(copied, _)| copied))
+    /// The next packet, without waiting: how many bytes of it are in the buffer, and whether its checksum is to be looked at.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
+        self.heard.recv_checked(buffer)
     }
 
-    /// What a packet is; `None`: not for this address.
-    pub(crate) fn parse<'a>(&self, packet: &'a [u8]) -> Option<TappedDatagram<'a>> {
-        heard(packet, self.address)
+    /// What a packet is; `None`: not for this address, or one that the kernel drops for its checksum where that is `checked`.
+    pub(crate) fn parse<'a>(&self, packet: &'a [u8], checked: bool) -> Option<TappedDatagram<'a>> {
+        let heard = heard(packet, self.address)?;
+        let spoiled = checked && heard.fragment.is_none() && !has_right_checksum(packet, &heard);
+        (!spoiled).then_some(heard)
     }
 
     pub(crate) fn answer(&self, to: SocketAddr, payload: &[u8]) -> io::Result<()> {
@@ -86,6 +90,51 @@ impl Tap {
 impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.heard.as_fd()
+    }
+}
+
+/// What arrived for a responder's port, before this host's own filter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arrivals {
+    /// Probes of this run with a right checksum.
+    pub probes: u32,
+    /// Where each flow's came from.
+    pub sources: BTreeMap<u32, SocketAddr>,
+}
+
+/// Listens beside a responder, and answers nothing.
+#[derive(Debug)]
+pub struct Listener {
+    tap: Tap,
+    secret: Secret,
+}
+
+impl Listener {
+    /// In the calling thread's namespace.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW`.
+    pub fn open(address: SocketAddr, secret: Secret) -> io::Result<Self> {
+        Ok(Self {
+            tap: Tap::open(address)?,
+            secret,
+        })
+    }
+
+    /// What has arrived since it was opened or read last.
+    pub fn read(&self) -> Arrivals {
+        let mut arrivals = Arrivals::default();
+        let mut buffer = vec![0; SNAP_BYTES];
+        while let Ok(Some((copied, checked))) = self.tap.receive(&mut buffer) {
+            let Some(heard) = self.tap.parse(&buffer[..copied], checked) else {
+                continue;
+            };
+            if let Some(probe) = ProbeMessage::parse(heard.payload, &self.secret) {
+                arrivals.probes += 1;
+                arrivals.sources.entry(probe.flow).or_insert(heard.from);
+            }
+        }
+        arrivals
     }
 }
 
@@ -176,6 +225,32 @@ pub fn heard(packet: &[u8], to: SocketAddr) -> Option<TappedDatagram<'_>> {
     wanted.then_some(heard)
 }
 
+/// Whether a datagram's UDP checksum is right, or over IPv4 left out (RFC 768; RFC 8200, section 8.1).
+fn has_right_checksum(packet: &[u8], heard: &TappedDatagram<'_>) -> bool {
+    let at = packet.len() - heard.payload.len() - UDP_BYTES;
+    let six = heard.from.is_ipv6();
+    let addresses = if six { 8..40 } else { 12..20 };
+    let (Some(udp), Some(addresses)) = (packet.get(at..), packet.get(addresses)) else {
+        return false;
+    };
+    let length = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
+    // Behind it there may be padding of a short Ethernet frame.
+    let Some(datagram) = udp.get(..length).filter(|_| length >= UDP_BYTES) else {
+        return false;
+    };
+    if datagram[6..8] == [0, 0] {
+        return !six;
+    }
+    let covered = [
+        addresses,
+        &[0, UDP],
+        &(length as u16).to_be_bytes(),
+        datagram,
+    ]
+    .concat();
+    crate::one_sided::checksum(&covered) == [0, 0]
+}
+
 /// A whole datagram with its IP header. Over IPv4 the kernel fills in length, identification and checksum of that
 /// header (raw(7)).
 fn packet(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
@@ -246,6 +321,32 @@ mod tests {
             for end in 0..packet.len() - 7 {
                 assert_eq!(heard(&packet[..end], to), None, "cut at {end}");
             }
+        }
+    }
+
+    #[test]
+    fn a_datagram_that_the_kernel_drops_for_its_checksum_is_not_heard() {
+        for six in [false, true] {
+            let [from, to] = ends(six);
+            let right = packet(from, to, b"a probe");
+            let whole = heard(&right, to).expect("a datagram");
+            assert!(has_right_checksum(&right, &whole));
+            let padded = [&right[..], &[0; 6]].concat();
+            assert!(has_right_checksum(
+                &padded,
+                &heard(&padded, to).expect("a datagram")
+            ));
+            for at in [right.len() - 1, right.len() - 8] {
+                let mut wrong = right.clone();
+                wrong[at] ^= 1;
+                let heard = heard(&wrong, to).expect("a datagram");
+                assert!(!has_right_checksum(&wrong, &heard), "{six} {at}");
+            }
+            let mut without = right.clone();
+            let at = right.len() - 9;
+            without[at..at + 2].copy_from_slice(&[0, 0]);
+            let left_out = heard(&without, to).expect("a datagram");
+            assert_eq!(has_right_checksum(&without, &left_out), !six);
         }
     }
 

@@ -263,6 +263,17 @@ impl Client {
                 let acknowledged = Duration::from_millis(info.last_ack_recv.into());
                 if acknowledged + JIFFIES < time {
                     Liveness::Alive
+                } else if info.unacked > 0 && info.total_retrans > 0 {
+                    // The connection opened and small messages passed.
+                    let words = format!(
+                        "nothing came from it for {:.1} s, and {} segments of {} bytes were sent again in vain on a \
+                         connection that had opened: segments of that size are lost on the way, as in a path-MTU black \
+                         hole; `wirecost check` between the two hosts finds the size that passes",
+                        acknowledged.as_secs_f64(),
+                        info.total_retrans,
+                        info.snd_mss
+                    );
+                    Liveness::Silent(io::Error::new(io::ErrorKind::TimedOut, words))
                 } else if info.unacked > 0 {
                     silent(acknowledged)
                 } else {

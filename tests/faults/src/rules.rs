@@ -195,7 +195,10 @@ fn expected(fault: &Fault) -> Rule {
     for (at, path) in expect.paths.iter().enumerate() {
         let key = format!("expect.paths[{at}]");
         known(fault, &format!("{key}.from"), &path.from)?;
-        known(fault, &format!("{key}.to"), &path.to)?;
+        // An address: asked from one side.
+        if path.to.parse::<std::net::IpAddr>().is_err() {
+            known(fault, &format!("{key}.to"), &path.to)?;
+        }
         if !KINDS.contains(&path.kind.as_str()) {
             let message = format!("`{}` is no kind: {}", path.kind, KINDS.join(", "));
             return wrong(format!("{key}.kind"), message);

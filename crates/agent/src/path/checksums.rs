@@ -29,7 +29,7 @@ impl WrongChecksums {
 }
 
 /// A counter of a file whose rows are names, and values below them (net/ipv4/proc.c, `snmp_seq_show`).
-fn column(text: &str, protocol: &str, name: &str) -> u64 {
+pub(super) fn column(text: &str, protocol: &str, name: &str) -> u64 {
     let mut rows = text.lines().filter_map(|line| line.strip_prefix(protocol));
     let names = rows.next().unwrap_or_default().split(' ');
     let values = rows.next().unwrap_or_default().split(' ');

@@ -4,7 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirecost_check::{LossLocation, OneSidedReport, PathEnd, PathReport, Stream};
+use wirecost_check::{
+    DropRule, LossLocation, OneSidedReport, PathEnd, PathReport, Segments, Stream,
+};
 use wirecost_pmtu::LONGEST_EXTENSION;
 use wirecost_probe::message::Secret;
 
@@ -120,6 +122,37 @@ pub enum PathRequest {
     /// Tells how many datagrams with a wrong checksum came since the responder was started; answered with
     /// [`PathReply::BadChecksums`].
     BadChecksums,
+    /// Asks which TCP segments pass; answered with [`PathReply::Segments`].
+    Segments {
+        /// As of [`PathRequest::Stream`].
+        way: PathDirection,
+        /// The largest of interest: IP packets of this size, bytes.
+        size: u32,
+        /// Whether a smaller one is looked for where that one does not pass.
+        smaller: bool,
+        /// How fast, bytes per second.
+        bytes_per_second: f64,
+    },
+    /// Tells what has arrived for the responder since it was started or asked last; answered with
+    /// [`PathReply::Arrivals`].
+    Arrivals,
+    /// Has the flows of the last survey answer probes, in place of the responder; answered with [`super::Reply::Done`].
+    AnswerOnFlows {
+        /// What probes have to know.
+        secret: Secret,
+    },
+    /// Asks the way back to a host behind address translation, in place of the responder; answered with
+    /// [`PathReply::Path`].
+    SurveyMapped {
+        /// Between whom; the port is that of the responder that was started here.
+        way: PathDirection,
+        /// Where the other host's flows were seen to come from.
+        to: Vec<SocketAddr>,
+        /// How fast.
+        limits: Limits,
+    },
+    /// Tells which rules of the host's own filter drop packets; answered with [`PathReply::Rules`].
+    Rules,
     /// Looks where a size is lost; answered with [`PathReply::Located`].
     Locate(LocateOrder),
     /// Asks a path from one side; answered with [`PathReply::OneSided`].
@@ -140,8 +173,12 @@ impl PathRequest {
             Self::Survey(_) => "probing the path",
             Self::Listen { .. } => "listening for a stream",
             Self::Stream { .. } => "sending a stream",
-            Self::BadChecksums => "reporting its counters",
-            Self::Locate(_) => "locating the loss",
+            Self::BadChecksums | Self::Arrivals => "telling what it counted",
+            Self::Segments { .. } => "sending segments",
+            Self::AnswerOnFlows { .. } => "answering on its flows",
+            Self::SurveyMapped { .. } => "probing the way back",
+            Self::Rules => "listing its filter's rules",
+            Self::Locate(_) => "looking for the place of a loss",
             Self::OneSided(_) => "probing the path from one side",
             Self::Gather { .. } | Self::Gathered => "reading its devices",
         }
@@ -173,6 +210,17 @@ pub enum PathReply {
         /// Of TCP.
         tcp: u64,
     },
+    /// Which segments pass.
+    Segments(Segments),
+    /// What arrived at the host's device for the responder's port, before its own filter.
+    Arrivals {
+        /// Probes; `None`: a packet socket is not allowed.
+        probes: Option<u32>,
+        /// Where each flow's came from, by flow.
+        sources: Vec<SocketAddr>,
+    },
+    /// Rules that drop packets.
+    Rules(Vec<DropRule>),
     /// Where streams are listened for.
     Listening(SocketAddr),
     /// What came of a stream.

@@ -39,7 +39,7 @@ pub(super) fn read() -> Result<Vec<MssClamp>, String> {
 }
 
 /// What a program prints, if it ends well and in time.
-fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
+pub(super) fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
     let directories = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
     let path = directories
         .iter()

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::netlink::{Attributes, Netlink};
-use super::tunnels;
+use super::tunnels::{self, Outer};
 use crate::snapshot::{Device, Drops};
 
 const GETLINK: u16 = 18;
@@ -35,16 +35,21 @@ pub(super) struct Link {
     pub(super) device: Device,
     /// A veth's other end: its index, and the namespace's number here where it is another.
     pub(super) other_end: Option<(u32, Option<i32>)>,
+    /// A tunnel whose socket is in another namespace: that one's number here.
+    pub(super) socket: Option<i32>,
+    /// What decides over the route of a tunnel's packets beside their destination.
+    pub(super) outer: Outer,
     /// The other ends that the device itself names.
     pub(super) remotes: Vec<std::net::IpAddr>,
 }
 
-/// The name of the device with this index.
-pub(super) fn name(netlink: &mut Netlink, index: u32) -> Option<String> {
+/// Name and MTU of the device with this index.
+pub(super) fn named(netlink: &mut Netlink, index: u32) -> Option<(String, u32)> {
     let mut body = [0; IFINFOMSG];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
     let answer = netlink.get(GETLINK, &body).ok().flatten()?;
-    Attributes(answer.get(IFINFOMSG..)?).text(IFLA_IFNAME)
+    let attributes = Attributes(answer.get(IFINFOMSG..)?);
+    Some((attributes.text(IFLA_IFNAME)?, attributes.u32(IFLA_MTU)?))
 }
 
 pub(super) fn read(netlink: &mut Netlink) -> io::Result<Vec<Link>> {
@@ -85,6 +90,7 @@ fn link(message: &[u8]) -> Option<Link> {
         Some((tunnel, remotes)) => (Some(tunnel), remotes),
         None => (None, Vec::new()),
     };
+    let outer = tunnels::outer(&kind, data);
     let loopback = flags & IFF_LOOPBACK != 0;
     let device = Device {
         name: attributes.text(IFLA_IFNAME)?,
@@ -107,8 +113,10 @@ fn link(message: &[u8]) -> Option<Link> {
         .then(|| below.map(|index| (index, elsewhere)))
         .flatten();
     Some(Link {
+        socket: elsewhere.filter(|_| device.tunnel.is_some()),
         device,
         other_end,
+        outer,
         remotes,
     })
 }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use wirecost_sys::socket::vrf_index;
 
 use super::netlink::{Attributes, Netlink, attribute};
+use super::tunnels::Outer;
 use crate::snapshot::{Neighbour, Remote, RouteException, RouteMtu, RouteWords};
 
 const GETROUTE: u16 = 26;
@@ -21,10 +22,12 @@ const AF_INET6: u8 = 10;
 const CLONED: u32 = 0x200;
 /// Asks for the route that matches rather than for what follows from it (`RTM_F_FIB_MATCH`).
 const FIB_MATCH: u32 = 0x2000;
+/// Has the answer name the table of that route (`RTM_F_LOOKUP_TABLE`); without it IPv4 says main.
+const LOOKUP_TABLE: u32 = 0x1000;
 /// The router is on the link whatever the addresses say (`RTNH_F_ONLINK`).
 const ONLINK: u32 = 4;
-/// Tables that need not be named: unspecified, main.
-const MAIN: [u32; 2] = [0, 254];
+/// Tables that need not be named: unspecified, main, local.
+const MAIN: [u32; 3] = [0, 254, 255];
 const RTN_UNICAST: u8 = 1;
 
 const RTA_DST: u16 = 1;
@@ -89,6 +92,7 @@ fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mu
                 destination,
                 device,
                 mtu,
+                proven: None,
             });
         }
         return;
@@ -223,7 +227,7 @@ pub(super) fn egress_route(
     let answer = ask(0)?;
     let attributes = Attributes(answer.get(RTMSG..)?);
     // What too-big messages said is no part of the route itself.
-    let route = ask(FIB_MATCH);
+    let route = ask(FIB_MATCH | LOOKUP_TABLE);
     let metrics = route.as_deref().and_then(|message| message.get(RTMSG..));
     let mtu = metrics.and_then(|found| Attributes(found).nested(RTA_METRICS).u32(RTAX_MTU));
     Some(RouteLookup {
@@ -250,13 +254,52 @@ pub(super) fn neighbour(netlink: &mut Netlink, device: u32, address: IpAddr) -> 
     }
 }
 
-/// How packets to an address leave: the kernel's own answer.
+/// How a tunnel's packets to an address leave: the kernel's own answer, by source, port, device and mark where rules look
+/// at those. `port`: a UDP tunnel's; 0: it is none.
+pub(super) fn tunnel_towards(
+    netlink: &mut Netlink,
+    (address, port): (IpAddr, u16),
+    outer: Outer,
+) -> Remote {
+    const RTA_MARK: u16 = 16;
+    const RTA_IP_PROTO: u16 = 27;
+    const RTA_DPORT: u16 = 29;
+    const UDP: u8 = 17;
+    let mut more = Vec::new();
+    let mut source_bits = 0;
+    if let Some(local) = outer.local.filter(|it| it.is_ipv4() == address.is_ipv4()) {
+        let (_, bytes) = octets(local);
+        source_bits = (8 * bytes.len()) as u8;
+        more.extend(attribute(RTA_SRC, &bytes));
+    }
+    if port != 0 {
+        more.extend(attribute(RTA_IP_PROTO, &[UDP]));
+        more.extend(attribute(RTA_DPORT, &port.to_be_bytes()));
+    }
+    for (number, value) in [(RTA_OIF, outer.link), (RTA_MARK, outer.mark)] {
+        more.extend(value.map_or_else(Vec::new, |value| attribute(number, &value.to_ne_bytes())));
+    }
+    let exact = ask_towards(netlink, address, source_bits, &more);
+    // A source that is not this host's (yet), or a kernel that does not take ports (before 4.19).
+    if exact.device.is_none() && !more.is_empty() {
+        return towards(netlink, address);
+    }
+    exact
+}
+
+/// How packets to an address leave.
 pub(super) fn towards(netlink: &mut Netlink, address: IpAddr) -> Remote {
+    ask_towards(netlink, address, 0, &[])
+}
+
+fn ask_towards(netlink: &mut Netlink, address: IpAddr, source_bits: u8, more: &[u8]) -> Remote {
     let (family, bytes) = octets(address);
     let mut body = vec![0; RTMSG];
     body[0] = family;
     body[1] = (8 * bytes.len()) as u8;
+    body[2] = source_bits;
     body.extend(attribute(RTA_DST, &bytes));
+    body.extend(more);
     let answer = netlink.get(GETROUTE, &body).ok().flatten();
     let attributes = answer
         .as_deref()

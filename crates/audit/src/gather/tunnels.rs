@@ -28,6 +28,35 @@ pub(super) fn read(kind: &str, data: Attributes<'_>) -> Option<(Tunnel, Vec<IpAd
     Some((tunnel, known.collect()))
 }
 
+/// What decides over the route of a tunnel's packets beside their destination (ip-rule(8)).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Outer {
+    /// Their source; an address of the same version as the other end's counts.
+    pub(super) local: Option<IpAddr>,
+    /// The device that the tunnel is bound to.
+    pub(super) link: Option<u32>,
+    /// Their mark.
+    pub(super) mark: Option<u32>,
+}
+
+/// As the device itself says.
+pub(super) fn outer(kind: &str, data: Attributes<'_>) -> Outer {
+    // include/uapi/linux/if_link.h and if_tunnel.h.
+    let (locals, link, mark): (&[u16], u16, Option<u16>) = match kind {
+        "vxlan" => (&[4, 17], 3, None),
+        "gre" | "gretap" | "ip6gre" | "ip6gretap" => (&[6], 1, Some(20)),
+        "ipip" | "sit" | "ip6tnl" => (&[2], 1, Some(20)),
+        _ => return Outer::default(),
+    };
+    let mut locals = locals.iter().filter_map(|number| data.address(*number));
+    let number = |at: u16| data.u32(at).filter(|&number| number != 0);
+    Outer {
+        local: locals.find(|address| !address.is_unspecified()),
+        link: number(link),
+        mark: mark.and_then(number),
+    }
+}
+
 fn flag(data: Attributes<'_>, number: u16) -> bool {
     data.u8(number).is_some_and(|value| value != 0)
 }
@@ -101,7 +130,7 @@ fn udp(stack: &str, data: Attributes<'_>, numbers: &UdpNumbers) -> (Tunnel, Vec<
         },
         external,
         zero_checksum6: over_ipv6.then_some(zero6),
-        remotes: Vec::new(),
+        ..Tunnel::default()
     };
     (tunnel, remotes)
 }

@@ -1,20 +1,24 @@
 //! What holds for a whole namespace: routes, what too-big messages left behind, and the settings that decide what
 //! becomes of a fault.
 
-use super::Findings;
-use crate::snapshot::{Device, HostStack, Namespace, RouteMtu, RouteWords};
+use super::{Findings, Shown};
+use crate::judge::Carries;
+use crate::snapshot::{Device, HostStack, MssClamp, Namespace, RouteMtu, RouteWords};
 
 /// The kernel's default of `net.ipv4.route.min_pmtu`, bytes.
 const DEFAULT_MIN_PMTU: i64 = 552;
 
-/// `lossy`: whether packets are lost here by what others found.
-pub(super) fn judge(stack: &HostStack, lossy: bool, found: &mut Findings<'_>) {
-    let lossy = lossy || found.has_errors();
+/// `shown`: what packets showed, where they were asked.
+pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Findings<'_>) {
+    let errors = found.has_errors();
+    let lossy = shown.map_or(errors, |shown| shown.lossy);
     for namespace in &stack.namespaces {
         routes(namespace, found);
+        ipv6_mtus(namespace, found);
         exceptions(namespace, found);
         discovery(namespace, found);
-        clamps(namespace, lossy, found);
+        let carries = shown.and_then(|shown| shown.carries);
+        clamps(namespace, (lossy || errors, carries), found);
     }
     // Of the host's own namespace: those of guests are theirs to set.
     if let Some(own) = stack.namespaces.first()
@@ -67,6 +71,35 @@ fn routes(namespace: &Namespace, found: &mut Findings<'_>) {
     }
 }
 
+/// IPv6 has an MTU of its own on each device.
+fn ipv6_mtus(namespace: &Namespace, found: &mut Findings<'_>) {
+    for device in &namespace.devices {
+        let speaks = device.addresses.iter().any(std::net::IpAddr::is_ipv6);
+        let (Some(six), true, true) = (device.ipv6_mtu, speaks, device.up) else {
+            continue;
+        };
+        found.add(
+            "ipv6-mtu-smaller",
+            Some(namespace),
+            Some(&device.name),
+            format!(
+                "IPv6 has an MTU of {six} on {}, which takes {}: a router advertisement set it, or the sysctl \
+                 net.ipv6.conf.{}.mtu",
+                device.name, device.mtu, device.name
+            ),
+            vec![format!(
+                "# if that is not wanted, and the router no longer advertises it: {}",
+                namespace.enter.command(&set_ipv6_mtu(&device.name, device.mtu))
+            )],
+        );
+    }
+}
+
+/// The command that sets IPv6's own MTU on a device, bytes. With slashes: a device's name may have dots (sysctl(8)).
+pub fn set_ipv6_mtu(device: &str, mtu: u32) -> String {
+    format!("sysctl -w net/ipv6/conf/{device}/mtu={mtu}")
+}
+
 /// The route, or as much of it as was recorded.
 fn words(route: &RouteMtu, device: &Device) -> RouteWords {
     route.words.clone().unwrap_or_else(|| RouteWords {
@@ -88,24 +121,38 @@ fn exceptions(namespace: &Namespace, found: &mut Findings<'_>) {
         } else {
             ""
         };
+        let forget = namespace
+            .enter
+            .command(&format!("ip {six}route flush cache"));
+        let told = format!(
+            "a too-big message set the MTU to {} to {} bytes, {} takes {}",
+            exception.destination, exception.mtu, device.name, device.mtu
+        );
+        let (why, fix) = match exception.proven {
+            Some(proven) => (
+                format!(
+                    "it is stale, the path carries {proven}; until it is forgotten, ten minutes after the last such message, \
+                     TCP sends no more than that"
+                ),
+                vec![forget],
+            ),
+            None => (
+                "something on the way carries less; it is forgotten after ten minutes without one"
+                    .to_owned(),
+                vec![
+                    namespace
+                        .enter
+                        .command(&format!("ip {six}route get {}", exception.destination)),
+                    format!("# once the path carries more: {forget}"),
+                ],
+            ),
+        };
         found.add(
             "cached-exception",
             Some(namespace),
             Some(&device.name),
-            format!(
-                "a too-big message set the MTU to {} to {} bytes, {} takes {}: something on the way carries less; it is \
-                 forgotten after ten minutes without one",
-                exception.destination, exception.mtu, device.name, device.mtu
-            ),
-            vec![
-                namespace
-                    .enter
-                    .command(&format!("ip {six}route get {}", exception.destination)),
-                format!(
-                    "# once the path carries more: {}",
-                    namespace.enter.command(&format!("ip {six}route flush cache"))
-                ),
-            ],
+            format!("{told}: {why}"),
+            fix,
         );
     }
 }
@@ -160,7 +207,23 @@ fn discovery(namespace: &Namespace, found: &mut Findings<'_>) {
     }
 }
 
-fn clamps(namespace: &Namespace, lossy: bool, found: &mut Findings<'_>) {
+/// IP and TCP headers of what a rule is about, bytes; rules for both versions are about the path's.
+fn headers(clamp: &MssClamp, path_is_six: bool) -> (bool, u32) {
+    let six = match clamp.from.as_str() {
+        "ip6tables" => true,
+        "iptables" => false,
+        _ if clamp.rule.starts_with("ip6 ") => true,
+        _ if clamp.rule.starts_with("ip ") => false,
+        _ => path_is_six,
+    };
+    (six, if six { 60 } else { 40 })
+}
+
+fn clamps(
+    namespace: &Namespace,
+    (lossy, carries): (bool, Option<Carries>),
+    found: &mut Findings<'_>,
+) {
     let tunnels = namespace.devices.iter().filter(|device| {
         device
             .tunnel
@@ -169,25 +232,28 @@ fn clamps(namespace: &Namespace, lossy: bool, found: &mut Findings<'_>) {
     });
     let smallest = tunnels.min_by_key(|device| device.mtu);
     for clamp in namespace.mss_clamps.iter().flatten() {
-        // IPv4 and TCP headers; over IPv6 it would be 20 more.
-        if let (Some(mss), Some(tunnel)) = (clamp.mss, smallest)
-            && mss + 40 > tunnel.mtu
+        let (six, headers) = headers(clamp, carries.is_some_and(|carries| carries.six));
+        let path = carries.filter(|carries| carries.six == six);
+        let path = path.map(|carries| (carries.mtu, "the path".to_owned(), None));
+        let tunnel = smallest.map(|it| (it.mtu, it.name.clone(), Some(it.name.as_str())));
+        let least = path.into_iter().chain(tunnel).min_by_key(|(mtu, ..)| *mtu);
+        let too_large = clamp.mss.zip(least);
+        if let Some((mss, (mtu, what, device))) =
+            too_large.filter(|(mss, (mtu, ..))| mss + headers > *mtu)
         {
             found.add(
                 "mss-clamp-too-large",
                 Some(namespace),
-                Some(&tunnel.name),
+                device,
                 format!(
-                    "a rule ({}) sets the MSS to {mss}: segments of {} bytes, and {} takes {}: `{}`",
+                    "a rule ({}) sets the MSS to {mss}: segments of {} bytes, and {what} takes {mtu}: `{}`",
                     clamp.from,
-                    mss + 40,
-                    tunnel.name,
-                    tunnel.mtu,
+                    mss + headers,
                     clamp.rule
                 ),
                 vec![format!(
                     "# in that rule: {} (or --clamp-mss-to-pmtu, `rt mtu`)",
-                    tunnel.mtu - 40
+                    mtu - headers
                 )],
             );
         } else if lossy {

@@ -1,6 +1,6 @@
 //! Devices on devices: VLANs and macvlans on what they stand on, members of bonds and teams; IPv6's least MTU.
 
-use super::tunnels::{path, underlay};
+use super::tunnels::{outside, path, underlay};
 use super::{Findings, raise, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace};
 
@@ -17,7 +17,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
                 })
         });
         if speaks_ipv6 {
-            too_small_for_ipv6(namespace, found);
+            too_small_for_ipv6(stack, namespace, found);
         }
         for device in &namespace.devices {
             match device.kind.as_str() {
@@ -30,7 +30,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
 }
 
 /// Said once, however many devices it is about.
-fn too_small_for_ipv6(namespace: &Namespace, found: &mut Findings<'_>) {
+fn too_small_for_ipv6(stack: &HostStack, namespace: &Namespace, found: &mut Findings<'_>) {
     let small: Vec<&Device> = namespace
         .devices
         .iter()
@@ -48,7 +48,7 @@ fn too_small_for_ipv6(namespace: &Namespace, found: &mut Findings<'_>) {
     let mut fix: Vec<String> = Vec::new();
     for command in small
         .iter()
-        .flat_map(|device| wide_enough(namespace, device))
+        .flat_map(|device| wide_enough(stack, namespace, device))
     {
         if !fix.contains(&command) {
             fix.push(command);
@@ -62,17 +62,18 @@ fn too_small_for_ipv6(namespace: &Namespace, found: &mut Findings<'_>) {
 }
 
 /// The device to 1280, and before it what carries it, where that is a tunnel's underlay.
-fn wide_enough(namespace: &Namespace, device: &Device) -> Vec<String> {
+fn wide_enough(stack: &HostStack, namespace: &Namespace, device: &Device) -> Vec<String> {
     let remotes = device.tunnel.iter().flat_map(|tunnel| {
         tunnel
             .remotes
             .iter()
-            .filter_map(|remote| Some((path(&tunnel.stack, remote.address)?, remote)))
+            .filter_map(move |remote| Some((path(&tunnel.stack, remote.address)?, tunnel, remote)))
     });
-    let narrow = remotes.filter_map(|(path, remote)| {
+    let narrow = remotes.filter_map(|(path, tunnel, remote)| {
         let needs = path.underlay_mtu(IPV6_LEAST).ok()?;
-        let under = underlay(namespace, remote).filter(|under| under.mtu < needs)?;
-        Some(set_mtu(namespace, &under.device.name, needs))
+        let there = outside(stack, namespace, tunnel)?;
+        let under = underlay(there, remote).filter(|under| under.mtu < needs)?;
+        Some(set_mtu(there, &under.device.name, needs))
     });
     narrow
         .take(1)

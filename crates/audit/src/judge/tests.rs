@@ -181,9 +181,15 @@ fn beside_lost_packets_what_tcp_makes_of_them_is_told() {
         ..HostStack::default()
     };
     assert!(judge(&stack).is_empty());
-    let lower_other_ports = super::judge_with_loss(&stack, true);
-    assert_eq!(lower_other_ports.len(), 1);
-    assert_eq!(lower_other_ports[0].id, "tcp-mtu-probing-off");
+    let beside = super::judge_beside(
+        &stack,
+        &super::Shown {
+            lossy: true,
+            ..super::Shown::default()
+        },
+    );
+    assert_eq!(beside.len(), 1);
+    assert_eq!(beside[0].id, "tcp-mtu-probing-off");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_wire::overhead::{Path, Stack};
 
 use super::{Findings, bridges, set_mtu};
-use crate::snapshot::{Device, HostStack, Namespace, Remote};
+use crate::snapshot::{Device, HostStack, Namespace, Remote, Tunnel};
 
 /// An inner VLAN tag or two may be left room for without it being a mistake.
 const RESERVE: u32 = 8;
@@ -33,13 +33,27 @@ pub(crate) struct Underlay<'a> {
     pub(crate) mtu: u32,
 }
 
-/// The MTU of the route where it has one, else the device's.
+/// The MTU of the route where it has one, else IPv6's own or the device's. `namespace`: the one that the tunnel's packets
+/// leave from, see [`outside`].
 pub(crate) fn underlay<'a>(namespace: &'a Namespace, remote: &Remote) -> Option<Underlay<'a>> {
     let device = namespace.device(remote.device?)?;
+    let own = device.ipv6_mtu.filter(|_| remote.address.is_ipv6());
     let mtu = remote
         .route_mtu
+        .or(own)
         .map_or(device.mtu, |mtu| mtu.min(device.mtu));
     Some(Underlay { device, mtu })
+}
+
+/// The namespace that a tunnel's packets leave from; `None`: it was not read.
+pub(crate) fn outside<'a>(
+    stack: &'a HostStack,
+    namespace: &'a Namespace,
+    tunnel: &Tunnel,
+) -> Option<&'a Namespace> {
+    tunnel
+        .socket
+        .map_or(Some(namespace), |at| stack.namespaces.get(at))
 }
 
 /// The arithmetic of a stack towards an address; `None` where it is not known.
@@ -59,7 +73,10 @@ fn towards(
     found: &mut Findings<'_>,
 ) {
     let Some(tunnel) = &device.tunnel else { return };
-    let Some(under) = underlay(namespace, remote) else {
+    let Some(there) = outside(stack, namespace, tunnel) else {
+        return;
+    };
+    let Some(under) = underlay(there, remote) else {
         found.add(
             "tunnel-without-route",
             Some(namespace),
@@ -69,7 +86,7 @@ fn towards(
                 remote.address, device.name
             ),
             vec![
-                namespace
+                there
                     .enter
                     .command(&format!("ip route get {}", remote.address)),
             ],
@@ -89,7 +106,7 @@ fn towards(
     if needs > under.mtu {
         let guests = bridges::lower_other_ports(stack, namespace, device, fits);
         exceeds(
-            namespace,
+            [namespace, there],
             (device, remote),
             (&under, needs, fits),
             guests,
@@ -105,8 +122,9 @@ fn towards(
     }
 }
 
+/// The tunnel's namespace, and the one that its packets leave from.
 fn exceeds(
-    namespace: &Namespace,
+    [namespace, there]: [&Namespace; 2],
     (device, remote): (&Device, &Remote),
     (under, needs, fits): (&Underlay<'_>, u32, u32),
     guests: Vec<String>,
@@ -122,10 +140,10 @@ fn exceeds(
         return; // One remote is enough.
     }
     let Some(tunnel) = &device.tunnel else { return };
-    let by_default = namespace
+    let by_default = there
         .default_device
         .filter(|index| *index != under.device.index)
-        .and_then(|index| namespace.device(index));
+        .and_then(|index| there.device(index));
     let fits_default = by_default.is_some_and(|default| default.mtu >= needs);
     let without_options = tunnel.stack.starts_with("geneve:")
         && path("geneve", remote.address)
@@ -164,7 +182,7 @@ fn exceeds(
     if under.device.mtu == under.mtu && under.device.tunnel.is_none() {
         fix.push(format!(
             "# or, where every switch on the way carries it: {}",
-            set_mtu(namespace, &under.device.name, needs)
+            set_mtu(there, &under.device.name, needs)
         ));
     }
     found.add(id, Some(namespace), Some(&device.name), evidence, fix);

@@ -27,9 +27,11 @@ impl RouteWords {
         self.command("change", &self.destination, &self.place, mtu)
     }
 
-    /// A route to this address alone that packets take as they take this one, with an MTU of its own, in bytes.
+    /// A route to this address alone that packets take as they take this one, with an MTU of its own, in bytes. It is in
+    /// the same table: a rule (ip-rule(8)) leads packets there, and the main table is for others.
     pub fn only_to(&self, address: IpAddr, mtu: u32) -> String {
-        self.command("replace", &address.to_string(), "", Some(mtu))
+        let table = self.place.find("table ").map_or("", |at| &self.place[at..]);
+        self.command("replace", &address.to_string(), table, Some(mtu))
     }
 
     fn command(&self, verb: &str, destination: &str, place: &str, mtu: Option<u32>) -> String {
@@ -52,7 +54,7 @@ impl RouteWords {
 }
 
 /// How packets between two addresses leave a namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EgressRoute {
     /// The device; of several equal ways the one that the kernel named.
     pub device: String,
@@ -62,6 +64,19 @@ pub struct EgressRoute {
     pub mtu: Option<u32>,
     /// The route; `None`: it could not be read.
     pub route: Option<RouteWords>,
+    /// The device's own MTU, bytes; `None`: it could not be read.
+    pub device_mtu: Option<u32>,
+    /// Over IPv6: the MTU that IPv6 has on this device (`net.ipv6.conf.DEV.mtu`, which a router advertisement sets), bytes,
+    /// where it is smaller than the device's.
+    pub ipv6_mtu: Option<u32>,
+}
+
+impl EgressRoute {
+    /// What this host sends at most by this way where that is less than the device takes, bytes. A route's MTU goes before
+    /// IPv6's own (net/ipv6/route.c, `ip6_mtu`).
+    pub fn sends_at_most(&self) -> Option<u32> {
+        self.mtu.or(self.ipv6_mtu)
+    }
 }
 
 /// What is known of a neighbour on a link (include/uapi/linux/neighbour.h).
@@ -94,12 +109,12 @@ mod tests {
         );
         assert_eq!(
             route.only_to([10, 2, 0, 9].into(), 8950),
-            "ip route replace 10.2.0.9 src 10.0.0.1 via 10.0.0.254 dev eth0 mtu 8950"
+            "ip route replace 10.2.0.9 src 10.0.0.1 table 7 via 10.0.0.254 dev eth0 mtu 8950"
         );
         route.hops = "nexthop via 10.0.0.254 dev m0 nexthop via 10.0.1.254 dev m1".into();
         assert_eq!(
             route.only_to([10, 2, 0, 9].into(), 8950),
-            "ip route replace 10.2.0.9 src 10.0.0.1 mtu 8950 nexthop via 10.0.0.254 dev m0 nexthop via 10.0.1.254 dev m1"
+            "ip route replace 10.2.0.9 src 10.0.0.1 table 7 mtu 8950 nexthop via 10.0.0.254 dev m0 nexthop via 10.0.1.254 dev m1"
         );
     }
 }

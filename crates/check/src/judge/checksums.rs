@@ -9,6 +9,20 @@ use crate::report::{PathReport, Stream};
 /// seven copies at least.
 pub(super) const BAD_CHECKSUMS: u64 = 7;
 
+/// Where nothing passes, so many are enough: there are only a few probes, or requests for a neighbour through a tunnel.
+pub(super) const DEAD: u64 = 2;
+
+/// Nothing passes, because nothing arrives right.
+pub(super) fn every_one(path: &PathReport, found: &mut Vec<Finding>) {
+    let evidence = format!(
+        "{}: no answer, not even to small packets: datagrams arrive with a wrong UDP checksum, {} of them (UdpInCsumErrors), \
+         and are dropped by the receiving host",
+        ends(path),
+        path.bad_checksums
+    );
+    add(found, "bad-checksums", path, evidence, offloads_off(path));
+}
+
 pub(super) fn datagrams(path: &PathReport, carries: &str, found: &mut Vec<Finding>) {
     add(
         found,
@@ -47,7 +61,8 @@ const BAD_SEGMENTS: u64 = 3;
 /// A stream that only stalls proves nothing: loss does that too.
 pub(super) fn segments(path: &PathReport, found: &mut Vec<Finding>) {
     let changed = path.stream == Some(Stream::Changed);
-    if path.bad_segments < BAD_SEGMENTS && !changed {
+    // Beside a fault of size, which is told as such, there was no stream.
+    if path.stream.is_none() || (path.bad_segments < BAD_SEGMENTS && !changed) {
         return;
     }
     let what = if changed {

@@ -2,11 +2,8 @@
 
 use wirecost_audit::Finding;
 
-use super::{add, add_on, ends};
+use super::{TAG_BYTES, add, add_on, ends};
 use crate::report::{PathReport, RequiredMtu};
-
-/// What a device takes beyond its MTU when it receives, for a VLAN tag (net/core/dev.c, `__is_skb_forwardable`).
-pub(crate) const TAG_BYTES: u32 = 4;
 
 pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
     for (at, there) in paths.iter().enumerate() {
@@ -34,14 +31,16 @@ pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
                 vec![fix.to_owned()],
             );
         } else if let RequiredMtu::Device(mtu) = narrow.wanted {
-            own_device(narrow, mtu, one.max(other), found);
+            let wide = if one < other { back } else { there };
+            let more = wide.advised(Some(narrow)).unwrap_or(mtu);
+            own_device(narrow, mtu, (one.max(other), more), found);
         }
         // A route's MTU was given by somebody who knew the path.
     }
 }
 
 /// The path would carry more, and the sender's device does not send it.
-fn own_device(narrow: &PathReport, mtu: u32, other: u32, found: &mut Vec<Finding>) {
+fn own_device(narrow: &PathReport, mtu: u32, (other, more): (u32, u32), found: &mut Vec<Finding>) {
     let device = narrow.leaving.as_ref().map(|way| way.device.clone());
     let name = device.as_deref().unwrap_or("its device");
     let evidence = format!(
@@ -50,7 +49,7 @@ fn own_device(narrow: &PathReport, mtu: u32, other: u32, found: &mut Vec<Finding
     );
     let fix = device
         .iter()
-        .map(|device| format!("ip link set dev {device} mtu {other}"))
+        .map(|device| format!("ip link set dev {device} mtu {more}"))
         .collect();
     add_on(found, ("directions-differ", device), narrow, evidence, fix);
 }

@@ -18,6 +18,11 @@ fn share(path: &PathReport) -> Option<FailingShare> {
     FailingShare::new(path.missing, path.awaited).filter(|_| path.port != 0)
 }
 
+/// Whether so much is lost that a lost segment proves nothing.
+pub(super) fn is_lossy(path: &PathReport) -> bool {
+    share(path).is_some_and(|share| is_much(&share))
+}
+
 fn is_much(share: &FailingShare) -> bool {
     share.of >= ENOUGH && share.between.0 >= MUCH
 }

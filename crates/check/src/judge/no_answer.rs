@@ -2,14 +2,20 @@
 
 use wirecost_audit::Finding;
 
-use super::{add, device_of, ends, ports};
-use crate::report::{FlowKind, FlowReport, PathReport, ReachabilityHint};
+use super::{add, checksums, device_of, ends, ports};
+use crate::report::{FlowKind, FlowReport, PathReport, ReachabilityHint, Stream};
+use crate::seen::Refused;
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let dead: Vec<_> = of_kind(path, |kind| kind == FlowKind::Dead);
     let undecided: Vec<_> = of_kind(path, |kind| kind == FlowKind::Undecided);
-    if !dead.is_empty() {
-        let (evidence, fix) = death(path, back, &dead);
+    if path.is_dead() && path.bad_checksums >= checksums::DEAD {
+        checksums::every_one(path, found);
+    } else if !dead.is_empty() {
+        let (mut evidence, fix) = death(path, back, &dead);
+        if path.stream == Some(Stream::Passed) {
+            evidence.push_str(". TCP passes, in full segments: only UDP does not");
+        }
         add(found, "path-dead", path, evidence, fix);
     }
     if !undecided.is_empty() {
@@ -55,6 +61,38 @@ fn death(
         let look = "# one of several equal paths is dead: look at each link or member".to_owned();
         return (evidence, vec![look, rules]);
     }
+    if back.is_some_and(|back| back.bad_checksums >= checksums::DEAD) {
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets: what comes back arrives with a wrong UDP checksum"
+        );
+        let look = format!("# what is said of bad-checksums on {}", path.to.host);
+        return (evidence, vec![look]);
+    }
+    if let Some(refused) = &path.seen.refused {
+        return refusal(path, refused);
+    }
+    if path.seen.acknowledged > Some(0) {
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets: answers arrive at this host's device, and its own filter drops them"
+        );
+        return (evidence, vec![rules]);
+    }
+    let cannot_send = |one: &PathReport| {
+        matches!(
+            one.hint,
+            Some(ReachabilityHint::NoRoute | ReachabilityHint::NoNeighbour(_))
+        )
+    };
+    if !cannot_send(path) && back.is_some_and(cannot_send) {
+        let other = &path.to.host;
+        let evidence = format!(
+            "{ends}: no answer, not even to small packets; {other} cannot send any (see its own finding)"
+        );
+        return (evidence, vec![format!("# see path-dead on {other}")]);
+    }
+    if path.seen.arrived > Some(0) {
+        return lost_there(path, back);
+    }
     match path.hint {
         Some(ReachabilityHint::NoNeighbour(next)) => {
             let device = device_of(path);
@@ -91,24 +129,59 @@ fn death(
             ),
             vec![rules, others],
         ),
-        None if back.is_some_and(|back| {
-            matches!(
-                back.hint,
-                Some(ReachabilityHint::NoRoute | ReachabilityHint::NoNeighbour(_))
-            )
-        }) =>
-        {
-            let other = &path.to.host;
-            let evidence = format!(
-                "{ends}: no answer, not even to small packets; {other} cannot send any (see its own finding)"
-            );
-            (evidence, vec![format!("# see path-dead on {other}")])
-        }
         None => (
             format!("{ends}: no answer, not even to small packets, nor to echo requests (ICMP)"),
             vec![route, rules, others],
         ),
     }
+}
+
+/// Probes arrive at the other host's device, and no answer comes back.
+fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<String>) {
+    let other = &path.to.host;
+    let arrive = format!(
+        "{}: no answer, not even to small packets: they arrive at the device of {other}",
+        ends(path)
+    );
+    let refused = back.and_then(|back| back.seen.refused.as_ref());
+    let heard = back.is_some_and(|back| back.seen.acknowledged > Some(0));
+    if let Some(refused) = refused {
+        let why = format!("{arrive}, and its answers are refused by {}", refused.by);
+        return (why, vec![format!("# what is said of path-dead on {other}")]);
+    }
+    let rules = format!("# on {other}: nft list ruleset");
+    if heard {
+        // It hears answers to its own, so that the way there is open both ways.
+        return (
+            format!("{arrive}, whose own filter drops them"),
+            vec![rules],
+        );
+    }
+    (
+        format!("{arrive}, whose own filter drops them, or the answers are lost on the way back"),
+        vec![rules],
+    )
+}
+
+/// Somebody says by ICMP that probes do not get there.
+fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
+    let who = if refused.by == path.to.address {
+        format!("{} itself ({})", path.to.host, refused.by)
+    } else {
+        refused.by.to_string()
+    };
+    let kind = if refused.by.is_ipv6() { 1 } else { 3 };
+    let evidence = format!(
+        "{}: {who} refuses them by ICMP: {} (type {kind}, code {})",
+        ends(path),
+        refused.words(),
+        refused.code
+    );
+    let look = format!(
+        "# on {who}: its filter and its routes: nft list ruleset; ip route get {}",
+        path.to.address
+    );
+    (evidence, vec![look])
 }
 
 fn of_kind(path: &PathReport, wanted: impl Fn(FlowKind) -> bool) -> Vec<&FlowReport> {

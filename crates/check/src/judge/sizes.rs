@@ -1,12 +1,15 @@
 //! Findings about path MTUs that are smaller than required.
 
-use wirecost_audit::Finding;
+use wirecost_audit::{Finding, set_ipv6_mtu};
 use wirecost_pmtu::Limit;
 
-use super::{add, add_on, checksums, device_of, ends, members, place, route_mtu_workaround};
+use super::{
+    add, add_on, checksums, device_of, ends, members, place, route_mtu_workaround, tcp, too_big,
+};
 use crate::report::{FlowKind, FlowReport, PathReport, RequiredMtu};
+use crate::seen::LEAST;
 
-pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
+pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let failing: Vec<&FlowReport> = path.failing().collect();
     let told = path.flows.iter().filter(|flow| flow.kind.is_told()).count();
     let Some(narrowest) = failing.iter().min_by_key(|flow| flow.mtu) else {
@@ -29,12 +32,16 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
     let raise = format!(
         "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
     );
-    let lower = narrowest.mtu.map(|mtu| route_mtu_workaround(path, mtu));
+    let lower = path
+        .advised(back)
+        .map(|mtu| route_mtu_workaround(path, mtu));
     let fix: Vec<String> = [raise]
         .into_iter()
         .chain(lower.unwrap_or_default())
         .collect();
     match limit {
+        Limit::BlackHole if too_big::unheard(path, &carries, found) => {}
+        Limit::BlackHole if tcp::only_datagrams(path, &carries, found) => {}
         Limit::BlackHole => {
             let evidence = format!(
                 "{}: {carries} pass, larger packets are dropped without ICMP, and {wanted} are required{}",
@@ -44,21 +51,20 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
             add(found, "path-drops-silently", path, evidence, fix);
         }
         Limit::Signalled { by, mtu } if Some(mtu) != narrowest.mtu => {
-            add(
-                found,
-                "signal-names-wrong-size",
-                path,
+            let said = if mtu < LEAST {
                 format!(
-                    "{}: {carries} pass and no more, {by} reports an MTU of {mtu}: {}",
-                    ends(path),
-                    if Some(mtu) > narrowest.mtu {
-                        "senders that believe it keep losing packets"
-                    } else {
-                        "senders that believe it send more packets than needed"
-                    }
-                ),
-                vec![format!("# the device of {by} that sends it, or what it forwards to")],
-            );
+                    "{by} says that more is too big, and no size that a link can have ({mtu}, as routers did before RFC 1191): \
+                     senders fall back on some small size, or lose packets"
+                )
+            } else if Some(mtu) > narrowest.mtu {
+                format!("{by} says {mtu}: whoever believes it goes on to lose packets")
+            } else {
+                format!("{by} says {mtu}: whoever believes it sends more packets than needed")
+            };
+            let look = format!("# the device of {by} that sends it, or what it forwards to");
+            let fix = [look].into_iter().chain(fix.into_iter().skip(1)).collect();
+            let evidence = format!("{}: {carries} pass and no more, {said}", ends(path));
+            add(found, "signal-names-wrong-size", path, evidence, fix);
         }
         // A VXLAN or Geneve device answers its guests so (net/ipv4/ip_tunnel_core.c, `skb_tunnel_check_pmtu`).
         Limit::Signalled { by, mtu } if by == path.to.address => {
@@ -143,15 +149,25 @@ fn own_route(path: &PathReport, found: &mut Vec<Finding>) {
     let (RequiredMtu::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
         return;
     };
-    let Some(mtu) = way.mtu.filter(|&mtu| mtu < wanted) else {
+    let Some(mtu) = way.sends_at_most().filter(|&mtu| mtu < wanted) else {
         return;
     };
+    let device = &way.device;
+    let (what, fix) = if way.mtu.is_some() {
+        let change = way.route.iter().map(|route| route.change(None));
+        ("this host's route there".to_owned(), change.collect())
+    } else {
+        let set = set_ipv6_mtu(device, wanted);
+        let router = "# and the router that advertises the smaller MTU (radvd: AdvLinkMTU), or it is set again";
+        (
+            format!("IPv6 on {device} (net.ipv6.conf.{device}.mtu)"),
+            vec![set, router.to_owned()],
+        )
+    };
     let evidence = format!(
-        "{}: {wanted} bytes were expected, and pass; but this host's route there has an MTU of {mtu}, so that it sends no \
-         more",
+        "{}: {wanted} bytes were expected, and pass; but {what} has an MTU of {mtu}, so that it sends no more",
         ends(path)
     );
-    let fix = way.route.iter().map(|route| route.change(None)).collect();
     let on = Some(way.device.clone());
     add_on(found, ("expected-size-fails", on), path, evidence, fix);
 }

@@ -42,6 +42,7 @@ fn host(name: &str, own: (u64, u32), other: (u64, u32), netns: &str) -> AuditedH
         },
         machine: "one".into(),
         enter: Enter::Named(netns.into()),
+        rules: Vec::new(),
     }
 }
 
@@ -69,6 +70,7 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
         destination: Ipv4Addr::new(10, 0, 0, last).into(),
         device: Some(2),
         mtu: 1400,
+        proven: None,
     };
     let signalled = FlowKind::Told(Limit::Signalled {
         by: ROUTER,
@@ -94,6 +96,7 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
             route_mtu: None,
         };
         own[1].devices[0].tunnel = Some(Tunnel {
+            socket: Some(0),
             remotes: vec![remote],
             ..Tunnel::default()
         });
@@ -125,6 +128,13 @@ fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
             RequiredMtu::Device(1500),
             &[(Some(1500), FlowKind::Told(Limit::Device { mtu: 1500 }))],
         )
+    };
+    let back = PathReport {
+        leaving: Some(EgressRoute {
+            device_mtu: Some(1500),
+            ..egress_route()
+        }),
+        ..back
     };
     let mut hosts = [
         host("a", (11, 9000), (33, 9000), "red"),

@@ -30,10 +30,21 @@ pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String
         );
         let _ = write!(text, "\n{}", wrap(&line, "  ", width));
     }
-    if document.findings.is_empty() {
+    if document.findings.iter().all(|it| it.elsewhere) {
         text.push_str("\n\nnothing was found");
     }
-    for finding in &document.findings {
+    let mut elsewhere = document
+        .findings
+        .iter()
+        .filter(|it| it.elsewhere)
+        .peekable();
+    for finding in document.findings.iter().filter(|it| !it.elsewhere) {
+        let _ = write!(text, "\n\n{}", found(finding, width));
+    }
+    if elsewhere.peek().is_some() {
+        text.push_str("\n\nelsewhere on these hosts, not on the path between the two:");
+    }
+    for finding in elsewhere {
         let _ = write!(text, "\n\n{}", found(finding, width));
     }
     text.push_str(&simulate::text(&document.simulations, width));
@@ -129,6 +140,11 @@ fn words(document: &Document, path: &PathFlowReport, direction: &DirectionReport
         }
         ("signalled", Some(by), Some(mtu)) => {
             format!("{by} reports an MTU of {mtu}")
+        }
+        ("fragmented", _, Some(largest)) if direction.narrow.is_some() => {
+            format!(
+                "the way back is narrower: larger echoes come back in fragments of at most {largest}"
+            )
         }
         ("fragmented", _, Some(largest)) => {
             format!("larger packets arrive in fragments of at most {largest}")

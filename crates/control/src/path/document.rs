@@ -28,7 +28,11 @@ pub(super) fn document(
         .chain(one_sided.map(|report| &report.path))
         .collect();
     // What every flow carries, both ways: not known where one way does not tell.
-    let carries: Option<Vec<u32>> = every.iter().map(|path| path.mtu()).collect();
+    let back = |path: &PathReport| {
+        let mut others = every.iter().copied();
+        others.find(|back| back.from == path.to && back.to == path.from)
+    };
+    let carries: Option<Vec<u32>> = every.iter().map(|path| path.advised(back(path))).collect();
     let carries = carries.and_then(|mtus| mtus.into_iter().min());
     let wanted = every.iter().map(|path| path.wanted.bytes()).max();
     let wanted = asked.expect.or(wanted).unwrap_or(0);
@@ -119,12 +123,21 @@ fn notes(asked: &Check, results: &CheckResults) -> Vec<String> {
         ));
     }
     for path in &results.paths {
+        if let Some(mapped) = path.mapped {
+            notes.push(format!(
+                "{} is behind address translation (NAT): {} sees {} as {mapped}; the way back was probed through that mapping",
+                path.from.host, path.to.host, path.from.address
+            ));
+        }
         notes.extend(wirecost_check::loss_note(path));
         let stalled = matches!(
             path.stream,
             Some(Stream::SmallStalled | Stream::FullStalled)
         );
-        if stalled && path.bad_segments == 0 {
+        let told = path
+            .segments
+            .is_some_and(|segments| segments.fails.is_some());
+        if stalled && path.bad_segments == 0 && !told {
             notes.push(format!(
                 "{} to {}: datagrams pass, and a short TCP stream did not end in time, with no wrong checksum: loss, \
                  or a filter",

@@ -1,5 +1,6 @@
 //! The requests of a check to its agents.
 
+mod evidence;
 mod lines;
 mod locate;
 mod loss;
@@ -17,7 +18,7 @@ use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
     Limits, OneSidedOrder, PathDirection, PathReply, PathRequest, Secret, SurveyOrder,
 };
-use wirecost_check::{AuditedHost, OneSidedReport, PathEnd, PathReport, Simulated};
+use wirecost_check::{AuditedHost, DropRule, OneSidedReport, PathEnd, PathReport, Simulated};
 use wirecost_model::host::{HostAddress, Location};
 
 pub(super) use stacks::gather;
@@ -42,6 +43,8 @@ pub(super) struct CheckResults {
     pub(super) paths: Vec<PathReport>,
     pub(super) one_sided: Option<OneSidedReport>,
     pub(super) hosts: Vec<AuditedHost>,
+    /// Rules of the hosts' own filters that drop packets, where that was asked.
+    pub(super) rules: [Vec<DropRule>; 2],
     pub(super) simulations: Vec<Simulated>,
     /// How long these took.
     pub(super) simulating: Duration,
@@ -109,6 +112,7 @@ impl<'a> Session<'a> {
             hosts: Vec::new(),
             simulations: Vec::new(),
             simulating: Duration::ZERO,
+            rules: [Vec::new(), Vec::new()],
             tapped: Vec::new(),
             untestable: Vec::new(),
         };
@@ -134,6 +138,9 @@ impl<'a> Session<'a> {
         }
         told(Step::Reading);
         results.hosts = self.read()?;
+        for (host, rules) in results.hosts.iter_mut().zip(&mut results.rules) {
+            host.rules = std::mem::take(rules);
+        }
         if let (Some(wanted), 2) = (self.asked.simulate, self.links.len()) {
             told(Step::Simulating);
             let began = Instant::now();
@@ -152,6 +159,12 @@ impl<'a> Session<'a> {
         let mut ways = self.ways(secret, results)?;
         results.paths = self.survey(&ways, [true; 2], self.limits())?;
         self.survey_again(&ways, &mut results.paths)?;
+        let mapped = self.arrivals(&ways, &mut results.paths)?;
+        // While the flows that made the mappings are there.
+        self.ask_back(&ways, &mut results.paths, mapped)?;
+        if results.paths.iter().any(|path| path.mapped.is_some()) {
+            ways = self.ways(secret, results)?;
+        }
         let slow = self.look_for_other_answers(&ways, &mut results.paths)?;
         if slow != [false; 2] {
             ways = self.ways(secret, results)?;
@@ -165,7 +178,9 @@ impl<'a> Session<'a> {
         }
         self.count_loss(&ways, &mut results.paths)?;
         self.stream(&ways, &mut results.paths)?;
+        self.segments(&ways, &mut results.paths)?;
         self.count_bad_checksums(&mut results.paths)?;
+        results.rules = self.rules(&results.paths)?;
         self.locate(&ways, &mut results.paths, told)
     }
 

@@ -54,6 +54,7 @@ impl PacketCapture {
         if setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER).is_err() {
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         }
+        tell_tags(&socket)?;
         // Before the bind, so that nothing else can slip in.
         socket.attach_filter(filter)?;
         socket.bind(&link_address(0, ether_type)?)?;
@@ -69,9 +70,35 @@ impl PacketCapture {
         loop {
             return match receive(&self.socket, &mut buffer[..room]) {
                 Ok((original, None)) => Ok(Some((original.min(room), original))),
-                Ok((original, Some(tag))) => {
+                Ok((original, Some(aux))) => {
+                    let Some(tag) = tag_of(&aux) else {
+                        return Ok(Some((original.min(room), original)));
+                    };
                     let copied = put_back(&mut buffer[..room], original.min(room), tag);
                     Ok(Some((copied, original + tag.len())))
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => Ok(None),
+                    io::ErrorKind::Interrupted => continue,
+                    _ => Err(error),
+                },
+            };
+        }
+    }
+
+    /// The next packet of a cooked capture, without waiting: how many bytes of it are in the buffer, and whether its
+    /// checksum is one to look at. One is not where the kernel has found it right, or where it has none yet: a packet that
+    /// never left this machine (`CHECKSUM_PARTIAL`).
+    pub fn recv_checked(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
+        /// `TP_STATUS_CSUMNOTREADY` and `TP_STATUS_CSUM_VALID`.
+        const NOT_TO_CHECK: u32 = 1 << 3 | 1 << 7;
+        let room = buffer.len().min(self.snaplen);
+        loop {
+            return match receive(&self.socket, &mut buffer[..room]) {
+                Ok((original, aux)) => {
+                    let whole = original <= room;
+                    let check = aux.is_none_or(|aux| aux.tp_status & NOT_TO_CHECK == 0);
+                    Ok(Some((original.min(room), whole && check)))
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => Ok(None),
@@ -131,8 +158,11 @@ fn tell_tags(socket: &Socket) -> io::Result<()> {
     }
 }
 
-/// One frame as the kernel keeps it: its length there, and the tag beside it.
-fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Option<Tag>)> {
+/// One frame as the kernel keeps it: its length there, and what is told beside it.
+fn receive(
+    socket: &Socket,
+    buffer: &mut [u8],
+) -> io::Result<(usize, Option<libc::tpacket_auxdata>)> {
     /// Room and alignment for one control message.
     #[repr(C, align(8))]
     struct Control([u8; 64]);
@@ -153,7 +183,7 @@ fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Option<Tag>
     let Ok(original) = usize::try_from(original) else {
         return Err(io::Error::last_os_error());
     };
-    let mut tag = None;
+    let mut told = None;
     // SAFETY: the kernel has filled in the control messages and their length; CMSG_FIRSTHDR and CMSG_NXTHDR stay
     // within it. The data of a PACKET_AUXDATA message is a tpacket_auxdata, copied out byte by byte wherever it lies;
     // any bytes make one.
@@ -165,12 +195,12 @@ fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Option<Tag>
                 let mut aux: libc::tpacket_auxdata = mem::zeroed();
                 let bytes = mem::size_of_val(&aux);
                 libc::CMSG_DATA(header).copy_to_nonoverlapping((&raw mut aux).cast(), bytes);
-                tag = tag_of(&aux);
+                told = Some(aux);
             }
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
     }
-    Ok((original, tag))
+    Ok((original, told))
 }
 
 fn tag_of(aux: &libc::tpacket_auxdata) -> Option<Tag> {

@@ -27,8 +27,10 @@ impl Session<'_> {
         paths: &mut [PathReport],
     ) -> Result<[bool; 2], LinkError> {
         let mut slow = [false; 2];
+        // What arrives spoiled, or whose answers do, is explained.
+        let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
         let mut dead: Vec<usize> = (0..paths.len())
-            .filter(|index| paths[*index].is_dead() && paths[*index].hint.is_none())
+            .filter(|index| !spoiled && is_unexplained(&paths[*index]))
             .collect();
         let asked_for = |index: &usize| Some(ways[*index].port) == self.asked.port;
         if dead.iter().any(asked_for) {
@@ -117,4 +119,9 @@ impl Session<'_> {
             });
         Ok(answered.collect())
     }
+}
+
+/// Whether nothing is known yet of why there is no answer.
+fn is_unexplained(path: &PathReport) -> bool {
+    path.is_dead() && path.hint.is_none() && path.seen.refused.is_none()
 }

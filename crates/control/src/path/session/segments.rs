@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest};
-use wirecost_check::{FlowKind, PathReport, Stream};
+use wirecost_check::{FlowKind, PathReport, ReachabilityHint, Stream};
 
 use super::Session;
 use crate::calls::PROMPT;
@@ -13,35 +13,25 @@ use crate::calls::PROMPT;
 const STREAMING: Duration = Duration::from_mins(2);
 
 impl Session<'_> {
-    /// Where every size passes: whether TCP's small and full segments arrive as they are sent.
+    /// Whether TCP's small and full segments arrive as they are sent: where every size passes, and where no datagram does.
     pub(super) fn stream(
         &mut self,
         ways: &[PathDirection; 2],
         paths: &mut [PathReport],
     ) -> Result<(), LinkError> {
-        let passes = |path: &PathReport| {
-            path.flows.iter().all(|flow| flow.kind.is_told()) && path.failing().next().is_none()
+        let wanted = |index: usize| {
+            let path = &paths[index];
+            let every = path.flows.iter().all(|flow| flow.kind.is_told());
+            let passes = every && path.failing().next().is_none();
+            // Nobody connects to a host behind address translation.
+            let translated = paths[1 - index].mapped.is_some();
+            !translated && (passes || is_silent(path))
         };
-        // The listening host of a direction is the other one, and answers come in the order of the hosts.
-        let listen = |host: usize| {
-            passes(&paths[1 - host]).then(|| PathRequest::Listen {
-                address: self.ends[host].address,
-                secret: ways[0].secret,
-            })
-        };
-        let requests = vec![listen(0), listen(1)];
-        let wanted: Vec<usize> = (0..2).filter(|host| requests[*host].is_some()).collect();
+        let wanted: Vec<usize> = (0..2).filter(|index| wanted(*index)).collect();
         let mut orders = vec![None, None];
-        for (host, reply) in wanted.iter().zip(self.ask_some(requests, PROMPT)?) {
-            let PathReply::Listening(address) = reply else {
-                return Err(self.links[*host].unexpected_reply("Listen"));
-            };
-            let index = 1 - host;
+        for (index, way) in self.listen(ways, &wanted)? {
             orders[index] = Some(PathRequest::Stream {
-                way: PathDirection {
-                    port: address.port(),
-                    ..ways[index].clone()
-                },
+                way,
                 size: paths[index].wanted.bytes(),
                 bytes_per_second: self.asked.bytes_per_s,
             });
@@ -56,6 +46,69 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Which segments pass: where large datagrams vanish, and where full segments did.
+    pub(super) fn segments(
+        &mut self,
+        ways: &[PathDirection; 2],
+        paths: &mut [PathReport],
+    ) -> Result<(), LinkError> {
+        let wanted = |path: &PathReport| {
+            let vanish = path.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE);
+            vanish || path.stream == Some(Stream::FullStalled)
+        };
+        let wanted: Vec<usize> = (0..2).filter(|index| wanted(&paths[*index])).collect();
+        let mut orders = vec![None, None];
+        for (index, way) in self.listen(ways, &wanted)? {
+            orders[index] = Some(PathRequest::Segments {
+                way,
+                size: paths[index].wanted.bytes(),
+                smaller: paths[index].stream == Some(Stream::FullStalled),
+                bytes_per_second: self.asked.bytes_per_s,
+            });
+        }
+        let asked: Vec<usize> = (0..2).filter(|index| orders[*index].is_some()).collect();
+        for (index, reply) in asked.into_iter().zip(self.ask_some(orders, STREAMING)?) {
+            let PathReply::Segments(segments) = reply else {
+                return Err(self.links[index].unexpected_reply("Segments"));
+            };
+            paths[index].segments = Some(segments);
+        }
+        Ok(())
+    }
+
+    /// Has the far ends of these directions listen; each direction with the port there.
+    fn listen(
+        &mut self,
+        ways: &[PathDirection; 2],
+        wanted: &[usize],
+    ) -> Result<Vec<(usize, PathDirection)>, LinkError> {
+        // The listening host of a direction is the other one, and answers come in the order of the hosts.
+        let listen = |host: usize| {
+            wanted.contains(&(1 - host)).then(|| PathRequest::Listen {
+                address: self.ends[host].address,
+                secret: ways[0].secret,
+            })
+        };
+        let requests = vec![listen(0), listen(1)];
+        let hosts: Vec<usize> = (0..2).filter(|host| requests[*host].is_some()).collect();
+        let mut listening = Vec::new();
+        for (host, reply) in hosts.iter().zip(self.ask_some(requests, PROMPT)?) {
+            let PathReply::Listening(address) = reply else {
+                return Err(self.links[*host].unexpected_reply("Listen"));
+            };
+            let index = 1 - host;
+            let port = address.port();
+            listening.push((
+                index,
+                PathDirection {
+                    port,
+                    ..ways[index].clone()
+                },
+            ));
+        }
+        Ok(listening)
+    }
+
     /// Where packets are lost without a word, or a stream was not right: whether they arrived, and the receiving host
     /// dropped them.
     pub(super) fn count_bad_checksums(
@@ -63,30 +116,41 @@ impl Session<'_> {
         paths: &mut [PathReport],
     ) -> Result<(), LinkError> {
         let lossy = |path: &PathReport| {
-            let stalled = matches!(
+            let wrong = matches!(
                 path.stream,
-                Some(Stream::SmallStalled | Stream::FullStalled | Stream::Changed)
+                Some(
+                    Stream::SmallStalled
+                        | Stream::FullStalled
+                        | Stream::Changed
+                        | Stream::NotConnected
+                )
             );
-            stalled || path.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE)
+            wrong
+                || is_silent(path)
+                || matches!(path.hint, Some(ReachabilityHint::NoNeighbour(_)))
+                || path.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE)
         };
-        let lossy: Vec<usize> = (0..paths.len())
-            .filter(|index| lossy(&paths[*index]))
-            .collect();
-        // As above.
-        let requests = (0..2)
-            .map(|host| {
-                lossy
-                    .contains(&(1 - host))
-                    .then_some(PathRequest::BadChecksums)
-            })
-            .collect();
-        for (index, reply) in lossy.iter().rev().zip(self.ask_some(requests, PROMPT)?) {
+        if !paths.iter().any(lossy) {
+            return Ok(());
+        }
+        // What a host counts is of both: probes that come, and answers to its own.
+        let requests = vec![PathRequest::BadChecksums, PathRequest::BadChecksums];
+        for (host, reply) in self.ask(requests, PROMPT)?.into_iter().enumerate() {
             let PathReply::BadChecksums { udp, tcp } = reply else {
-                return Err(self.links[1 - index].unexpected_reply("BadChecksums"));
+                return Err(self.links[host].unexpected_reply("BadChecksums"));
             };
-            paths[*index].bad_checksums = udp;
-            paths[*index].bad_segments = tcp;
+            paths[1 - host].bad_checksums = udp;
+            paths[1 - host].bad_segments = tcp;
         }
         Ok(())
     }
+}
+
+/// Whether datagrams leave, and none is answered.
+fn is_silent(path: &PathReport) -> bool {
+    path.is_dead()
+        && !matches!(
+            path.hint,
+            Some(ReachabilityHint::NoRoute | ReachabilityHint::NoNeighbour(_))
+        )
 }

@@ -49,6 +49,7 @@ impl Session<'_> {
             hosts.push(AuditedHost {
                 stack,
                 machine,
+                rules: Vec::new(),
                 enter: match &self.places[index] {
                     Location::Netns(name) => Enter::Named(name.clone()),
                     Location::Local | Location::Ssh(_) | Location::Exec(_) => Enter::Here,

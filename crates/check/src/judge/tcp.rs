@@ -1,0 +1,83 @@
+//! One protocol does not stand for all: TCP and UDP are tried both, and a filter of one of them is told as such.
+
+use wirecost_audit::Finding;
+
+use super::{add, ends, loss};
+use crate::report::{PathReport, Stream};
+
+pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
+    if path.is_dead() || loss::is_lossy(path) {
+        return;
+    }
+    match path.stream {
+        Some(Stream::NotConnected | Stream::Refused) => blocked(path, back, found),
+        Some(Stream::FullStalled | Stream::SmallStalled) => segments(path, found),
+        _ => {}
+    }
+}
+
+/// No connection is made.
+fn blocked(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
+    // A spoiled segment, or a spoiled answer, is told as such.
+    let spoiled = path.bad_segments > 0 || back.is_some_and(|back| back.bad_segments > 0);
+    if spoiled {
+        return;
+    }
+    let how = if path.stream == Some(Stream::Refused) {
+        "are refused, by a reset or an ICMP message, though the other end listens"
+    } else {
+        "are not made: the first segment (SYN) vanishes, or its answer"
+    };
+    let evidence = format!(
+        "{}: datagrams pass, and TCP connections {how}. A filter or a middlebox that treats TCP otherwise",
+        ends(path)
+    );
+    let fix = vec![
+        "nft list ruleset".to_owned(),
+        "# on both hosts, and on what filters in between: security groups, network policies, a router's rules for TCP"
+            .to_owned(),
+    ];
+    add(found, "tcp-blocked", path, evidence, fix);
+}
+
+/// Large segments vanish where datagrams of that size pass.
+fn segments(path: &PathReport, found: &mut Vec<Finding>) {
+    let known = path.segments.and_then(|it| Some((it.passes?, it.fails?)));
+    let (Some((passes, fails)), 0) = (known, path.bad_segments) else {
+        return;
+    };
+    let Some(mtu) = path.mtu().filter(|&mtu| fails <= mtu) else {
+        return;
+    };
+    let evidence = format!(
+        "{}: datagrams of {mtu} bytes pass, and TCP segments in packets of {fails} bytes vanish, those of {passes} pass: \
+         connections open, and hang with the first full segment",
+        ends(path)
+    );
+    let filter =
+        "# the filter or middlebox on the way that looks at the length of TCP packets".to_owned();
+    let mut fix = vec![filter];
+    fix.extend(super::route_mtu_workaround(path, passes));
+    add(found, "tcp-segments-lost", path, evidence, fix);
+}
+
+/// Large datagrams vanish where TCP segments of that size pass; whether that was so.
+pub(super) fn only_datagrams(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
+    let Some(mtu) = path.mtu() else { return false };
+    let passes = path.segments.and_then(|segments| segments.passes);
+    let Some(passes) = passes.filter(|&passes| passes > mtu + super::TAG_BYTES) else {
+        return false;
+    };
+    let evidence = format!(
+        "{}: only UDP above {mtu} bytes is filtered: of datagrams {carries} pass, and TCP segments in packets of {passes}",
+        ends(path)
+    );
+    let fix = vec![
+        "# a filter on the way that looks at the length of UDP packets, as against DNS amplification: tunnels over UDP, QUIC \
+         and large DNS answers need it open"
+            .to_owned(),
+        "nft list ruleset".to_owned(),
+    ];
+    add(found, "large-udp-blocked", path, evidence, fix);
+    true
+}

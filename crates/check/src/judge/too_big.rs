@@ -1,0 +1,61 @@
+//! What this host itself makes of sizes: too-big messages that its own filter drops, packets that it fragments.
+
+use wirecost_audit::Finding;
+
+use super::{add, add_on, ends};
+use crate::report::PathReport;
+use crate::seen::LEAST;
+
+/// A router says what passes, and the message arrives at this host's device and not at its sockets; whether that was so.
+pub(super) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
+    let Some((by, mtu)) = path.seen.too_big else {
+        return false;
+    };
+    let says = if mtu < LEAST {
+        String::new()
+    } else {
+        format!(" ({mtu})")
+    };
+    let evidence = format!(
+        "{}: {carries} pass, and {by} says so{says}: its message arrives at this host's device, and this host's own filter \
+         drops it, so that TCP and everybody else here goes on to lose packets",
+        ends(path)
+    );
+    let accept = if by.is_ipv6() {
+        "ip6tables -I INPUT -p icmpv6 --icmpv6-type packet-too-big -j ACCEPT"
+    } else {
+        "iptables -I INPUT -p icmp --icmp-type fragmentation-needed -j ACCEPT"
+    };
+    add(
+        found,
+        "too-big-dropped-here",
+        path,
+        evidence,
+        vec![accept.to_owned()],
+    );
+    true
+}
+
+/// What this host sends leaves in fragments.
+pub(super) fn cut(path: &PathReport, found: &mut Vec<Finding>) {
+    let Some(cut) = path.cut else { return };
+    let device = path.leaving.as_ref().map(|way| way.device.clone());
+    let name = device.as_deref().unwrap_or("the tunnel");
+    let whole = cut.whole.map_or_else(String::new, |mtu| {
+        format!("; packets of {mtu} leave in one piece")
+    });
+    let evidence = format!(
+        "{}: this host fragments what carries its packets: of {} packets of full size it made {} fragments \
+         (IpFragCreates){whole}. What {name} sends into is narrower than its MTU allows for",
+        ends(path),
+        cut.sent,
+        cut.fragments
+    );
+    let lower = cut
+        .whole
+        .map(|mtu| format!("ip link set dev {name} mtu {mtu}"));
+    let other =
+        "# on both hosts; or raise the device that the tunnel's packets leave through".to_owned();
+    let fix = lower.into_iter().chain([other]).collect();
+    add_on(found, ("host-fragments", device), path, evidence, fix);
+}

@@ -1,0 +1,107 @@
+//! What explains a direction without answers: what arrived at the far end, a host's own rules, address translation.
+
+use std::net::SocketAddr;
+
+use wirecost_agent::link::LinkError;
+use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, Request};
+use wirecost_check::{DropRule, PathReport, ReachabilityHint};
+
+use super::Session;
+use crate::calls::PROMPT;
+
+/// Where the flows of a direction are seen to come from, where address translation is on the way.
+pub(super) type Mapped = [Option<Vec<SocketAddr>>; 2];
+
+impl Session<'_> {
+    /// Where a direction is dead: what arrived at each host, and from where.
+    pub(super) fn arrivals(
+        &mut self,
+        ways: &[PathDirection; 2],
+        paths: &mut [PathReport],
+    ) -> Result<Mapped, LinkError> {
+        let mut mapped: Mapped = [None, None];
+        if !paths.iter().any(PathReport::is_dead) {
+            return Ok(mapped);
+        }
+        let requests = vec![PathRequest::Arrivals, PathRequest::Arrivals];
+        for (host, reply) in self.ask(requests, PROMPT)?.into_iter().enumerate() {
+            let PathReply::Arrivals { probes, sources } = reply else {
+                return Err(self.links[host].unexpected_reply("Arrivals"));
+            };
+            let index = 1 - host;
+            paths[index].seen.arrived = probes;
+            let from = ways[index].from.address;
+            let translated = sources.iter().find(|source| source.ip() != from);
+            // The way back is what the other end cannot know by its address.
+            if let (Some(source), true) = (translated, paths[host].is_dead()) {
+                paths[index].mapped = Some(source.ip());
+                mapped[index] = Some(sources);
+            }
+        }
+        self.count_bad_checksums(paths)?;
+        Ok(mapped)
+    }
+
+    /// The way back to a host behind address translation, through the mappings that its own flows made.
+    pub(super) fn ask_back(
+        &mut self,
+        ways: &[PathDirection; 2],
+        paths: &mut [PathReport],
+        mapped: Mapped,
+    ) -> Result<(), LinkError> {
+        for (index, sources) in mapped.into_iter().enumerate() {
+            let Some(sources) = sources else { continue };
+            let back = 1 - index;
+            let secret = ways[index].secret;
+            let answer = PathRequest::AnswerOnFlows { secret };
+            let answer = Request::Path(Box::new(answer));
+            self.links[index].done(&answer, PROMPT, self.interrupt)?;
+            let limits = self.limits();
+            let mut orders = vec![None, None];
+            orders[back] = Some(PathRequest::SurveyMapped {
+                way: PathDirection {
+                    port: ways[index].port,
+                    ..ways[back].clone()
+                },
+                to: sources,
+                limits,
+            });
+            let replies = self.ask_some(orders, limits.longest() + PROMPT)?;
+            for reply in replies {
+                let PathReply::Path(mut report) = reply else {
+                    return Err(self.links[back].unexpected_reply("SurveyMapped"));
+                };
+                // How much is lost is counted without a mapping.
+                (report.awaited, report.missing) = (0, 0);
+                if !report.is_dead() {
+                    paths[back] = report;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a host's own filter may be what drops packets: its rules.
+    pub(super) fn rules(&mut self, paths: &[PathReport]) -> Result<[Vec<DropRule>; 2], LinkError> {
+        let unheard = |path: &PathReport| path.seen.too_big.is_some();
+        let filtered = |path: &PathReport| {
+            path.is_dead()
+                && !matches!(
+                    path.hint,
+                    Some(ReachabilityHint::NoRoute | ReachabilityHint::NoNeighbour(_))
+                )
+        };
+        if !paths.iter().any(|path| unheard(path) || filtered(path)) {
+            return Ok([Vec::new(), Vec::new()]);
+        }
+        let requests = vec![PathRequest::Rules, PathRequest::Rules];
+        let mut all = [Vec::new(), Vec::new()];
+        for (host, reply) in self.ask(requests, PROMPT)?.into_iter().enumerate() {
+            let PathReply::Rules(rules) = reply else {
+                return Err(self.links[host].unexpected_reply("Rules"));
+            };
+            all[host] = rules;
+        }
+        Ok(all)
+    }
+}

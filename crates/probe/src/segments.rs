@@ -1,0 +1,193 @@
+//! Which size of TCP segments passes, one segment at a time: a bulk transfer on one machine leaves in super-packets that no
+//! device looks at, and one segment alone is a packet as on a wire.
+//!
+//! What passes is proven by one acknowledged segment. What does not, by the loss of every copy, each on a connection of its
+//! own that carried small segments right before; the kernel sends each again meanwhile.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::thread;
+use std::time::Duration;
+
+use wirecost_pmtu::likely_sizes;
+use wirecost_sys::socket::tcp_info;
+
+use crate::error::ProbeError;
+use crate::message::Secret;
+use crate::stream::{SMALL, SMALL_WRITE, StreamPath, connect, part};
+
+/// Connections for one size.
+const COPIES: usize = 3;
+/// Sizes at once.
+const WIDTH: usize = 12;
+/// Rounds of them: with each the gap shrinks by the width.
+const ROUNDS: usize = 3;
+/// Beside two answers. The kernel sends again after 200 ms.
+const WAIT: Duration = Duration::from_millis(250);
+/// TCP's timestamps, bytes (RFC 7323).
+const TIMESTAMPS: u32 = 12;
+
+/// What was found. IP packets, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Segments {
+    /// The largest that arrived; `None`: no connection carried even small segments.
+    pub passes: Option<u32>,
+    /// The smallest of which every copy was lost; `None`: none was, or the connection's ends agreed on less.
+    pub fails: Option<u32>,
+}
+
+/// Asks which segments pass to a [`StreamServer`](crate::StreamServer) with the same secret: those of `path.size`, and where
+/// they do not and it is given, smaller ones down to `low` bytes. Takes at most about a second and some round trips.
+///
+/// # Errors
+/// Where a socket cannot be made. What the path does is no error.
+pub fn segments(
+    from: IpAddr,
+    to: SocketAddr,
+    path: &StreamPath,
+    low: Option<u32>,
+    secret: &Secret,
+) -> Result<Segments, ProbeError> {
+    let failed = |source| ProbeError::Socket { to, source };
+    let mut found = Segments::default();
+    let mut sizes = vec![path.size];
+    for _ in 0..=ROUNDS {
+        for (size, answer) in ask(from, to, path, &sizes, secret).map_err(failed)? {
+            match answer {
+                Answer::Arrived(sent) => found.passes = found.passes.max(Some(sent)),
+                Answer::Lost => found.fails = Some(found.fails.map_or(size, |it| it.min(size))),
+                Answer::Untold => {}
+            }
+        }
+        // Larger ones may have been lost by chance.
+        found.fails = found
+            .fails
+            .filter(|&fails| found.passes.is_none_or(|it| it < fails));
+        let (Some(fails), Some(low)) = (found.fails, low) else {
+            break;
+        };
+        sizes = between(found.passes.unwrap_or(low), fails);
+        if sizes.is_empty() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Sizes between, those that links have first.
+fn between(above: u32, below: u32) -> Vec<u32> {
+    let mut sizes: Vec<u32> = likely_sizes();
+    sizes.retain(|size| (above + 1..below).contains(size));
+    if sizes.len() > WIDTH || sizes.len() < 4 {
+        let gap = below.saturating_sub(above);
+        let parts = gap.min(WIDTH as u32 + 1).max(1);
+        sizes = (1..parts).map(|part| above + gap * part / parts).collect();
+    }
+    sizes
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// A packet of this size did, which may be less than was asked for.
+    Arrived(u32),
+    Lost,
+    /// Not even small segments arrived.
+    Untold,
+}
+
+fn ask(
+    from: IpAddr,
+    to: SocketAddr,
+    path: &StreamPath,
+    sizes: &[u32],
+    secret: &Secret,
+) -> io::Result<Vec<(u32, Answer)>> {
+    thread::scope(|scope| {
+        let asked: Vec<_> = sizes
+            .iter()
+            .map(|&size| {
+                let path = StreamPath { size, ..*path };
+                let copy = move || scope.spawn(move || one(from, to, &path, secret));
+                (
+                    size,
+                    std::iter::repeat_with(copy)
+                        .take(COPIES)
+                        .collect::<Vec<_>>(),
+                )
+            })
+            .collect();
+        let answered = asked.into_iter().map(|(size, copies)| {
+            let mut all = Vec::new();
+            for copy in copies {
+                all.push(copy.join().unwrap_or(Ok(Answer::Untold))?);
+            }
+            let arrived = all.iter().find(|it| matches!(it, Answer::Arrived(_)));
+            let lost = all.iter().filter(|it| **it == Answer::Lost).count();
+            let answer = match arrived {
+                Some(arrived) => *arrived,
+                None if lost == COPIES => Answer::Lost,
+                None => Answer::Untold,
+            };
+            Ok((size, answer))
+        });
+        answered.collect()
+    })
+}
+
+/// One connection: small segments, and then a single one.
+fn one(from: IpAddr, to: SocketAddr, path: &StreamPath, secret: &Secret) -> io::Result<Answer> {
+    let within = WAIT + path.wait * 2;
+    let Ok(mut stream) = connect(from, to, path, (within, 1))? else {
+        return Ok(Answer::Untold);
+    };
+    let payload = tcp_info(&stream)?.snd_mss;
+    let headers = if to.is_ipv4() { 40 } else { 60 };
+    let sent = (payload + headers + TIMESTAMPS).min(path.size);
+    let head = [&secret.probe[..], &payload.to_be_bytes()].concat();
+    stream.set_write_timeout(Some(within))?;
+    let small = stream.write_all(&head).is_ok()
+        && matches!(part(&mut stream, SMALL, SMALL_WRITE, within), Ok(true));
+    if !small {
+        return Ok(Answer::Untold);
+    }
+    let payload = payload as usize;
+    Ok(match part(&mut stream, payload, payload, within) {
+        Ok(_) => Answer::Arrived(sent),
+        Err(_) => Answer::Lost,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::StreamServer;
+
+    #[test]
+    fn a_loopback_carries_what_is_asked_for() {
+        let home: IpAddr = [127, 0, 0, 1].into();
+        let secret = Secret {
+            probe: [5; 16],
+            acknowledgement: [6; 8],
+        };
+        let server = StreamServer::start(home, secret).expect("a port");
+        let path = StreamPath {
+            size: 1500,
+            bytes_per_second: 1e9,
+            wait: Duration::from_millis(10),
+        };
+        let found = segments(home, server.address(), &path, Some(128), &secret).expect("a socket");
+        assert_eq!((found.passes, found.fails), (Some(1500), None));
+    }
+
+    #[test]
+    fn a_gap_shrinks_until_it_is_closed() {
+        let (mut above, below) = (61, 1501);
+        let mut rounds = 0;
+        while let Some(last) = between(above, below).last() {
+            above = *last;
+            rounds += 1;
+        }
+        assert_eq!(above, 1500);
+        assert!(rounds < 8, "{rounds}");
+    }
+}

@@ -1,0 +1,222 @@
+//! What arrives for a survey before this host's own filter has its say: ICMP messages about its probes, and
+//! acknowledgements. A packet socket, so that it needs `CAP_NET_RAW`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use socket2::SockFilter;
+use wirecost_sys::socket::PacketCapture;
+
+use crate::flow::Refusal;
+use crate::message::{Acknowledgement, Secret};
+
+const SNAP_BYTES: usize = 1280;
+const ETHER_IPV4: u16 = 0x0800;
+const ETHER_IPV6: u16 = 0x86dd;
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
+const UDP: u8 = 17;
+const V4_BYTES: usize = 20;
+const V6_BYTES: usize = 40;
+
+/// An ICMP message about a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IcmpMessage {
+    /// It is too big; what passes by that word, bytes.
+    TooBig {
+        /// Who says so.
+        by: IpAddr,
+        /// Bytes; 0: not said.
+        mtu: u32,
+    },
+    /// It does not get there.
+    Refused(Refusal),
+}
+
+/// What was seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Who says that probes are too big, and what passes, bytes; the smallest.
+    pub too_big: BTreeMap<IpAddr, u32>,
+    /// Who refuses them.
+    pub refusal: Option<Refusal>,
+    /// Acknowledgements of this run's.
+    pub acknowledgements: u32,
+}
+
+/// Looks until it is read.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    to: SocketAddr,
+    heard: PacketCapture,
+}
+
+impl Watch {
+    pub(crate) fn open(to: SocketAddr) -> io::Result<Self> {
+        let ether_type = if to.is_ipv4() { ETHER_IPV4 } else { ETHER_IPV6 };
+        let heard = PacketCapture::open_cooked(ether_type, &filter(to), SNAP_BYTES)?;
+        Ok(Self { to, heard })
+    }
+
+    /// Everything that was seen until now.
+    pub(crate) fn read(&self, secret: &Secret) -> Watched {
+        let mut watched = Watched::default();
+        let mut buffer = [0; SNAP_BYTES];
+        while let Ok(Some((copied, _))) = self.heard.recv(&mut buffer) {
+            let packet = &buffer[..copied];
+            match icmp(packet, self.to) {
+                Some(IcmpMessage::TooBig { by, mtu }) => {
+                    let known = watched.too_big.entry(by).or_insert(mtu);
+                    *known = (*known).min(mtu);
+                }
+                Some(IcmpMessage::Refused(refusal)) => watched.refusal = Some(refusal),
+                None => {
+                    let at = if self.to.is_ipv4() {
+                        V4_BYTES
+                    } else {
+                        V6_BYTES
+                    };
+                    let payload = packet.get(at + 8..).unwrap_or_default();
+                    let ours = Acknowledgement::parse(payload, secret).is_some();
+                    watched.acknowledgements += u32::from(ours);
+                }
+            }
+        }
+        watched
+    }
+}
+
+/// ICMP, and UDP from the far port, without options or extension headers.
+fn filter(to: SocketAddr) -> Vec<SockFilter> {
+    // Classic BPF (linux/bpf_common.h): load byte, load half-word, jump if equal, return.
+    const LOAD_B: u16 = 0x30;
+    const LOAD_H: u16 = 0x28;
+    const IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    let of = SockFilter::new;
+    let (protocol, icmp, header) = match to {
+        SocketAddr::V4(_) => (9, ICMP, V4_BYTES),
+        SocketAddr::V6(_) => (6, ICMP6, V6_BYTES),
+    };
+    vec![
+        of(LOAD_B, 0, 0, protocol),
+        of(IF_EQUAL, 3, 0, icmp.into()),
+        of(IF_EQUAL, 0, 3, UDP.into()),
+        of(LOAD_H, 0, 0, header as u32),
+        of(IF_EQUAL, 0, 1, to.port().into()),
+        of(RETURN, 0, 0, SNAP_BYTES as u32),
+        of(RETURN, 0, 0, 0),
+    ]
+}
+
+/// What a packet, from its IP header on, says of a datagram to this address and port; `None`: nothing.
+pub fn icmp(packet: &[u8], to: SocketAddr) -> Option<IcmpMessage> {
+    let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
+    let word = |at: usize| Some(u32::from_be_bytes(*packet.get(at..)?.first_chunk()?));
+    let address = |at: usize| -> Option<IpAddr> {
+        match to {
+            SocketAddr::V4(_) => Some((*packet.get(at..)?.first_chunk::<4>()?).into()),
+            SocketAddr::V6(_) => Some((*packet.get(at..)?.first_chunk::<16>()?).into()),
+        }
+    };
+    let six = to.is_ipv6();
+    let (by, at) = if six {
+        (address(8)?, V6_BYTES)
+    } else {
+        (address(12)?, usize::from(packet.first()? & 0x0f) * 4)
+    };
+    let protocol = *packet.get(if six { 6 } else { 9 })?;
+    if protocol != if six { ICMP6 } else { ICMP } {
+        return None;
+    }
+    let (kind, code) = (*packet.get(at)?, *packet.get(at + 1)?);
+    // The datagram that it is about, from its IP header on.
+    let quoted = at + 8;
+    let (destination, header, carried) = if six {
+        (address(quoted + 24)?, V6_BYTES, *packet.get(quoted + 6)?)
+    } else {
+        let header = usize::from(packet.get(quoted)? & 0x0f) * 4;
+        (address(quoted + 16)?, header, *packet.get(quoted + 9)?)
+    };
+    let port = half(quoted + header + 2)?;
+    if destination != to.ip() || carried != UDP || port != to.port() {
+        return None;
+    }
+    // Destination unreachable and, over IPv6, packet too big (RFC 792, RFC 1191, RFC 4443).
+    match (six, kind, code) {
+        (false, 3, 4) => Some(IcmpMessage::TooBig {
+            by,
+            mtu: half(at + 6)?.into(),
+        }),
+        (true, 2, _) => Some(IcmpMessage::TooBig {
+            by,
+            mtu: word(at + 4)?,
+        }),
+        (false, 3, _) | (true, 1, _) => Some(IcmpMessage::Refused(Refusal { by, code })),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(six: bool, kind: u8, code: u8, rest: [u8; 4]) -> Vec<u8> {
+        let (mut outer, mut inner) = if six {
+            let mut header = vec![0x60, 0, 0, 0, 0, 0, ICMP6, 64];
+            header.extend([[0xfd; 16], [0xfe; 16]].concat());
+            let mut inner = header.clone();
+            inner[6] = UDP;
+            (header, inner)
+        } else {
+            let mut header = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, ICMP, 0, 0];
+            header.extend([10, 0, 1, 1, 10, 0, 2, 2]);
+            let mut inner = header.clone();
+            inner[9] = UDP;
+            (header, inner)
+        };
+        inner.extend([0x80, 0, 0x12, 0xb5, 0, 8, 0, 0]);
+        outer.extend([kind, code, 0, 0]);
+        outer.extend(rest);
+        outer.extend(inner);
+        outer
+    }
+
+    #[test]
+    fn messages_about_a_datagram_are_read_and_no_others() {
+        let four: SocketAddr = "10.0.2.2:4789".parse().expect("an address");
+        let six = SocketAddr::new([0xfe; 16].into(), 4789);
+        let router: IpAddr = [10, 0, 1, 1].into();
+        let too_big = message(false, 3, 4, [0, 0, 0x05, 0x78]);
+        assert_eq!(
+            icmp(&too_big, four),
+            Some(IcmpMessage::TooBig {
+                by: router,
+                mtu: 1400
+            })
+        );
+        assert_eq!(
+            icmp(&message(true, 2, 0, [0, 0, 0x05, 0x78]), six),
+            Some(IcmpMessage::TooBig {
+                by: [0xfd; 16].into(),
+                mtu: 1400
+            })
+        );
+        assert_eq!(
+            icmp(&message(false, 3, 13, [0; 4]), four),
+            Some(IcmpMessage::Refused(Refusal {
+                by: router,
+                code: 13
+            }))
+        );
+        assert_eq!(icmp(&message(false, 11, 0, [0; 4]), four), None);
+        assert_eq!(
+            icmp(&too_big, "10.0.2.2:4790".parse().expect("an address")),
+            None
+        );
+        for end in 0..too_big.len() - 4 {
+            assert_eq!(icmp(&too_big[..end], four), None, "cut at {end}");
+        }
+    }
+}
