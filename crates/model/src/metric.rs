@@ -157,6 +157,18 @@ impl Metric {
         }
     }
 
+    /// [`Self::unit`] of a workload: the requests of storage are I/O.
+    pub const fn unit_of(self, workload: Workload) -> (&'static str, f64) {
+        match self {
+            _ if !workload.is_storage() => self.unit(),
+            Self::Transactions => ("I/O per second", 1.0),
+            Self::ClientCpu | Self::ServerCpu | Self::TransactionCpu => {
+                ("us of a core per I/O", 1.0)
+            }
+            _ => self.unit(),
+        }
+    }
+
     /// In words, for a verdict's sentence.
     pub const fn words(self) -> &'static str {
         match self {

@@ -5,8 +5,9 @@ use wirecost_sys::socket::{ReceiveBatch, SendBatch};
 use crate::handshake::CONTROL_BYTES;
 use crate::options::{Options, READ_BUFFER, Receiving};
 use crate::read_offset::SLACK;
-use crate::storage::session::INPUT_BYTES;
 
+/// Bytes that a storage target reads of a connection at once, besides data of writes.
+pub(crate) const STORAGE_INPUT: usize = 128 << 10;
 /// Messages in a batch of datagrams.
 pub(crate) const BATCH: usize = 64;
 /// Bytes in a batch of datagrams.
@@ -83,7 +84,7 @@ impl BufferSizes {
     pub(crate) fn storage(_: &Options) -> Self {
         Self {
             read: 2 * READ_BUFFER,
-            connection: INPUT_BYTES,
+            connection: STORAGE_INPUT,
             ..Self::default()
         }
     }

@@ -14,7 +14,7 @@ use wirecost_nbd::client::Agreed;
 use wirecost_sys::epoll::Waker;
 
 use crate::error::TrafficError;
-use crate::storage::verify::Sample;
+use crate::storage::sample::Sample;
 
 /// A counter with one writer and any number of readers.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod content;
 pub(crate) mod handshake;
 pub(crate) mod plain;
+pub(crate) mod sample;
 pub(crate) mod session;
 pub(crate) mod target;
 pub(crate) mod verify;

@@ -177,12 +177,16 @@ fn fio_verifies_what_it_wrote_to_our_export() {
         return;
     }
     let uri = format!("--uri=nbd://{}", target(of_size(SIZE)));
+    let place = Place::new();
+    // Where it keeps what it has verified.
+    let state = format!("--aux-path={}", place.0.display());
     let said = run(
         "fio",
         &[
             "--name=verify",
             "--ioengine=nbd",
             &uri,
+            &state,
             "--rw=randwrite",
             "--bs=4k",
             "--size=8m",

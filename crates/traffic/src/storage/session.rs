@@ -17,10 +17,9 @@ use wirecost_sys::socket::receive;
 
 use super::protocol;
 use super::target::{NAME, Target};
+use crate::buffers::STORAGE_INPUT;
 use crate::task::IoFailure;
 
-/// Bytes that are read at once, besides data of writes.
-pub(crate) const INPUT_BYTES: usize = 128 << 10;
 /// Missing bytes of a write from which on they are received straight into the target's memory.
 const DIRECT: usize = 32 << 10;
 /// Bytes of replies that are gathered for one call.
@@ -50,7 +49,7 @@ pub(crate) enum Step {
     Read,
     /// Room in the socket.
     Write,
-    /// The client has ended it.
+    /// The client has ended the session.
     Over,
 }
 
@@ -89,7 +88,7 @@ impl Session {
         Self {
             handshake: Some(handshake),
             structured: false,
-            input: vec![0; INPUT_BYTES].into(),
+            input: vec![0; STORAGE_INPUT].into(),
             unused: 0..0,
             emptied: false,
             write: None,
@@ -102,7 +101,7 @@ impl Session {
     /// Does what can be done now.
     ///
     /// # Errors
-    /// Of the socket; `InvalidData` with an [`NbdError`]; `UnexpectedEof` within a request.
+    /// Of the socket; `InvalidData` with an [`NbdError`]; `UnexpectedEof`: the client is gone without having said so.
     pub(crate) fn poll(&mut self, socket: &Socket, target: &Target) -> io::Result<Step> {
         for _ in 0..BUDGET {
             if !self.out.flush(socket, target, &mut self.moved)? {
@@ -119,7 +118,7 @@ impl Session {
                 return Ok(Step::Read);
             }
             match self.fill(socket, target) {
-                Ok(0) => return self.end_of_client(),
+                Ok(0) => return Err(self.gone()),
                 Ok(_) => {}
                 Err(error) => match IoFailure::from(error) {
                     IoFailure::Interrupted => {}
@@ -131,12 +130,14 @@ impl Session {
         Ok(Step::Again)
     }
 
-    fn end_of_client(&self) -> io::Result<Step> {
-        if self.unused.is_empty() && self.write.is_none() {
-            return Ok(Step::Over);
-        }
-        let words = "it ended within a request";
-        Err(io::Error::new(io::ErrorKind::UnexpectedEof, words))
+    /// The client ended the connection, and not the session (`DISC`, or `ABORT` within the handshake).
+    fn gone(&self) -> io::Error {
+        let words = if self.unused.is_empty() && self.write.is_none() {
+            "it closed the connection without ending the session"
+        } else {
+            "it ended within a request"
+        };
+        io::Error::new(io::ErrorKind::UnexpectedEof, words)
     }
 
     fn fill(&mut self, socket: &Socket, target: &Target) -> io::Result<usize> {

@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::storage::access::Access;
 use crate::storage::content::{STAMP_BYTES, Writer, rest, seed, stamp};
 use crate::storage::protocol;
-use crate::storage::verify::Sample;
+use crate::storage::sample::Sample;
 use crate::timeouts::PEER_TIMEOUT;
 
 /// Rounds of one flow before the others of its thread are polled.

@@ -299,6 +299,6 @@ fn a_hostile_client_is_an_error_that_says_what_it_did() {
     it ended within a request
     it ended within a request
     ended well
-    ended well
+    it closed the connection without ending the session
     ");
 }
