@@ -23,7 +23,7 @@ FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 DOCS = $(SHARE)/doc/wirecost
 
 .PHONY: run test check check-aarch64 ci-container size test-kernels build bench bench-check bench-datapaths bench-start bench-truth \
-	bench-verdicts soak-stats fuzz-wire fuzz-probe fuzz-check deny install uninstall deb install-missing install-missing-test install-missing-bench
+	bench-verdicts soak-stats fuzz-wire fuzz-nbd fuzz-probe fuzz-check deny install uninstall deb install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
 run: build
@@ -162,7 +162,11 @@ soak-stats: install-missing
 
 ## Ten million inputs through the parsers of frames, from a fixed seed; a minute.
 fuzz-wire: install-missing
-	$(CARGO) run --release --locked --package wirecost-wire --example fuzz
+	$(CARGO) run --release --locked --package wirecost-wire --example fuzz_wire
+
+## The same through both ends of NBD.
+fuzz-nbd: install-missing
+	$(CARGO) run --release --locked --package wirecost-nbd --example fuzz_nbd
 
 ## The same at the responder of a check.
 fuzz-probe: install-missing
@@ -181,7 +185,7 @@ install-missing:
 install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
 		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark \
-		ping:iputils-ping ovs-vswitchd:openvswitch-switch
+		ping:iputils-ping ovs-vswitchd:openvswitch-switch nbdkit:nbdkit qemu-img:qemu-utils nbdinfo:libnbd-bin fio:fio
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \

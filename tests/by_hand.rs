@@ -60,9 +60,11 @@ fn every_workload_runs_between_two_namespaces_and_has_its_figures() {
         ("tcp-crr", "/requests/latency/max"),
         ("udp-stream", "/datagrams/received_per_s"),
         ("udp-rr", "/requests/per_s"),
+        ("storage", "/requests/per_s"),
     ] {
+        let answers = workload.ends_with("rr") || workload == "storage";
         let mut command = load(&a, &b, &[workload, "--json"]);
-        if workload.ends_with("rr") {
+        if answers {
             command.args(["--bound", "500us"]);
         }
         let ended = run(command.args(SHORT));
@@ -77,7 +79,7 @@ fn every_workload_runs_between_two_namespaces_and_has_its_figures() {
         let figure = load.pointer(figures).unwrap_or(&Value::Null);
         assert!(number(figure) > 0.0, "{workload}: {load:#}");
         let asks = load["requests"].is_object();
-        assert_eq!(asks, workload.ends_with("rr"), "{workload}");
+        assert_eq!(asks, answers, "{workload}");
         if asks {
             let share = number(&load["requests"]["within"][0]["share"]);
             assert!((0.0..=1.0).contains(&share), "{share}");

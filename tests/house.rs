@@ -20,6 +20,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // Verdicts to sentences; the statistics behind them are none of its business.
     ("answer", &["model"]),
     ("pmtu", &[]),
+    // A protocol as state machines, as `pmtu` is: `traffic` has the sockets.
+    ("nbd", &[]),
     ("plan", &["model"]),
     ("sys", &[]),
     // pmtu's machines over sockets; the machines themselves stay without I/O.
@@ -29,7 +31,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // One connection for those who build networks; the audit has its own, for devices that no library knows.
     ("netlink", &[]),
     ("netbuild", &["model", "netlink", "sys", "wire"]),
-    ("traffic", &["model", "sys"]),
+    ("traffic", &["model", "nbd", "sys"]),
     // Headers come from `wire`: what is written here and what a capture is read with are one and the same.
     // What an encapsulation is called and has is the plan's word for it, here as everywhere.
     ("vtep", &["model", "netlink", "sys", "wire"]),
@@ -78,7 +80,9 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without I/O: their sources name none of the standard library's ways to it.
-const PURE: &[&str] = &["answer", "model", "wire", "stats", "pmtu", "plan", "check"];
+const PURE: &[&str] = &[
+    "answer", "model", "wire", "stats", "pmtu", "nbd", "plan", "check",
+];
 const IO: &[&str] = &[
     "std::fs",
     "std::net::Tcp",

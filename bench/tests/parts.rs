@@ -62,7 +62,7 @@ fn run(workload: &str, options: &[&str]) -> [serde_json::Value; 2] {
     let address = server.line();
     let mut client = end("client", address.trim());
     // The client's window ends the load: long after the server's, also where that process has to wait for a core.
-    server.tell("0.05 0.1");
+    server.tell("0.05 0.5");
     client.tell("0.05 2");
     let client = client.finish();
     [server.finish(), client]

@@ -195,7 +195,10 @@ impl<'a> Display<'a> {
         }
         let left = whole_seconds(left);
         if self.talk.verbose > 0 {
-            let figure = speed.map_or_else(|| "no figure".to_owned(), said);
+            let figure = speed.map_or_else(
+                || "no figure".to_owned(),
+                |(metric, value)| self.said(metric, value),
+            );
             self.say(&format!(
                 "sample {done} of {}, round {}, {}: {figure}, {left} left",
                 self.total,
@@ -209,9 +212,9 @@ impl<'a> Display<'a> {
                     format!(" at {} to {}", bare(low, high), throughput(high))
                 }
                 Some((metric, low, high)) if low < high => {
-                    format!(" at {low:.0} to {}", said((metric, high)))
+                    format!(" at {low:.0} to {}", self.said(metric, high))
                 }
-                Some((metric, only, _)) => format!(" at {}", said((metric, only))),
+                Some((metric, only, _)) => format!(" at {}", self.said(metric, only)),
                 None => String::new(),
             };
             self.say(&format!(
@@ -223,13 +226,29 @@ impl<'a> Display<'a> {
         }
     }
 
+    /// `9.41 Gbit/s`, `12345 transactions/s`.
+    fn said(&self, metric: Metric, value: f64) -> String {
+        let load = self
+            .experiment
+            .cells
+            .first()
+            .and_then(|cell| cell.loads.first());
+        let unit = load
+            .map_or_else(|| metric.unit(), |one| metric.unit_of(one.load.workload))
+            .0;
+        match metric {
+            Metric::Throughput => throughput(value / 1e9),
+            _ => format!("{value:.0} {unit}"),
+        }
+    }
+
     /// What was measured last, and what is being measured.
     fn draw(&self) {
         let Some(bar) = &self.bar else { return };
         // The cell first: a narrow terminal cuts the rest off.
         let mut parts = vec![self.name(self.cell)];
-        if let Some(speed) = self.last {
-            parts.push(format!("last {}", said(speed)));
+        if let Some((metric, value)) = self.last {
+            parts.push(format!("last {}", self.said(metric, value)));
         }
         let (round, rounds, known) = (self.round + 1, self.rounds(), self.known());
         parts.push(format!("round {round} of {rounds}{known}"));
@@ -274,14 +293,6 @@ impl<'a> Display<'a> {
             Some(twin) if twin.index == cell.index => format!("{name} (self-test)"),
             _ => name,
         }
-    }
-}
-
-/// `9.41 Gbit/s`, `12345 transactions/s`.
-fn said((metric, value): (Metric, f64)) -> String {
-    match metric {
-        Metric::Throughput => throughput(value / 1e9),
-        other => format!("{value:.0} {}", other.unit().0),
     }
 }
 

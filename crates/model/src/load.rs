@@ -10,10 +10,12 @@ use crate::end_window::End;
 mod level;
 pub(crate) mod older;
 mod rules;
+mod storage;
 
 pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
+pub use storage::{Backing, MAX_EXPORT, MAX_IO, Pattern, SECTOR, Storage};
 
 /// Most connections or flows of one load.
 pub const MAX_STREAMS: u32 = 1024;
@@ -49,17 +51,20 @@ pub enum Workload {
     UdpStream = 5,
     /// Requests and responses in datagrams, either of which may be lost.
     UdpRr = 6,
+    /// Reads and writes of blocks over the NBD protocol.
+    Storage = 7,
 }
 
 impl Workload {
     /// Every workload.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::TcpStream,
         Self::TcpBidirectional,
         Self::TcpRr,
         Self::TcpCrr,
         Self::UdpStream,
         Self::UdpRr,
+        Self::Storage,
     ];
 
     /// Their names, in the same order.
@@ -82,6 +87,7 @@ impl Workload {
             Self::TcpCrr => "A connection for each request and response",
             Self::UdpStream => "Datagrams, as fast as it goes or at a rate",
             Self::UdpRr => "Requests and responses in datagrams",
+            Self::Storage => "Reads and writes of blocks (NBD)",
         }
     }
 
@@ -94,6 +100,7 @@ impl Workload {
             Self::TcpCrr => "tcp-crr",
             Self::UdpStream => "udp-stream",
             Self::UdpRr => "udp-rr",
+            Self::Storage => "storage",
         }
     }
 
@@ -111,12 +118,20 @@ impl Workload {
 
     /// Whether it is made of requests and responses, and so has latencies.
     pub const fn is_request_response(self) -> bool {
-        matches!(self, Self::TcpRr | Self::TcpCrr | Self::UdpRr)
+        matches!(
+            self,
+            Self::TcpRr | Self::TcpCrr | Self::UdpRr | Self::Storage
+        )
     }
 
     /// Whether a connection may have several requests outstanding.
     pub const fn has_depth(self) -> bool {
-        matches!(self, Self::TcpRr | Self::UdpRr)
+        matches!(self, Self::TcpRr | Self::UdpRr | Self::Storage)
+    }
+
+    /// Whether its requests are reads and writes of blocks.
+    pub const fn is_storage(self) -> bool {
+        matches!(self, Self::Storage)
     }
 
     /// Whether it is a stream over TCP, one way or both.
@@ -251,9 +266,10 @@ pub struct Load {
     pub direction: Direction,
     /// Connections or flows at once, 1 to [`MAX_STREAMS`].
     pub streams: u32,
-    /// Bytes of a stream's message, or of a request, 1 to [`MAX_MESSAGE`]. Over UDP 16 to 65507.
+    /// Bytes of a stream's message, or of a request, 1 to [`MAX_MESSAGE`]. Over UDP 16 to 65507. Of storage the bytes
+    /// of each read or write, 512 to [`MAX_IO`].
     pub request: u32,
-    /// Bytes of a response, in the same range; 0 for streams, which have none.
+    /// Bytes of a response, in the same range; 0 for streams and storage, which have none.
     pub response: u32,
     /// Threads at each end; `None` is what measured best.
     pub threads: Option<u32>,
@@ -287,6 +303,9 @@ pub struct Load {
     pub reply_timeout: Duration,
     /// What ends the load by itself.
     pub limit: Option<Limit>,
+    /// What a storage load reads and writes; `None` of every other one.
+    #[serde(default)]
+    pub storage: Option<Storage>,
 }
 
 impl Load {
@@ -297,6 +316,7 @@ impl Load {
             Workload::UdpStream => (1_400, 0),
             Workload::TcpRr | Workload::TcpCrr => (1, 1),
             Workload::UdpRr => (DATAGRAM_HEADER, DATAGRAM_HEADER),
+            Workload::Storage => (4 << 10, 0),
         };
         Self {
             workload,
@@ -309,7 +329,7 @@ impl Load {
             nodelay: workload.is_request_response(),
             congestion: None,
             rate: None,
-            depth: 1,
+            depth: if workload.is_storage() { 32 } else { 1 },
             sending: Sending::Copy,
             receiving: Receiving::Copy,
             segmentation: Segmentation {
@@ -321,6 +341,11 @@ impl Load {
             think_time: Duration::ZERO,
             reply_timeout: Duration::from_millis(200),
             limit: None,
+            storage: if workload.is_storage() {
+                Some(Storage::USUAL)
+            } else {
+                None
+            },
         }
     }
 }

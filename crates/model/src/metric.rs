@@ -105,6 +105,20 @@ impl Metric {
         }
     }
 
+    /// Those that have a place in tables: of storage also throughput and CPU per Gbit/s. Verdicts are not about these:
+    /// at one I/O size they say what I/O per second and CPU per I/O say.
+    pub fn shown(workload: Workload, cores: Cores) -> Vec<Self> {
+        let verdicts = Self::of(workload, cores);
+        let more: &[Self] = match (workload, cores) {
+            (Workload::Storage, Cores::Split) => {
+                &[Self::Throughput, Self::SenderCpu, Self::ReceiverCpu]
+            }
+            (Workload::Storage, Cores::Shared) => &[Self::Throughput, Self::Cpu],
+            _ => &[],
+        };
+        [verdicts, more].concat()
+    }
+
     /// Which way is better.
     pub const fn better(self) -> Direction {
         match self {
@@ -143,6 +157,18 @@ impl Metric {
         }
     }
 
+    /// [`Self::unit`] of a workload: the requests of storage are I/O.
+    pub const fn unit_of(self, workload: Workload) -> (&'static str, f64) {
+        match self {
+            _ if !workload.is_storage() => self.unit(),
+            Self::Transactions => ("I/O per second", 1.0),
+            Self::ClientCpu | Self::ServerCpu | Self::TransactionCpu => {
+                ("us of a core per I/O", 1.0)
+            }
+            _ => self.unit(),
+        }
+    }
+
     /// In words, for a verdict's sentence.
     pub const fn words(self) -> &'static str {
         match self {
@@ -159,6 +185,18 @@ impl Metric {
             Self::TransactionCpu => "CPU per transaction",
             Self::Datagrams => "datagrams received per second",
             Self::Delivered => "share of datagrams delivered",
+        }
+    }
+
+    /// [`Self::words`] of a workload: the requests of storage are I/O.
+    pub const fn words_of(self, workload: Workload) -> &'static str {
+        match self {
+            _ if !workload.is_storage() => self.words(),
+            Self::Transactions => "I/O per second",
+            Self::ClientCpu => "initiator CPU per I/O",
+            Self::ServerCpu => "target CPU per I/O",
+            Self::TransactionCpu => "CPU per I/O",
+            _ => self.words(),
         }
     }
 

@@ -21,6 +21,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         include_str!("../../../plans/latency-or-not.yaml"),
     ),
     (
+        "storage-or-not",
+        include_str!("../../../plans/storage-or-not.yaml"),
+    ),
+    (
         "many-small-sessions",
         include_str!("../../../plans/many-small-sessions.yaml"),
     ),

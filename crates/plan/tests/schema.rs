@@ -525,6 +525,7 @@ fn mapping(parent: &'static str, one_only: bool) -> BoxedStrategy<Tree> {
                         | "underlay.paths"
                         | "guests"
                         | "load.tcp-stream.streams_per_guest"
+                        | "load.storage.size"
                 ) =>
                 {
                     0.1

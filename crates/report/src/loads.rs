@@ -31,7 +31,7 @@ pub(crate) fn of(
 
 fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Observed) -> CellLoad {
     let (name, workload) = (&columns.named.name, columns.named.load.workload);
-    let metrics = Metric::of(workload, experiment.plan.cores);
+    let metrics = Metric::shown(workload, experiment.plan.cores);
     let figure = |metric: Metric| Figure {
         load: name.clone(),
         metric,
@@ -131,6 +131,7 @@ pub(crate) fn columns(workload: Workload) -> &'static [Column] {
         _ if workload.is_request_response() => &REQUESTS,
         _ if workload.is_udp() => &DATAGRAMS,
         Workload::TcpBidirectional => &BIDIRECTIONAL,
+        Workload::Storage => &STORAGE,
         _ => &STREAM,
     }
 }
@@ -193,6 +194,25 @@ const DATAGRAMS: [Column; 8] = [
     CPU,
 ];
 
+const P50: Column = column(
+    "p50 us",
+    "p50, p99, p99.9, max: latencies of all valid samples together in microseconds",
+    |load| Some(micros(load.latency?.p50_us)),
+);
+
+const P99: Column = column("p99 us", "", |load| Some(micros(load.latency?.p99_us)));
+
+const P999: Column = column("p99.9 us", "", |load| Some(micros(load.latency?.p999_us?))).in_full();
+
+const MAX: Column = column("max us", "", |load| Some(micros(load.latency?.max_us))).in_full();
+
+const LATE: Column = column(
+    "late p99 us",
+    "late: time from when a request was due until it was sent; not part of its latency",
+    |load| Some(micros(load.latency?.late_p99_us?)),
+)
+.in_full();
+
 const REQUESTS: [Column; 11] = [
     column(
         "transactions/s",
@@ -204,20 +224,11 @@ const REQUESTS: [Column; 11] = [
         },
     ),
     SPREAD,
-    column(
-        "p50 us",
-        "p50, p99, p99.9, max: latencies of all valid samples together in microseconds",
-        |load| Some(micros(load.latency?.p50_us)),
-    ),
-    column("p99 us", "", |load| Some(micros(load.latency?.p99_us))),
-    column("p99.9 us", "", |load| Some(micros(load.latency?.p999_us?))).in_full(),
-    column("max us", "", |load| Some(micros(load.latency?.max_us))).in_full(),
-    column(
-        "late p99 us",
-        "late: time from when a request was due until it was sent; not part of its latency",
-        |load| Some(micros(load.latency?.late_p99_us?)),
-    )
-    .in_full(),
+    P50,
+    P99,
+    P999,
+    MAX,
+    LATE,
     column(
         "timed out",
         "timed out: requests given up; not part of any latency",
@@ -232,6 +243,58 @@ const REQUESTS: [Column; 11] = [
     column(
         "CPU us",
         "CPU: microseconds of a core of the machine per transaction",
+        |load| load.cpu(Metric::TransactionCpu),
+    ),
+];
+
+/// The columns of storage. CPU of a core per I/O stands beside that per Gbit/s: small I/O is bound by the one, large by the
+/// other.
+const STORAGE: [Column; 15] = [
+    column(
+        "I/O per s",
+        "I/O per s: reads and writes answered, median of valid samples; ! behind their schedule",
+        |load| {
+            let behind = if load.behind_schedule > 0 { "!" } else { "" };
+            let rate = format_per_second(load.transactions_per_s?.median);
+            Some(format!("{rate}{behind}"))
+        },
+    ),
+    column(
+        "Gbit/s",
+        "Gbit/s of storage: data read and written, without headers of any kind, median of valid samples",
+        THROUGHPUT.field,
+    ),
+    SPREAD,
+    P50,
+    P99,
+    P999,
+    column("p99.99 us", "", |load| {
+        Some(micros(load.latency?.p9999_us?))
+    })
+    .in_full(),
+    MAX,
+    LATE,
+    column(
+        "in 500 us %",
+        "in 500 us: share of I/O that took no longer",
+        |load| Some(format!("{:.1}", load.latency?.share_within_500us * 100.0)),
+    ),
+    column(
+        "init. CPU us",
+        "CPU us of storage: microseconds of a core per I/O of the initiator and the target, all time that was not idle",
+        |load| load.cpu(Metric::ClientCpu),
+    ),
+    column("target CPU us", "", |load| load.cpu(Metric::ServerCpu)),
+    column(
+        "init. CPU %",
+        "CPU % of storage: percent of one core per Gbit/s of the initiator and the target",
+        |load| load.cpu(Metric::SenderCpu),
+    )
+    .in_full(),
+    column("target CPU %", "", |load| load.cpu(Metric::ReceiverCpu)).in_full(),
+    column(
+        "CPU us",
+        "CPU: microseconds of a core of the machine per I/O",
         |load| load.cpu(Metric::TransactionCpu),
     ),
 ];

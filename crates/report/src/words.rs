@@ -57,7 +57,14 @@ pub(crate) fn cell_numbered(doc: &Document, number: u32) -> String {
 
 /// What is measured, in words; where there are several loads, whose it is: `ping p99 latency`.
 pub(crate) fn measured(doc: &Document, load: &str, metric: Metric) -> String {
-    figure_of(doc.several_loads(), load, metric)
+    let workload = crate::loads::named(doc)
+        .into_iter()
+        .find_map(|(name, workload)| (name == load).then_some(workload));
+    match workload {
+        Some(workload) if !doc.several_loads() => metric.words_of(workload).to_owned(),
+        Some(workload) => format!("{load} {}", metric.words_of(workload)),
+        None => figure_of(doc.several_loads(), load, metric),
+    }
 }
 
 /// The same, where it is known whether there are several loads.

@@ -16,6 +16,7 @@ pub mod priority;
 pub mod process;
 pub mod ring;
 pub mod scratch;
+pub mod shared_memory;
 pub mod socket;
 pub mod stdio;
 pub mod thread;

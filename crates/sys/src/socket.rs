@@ -42,7 +42,7 @@ pub use tcp::{
     CongestionError, IN_PROGRESS, TcpInfo, accept_nonblocking, congestion, set_congestion,
     tcp_info, try_congestion,
 };
-pub use transfer::{receive, receive_discarding, send};
+pub use transfer::{receive, receive_discarding, send, send_vectored};
 pub use vrf::{bind_here, link_device, source_towards, use_link_device, vrf_index, vrf_of};
 pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 

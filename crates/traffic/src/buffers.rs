@@ -6,6 +6,8 @@ use crate::handshake::CONTROL_BYTES;
 use crate::options::{Options, READ_BUFFER, Receiving};
 use crate::read_offset::SLACK;
 
+/// Bytes that a storage target reads of a connection at once, besides data of writes.
+pub(crate) const STORAGE_INPUT: usize = 128 << 10;
 /// Messages in a batch of datagrams.
 pub(crate) const BATCH: usize = 64;
 /// Bytes in a batch of datagrams.
@@ -26,6 +28,8 @@ pub(crate) struct BufferSizes {
     pub(crate) read: usize,
     /// For each connection in a ring to receive into, bytes; 0 where the workload cannot use a ring.
     pub(crate) ring: usize,
+    /// For each connection, bytes, however its thread waits.
+    pub(crate) connection: usize,
     /// For datagrams to send: how many messages, of how many bytes.
     pub(crate) send: (usize, usize),
     /// For datagrams to receive, likewise.
@@ -73,6 +77,15 @@ impl BufferSizes {
         Self {
             ring,
             ..Self::tcp(options)
+        }
+    }
+
+    /// Of storage: what has arrived for a client, and requests with small data for a target.
+    pub(crate) fn storage(_: &Options) -> Self {
+        Self {
+            read: 2 * READ_BUFFER,
+            connection: STORAGE_INPUT,
+            ..Self::default()
         }
     }
 

@@ -122,6 +122,14 @@ impl Engine {
         let sizes = &self.shared.buffer_sizes;
         let is_client = self.end == End::Client;
         let workload = options.load.workload;
+        if workload.is_storage() {
+            let io = options.load.request as usize;
+            return if is_client {
+                (io, sizes.read)
+            } else {
+                (io, sizes.connection.max(io))
+            };
+        }
         if workload.is_request_response() && !workload.is_udp() {
             let outstanding = |size: u32| size as usize * options.load.depth as usize;
             let (written, read) = if is_client {

@@ -122,6 +122,16 @@ pub enum TrafficError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// What the peer of a flow sent is not what it must be.
+    #[error("the peer of flow {flow}, after {bytes} bytes: {source}")]
+    Protocol {
+        /// The flow, from 0.
+        flow: u32,
+        /// Bytes sent at the client, or read at the server.
+        bytes: u64,
+        /// What is wrong.
+        source: io::Error,
+    },
     /// A flow ended before its window.
     #[error("flow {flow} ended within the window, after {bytes} bytes")]
     EndedEarly {
@@ -172,7 +182,14 @@ pub enum TrafficError {
 impl TrafficError {
     /// The error of a failed flow: of its peer or the path, or of this host.
     pub(crate) fn of_flow(flow: u32, bytes: u64, source: io::Error) -> Self {
-        use io::ErrorKind::{InvalidInput, OutOfMemory, PermissionDenied};
+        use io::ErrorKind::{InvalidData, InvalidInput, OutOfMemory, PermissionDenied};
+        if source.kind() == InvalidData {
+            return Self::Protocol {
+                flow,
+                bytes,
+                source,
+            };
+        }
         if matches!(source.kind(), InvalidInput | OutOfMemory | PermissionDenied) {
             Self::FlowBroke {
                 flow,

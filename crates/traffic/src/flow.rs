@@ -10,9 +10,11 @@ use std::time::Instant;
 
 use socket2::Socket;
 use wirecost_model::counts::Counts;
+use wirecost_nbd::client::Agreed;
 use wirecost_sys::epoll::Waker;
 
 use crate::error::TrafficError;
+use crate::storage::sample::Sample;
 
 /// A counter with one writer and any number of readers.
 #[derive(Debug, Default)]
@@ -125,6 +127,10 @@ pub(crate) struct Flow {
     pub(crate) connected: AtomicBool,
     /// The peer has ended its direction: ours ends too.
     pub(crate) peer_done: AtomicBool,
+    /// Of storage at a client: what the server agreed to.
+    pub(crate) agreed: OnceLock<Agreed>,
+    /// Of storage at a client, when it has ended: what is to be verified.
+    pub(crate) sample: OnceLock<Sample>,
     /// Set once: when the last of its tasks has ended, or the first has failed.
     pub(crate) outcome: OnceLock<Outcome>,
     /// When `outcome` was set.

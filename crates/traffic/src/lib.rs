@@ -39,6 +39,7 @@ mod shared;
 mod snapshot;
 mod socket;
 mod steering;
+mod storage;
 mod task;
 mod threads;
 mod timeouts;
@@ -56,6 +57,8 @@ pub use options::{
 pub use preflight::{Finding, check_resources, note_control_groups, preflight};
 pub use server::Server;
 pub use snapshot::{FlowSnapshot, ScheduleTotals, Snapshot, TcpState, ThreadSnapshot};
+#[doc(hidden)]
+pub use storage::plain::PlainTarget;
 pub use window::{window, window_until_end};
 
 #[cfg(test)]

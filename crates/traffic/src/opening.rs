@@ -40,7 +40,9 @@ pub(crate) fn open_all(
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             for (flow, socket) in (0..).zip(&sockets) {
-                await_answer(socket, target, flow, deadline)?;
+                if options.export.is_none() {
+                    await_answer(socket, target, flow, deadline)?;
+                }
                 if opening == (FlowKind::Connection { streams: true }) {
                     socket::set_sender_options(socket, options)?;
                 }
@@ -79,7 +81,11 @@ pub(crate) fn connect_flow(
     socket
         .set_linger(linger)
         .and_then(|()| socket.connect_timeout(&target.into(), remaining(deadline)))
-        .and_then(|()| socket.write_all(&header))
+        .and_then(|()| match options.export {
+            // Another's server knows nothing of headers.
+            Some(_) => Ok(()),
+            None => socket.write_all(&header),
+        })
         .map_err(|source| TrafficError::Connect {
             target,
             flow,

@@ -15,6 +15,8 @@ pub struct Options {
     pub load: Load,
     /// Source address of a client; `None`: the kernel's choice. Ignored by a server.
     pub source: Option<IpAddr>,
+    /// Of storage at a client: the name of the export of an NBD server that is not ours. Nothing but NBD is spoken then.
+    pub export: Option<String>,
     /// Identifies this load's flows.
     pub secret: [u8; 16],
     /// For benchmarks and tests: how a thread waits for several connections.
@@ -46,6 +48,7 @@ impl Options {
         Self {
             load,
             source: None,
+            export: None,
             secret,
             multiplexing: Multiplexing::Auto,
         }

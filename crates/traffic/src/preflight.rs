@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 
 use wirecost_model::end_window::End;
+use wirecost_model::load::{Backing, MAX_IO};
 use wirecost_sys::process::allowed_cpus;
 use wirecost_sys::thread::raise_descriptor_limit;
 
@@ -196,8 +197,15 @@ fn memory(options: &Options) -> u64 {
     let message = u64::from(options.load.request.max(options.load.response));
     let sizes = (ops.buffers)(options);
     let each = sizes.total() + PER_THREAD;
-    let buffers = buffers + sizes.ring as u64;
-    u64::from(options.load.streams) * buffers + threads * each + message
+    let buffers = buffers + (sizes.ring + sizes.connection) as u64;
+    let export = options
+        .load
+        .storage
+        .map_or(0, |storage| match storage.target {
+            Backing::Memory => storage.size,
+            Backing::Discard => MAX_IO.into(),
+        });
+    u64::from(options.load.streams) * buffers + threads * each + message + export
 }
 
 fn local_ports() -> Option<u64> {

@@ -15,6 +15,8 @@ use crate::flow::{Counter, Flows};
 use crate::latency::LatencyRecorder;
 use crate::options::{Limit, Options};
 use crate::rate_schedule::RateSchedule;
+use crate::storage::content;
+use crate::storage::target::Target;
 use crate::write_size;
 
 /// Content of messages: not zero, which a device on the path might compress.
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) threads: Box<[ThreadState]>,
     /// The data sent over TCP, read-only; every page is resident before the start.
     pub(crate) message: Box<[u8]>,
+    /// At a storage server.
+    pub(crate) target: Option<Target>,
     /// The tag of every datagram.
     pub(crate) tag: u32,
     /// At a client with a rate.
@@ -91,6 +95,7 @@ impl Shared {
             has_ring: AtomicBool::new(false),
             ring_waits: Counter::default(),
         };
+        let storage = options.load.storage.filter(|_| end == End::Server);
         let largest = options.load.request.max(options.load.response) as usize;
         let burst = largest * options.load.depth as usize;
         let message = largest
@@ -100,7 +105,12 @@ impl Shared {
             buffer_sizes,
             flows: Flows::new(options.load.streams, tasks_per_flow, wakes),
             threads: (0..threads).map(thread).collect(),
-            message: vec![FILL; message].into_boxed_slice(),
+            message: if options.load.workload.is_storage() {
+                content::body(options)
+            } else {
+                vec![FILL; message].into_boxed_slice()
+            },
+            target: storage.map(|storage| Target::of_load(&storage, options)),
             tag: tag(&options.secret),
             rate_schedule,
             budget: match options.load.limit {

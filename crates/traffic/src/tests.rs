@@ -3,5 +3,6 @@
 mod peers;
 mod ports;
 mod rings;
+mod storage;
 mod streams;
 mod workloads;

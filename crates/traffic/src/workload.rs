@@ -3,6 +3,7 @@
 use crate::ops::WorkloadOps;
 use crate::options::Workload;
 
+mod storage;
 mod tcp_bidirectional;
 mod tcp_crr;
 mod tcp_rr;
@@ -19,5 +20,6 @@ pub(crate) fn ops(workload: Workload) -> &'static WorkloadOps {
         Workload::TcpCrr => &tcp_crr::OPS,
         Workload::UdpStream => &udp_stream::OPS,
         Workload::UdpRr => &udp_rr::OPS,
+        Workload::Storage => &storage::OPS,
     }
 }

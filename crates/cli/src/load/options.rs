@@ -7,7 +7,8 @@ use clap::builder::PossibleValue;
 use clap::{Args, Parser, ValueEnum};
 use wirecost_model::host::split_words;
 use wirecost_model::load::{
-    Direction, Fault, Load, NamedLoad, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
+    Backing, Direction, Fault, Load, NamedLoad, Pattern, Rate, Receiving, Segmentation, Sending,
+    Waiting, Workload,
 };
 use wirecost_model::units::{parse_bytes, parse_rate, parse_seconds};
 
@@ -82,7 +83,7 @@ enum Switch {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct LoadOptions {
     /// Connections or flows at once, 1 to 1024
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, alias = "connections", value_name = "NUMBER")]
     streams: Option<u32>,
     /// Message size in bytes; for request/response, of both messages
     #[arg(long, value_parser = small_size, value_name = "SIZE")]
@@ -93,13 +94,28 @@ pub(crate) struct LoadOptions {
     /// Bytes of a response
     #[arg(long, value_parser = small_size, value_name = "SIZE")]
     response: Option<u32>,
+    /// Bytes of each read or write of storage, 512B to 4MiB [default: 4KiB]
+    #[arg(long, value_parser = small_size, value_name = "SIZE")]
+    io_size: Option<u32>,
+    /// Order and kind of storage I/O [default: random-read]
+    #[arg(long, value_parser = Pattern::NAMES, value_name = "PATTERN")]
+    pattern: Option<String>,
+    /// Percent of a mixed pattern that are reads [default: 70]
+    #[arg(long, value_name = "PERCENT")]
+    reads: Option<u8>,
+    /// What the storage target keeps its export in [default: memory]
+    #[arg(long, value_parser = Backing::NAMES, value_name = "KIND")]
+    target: Option<String>,
+    /// Size of the storage target's export [default: 64MiB]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    size: Option<u64>,
     /// Rate of each flow: 1gbit for streams, 1000/s for requests
     #[arg(long)]
     rate: Option<String>,
     /// Rate of all flows together, shared equally
     #[arg(long, value_name = "RATE", conflicts_with = "rate")]
     total_rate: Option<String>,
-    /// Requests outstanding on a connection
+    /// Requests outstanding on a connection [default: 1; storage: 32]
     #[arg(long, value_name = "NUMBER")]
     depth: Option<u32>,
     /// Time between a response and the next request
@@ -177,18 +193,24 @@ impl LoadOptions {
     pub(super) fn resolve(&self, workload: Workload) -> Result<Load, Vec<String>> {
         let mut load = Load::new(workload);
         let mut wrong = Vec::new();
-        let asks = workload.is_request_response();
+        let asks = workload.is_request_response() && !workload.is_storage();
         if !asks {
             let odd = [
                 ("--request", self.request.is_some()),
                 ("--response", self.response.is_some()),
             ];
             for (option, _) in odd.into_iter().filter(|(_, given)| *given) {
+                let other = if workload.is_storage() {
+                    "--io-size"
+                } else {
+                    "--message"
+                };
                 wrong.push(format!(
-                    "{option}: {workload} has neither requests nor responses, but --message"
+                    "{option}: {workload} has neither requests nor responses, but {other}"
                 ));
             }
         }
+        self.storage(&mut load, &mut wrong);
         if self.nodelay.is_some() && workload.is_udp() {
             wrong.push(format!("--nodelay: {workload} has no TCP connection"));
         }
@@ -197,7 +219,8 @@ impl LoadOptions {
                 "--reply-timeout: {workload} has no responses in datagrams, udp-rr has"
             ));
         }
-        load.request = self.request.or(self.message).unwrap_or(load.request);
+        let request = self.io_size.or(self.request).or(self.message);
+        load.request = request.unwrap_or(load.request);
         if asks {
             load.response = self.response.or(self.message).unwrap_or(load.response);
         }
@@ -244,6 +267,39 @@ impl LoadOptions {
         } else {
             Err(wrong)
         }
+    }
+
+    /// Options that only storage has, or has not.
+    fn storage(&self, load: &mut Load, wrong: &mut Vec<String>) {
+        let workload = load.workload;
+        let Some(storage) = &mut load.storage else {
+            let odd = [
+                ("--io-size", self.io_size.is_some()),
+                ("--pattern", self.pattern.is_some()),
+                ("--reads", self.reads.is_some()),
+                ("--target", self.target.is_some()),
+                ("--size", self.size.is_some()),
+            ];
+            for (option, _) in odd.into_iter().filter(|(_, given)| *given) {
+                wrong.push(format!("{option}: {workload} is no storage"));
+            }
+            return;
+        };
+        for (option, given) in [
+            ("--message", self.message.is_some()),
+            ("--think-time", self.think_time.is_some()),
+            ("--nodelay", self.nodelay.is_some()),
+        ] {
+            if given {
+                wrong.push(format!("{option}: storage has no such option"));
+            }
+        }
+        let pattern = self.pattern.as_deref().and_then(Pattern::by_name);
+        storage.pattern = pattern.unwrap_or(storage.pattern);
+        let target = self.target.as_deref().and_then(Backing::by_name);
+        storage.target = target.unwrap_or(storage.target);
+        storage.reads = self.reads.unwrap_or(storage.reads);
+        storage.size = self.size.unwrap_or(storage.size);
     }
 }
 

@@ -118,8 +118,12 @@ pub(super) fn text(document: &Document, width: usize) -> String {
         }
         lines(&mut text, load);
     }
+    let storage = document
+        .loads
+        .iter()
+        .all(|load| load.asked.load.workload.is_storage());
     if let Some(cpu) = &document.cpu {
-        let _ = write!(text, "\n\nprocessors  {}", processors(cpu));
+        let _ = write!(text, "\n\nprocessors  {}", processors(cpu, storage));
     }
     for note in &document.notes {
         let note = wrap(&format!("note: {note}"), "  ", width);
@@ -183,7 +187,15 @@ fn heading(load: &LoadReport) -> String {
             format!(", {seconds:.2} s")
         }
     });
-    let sizes = if asked.workload.is_request_response() {
+    let sizes = if let Some(storage) = asked.storage {
+        let mix = if storage.pattern.is_mix() {
+            format!(" with {} % reads", storage.reads)
+        } else {
+            String::new()
+        };
+        let (pattern, depth) = (storage.pattern.name(), asked.depth);
+        format!("{pattern}{mix} of {}, depth {depth}", bytes(asked.request))
+    } else if asked.workload.is_request_response() {
         format!("{} and {}", bytes(asked.request), bytes(asked.response))
     } else {
         format!("messages of {}", bytes(asked.request))
@@ -207,9 +219,20 @@ fn lines(text: &mut String, load: &LoadReport) {
         return;
     };
     if let Some(stream) = &load.stream {
-        let _ = write!(text, "\n  throughput  {}", throughput(stream.gbps).trim());
-        if let Some(back) = stream.back_gbps {
-            let _ = write!(text, ", back {}", throughput(back).trim());
+        if load.asked.load.workload.is_storage() {
+            let read = stream.back_gbps.unwrap_or_default();
+            let [read, written] = [read, stream.gbps].map(throughput);
+            let _ = write!(
+                text,
+                "\n  throughput  read {}, written {}",
+                read.trim(),
+                written.trim()
+            );
+        } else {
+            let _ = write!(text, "\n  throughput  {}", throughput(stream.gbps).trim());
+            if let Some(back) = stream.back_gbps {
+                let _ = write!(text, ", back {}", throughput(back).trim());
+            }
         }
         if let Some(retransmits) = stream.retransmits {
             let _ = write!(text, ", {retransmits} retransmits");
@@ -239,7 +262,7 @@ fn lines(text: &mut String, load: &LoadReport) {
         );
     }
     if let (Some(figures), Some(counted)) = (&load.requests, &result.requests) {
-        requests(text, figures);
+        requests(text, figures, load.asked.load.workload.is_storage());
         if load.asked.load.workload.is_udp() {
             let _ = write!(
                 text,
@@ -277,12 +300,10 @@ fn lines(text: &mut String, load: &LoadReport) {
     }
 }
 
-fn requests(text: &mut String, figures: &Requests) {
-    let _ = write!(
-        text,
-        "\n  answered    {} /s",
-        format_per_second(figures.per_s)
-    );
+fn requests(text: &mut String, figures: &Requests, storage: bool) {
+    let per_s = format_per_second(figures.per_s);
+    let answered = if storage { "I/O" } else { "answered" };
+    let _ = write!(text, "\n  {answered:10}  {per_s} /s");
     for (name, times) in [
         ("latency", &figures.latency),
         ("lateness", &figures.lateness),
@@ -341,7 +362,7 @@ fn flows(text: &mut String, load: &LoadReport) {
     }
 }
 
-fn processors(cpu: &Cpu) -> String {
+fn processors(cpu: &Cpu, storage: bool) -> String {
     let mut text = match cpu.b_cores {
         Some(b) => format!("a {:.2} cores, b {b:.2} cores busy", cpu.a_cores),
         None => format!(
@@ -354,7 +375,8 @@ fn processors(cpu: &Cpu) -> String {
         let _ = write!(text, ": {percent:.1} % of a core per Gbit/s");
     }
     if let Some(us) = cpu.us_per_transaction {
-        let _ = write!(text, ": {} of core time per transaction", time(us / 1e6));
+        let each = if storage { "I/O" } else { "transaction" };
+        let _ = write!(text, ": {} of core time per {each}", time(us / 1e6));
     }
     text
 }

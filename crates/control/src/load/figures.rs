@@ -199,7 +199,10 @@ fn gbps(bytes: u64, seconds: f64) -> f64 {
 
 fn stream(result: &LoadResult) -> Option<Stream> {
     let stream = result.stream.as_ref()?;
-    let both = result.workload == Workload::TcpBidirectional;
+    let both = matches!(
+        result.workload,
+        Workload::TcpBidirectional | Workload::Storage
+    );
     let retransmits = result
         .flows
         .iter()

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    DATAGRAM_HEADER, Limit, Load, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_SOCKET_BUFFER,
-    MAX_STREAMS, MIN_SOCKET_BUFFER, Rate, Receiving, Sending, Workload,
+    DATAGRAM_HEADER, Limit, Load, MAX_DATAGRAM, MAX_DEPTH, MAX_EXPORT, MAX_IO, MAX_MESSAGE,
+    MAX_SOCKET_BUFFER, MAX_STREAMS, MIN_SOCKET_BUFFER, Rate, Receiving, SECTOR, Sending, Workload,
 };
 
 /// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
@@ -27,6 +27,7 @@ const RULES: &[Rule] = &[
     streams,
     message,
     response,
+    storage,
     threads,
     socket_buffer,
     depth,
@@ -63,7 +64,9 @@ fn streams(load: &Load) -> Option<Fault> {
 
 /// What a load's messages are called: those of a stream are not requests.
 const fn message_option(workload: Workload) -> &'static str {
-    if workload.is_request_response() {
+    if workload.is_storage() {
+        "io_size"
+    } else if workload.is_request_response() {
         "request"
     } else {
         "message"
@@ -75,7 +78,7 @@ fn message(load: &Load) -> Option<Fault> {
 }
 
 fn response(load: &Load) -> Option<Fault> {
-    let has_one = load.workload.is_request_response();
+    let has_one = load.workload.is_request_response() && !load.workload.is_storage();
     has_one
         .then(|| size(load.workload, "response", load.response))
         .flatten()
@@ -95,8 +98,32 @@ fn size(workload: Workload, option: &'static str, bytes: u32) -> Option<Fault> {
             },
         );
     }
+    if workload.is_storage() {
+        let fits = (SECTOR..=MAX_IO).contains(&bytes) && bytes.is_multiple_of(SECTOR);
+        return unless(fits, option, || {
+            format!("an I/O of {bytes} bytes: a multiple of {SECTOR}, at most {MAX_IO}")
+        });
+    }
     unless((1..=MAX_MESSAGE).contains(&bytes), option, || {
         format!("a {option} of {bytes} bytes: 1 to {MAX_MESSAGE}")
+    })
+}
+
+/// What only storage has.
+fn storage(load: &Load) -> Option<Fault> {
+    let storage = load.storage?;
+    if !(1..=99).contains(&storage.reads) {
+        return unless(false, "reads", || {
+            format!("reads is {} %: 1 to 99 of a mix", storage.reads)
+        });
+    }
+    let sectors = storage.size.is_multiple_of(u64::from(SECTOR));
+    let fits = (u64::from(load.request)..=MAX_EXPORT).contains(&storage.size) && sectors;
+    unless(fits, "size", || {
+        format!(
+            "an export of {} bytes: a multiple of {SECTOR}, one I/O at least, {MAX_EXPORT} at most",
+            storage.size
+        )
     })
 }
 

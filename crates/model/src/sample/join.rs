@@ -17,7 +17,8 @@ impl LoadResult {
         let clients = || pairs.iter().map(|(client, _)| client);
         let servers = || pairs.iter().map(|(_, server)| server);
         let longest = |one: f64, window: &EndWindow| one.max(window.seconds);
-        let both = load.workload == crate::load::Workload::TcpBidirectional;
+        let storage = load.workload.is_storage();
+        let both = storage || load.workload == crate::load::Workload::TcpBidirectional;
         let flows: Vec<Flow> = pairs.iter().flat_map(|pair| flows(pair, both)).collect();
         let responses = load.workload.is_request_response();
         let (seconds, client_seconds) =
@@ -31,7 +32,7 @@ impl LoadResult {
             direction: load.direction,
             seconds: if unheard { client_seconds } else { seconds },
             client_seconds,
-            stream: (!responses).then(|| StreamResult {
+            stream: (!responses || storage).then(|| StreamResult {
                 bytes: flows.iter().map(|flow| flow.bytes).sum(),
                 back_bytes: flows.iter().map(|flow| flow.back_bytes).sum(),
                 fairness: fairness(flows.iter().map(|flow| flow.bytes + flow.back_bytes)),

@@ -1,8 +1,9 @@
 //! The options of loads: which each workload has, with its own ranges and defaults.
 
 use wirecost_model::load::{
-    DATAGRAM_HEADER, MAX_DATAGRAM, MAX_DEPTH, MAX_MESSAGE, MAX_REPLY_TIMEOUT, MAX_SOCKET_BUFFER,
-    MAX_STREAMS, MAX_THINK_TIME, MIN_SOCKET_BUFFER, Workload,
+    Backing, DATAGRAM_HEADER, MAX_DATAGRAM, MAX_DEPTH, MAX_EXPORT, MAX_IO, MAX_MESSAGE,
+    MAX_REPLY_TIMEOUT, MAX_SOCKET_BUFFER, MAX_STREAMS, MAX_THINK_TIME, MIN_SOCKET_BUFFER, Pattern,
+    SECTOR, Workload,
 };
 
 use super::Presence::Default;
@@ -24,6 +25,7 @@ fn table(workload: Workload) -> &'static Table {
         Workload::TcpCrr => &TCP_CRR,
         Workload::UdpStream => &UDP_STREAM,
         Workload::UdpRr => &UDP_RR,
+        Workload::Storage => &STORAGE,
     }
 }
 
@@ -38,9 +40,13 @@ pub(crate) fn options(workload: Workload) -> &'static [Key] {
 }
 
 /// Options that are factors of a run whether or not the plan says them: what a load is known by.
-pub(crate) const TELLING: [&str; 7] = [
+pub(crate) const TELLING: [&str; 11] = [
     "streams",
     "streams_per_guest",
+    "connections",
+    "connections_per_guest",
+    "io_size",
+    "pattern",
     "message",
     "request",
     "response",
@@ -182,6 +188,107 @@ table! { UDP_RR "udp-rr" "{ streams: 16 }"
     "limit" => LIMIT_TRANSACTIONS,
     "direction" => DIRECTION,
 }
+
+table! { STORAGE "storage" "{ io_size: [4KiB, 64KiB], connections: 8 }"
+    "Reads and writes of blocks over NBD: host a is the initiator, host b has the target.":
+    "io_size" => IO_SIZE,
+    "pattern" => PATTERN,
+    "reads" => READS,
+    "depth" => IO_DEPTH,
+    "connections" => CONNECTIONS,
+    "connections_per_guest" => CONNECTIONS_PER_GUEST,
+    "target" => TARGET,
+    "size" => EXPORT_SIZE,
+    "congestion" => CONGESTION,
+    "socket_buffer" => SOCKET_BUFFER,
+    "rate" => IO_RATE,
+    "total_rate" => TOTAL_IO_RATE,
+    "threads" => THREADS,
+    "spin" => SPIN,
+    "dscp" => DSCP,
+    "limit" => LIMIT_IOS,
+    "direction" => DIRECTION,
+}
+
+const IO_SIZE: Key = Key {
+    kind: Kind::Size,
+    range: from_to(SECTOR as f64, MAX_IO as f64),
+    presence: Default("4KiB"),
+    example: "64KiB",
+    doc: "Bytes of each read or write, a multiple of 512.",
+    ..BASE
+};
+
+const PATTERN: Key = Key {
+    words: &Pattern::NAMES,
+    presence: Default("random-read"),
+    example: "sequential-write",
+    doc: "Order and kind of I/O. In order each connection starts at its own part of the export.",
+    ..BASE
+};
+
+const READS: Key = Key {
+    kind: Kind::Whole,
+    range: from_to(1.0, 99.0),
+    presence: Default("70"),
+    example: "50",
+    doc: "Percent of a mix that are reads.",
+    ..BASE
+};
+
+const IO_DEPTH: Key = Key {
+    presence: Default("32"),
+    example: "16",
+    doc: "I/O outstanding on each connection.",
+    ..DEPTH
+};
+
+const CONNECTIONS: Key = Key {
+    example: "8",
+    doc: "Connections to the one export, divided evenly among the guests.",
+    ..STREAMS
+};
+
+const CONNECTIONS_PER_GUEST: Key = Key {
+    example: "4",
+    doc: "Connections between each pair of guests: instead of `connections`. It is what holds where there are several \
+          guests and neither key is written.",
+    ..STREAMS
+};
+
+const TARGET: Key = Key {
+    words: &Backing::NAMES,
+    presence: Default("memory"),
+    example: "discard",
+    doc: "What the target keeps the export in: memory, or nothing (what is written is lost and cannot be verified).",
+    ..BASE
+};
+
+const EXPORT_SIZE: Key = Key {
+    kind: Kind::Size,
+    range: from_to(SECTOR as f64, MAX_EXPORT as f64),
+    presence: Default("64MiB"),
+    example: "1GiB",
+    doc: "Bytes of the export, a multiple of 512; at least one I/O.",
+    ..BASE
+};
+
+const IO_RATE: Key = Key {
+    doc: "I/O per second of each connection, by a schedule that does not wait for replies: from due to sent is lateness, \
+          from sent to answered latency. `none` asks again when it was answered.",
+    ..REQUEST_RATE
+};
+
+const TOTAL_IO_RATE: Key = Key {
+    doc: "The same for all connections together, each of which has its share; not beside `rate`.",
+    ..TOTAL_REQUEST_RATE
+};
+
+const LIMIT_IOS: Key = Key {
+    doc: "I/O, of all connections together, after which the load is over: the sample takes from the start to the last \
+          reply, and `repeat.seconds` and `repeat.warmup` mean nothing to it. `none`: until the window is over.",
+    ..LIMIT_TRANSACTIONS
+};
 
 const STREAMS: Key = Key {
     kind: Kind::Whole,

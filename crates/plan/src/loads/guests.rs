@@ -1,13 +1,19 @@
 //! Flows among guests: in all, or between each pair of them.
 
-use wirecost_model::load::{Load, MAX_STREAMS};
+use wirecost_model::load::{Load, MAX_STREAMS, Workload};
 
 use super::{Faults, Loads, Part};
 use crate::node::Span;
 use crate::read::{Levels, Reader};
 
-const STREAMS: &str = "streams";
-const PER_GUEST: &str = "streams_per_guest";
+/// Flows in all, and between each pair of guests, as a workload calls them.
+const fn names(workload: Workload) -> (&'static str, &'static str) {
+    if workload.is_storage() {
+        ("connections", "connections_per_guest")
+    } else {
+        ("streams", "streams_per_guest")
+    }
+}
 
 impl Loads {
     /// Decides for each load whether its flows are counted in all or for each pair of guests, and leaves it the option
@@ -15,15 +21,18 @@ impl Loads {
     pub(crate) fn count_among(&mut self, reader: &mut Reader, guests: &Levels<u32>) {
         let several = guests.levels.iter().any(|level| level.value > 1);
         for part in self.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
-            let (in_all, per_guest) = (part.written(STREAMS), part.written(PER_GUEST));
+            let (all, each) = names(part.workload);
+            let (in_all, per_guest) = (part.written(all), part.written(each));
             if let (Some(_), Some((span, path))) = (&in_all, &per_guest) {
-                let message = "`streams_per_guest` cannot be used with `streams`";
-                let help = "leave one of them out: `streams` are divided evenly among the guests, \
-                            `streams_per_guest` are between each pair of them";
+                let message = format!("`{each}` cannot be used with `{all}`");
+                let help = format!(
+                    "leave one of them out: `{all}` are divided evenly among the guests, `{each}` are between each \
+                     pair of them"
+                );
                 reader.fault(span.clone(), path, message, "counted already", help);
             }
             let counts_per_guest = per_guest.is_some() || (several && in_all.is_none());
-            let unused = if counts_per_guest { STREAMS } else { PER_GUEST };
+            let unused = if counts_per_guest { all } else { each };
             part.options.retain(|(key, _)| key.name() != unused);
         }
     }
@@ -39,7 +48,8 @@ impl Part {
 
     fn counts_per_guest(&self) -> bool {
         let mut names = self.options.iter().map(|(key, _)| key.name());
-        names.any(|name| name == PER_GUEST)
+        let (_, per_guest) = self::names(self.workload);
+        names.any(|name| name == per_guest)
     }
 }
 
@@ -52,28 +62,28 @@ impl Faults {
         guests: u32,
         places: &[(&str, Span, String)],
     ) {
+        let (streams, per_guest) = names(part.workload);
         if part.counts_per_guest() {
             let each = load.streams;
             let all = each.saturating_mul(guests);
             load.streams = all.min(MAX_STREAMS);
             if all > MAX_STREAMS {
-                let message = format!(
-                    "{guests} guests with {each} `streams_per_guest` have {all} connections"
-                );
+                let message =
+                    format!("{guests} guests with {each} `{per_guest}` have {all} connections");
                 let help = format!(
                     "a load has at most {MAX_STREAMS}: write fewer, or `exclude` the combination"
                 );
-                self.note(part, PER_GUEST, places, [message, "too many".into(), help]);
+                self.note(part, per_guest, places, [message, "too many".into(), help]);
             }
         } else if !load.streams.is_multiple_of(guests) {
             let message = format!(
-                "{} `streams` cannot be divided evenly among {guests} guests",
+                "{} `{streams}` cannot be divided evenly among {guests} guests",
                 load.streams
             );
             let help = format!(
-                "write a multiple of {guests}, or `streams_per_guest` instead, or `exclude` the combination"
+                "write a multiple of {guests}, or `{per_guest}` instead, or `exclude` the combination"
             );
-            self.note(part, STREAMS, places, [message, "not even".into(), help]);
+            self.note(part, streams, places, [message, "not even".into(), help]);
         }
     }
 }

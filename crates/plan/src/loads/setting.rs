@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use wirecost_model::load::{
-    Direction, Limit, Load, Rate, Receiving, Segmentation, Sending, Waiting,
+    Backing, Direction, Limit, Load, Pattern, Rate, Receiving, Segmentation, Sending, Storage,
+    Waiting,
 };
 use wirecost_model::units::{format_bytes, format_rate};
 
@@ -115,8 +116,10 @@ impl Setting {
         };
         match option {
             // Of several guests' flows all are made later: how many guests there are is no option.
-            "streams" | "streams_per_guest" => load.streams = whole.unwrap_or(load.streams),
-            "message" | "request" => load.request = whole.unwrap_or(load.request),
+            "streams" | "streams_per_guest" | "connections" | "connections_per_guest" => {
+                load.streams = whole.unwrap_or(load.streams);
+            }
+            "message" | "request" | "io_size" => load.request = whole.unwrap_or(load.request),
             "response" => load.response = whole.unwrap_or(load.response),
             "depth" => load.depth = whole.unwrap_or(load.depth),
             "socket_buffer" => load.socket_buffer = whole,
@@ -131,6 +134,11 @@ impl Setting {
                 load.limit = match self {
                     Self::Limit(limit) => Some(*limit),
                     _ => None,
+                }
+            }
+            "pattern" | "reads" | "target" | "size" => {
+                if let Some(storage) = &mut load.storage {
+                    self.apply_storage(option, storage);
                 }
             }
             "rate" => load.rate = rate,
@@ -150,6 +158,23 @@ impl Setting {
             "direction" if *self == Self::Word(Direction::BToA.key()) => {
                 load.direction = Direction::BToA;
             }
+            _ => {}
+        }
+    }
+
+    /// Sets an option that only storage has.
+    fn apply_storage(&self, option: &str, storage: &mut Storage) {
+        match (option, self) {
+            ("pattern", Self::Word(word)) => {
+                storage.pattern = Pattern::by_name(word).unwrap_or(storage.pattern);
+            }
+            ("target", Self::Word(word)) => {
+                storage.target = Backing::by_name(word).unwrap_or(storage.target);
+            }
+            ("reads", Self::Whole(percent, _)) => {
+                storage.reads = u8::try_from(*percent).unwrap_or(storage.reads);
+            }
+            ("size", Self::Whole(bytes, _)) => storage.size = u64::from(*bytes),
             _ => {}
         }
     }

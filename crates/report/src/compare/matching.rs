@@ -113,7 +113,7 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
             _ => Built::Meaningless,
         }),
         "guests" => Some(Built::Level(network.guests.to_string())),
-        "streams_per_guest" => Some(Built::Meaningless),
+        "streams_per_guest" | "connections_per_guest" => Some(Built::Meaningless),
         "underlay.ip" => {
             let level = Built::Level(network.underlay_ip.key().into());
             let tunnel = network.encapsulation.is_tunnel();

@@ -39,7 +39,7 @@ pub(super) fn chart(
         ("round", "% of the cell's median"),
     );
     let id = load.id("drift");
-    let measured = shown.metric().words();
+    let measured = shown.measured();
     Chart {
         title: load.asked("Did anything drift while it was measured?"),
         nav: load.nav(Some("Drift")),
@@ -99,7 +99,7 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
         .map(|round| format!("round {round}#"))
         .collect();
     let heads = ["cell"].into_iter().chain(heads.iter().map(String::as_str));
-    let measured = shown.metric().words();
+    let measured = shown.measured();
     let title = format!(
         "{} in percent of the cell's median, by round",
         measured[..1].to_uppercase() + &measured[1..]

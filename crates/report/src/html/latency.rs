@@ -233,7 +233,11 @@ fn in_unit(us: f64) -> (f64, &'static str) {
 fn table(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Table {
     let heads = [
         "cell",
-        "transactions#",
+        if load.workload.is_storage() {
+            "I/O#"
+        } else {
+            "transactions#"
+        },
         "p50 us#",
         "p50 by round#",
         "p90 us#",

@@ -129,6 +129,11 @@ impl<'a> Shown<'a> {
         }
     }
 
+    /// The metric in words.
+    pub(super) fn measured(&self) -> &'static str {
+        self.metric().words_of(self.load.workload)
+    }
+
     /// Whether it is about what did not arrive.
     pub(super) fn is_lost(&self) -> bool {
         self.what == What::Lost
@@ -192,10 +197,13 @@ impl<'a> Shown<'a> {
     /// Its unit.
     pub(super) fn unit(&self) -> &'static str {
         match (self.metric(), self.thousands) {
+            (Metric::Transactions, true) if self.load.workload.is_storage() => {
+                "thousand I/O per second"
+            }
             (Metric::Transactions, true) => "k transactions/s",
             (Metric::Datagrams, true) => "k datagrams/s",
             _ if self.what == What::Lost => "% lost",
-            (metric, _) => metric.unit().0,
+            (metric, _) => metric.unit_of(self.load.workload).0,
         }
     }
 
@@ -217,7 +225,11 @@ impl<'a> Shown<'a> {
     }
 
     fn thousandfold(&self) -> String {
-        let unit = self.metric().unit().0.replace("/s", " per second");
+        let unit = self
+            .metric()
+            .unit_of(self.load.workload)
+            .0
+            .replace("/s", " per second");
         if self.thousands {
             format!("thousand {unit}")
         } else {

@@ -283,12 +283,13 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
     let heads: Vec<String> = others
         .iter()
         .map(|figure| {
-            let unit = match figure.metric.unit().0 {
+            let workload = shown.load.workload;
+            let unit = match figure.metric.unit_of(workload).0 {
                 "% of a core per Gbit/s" | "% of the datagrams" => "%",
-                "us of a core per transaction" => "us",
+                "us of a core per transaction" | "us of a core per I/O" => "us",
                 unit => unit,
             };
-            format!("{}, {unit}#", figure.metric.words())
+            format!("{}, {unit}#", figure.metric.words_of(workload))
         })
         .collect();
     let counts = if shown.is_lost() { &COUNTS[..] } else { &[] };

@@ -41,7 +41,7 @@ pub(super) fn chart(
     );
     let id = load.id("windows");
     let limited = drawn.iter().any(|cell| limit(&shown, cell).is_some());
-    let measured = shown.metric().words();
+    let measured = shown.measured();
     Some(Chart {
         title: load.asked("Was the load steady within the windows?"),
         nav: load.nav(Some("Windows")),

@@ -105,10 +105,14 @@ impl Subject<'_> {
 
     /// Whether fewer wake-ups are what it is there for.
     pub(super) fn is_about_wakeups(&self) -> bool {
-        const OPTIONS: [&str; 11] = [
+        const OPTIONS: [&str; 15] = [
             "streams",
             "streams_per_guest",
+            "connections",
+            "connections_per_guest",
             "depth",
+            "io_size",
+            "pattern",
             "message",
             "request",
             "response",

@@ -4,7 +4,8 @@
 //! (pthread_setcanceltype(3)), two locked instructions that nothing here needs: about a twentieth of the reading core
 //! where messages of 128 bytes are read one by one.
 
-use std::io;
+use std::io::{self, IoSlice};
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
@@ -26,6 +27,25 @@ pub(super) fn send_with(fd: &impl AsFd, bytes: &[u8], flags: libc::c_int) -> io:
             flags,
             ptr::null::<libc::sockaddr>(),
             0,
+        )
+    };
+    counted(sent)
+}
+
+/// [`send`] of several parts, at most 1024 (sendmsg(2)).
+pub fn send_vectored(fd: &impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: all-zero is a message without address, data and control data.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    // An `IoSlice` is an iovec (its documentation).
+    message.msg_iov = parts.as_ptr().cast_mut().cast();
+    message.msg_iovlen = parts.len() as _;
+    // SAFETY: the vectors describe bytes that outlive the call; the kernel only reads them.
+    let sent = unsafe {
+        libc::syscall(
+            libc::SYS_sendmsg,
+            fd.as_fd().as_raw_fd(),
+            &raw const message,
+            libc::MSG_NOSIGNAL,
         )
     };
     counted(sent)

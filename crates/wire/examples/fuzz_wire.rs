@@ -1,5 +1,5 @@
 //! Inputs by the million through the parsers, mutated from frames that are right: `make fuzz-wire`, or
-//! `cargo run --release -p wirecost-wire --example fuzz -- INPUTS SEED`.
+//! `cargo run --release -p wirecost-wire --example fuzz_wire -- INPUTS SEED`.
 //!
 //! A panic ends it with the input's number, which with the seed makes the input again.
 

@@ -1,0 +1,39 @@
+//! Our target without a load: for tests with other programs' initiators.
+
+use std::io;
+use std::net::Shutdown;
+
+use socket2::Socket;
+use wirecost_model::load::Storage;
+
+use super::session::{Session, Step};
+use super::target::Target;
+
+/// An export of zeroes that any NBD client may have.
+#[derive(Debug)]
+pub struct PlainTarget {
+    target: Target,
+}
+
+impl PlainTarget {
+    /// Of a load's kind and size.
+    pub fn new(storage: &Storage) -> Self {
+        Self {
+            target: Target::new(storage),
+        }
+    }
+
+    /// Serves a connection, which blocks, until the client ends it.
+    ///
+    /// # Errors
+    /// Of the socket; `InvalidData`: what the protocol does not allow.
+    pub fn serve(&self, socket: &Socket) -> io::Result<()> {
+        let mut session = Session::new(&self.target);
+        loop {
+            match session.poll(socket, &self.target)? {
+                Step::Over => return socket.shutdown(Shutdown::Both),
+                Step::Again | Step::Read | Step::Write => {}
+            }
+        }
+    }
+}

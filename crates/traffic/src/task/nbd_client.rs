@@ -1,0 +1,355 @@
+//! Storage client: reads and writes of blocks, several outstanding on a connection.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use socket2::Socket;
+use wirecost_nbd::client::Agreed;
+use wirecost_nbd::protocol::command;
+use wirecost_nbd::reply::{Event, Outstanding, ReplyReader};
+use wirecost_nbd::request::{REQUEST_BYTES, Request};
+use wirecost_sys::epoll::Interest;
+use wirecost_sys::socket::{receive, send_vectored};
+
+use super::request_schedule::RequestSchedule;
+use super::{Context, IoFailure, Progress, Task};
+use crate::flow::Outcome;
+use crate::shared::Shared;
+use crate::storage::access::Access;
+use crate::storage::content::{STAMP_BYTES, Writer, rest, seed, stamp};
+use crate::storage::protocol;
+use crate::storage::sample::Sample;
+use crate::timeouts::PEER_TIMEOUT;
+
+/// Rounds of one flow before the others of its thread are polled.
+const BUDGET: u32 = 8;
+/// Requests that one call sends at most, each with a header and data.
+const SENT_AT_ONCE: usize = 32;
+
+pub(crate) struct NbdClient {
+    socket: Arc<Socket>,
+    flow: u32,
+    schedule: RequestSchedule,
+    access: Access,
+    seed: u64,
+    reader: ReplyReader,
+    slots: Slots,
+    /// Of requests that were not completely written, in order.
+    unsent: VecDeque<u32>,
+    /// Bytes of the first of them that were written.
+    begun: usize,
+    /// When the server was last heard of, or had nothing to say.
+    heard: u64,
+    finishing: bool,
+    sample: Sample,
+}
+
+/// Outstanding requests.
+struct Slots {
+    all: Box<[Slot]>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    request: Request,
+    /// Bytes of a read that have arrived.
+    given: u32,
+    outstanding: bool,
+    due: u64,
+    /// When its first byte was written.
+    sent: u64,
+    /// The request, and the stamp of a write.
+    head: [u8; REQUEST_BYTES + STAMP_BYTES],
+}
+
+impl Slots {
+    fn outstanding(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+}
+
+impl Outstanding for Slots {
+    fn find(&mut self, cookie: u64) -> Option<(Request, &mut u32)> {
+        // The lower half is the slot; the rest differs whenever the slot is used again.
+        let slot = self.all.get_mut(cookie as u32 as usize)?;
+        (slot.outstanding && slot.request.cookie == cookie)
+            .then_some((slot.request, &mut slot.given))
+    }
+}
+
+impl Slot {
+    /// Bytes of the head that are sent, and of data that follow.
+    fn sizes(&self) -> (usize, usize) {
+        if self.request.command == command::WRITE {
+            (self.head.len(), self.request.length as usize - STAMP_BYTES)
+        } else {
+            (REQUEST_BYTES, 0)
+        }
+    }
+}
+
+impl NbdClient {
+    /// On a connection whose handshake is over.
+    pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32, agreed: Agreed) -> Self {
+        let load = &shared.options.load;
+        let storage = load.storage.unwrap_or(wirecost_model::load::Storage::USUAL);
+        let (size, seed) = (load.request, seed(&shared.options));
+        let slot = Slot {
+            request: Request {
+                flags: 0,
+                command: command::READ,
+                cookie: 0,
+                offset: 0,
+                length: size,
+            },
+            given: 0,
+            outstanding: false,
+            due: 0,
+            sent: 0,
+            head: [0; REQUEST_BYTES + STAMP_BYTES],
+        };
+        Self {
+            socket,
+            flow,
+            schedule: RequestSchedule::new(&shared.options, flow),
+            access: Access::new(&storage, size, agreed.export.size, flow, load.streams, seed),
+            seed,
+            reader: ReplyReader::new(agreed.structured),
+            slots: Slots {
+                all: vec![slot; load.depth as usize].into(),
+                free: (0..load.depth).rev().collect(),
+            },
+            unsent: VecDeque::with_capacity(load.depth as usize),
+            begun: 0,
+            heard: 0,
+            finishing: false,
+            sample: Sample::new(&shared.options, flow),
+        }
+    }
+
+    /// Adds the requests that may be sent now.
+    fn queue(&mut self, context: &Context<'_>, now: u64) {
+        self.finishing |= context.shared.flows.stopping();
+        self.schedule.begin(context.shared.began());
+        while !self.finishing {
+            let outstanding = self.slots.outstanding();
+            let Some(due) = self.schedule.next(now, outstanding) else {
+                return;
+            };
+            if context.shared.take_budget(1) == 0 {
+                self.finishing = true;
+                return;
+            }
+            let Some(index) = self.slots.free.pop() else {
+                return;
+            };
+            if outstanding == 0 {
+                self.heard = now;
+            }
+            let (offset, reads) = self.access.next();
+            let slot = &mut self.slots.all[index as usize];
+            let used_before = (slot.request.cookie >> 32) + 1;
+            slot.request = Request {
+                flags: 0,
+                command: if reads { command::READ } else { command::WRITE },
+                cookie: used_before << 32 | u64::from(index),
+                offset,
+                length: slot.request.length,
+            };
+            slot.head[..REQUEST_BYTES].copy_from_slice(&slot.request.encode());
+            if !reads {
+                let stamp = stamp(self.seed, Writer::Client, offset);
+                slot.head[REQUEST_BYTES..].copy_from_slice(&stamp);
+            }
+            (slot.given, slot.outstanding, slot.due, slot.sent) = (0, true, due, now);
+            self.unsent.push_back(index);
+        }
+    }
+
+    /// Writes requests; `false` where the socket takes no more.
+    fn send(&mut self, context: &Context<'_>, mut now: u64) -> io::Result<bool> {
+        while !self.unsent.is_empty() {
+            let body = &context.shared.message;
+            let mut parts = [IoSlice::new(&[]); 2 * SENT_AT_ONCE];
+            let mut skip = self.begun;
+            let mut wanted = 0;
+            let slots = self
+                .unsent
+                .iter()
+                .map(|index| &self.slots.all[*index as usize]);
+            for (pair, slot) in parts.chunks_exact_mut(2).zip(slots) {
+                let (head, data) = slot.sizes();
+                let data = if data > 0 {
+                    rest(body, slot.request.offset, data + STAMP_BYTES)
+                } else {
+                    &[]
+                };
+                let head = &slot.head[..head];
+                let in_head = skip.min(head.len());
+                pair[0] = IoSlice::new(&head[in_head..]);
+                pair[1] = IoSlice::new(&data[skip - in_head..]);
+                wanted += pair[0].len() + pair[1].len();
+                skip = 0;
+            }
+            let count = 2 * self.unsent.len().min(SENT_AT_ONCE);
+            match send_vectored(&*self.socket, &parts[..count]) {
+                Ok(sent) => {
+                    self.sent(context, sent, now);
+                    if sent < wanted && !context.blocking {
+                        return Ok(false);
+                    }
+                }
+                Err(error) => match IoFailure::from(error) {
+                    IoFailure::Interrupted => {}
+                    IoFailure::Blocked => return Ok(false),
+                    IoFailure::Broken(error) => return Err(error),
+                },
+            }
+            now = context.shared.now();
+        }
+        Ok(true)
+    }
+
+    /// So many bytes of requests were written by a call that began at `now`.
+    fn sent(&mut self, context: &Context<'_>, mut sent: usize, now: u64) {
+        let flow = context.flow(self.flow);
+        while sent > 0
+            && let Some(index) = self.unsent.front()
+        {
+            let slot = &mut self.slots.all[*index as usize];
+            let (head, data) = slot.sizes();
+            if self.begun == 0 {
+                slot.sent = now;
+                context.record_lateness(slot.due, now);
+            }
+            let taken = sent.min(head + data - self.begun);
+            let payload = |at: usize| at.saturating_sub(REQUEST_BYTES) as u64;
+            let moved = payload(self.begun + taken) - payload(self.begun);
+            flow.tx.bytes.add(moved);
+            self.begun += taken;
+            sent -= taken;
+            if self.begun == head + data {
+                self.begun = 0;
+                self.unsent.pop_front();
+                flow.tx.messages.add(1);
+            }
+        }
+    }
+
+    /// Reads what has arrived; `false` where there is no more.
+    fn receive(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let room = context.buffers.read.len();
+        let read = match receive(&*self.socket, &mut context.buffers.read) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+            Err(error) => match IoFailure::from(error) {
+                IoFailure::Interrupted => return Ok(true),
+                IoFailure::Blocked => return Ok(false),
+                IoFailure::Broken(error) => return Err(error),
+            },
+        };
+        let context = &*context;
+        let now = context.shared.now();
+        self.heard = now;
+        let rx = &context.flow(self.flow).rx;
+        let mut input = &context.buffers.read[..read];
+        while let Some(event) = self
+            .reader
+            .next(&mut input, &mut self.slots)
+            .map_err(protocol)?
+        {
+            match event {
+                Event::Data { length, .. } | Event::Zeroes { length, .. } => {
+                    rx.bytes.add(length.into());
+                }
+                Event::Done { cookie } => {
+                    let index = cookie as u32;
+                    let slot = &mut self.slots.all[index as usize];
+                    slot.outstanding = false;
+                    context.record(slot.sent, now);
+                    self.sample.done(&slot.request);
+                    self.slots.free.push(index);
+                    self.schedule.done(now);
+                    rx.messages.add(1);
+                }
+            }
+        }
+        Ok(read == room)
+    }
+
+    fn timed_out(&self, now: u64) -> bool {
+        now.saturating_sub(self.heard) > PEER_TIMEOUT.as_nanos() as u64
+    }
+
+    /// When to poll again at the latest.
+    fn until(&self) -> u64 {
+        let silence = self.heard + PEER_TIMEOUT.as_nanos() as u64 + 1;
+        let due = if self.finishing {
+            None
+        } else {
+            self.schedule.due(self.slots.outstanding())
+        };
+        due.map_or(silence, |due| due.min(silence))
+    }
+
+    /// Leaves the connection to the closing, which verifies what was written.
+    fn finish(&mut self, context: &Context<'_>) -> Outcome {
+        let flow = context.flow(self.flow);
+        let _ = flow.sample.set(std::mem::take(&mut self.sample));
+        Outcome::Orderly
+    }
+}
+
+impl Task for NbdClient {
+    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
+        for _ in 0..BUDGET {
+            if self.slots.outstanding() > 0 {
+                match self.receive(context) {
+                    Ok(false) if self.timed_out(context.shared.now()) => {
+                        return Progress::failed(io::ErrorKind::TimedOut.into());
+                    }
+                    // The blocking read timed out.
+                    Ok(false) if context.blocking => return Progress::READ,
+                    Ok(_) => {}
+                    Err(error) => return Progress::failed(error),
+                }
+            }
+            let now = context.shared.now();
+            self.queue(context, now);
+            let all_sent = match self.send(context, now) {
+                Ok(all) => all,
+                Err(error) => return Progress::failed(error),
+            };
+            if self.slots.outstanding() == 0 {
+                if self.finishing {
+                    return Progress::Over(self.finish(context));
+                }
+                let interest = Interest {
+                    read: !context.blocking,
+                    write: false,
+                };
+                return Progress::Wait(interest, self.schedule.due(0));
+            }
+            if !context.blocking {
+                // The responses cannot have arrived yet.
+                let interest = Interest {
+                    read: true,
+                    write: !all_sent,
+                };
+                return Progress::Wait(interest, Some(self.until()));
+            }
+        }
+        Progress::Again
+    }
+
+    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
+        Some((self.socket.as_fd(), 0))
+    }
+
+    fn flow(&self) -> Option<u32> {
+        Some(self.flow)
+    }
+}

@@ -1,0 +1,71 @@
+//! Our storage target's end of a connection.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use socket2::Socket;
+
+use super::{Context, Progress, Task};
+use crate::flow::Outcome;
+use crate::shared::Shared;
+use crate::storage::session::{Session, Step};
+
+pub(crate) struct NbdServer {
+    socket: Arc<Socket>,
+    flow: u32,
+    session: Session,
+}
+
+impl NbdServer {
+    /// # Errors
+    /// Where the load has no target.
+    pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32) -> io::Result<Self> {
+        let target = shared.target.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self {
+            session: Session::new(target),
+            socket,
+            flow,
+        })
+    }
+
+    /// Ends the connection after the client has.
+    fn end(&self) -> io::Result<Outcome> {
+        self.socket.set_linger(None)?;
+        self.socket.shutdown(Shutdown::Write)?;
+        Ok(Outcome::Orderly)
+    }
+}
+
+impl Task for NbdServer {
+    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
+        let Some(target) = &context.shared.target else {
+            return Progress::failed(io::ErrorKind::NotFound.into());
+        };
+        let step = self.session.poll(&self.socket, target);
+        let (moved, flow) = (self.session.moved, context.flow(self.flow));
+        flow.rx.bytes.publish(moved.written_bytes);
+        flow.rx.messages.publish(moved.requests);
+        flow.tx.bytes.publish(moved.read_bytes);
+        flow.tx.messages.publish(moved.replies);
+        match step {
+            Ok(Step::Again) => Progress::Again,
+            Ok(Step::Read) => Progress::READ,
+            Ok(Step::Write) => Progress::WRITE,
+            Ok(Step::Over) => match self.end() {
+                Ok(outcome) => Progress::Over(outcome),
+                Err(error) => Progress::failed(error),
+            },
+            Err(error) => Progress::failed(error),
+        }
+    }
+
+    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
+        Some((self.socket.as_fd(), 0))
+    }
+
+    fn flow(&self) -> Option<u32> {
+        Some(self.flow)
+    }
+}
