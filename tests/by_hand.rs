@@ -608,7 +608,11 @@ fn shape(value: &Value) -> Value {
     match value {
         Value::Object(map) => map
             .iter()
-            .map(|(key, value)| (key.clone(), shape(value)))
+            .map(|(key, value)| match key.as_str() {
+                // What else the machine did meanwhile.
+                "marks" => (key.clone(), json!([])),
+                _ => (key.clone(), shape(value)),
+            })
             .collect(),
         Value::Array(list) => list
             .first()
