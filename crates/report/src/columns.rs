@@ -102,6 +102,17 @@ const SPREAD: Column<CellResult> = cell("±%", "±%: its relative standard devia
     Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
 });
 
+/// Of small messages alone.
+const MESSAGES: Column<CellResult> = cell(
+    "k messages/s",
+    "k messages/s: thousand messages a second that the receiving application read",
+    |cell| match &cell.loads[..] {
+        [load] => Some(digits::thousands(load.messages_per_s?.median)),
+        _ => None,
+    },
+)
+.narrow("k mes-\nsages/s");
+
 const LIMIT: Column<CellResult> = cell(
     "line limit",
     "line limit: the TCP payload that the line carries in such frames",
@@ -156,7 +167,7 @@ pub(crate) fn of_cells(doc: &Document) -> Vec<Column<CellResult>> {
     told(
         doc,
         &[
-            GBPS, SPREAD, LIMIT, PUBLISHED, SENDER, RECEIVER, MACHINE, FRAMES, SEGMENTS,
+            GBPS, SPREAD, MESSAGES, LIMIT, PUBLISHED, SENDER, RECEIVER, MACHINE, FRAMES, SEGMENTS,
         ],
     )
 }
@@ -166,8 +177,8 @@ pub(crate) fn of_cells(doc: &Document) -> Vec<Column<CellResult>> {
 pub(crate) fn of_page(doc: &Document, plain: bool) -> Vec<Column<CellResult>> {
     if plain {
         let all = [
-            GBPS, INTERVAL, SPREAD, LIMIT, SHARE, PUBLISHED, SENDER, RECEIVER, MACHINE, FRAMES,
-            SEGMENTS,
+            GBPS, INTERVAL, SPREAD, MESSAGES, LIMIT, SHARE, PUBLISHED, SENDER, RECEIVER, MACHINE,
+            FRAMES, SEGMENTS,
         ];
         told(doc, &all)
     } else {

@@ -16,6 +16,9 @@ use crate::gathered::{CellSums, ENOUGH_BEYOND, LoadColumns};
 /// The bound that shares of transactions are given for.
 const BOUND: Duration = Duration::from_micros(500);
 
+/// Up to here a message of a stream is small: their number per second is what its figures are about.
+const SMALL: u32 = 4096;
+
 /// Every load of a cell, in its order.
 pub(crate) fn of(
     experiment: &Experiment,
@@ -40,6 +43,10 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
         let values = observed.values(cell, &figure(metric));
         summary(values.map(|value| value * scale))
     };
+    let load = &columns.named.load;
+    let small = matches!(workload, Workload::TcpStream | Workload::TcpBidirectional)
+        .then_some(load.request)
+        .filter(|message| *message <= SMALL);
     let mut cpu_below = BTreeMap::new();
     let mut cpu = |metric: Metric| {
         if !metrics.contains(&metric) {
@@ -61,6 +68,8 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
         name: name.clone(),
         workload,
         throughput_gbps: metric(Metric::Throughput, 1e-9),
+        messages_per_s: small
+            .and_then(|message| metric(Metric::Throughput, 1.0 / (8.0 * f64::from(message)))),
         transactions_per_s: metric(Metric::Transactions, 1.0),
         latency: latency(columns),
         datagrams: columns.datagrams,
@@ -167,9 +176,16 @@ const CPU: Column = column(
     |load| load.cpu(Metric::Cpu),
 );
 
-const STREAM: [Column; 5] = [THROUGHPUT, SPREAD, SENDER_CPU, RECEIVER_CPU, CPU];
+/// Of small messages alone.
+const MESSAGES: Column = column(
+    "k messages/s",
+    "k messages/s: thousand messages a second that the receiving application read",
+    |load| Some(thousands(load.messages_per_s?.median)),
+);
 
-const BIDIRECTIONAL: [Column; 5] = [BOTH, SPREAD, SENDER_CPU, RECEIVER_CPU, CPU];
+const STREAM: [Column; 6] = [THROUGHPUT, SPREAD, MESSAGES, SENDER_CPU, RECEIVER_CPU, CPU];
+
+const BIDIRECTIONAL: [Column; 6] = [BOTH, SPREAD, MESSAGES, SENDER_CPU, RECEIVER_CPU, CPU];
 
 const DATAGRAMS: [Column; 8] = [
     THROUGHPUT,

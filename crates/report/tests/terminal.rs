@@ -136,6 +136,27 @@ fn a_disturbed_and_interrupted_run_at_70_columns() {
 }
 
 #[test]
+fn small_messages_are_counted_beside_their_throughput() {
+    let mut run = run(2, Cores::Split);
+    let column = "k messages/s";
+    assert!(!print(&run, 160).contains(column));
+    for cell in &mut run.head.experiment.cells {
+        cell.loads[0].load.request = 128;
+    }
+    let text = print(&run, 160);
+    assert!(text.contains(column), "{text}");
+    let row = text.lines().find(|line| line.starts_with("1500"));
+    let figures = row.unwrap_or_default().split_whitespace();
+    let figures: Vec<f64> = figures.filter_map(|one| one.parse().ok()).collect();
+    // Behind the guest MTU: Gbit/s, its deviation, messages.
+    let [_, gbps, _, messages, ..] = figures[..] else {
+        panic!("{text}");
+    };
+    let expected = gbps * 1e9 / 8.0 / 128.0 / 1e3;
+    assert!((messages / expected - 1.0).abs() < 0.01, "{text}");
+}
+
+#[test]
 fn a_cell_to_which_a_factor_means_nothing_has_a_dash_for_its_level() {
     let mut run = run(2, Cores::Split);
     let experiment = &mut run.head.experiment;

@@ -19,6 +19,8 @@ pub struct CellLoad {
     pub workload: Workload,
     /// Gbit/s that the receiving application read; of both where both send.
     pub throughput_gbps: Option<Summary>,
+    /// Messages per second that the receiving application read of a TCP stream of small messages (4 KiB at most).
+    pub messages_per_s: Option<Summary>,
     /// Transactions per second.
     pub transactions_per_s: Option<Summary>,
     /// Latencies of all rounds together.
