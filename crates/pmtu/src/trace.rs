@@ -346,7 +346,7 @@ mod tests {
                 return hops.to_vec();
             }
             let Some(probe) = tracer.poll_transmit(now) else {
-                now = tracer.next_timeout().expect("it goes on");
+                now = tracer.next_timeout().unwrap_or(now);
                 continue;
             };
             now += MS;
